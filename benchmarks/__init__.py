@@ -1,0 +1,1 @@
+"""Claims about speed and quality, each with its rival in the same run."""

@@ -1,0 +1,1 @@
+"""What runs elsewhere: prefect.yaml, and the pyfunc that MLflow serves."""

@@ -1,0 +1,1 @@
+"""WHAT happens and in which order."""

@@ -1,0 +1,1 @@
+"""The bundled sample guide and the script that makes it."""

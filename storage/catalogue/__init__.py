@@ -1,0 +1,1 @@
+"""The DuckDB catalogue: the only room that knows SQL."""

@@ -1,0 +1,215 @@
+"""The home: one folder that holds everything a run writes, and the only way to publish into it.
+
+Layout::
+
+    home/home.json            layout version, so that another version's home is refused, not damaged
+    home/writer.lock          who writes just now
+    home/catalogue.duckdb     the catalogue (storage/catalogue)
+    home/artifacts/KIND/KEY/  published folders; artifact.json is written last
+    home/mlflow.db, mlflow/   MLflow's database and artifacts, where no server is set
+
+A folder is written beside its final place and renamed when its ``artifact.json`` (files, sizes, SHA-256) is complete:
+its presence means "complete", and a killed run leaves at most a ``*.tmp`` folder that the next writer removes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from storage.artifacts import Artifact
+
+LAYOUT_VERSION = 1
+A = TypeVar("A", bound=Artifact)
+
+
+class HomeError(Exception):
+    """The home cannot be used; the message says what was found and what to do."""
+
+
+class HomeLocked(HomeError):
+    """Another process is writing to the home."""
+
+
+@dataclass
+class Draft(Generic[A]):
+    """A folder being written. Fill ``folder`` and ``counts``; ``artifact`` is there once the ``with`` block has ended."""
+
+    kind: type[A]
+    folder: Path
+    counts: dict[str, int] = field(default_factory=dict)
+    details: dict[str, object] = field(default_factory=dict)
+    digest: str | None = None
+    _artifact: A | None = None
+
+    @property
+    def artifact(self) -> A:
+        """The published artifact.
+
+        Raises:
+            RuntimeError: The ``with`` block has not ended yet.
+        """
+        if self._artifact is None:
+            raise RuntimeError(f"{self.kind.__name__} is not published before its with block ends")
+        return self._artifact
+
+
+class Workspace:
+    """A home on disk.
+
+    Args:
+        home: The folder; made if missing, unless ``create`` is false.
+
+    Raises:
+        HomeError: It is missing (``create=False``), no folder, or was written by another version of GuideSpace.
+    """
+
+    def __init__(self, home: str | Path, *, create: bool = True) -> None:
+        self.home = Path(home).expanduser().resolve()
+        marker = self.home / "home.json"
+        if not marker.exists():
+            if not create:
+                raise HomeError(f"{self.home} is no GuideSpace home (no home.json). Run `guidespace nightly` first, or name another --home.")
+            if self.home.exists() and not self.home.is_dir():
+                raise HomeError(f"{self.home} is a file; a home is a folder. Name another --home.")
+            self.home.mkdir(parents=True, exist_ok=True)
+            _write_json(marker, {"layout_version": LAYOUT_VERSION})
+        found = json.loads(marker.read_text()).get("layout_version")
+        if found != LAYOUT_VERSION:
+            raise HomeError(
+                f"{self.home} has layout version {found}, this GuideSpace writes version {LAYOUT_VERSION}. "
+                "Use the version that made it, or name another --home."
+            )
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[None]:
+        """Holds the home for one writer (an advisory ``flock``, released by the kernel when the process dies).
+
+        Args:
+            what: Words for whoever is refused: "nightly run of 3 feeds".
+
+        Raises:
+            HomeLocked: Another process holds it; the message names process, host and since when.
+        """
+        with open(self.home / "writer.lock", "a+", encoding="utf-8") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise HomeLocked(f"{self.home} is being written by {self.holder() or 'another process'}. Wait for it to end, or name another --home.") from error
+            handle.seek(0)
+            handle.truncate()
+            json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S"), "what": what, "command": " ".join(sys.argv)[:200]}, handle)
+            handle.flush()
+            for kind in ("artifacts/*/*.tmp",):
+                for stale in self.home.glob(kind):
+                    shutil.rmtree(stale, ignore_errors=True)
+            try:
+                yield
+            finally:
+                handle.seek(0)
+                handle.truncate()
+
+    def holder(self) -> str | None:
+        """Who holds the home, in words; None when nobody wrote their name."""
+        try:
+            held = json.loads((self.home / "writer.lock").read_text())
+        except (OSError, ValueError):
+            return None
+        return f"process {held['pid']} on {held['host']} since {held['since']} ({held['what']}: {held['command']})"
+
+    @contextmanager
+    def publishing(self, kind: type[A], key: str) -> Iterator[Draft[A]]:
+        """Publishes a folder atomically as ``artifacts/KIND/KEY``; an exception inside leaves what was there before.
+
+        The digest is that of the files' names and contents, or the one the writer puts into ``draft.digest``.
+        """
+        place = self.place(kind, key)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = place.with_name(f"{place.name}.{os.getpid()}.tmp")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        draft = Draft(kind, temporary)
+        try:
+            yield draft
+            files = {str(file.relative_to(temporary).as_posix()): _describe(file) for file in sorted(temporary.rglob("*")) if file.is_file()}
+            digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+            path = place.relative_to(self.home).as_posix()
+            _write_json(temporary / "artifact.json", {"kind": kind.__name__, "digest": digest, "counts": draft.counts, "details": draft.details, "files": files})
+            if place.exists():
+                shutil.rmtree(place)
+            os.rename(temporary, place)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        draft._artifact = kind(path=path, digest=digest, counts=dict(draft.counts))
+        draft.folder = place
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def place(self, kind: type[Artifact], key: str) -> Path:
+        """Folder of the artifact of that kind and key, whether it exists or not."""
+        return self.home / "artifacts" / kind.__name__.lower() / key
+
+    def folder(self, artifact: Artifact) -> Path:
+        """Folder of a published artifact.
+
+        Raises:
+            HomeError: It is not there (any more).
+        """
+        folder = self.home / artifact.path
+        if not (folder / "artifact.json").exists():
+            raise HomeError(f"{type(artifact).__name__} {artifact.path} is not in {self.home}. Run `guidespace nightly` again: it makes what is missing.")
+        return folder
+
+    def read(self, kind: type[A], key: str) -> A | None:
+        """The published artifact of that kind and key, or None when it is missing or damaged."""
+        place = self.place(kind, key)
+        if not _verifies(place):
+            return None
+        content = json.loads((place / "artifact.json").read_text())
+        return kind(path=place.relative_to(self.home).as_posix(), digest=content["digest"], counts=content["counts"])
+
+    def details(self, artifact: Artifact) -> dict[str, object]:
+        """The further facts that its writer put into ``draft.details``."""
+        return json.loads((self.folder(artifact) / "artifact.json").read_text())["details"]
+
+
+def _verifies(place: Path) -> bool:
+    """Whether every file that artifact.json names is there with that size and SHA-256."""
+    try:
+        files = json.loads((place / "artifact.json").read_text())["files"]
+        return all(_describe(place / name, size=about["size"]) == about for name, about in files.items())
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _describe(file: Path, size: int | None = None) -> dict[str, object]:
+    """Size and SHA-256 of a file; a size other than the expected one saves the reading."""
+    found = file.stat().st_size
+    if size is not None and found != size:
+        return {"size": found, "sha256": ""}
+    with open(file, "rb") as handle:
+        return {"size": found, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
+
+
+def _write_json(path: Path, content: object) -> None:
+    """Writes JSON and forces it to disk before the caller renames anything over it."""
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "w", encoding="utf-8") as handle:
+        json.dump(content, handle, indent=1, sort_keys=True)
+        handle.flush()
+        os.fsync(handle.fileno())
+    os.replace(temporary, path)

@@ -1,0 +1,1 @@
+"""Checkpoint to Lexicon: n-gram rows for words never seen."""

@@ -1,0 +1,1 @@
+"""What the space has to beat, given the same titles."""

@@ -1,0 +1,1 @@
+"""Vectors to Clustering: groups without k, with noise."""

@@ -1,0 +1,1 @@
+"""Lexicon to Vectors: a unit-norm vector a title."""

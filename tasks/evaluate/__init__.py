@@ -1,0 +1,1 @@
+"""Is it any good: k-NN against held-out categories, agreement of clusters, the gate."""

@@ -1,0 +1,1 @@
+"""Feed to Guide: read XMLTV into the catalogue, nothing lost, and publish a snapshot."""

@@ -1,0 +1,1 @@
+"""Vocabulary to Corpus: token ids as memory-mapped ragged arrays."""

@@ -1,0 +1,1 @@
+"""What people see: the map, the plots, the model."""

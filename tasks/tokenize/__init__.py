@@ -1,0 +1,1 @@
+"""Guide to Vocabulary: splits, then titles to typed tokens, counted."""

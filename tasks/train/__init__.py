@@ -1,0 +1,1 @@
+"""Corpus to Checkpoint: objective, encoder, table, rule, runner."""
