@@ -75,7 +75,7 @@ class Model(Artifact):
     """The folder that the MLflow pyfunc carries: lexicon, title vectors and what is shown of each title."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Progress:
     """One step of a longer piece of work, yielded by pure code; the caller decides who is told.
 

@@ -93,14 +93,14 @@ def _canonical(value: object) -> object:
     raise ValueError(f"a stage's input is an artifact, settings or plain values, not {type(value).__name__}")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def fingerprint(file: str) -> str:
     """SHA-256 over the source files that ``file`` imports, directly or not, and the versions of the packages they import."""
     files, packages = import_closure(Path(file).resolve())
     digest = hashlib.sha256(sys.version.split()[0].encode())
     for path in sorted(files):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
-        for companion in sorted(path.parent.glob("*.html")) + sorted(path.parent.glob("*.txt")) + sorted(path.parent.glob("*.csv")):
+        for companion in sorted(path.parent.glob("*.html")) + sorted(path.parent.glob("*.txt")) + sorted(path.parent.glob("*.csv")) + sorted(path.parent.glob("*.js")):
             digest.update(companion.name.encode() + b"\0" + companion.read_bytes())
     for package in sorted(packages):
         digest.update(f"{package}=={_version(package)}".encode())

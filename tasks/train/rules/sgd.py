@@ -1,0 +1,33 @@
+"""Stochastic gradient descent: rows -= lr · weight · grad."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class SGD:
+    """Plain gradient descent, no state."""
+
+    __pydantic_config__ = {"extra": "forbid"}
+    name: Literal["sgd"] = "sgd"
+    learning_rate: float = field(default=5.0, metadata={"description": "Step at the start of training", "gt": 0})
+
+    def initial_state(self, rows: Tensor) -> dict[str, Tensor]:
+        """No state."""
+        return {}
+
+    def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
+        """Moves the rows in place.
+
+        Args:
+            rows: (unique, dim).
+            grad: (unique, dim).
+            state: Unused.
+            rate: (unique, 1): learning rate of this step times the rows' weights.
+            step: Unused.
+        """
+        rows.sub_(grad * rate)
