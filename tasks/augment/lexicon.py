@@ -1,0 +1,120 @@
+"""Everything needed to turn any title into a vector: tokenizer, token rows, n-gram rows. torch, NumPy and pyarrow alone.
+
+Known tokens take their trained row. A word that training never touched takes the vector that its n-grams give
+(tasks/augment); other unknown tokens are left out. The same code embeds tonight's guide and a title no guide ever had.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+from safetensors.numpy import load_file, save_file
+
+from storage.arrays import Ragged
+from tasks.augment.unseen import NgramRows
+from tasks.preprocess.bags import Bagger
+from tasks.tokenize import words
+from tasks.tokenize.words import KINDS, WORD, Tokenizer
+from tasks.train.encoders import Encoder, bag
+
+ENCODERS = {"bag": bag.Bag}
+TOKENIZERS = {"words_and_ngrams": words.WordsAndNgrams, "words": words.Words}
+_CHUNK = 4096  # titles encoded at once: 4096 titles of 60 tokens take 0.1 GB
+
+
+class Lexicon:
+    """Titles to unit vectors.
+
+    Args:
+        tokenizer: Raw title to tokens.
+        encoder: Tokens to a vector.
+        ids: (kind, text) to row, of the tokens that training touched.
+        rows: float32 (tokens, dim).
+        kinds: int8 (tokens,).
+        ngrams: For words without a row.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, encoder: Encoder, ids: dict[tuple[int, str], int], rows: np.ndarray, kinds: np.ndarray, ngrams: NgramRows) -> None:
+        self.tokenizer, self.encoder, self.ids, self.rows, self.kinds, self.ngrams = tokenizer, encoder, ids, rows, kinds, ngrams
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        return self.rows.shape[1]
+
+    def embed(self, raw_titles: Sequence[str]) -> np.ndarray:
+        """Vectors of titles.
+
+        Args:
+            raw_titles: As a guide would have them.
+
+        Returns:
+            float32 (titles, dim), unit norm; a title without any known token or n-gram is a zero row.
+        """
+        chunks = [self._embed(raw_titles[start : start + _CHUNK]) for start in range(0, len(raw_titles), _CHUNK)]
+        return np.concatenate(chunks) if chunks else np.zeros((0, self.dim), dtype=np.float32)
+
+    def _embed(self, raw_titles: Sequence[str]) -> np.ndarray:
+        unseen: dict[str, int] = {}
+        entries: list[list[int]] = []
+        for raw in raw_titles:
+            own = []
+            for token in self.tokenizer.tokens(raw):
+                row = self.ids.get(token)
+                if row is not None:
+                    own.append(row)
+                elif token[0] == WORD:
+                    own.append(len(self.rows) + unseen.setdefault(token[1], len(unseen)))
+            entries.append(own)
+        rows, kinds = self.rows, self.kinds
+        if unseen:
+            vectors, found = self.ngrams.vectors(list(unseen))
+            rows = np.concatenate([rows, vectors])
+            kinds = np.concatenate([kinds, np.full(len(unseen), WORD, dtype=np.int8)])
+            entries = [[entry for entry in own if entry < len(self.rows) or found[entry - len(self.rows)]] for own in entries]
+        bags = Bagger(kinds).bags(Ragged.from_rows(entries, dtype=np.int64))
+        with torch.inference_mode():
+            return self.encoder.encode(torch.from_numpy(rows[bags.ids.numpy()]), bags).numpy()
+
+    def save(self, folder: Path, tokens_parquet: Path) -> None:
+        """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet (the frequency table, row i is row i)."""
+        touched = np.zeros(len(self.rows), dtype=bool)
+        touched[list(self.ids.values())] = True
+        arrays = {"rows": self.rows, "touched": touched, "bucket_ids": self.ngrams.bucket_ids, "bucket_rows": self.ngrams.rows, "mean": self.ngrams.mean}
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / "rows.safetensors")
+        ngrams = {name: getattr(self.ngrams, name) for name in ("shortest", "longest", "buckets", "norm")}
+        content = {"tokenizer": dataclasses.asdict(self.tokenizer), "encoder": dataclasses.asdict(self.encoder), "ngrams": ngrams}
+        (folder / "lexicon.json").write_text(json.dumps(content, indent=1))
+        (folder / "tokens.parquet").write_bytes(tokens_parquet.read_bytes())
+
+    @staticmethod
+    def open(folder: Path | str) -> Lexicon:
+        """Reads a Lexicon folder (a Model folder holds the same files).
+
+        Raises:
+            FileNotFoundError: A file of it is missing.
+        """
+        folder = Path(folder)
+        content = json.loads((folder / "lexicon.json").read_text())
+        arrays = load_file(folder / "rows.safetensors")
+        table = pq.read_table(folder / "tokens.parquet", columns=["kind", "token"])
+        kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
+        return Lexicon(
+            tokenizer=TOKENIZERS[content["tokenizer"]["name"]](**content["tokenizer"]),
+            encoder=ENCODERS[content["encoder"]["name"]](**content["encoder"]),
+            ids=token_index(kinds, table["token"].to_pylist(), arrays["touched"]),
+            rows=arrays["rows"],
+            kinds=kinds,
+            ngrams=NgramRows(bucket_ids=arrays["bucket_ids"], rows=arrays["bucket_rows"], mean=arrays["mean"], **content["ngrams"]),
+        )
+
+
+def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:
+    """(kind, text) to row of the tokens that training touched: the row of any other is still where chance put it."""
+    return {(int(kind), token): row for row, (kind, token, known) in enumerate(zip(kinds, tokens, touched, strict=True)) if known}

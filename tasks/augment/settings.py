@@ -1,0 +1,15 @@
+"""Settings of the augment stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tasks.augment.distilled import Distilled
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentSettings:
+    """How words never seen get a vector."""
+
+    __pydantic_config__ = {"extra": "forbid"}
+    strategy: Distilled = field(default=Distilled(), metadata={"description": "Where n-gram rows come from"})

@@ -1,0 +1,76 @@
+"""Titles like this one: the search that `guidespace similar` and the served model answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from storage.arrays import open_array
+from tasks.augment.lexicon import Lexicon
+from tasks.neighbours.similarity import top_neighbours
+from tasks.tokenize.titles import parse_title
+
+MOST = 1000  # neighbours of one title
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour:
+    """A title near the one asked for."""
+
+    title: str
+    cosine: float
+    categories: list[str]
+    channels: list[str]
+
+
+class TitleSearch:
+    """Nearest titles of the guide, for any title.
+
+    Args:
+        lexicon: Embeds what is asked for.
+        vectors: float32 (titles, dim).
+        columns: title, show_key, labels, channels: lists, one entry a title.
+    """
+
+    def __init__(self, lexicon: Lexicon, vectors: np.ndarray, columns: dict[str, list]) -> None:
+        self.lexicon, self.vectors, self.columns = lexicon, vectors, columns
+
+    @staticmethod
+    def open(folder: Path | str) -> TitleSearch:
+        """Opens a Model folder: the lexicon, vectors.npy and titles.parquet."""
+        columns = pq.read_table(Path(folder) / "titles.parquet", columns=["title", "show_key", "labels", "channels"]).to_pydict()
+        return TitleSearch(Lexicon.open(folder), open_array(Path(folder), "vectors"), columns)
+
+    def similar(self, title: str, k: int = 10) -> list[Neighbour]:
+        """The nearest titles, the nearest first; the same show is left out.
+
+        Args:
+            title: As a guide would have it; the guide need not know it.
+            k: How many, 1 to 1000.
+
+        Raises:
+            ValueError: k is out of range, or nothing of the title is known (no word, no n-gram).
+        """
+        return self.similar_many([title], k)[0]
+
+    def similar_many(self, titles: Sequence[str], k: int = 10) -> list[list[Neighbour]]:
+        """``similar`` for many titles in one pass."""
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST:
+            raise ValueError(f"k is {k!r}; it is a whole number from 1 to {MOST}")
+        queries = self.lexicon.embed(titles)
+        for title, vector in zip(titles, queries, strict=True):
+            if not vector.any():
+                raise ValueError(f"nothing is known of the title {title!r}: none of its words or letter sequences is in the guide. Try another spelling")
+        ids, cosines = top_neighbours(queries, np.asarray(self.vectors), k + 1)
+        return [self._neighbours(parse_title(title).show_key, rows, values, k) for title, rows, values in zip(titles, ids, cosines, strict=True)]
+
+    def _neighbours(self, show_key: str, rows: np.ndarray, cosines: np.ndarray, k: int) -> list[Neighbour]:
+        return [
+            Neighbour(title=self.columns["title"][row], cosine=round(float(cosine), 4), categories=self.columns["labels"][row], channels=self.columns["channels"][row])
+            for row, cosine in zip(rows, cosines, strict=True)
+            if row >= 0 and self.columns["show_key"][row] != show_key
+        ][:k]
