@@ -1,0 +1,53 @@
+"""The radius form against float64, where float32 alone is wrong."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.neighbours import radius
+from tasks.neighbours.radius import ROUNDING, count_within, tiles_within
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0).astype(np.float32)
+
+
+def exact(vectors: np.ndarray) -> np.ndarray:
+    wide = vectors.astype(np.float64)
+    wide /= np.linalg.norm(wide, axis=1, keepdims=True)
+    return wide @ wide.T
+
+
+def test_counts_of_a_square_known_by_hand():
+    corners = unit(np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1], [0, 0]]))
+    assert count_within(corners, 1.0).tolist() == [1, 1, 1, 1, 0]
+    assert count_within(corners, 0.0).tolist() == [3, 3, 3, 3, 0]
+    assert count_within(corners, -1.0).tolist() == [4, 4, 4, 4, 0]
+
+
+def test_tiles_cover_every_pair_once(monkeypatch):
+    monkeypatch.setattr(radius, "SIDE", 30)
+    vectors = unit(np.random.default_rng(0).normal(size=(100, 5)))
+    seen = np.zeros((100, 100), dtype=int)
+    found = np.zeros((100, 100), dtype=bool)
+    for top, left, mask in tiles_within(vectors, 0.4):
+        seen[top : top + mask.shape[0], left : left + mask.shape[1]] += 1
+        found[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
+    assert (seen[np.triu_indices(100)] == 1).all()
+    np.testing.assert_array_equal(found[np.triu_indices(100)], (exact(vectors) >= 0.4)[np.triu_indices(100)])
+
+
+@given(st.integers(0, 10_000), st.sampled_from([1e-3, 3e-4, 1e-4]))
+@settings(max_examples=20, deadline=None)
+def test_near_duplicates_are_counted_as_float64_counts_them(seed: int, spread: float):
+    rng = np.random.default_rng(seed)
+    vectors = unit(rng.normal(size=(1, 64)) + spread * rng.normal(size=(80, 64)))
+    cosines = exact(vectors)
+    threshold = float(np.median(cosines))  # pairs within 1e-6 of it are many, and float32 misjudges some of them
+    np.testing.assert_array_equal(count_within(vectors, threshold), (cosines >= threshold - ROUNDING).sum(1))
+
+
+def test_empty():
+    assert count_within(np.zeros((0, 3), np.float32), 0.5).tolist() == []
+    assert count_within(np.zeros((2, 3), np.float32), 0.5).tolist() == [0, 0]
