@@ -1,0 +1,43 @@
+"""The symmetric graph of nearest neighbours, edge by edge."""
+
+import numpy as np
+import pytest
+
+from tasks.cluster.graph import Graph, Neighbours, neighbour_graph
+
+# 0 names 1 and 2; 1 names 0; 2 names 1; 3 names nobody.
+IDS = np.array([[1, 2], [0, -1], [1, -1], [-1, -1]])
+COSINES = np.array([[0.9, 0.4], [0.9, 0], [0.7, 0], [0, 0]], dtype=np.float32)
+
+
+def edges(graph: Graph) -> dict[tuple[int, int], float]:
+    rows = np.repeat(np.arange(len(graph)), graph.degrees)
+    return {(int(row), int(column)): round(float(weight), 6) for row, column, weight in zip(rows, graph.targets, graph.weights, strict=True)}
+
+
+def test_a_pair_is_linked_when_either_names_the_other():
+    expected = {(0, 1): 0.9, (1, 0): 0.9, (0, 2): 0.4, (2, 0): 0.4, (1, 2): 0.7, (2, 1): 0.7}
+    assert edges(neighbour_graph(Neighbours(IDS, COSINES))) == expected
+
+
+def test_a_mutual_graph_links_those_who_name_each_other():
+    assert edges(neighbour_graph(Neighbours(IDS, COSINES), mutual=True)) == {(0, 1): 0.9, (1, 0): 0.9}
+
+
+def test_dissimilar_pairs_are_not_linked():
+    assert set(edges(neighbour_graph(Neighbours(IDS, COSINES), minimum_similarity=0.5))) == {(0, 1), (1, 0), (1, 2), (2, 1)}
+
+
+def test_opposite_titles_are_not_linked():
+    graph = neighbour_graph(Neighbours(np.array([[1], [0]]), np.array([[-0.5], [-0.5]], dtype=np.float32)))
+    assert graph.degrees.tolist() == [0, 0]
+
+
+def test_empty():
+    graph = neighbour_graph(Neighbours(np.zeros((0, 3), np.int64), np.zeros((0, 3), np.float32)))
+    assert len(graph) == 0 and not len(graph.targets)
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match=r"\(4, 2\) and \(4, 1\)"):
+        Neighbours(IDS, COSINES[:, :1])

@@ -1,0 +1,47 @@
+"""The adjusted Rand index, and what several seeds make of it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
+
+from tasks.cluster import ChineseWhispers
+from tasks.cluster.graph import Neighbours
+from tasks.cluster.partition import Partition
+from tasks.cluster.stability import adjusted_rand, compare, several_seeds
+
+
+def partition(*labels: int) -> Partition:
+    return Partition(labels=np.array(labels, dtype=np.int32))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=60))
+def test_equal_to_scikit_learn(pairs: list[tuple[int, int]]):
+    left, right = np.array(pairs).T
+    assert adjusted_rand(left, right) == pytest.approx(adjusted_rand_score(left, right))
+
+
+@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), min_size=1, max_size=40))
+def test_noise_counts_as_clusters_of_one(pairs: list[tuple[int, int]]):
+    left, right = (np.where(side < 0, 100 + np.arange(len(side)), side) for side in np.array(pairs).T)
+    assert adjusted_rand(*np.array(pairs).T) == pytest.approx(adjusted_rand_score(left, right))
+
+
+def test_the_typical_partition_is_the_one_between():
+    stability = compare([partition(0, 0, 0, 1, 1, 1), partition(0, 0, 0, 1, 1, -1), partition(0, 0, -1, 1, 1, -1)])
+    assert stability.typical is stability.partitions[1]
+    assert stability.run_to_run_ari == pytest.approx((stability.agreement[0, 1] + stability.agreement[0, 2] + stability.agreement[1, 2]) / 3)
+
+
+def test_one_seed_agrees_with_itself_and_none_is_refused():
+    neighbours = Neighbours(np.array([[1], [0]]), np.array([[0.9], [0.9]], dtype=np.float32))
+    vectors = np.array([[1, 0], [1, 0]], dtype=np.float32)
+    assert several_seeds(ChineseWhispers(), vectors, neighbours, [7]).run_to_run_ari == 1
+    with pytest.raises(ValueError, match="at least one seed"):
+        several_seeds(ChineseWhispers(), vectors, neighbours, [])
+
+
+def test_all_noise():
+    assert adjusted_rand(np.array([-1, -1]), np.array([-1, -1])) == 1
+    assert adjusted_rand(np.array([-1, -1]), np.array([0, 0])) == 0
