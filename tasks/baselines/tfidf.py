@@ -69,5 +69,5 @@ class FittedTfidf:
         return _joined([part.transform(texts) for part in self.parts])
 
 
-def _joined(parts: Sequence[sparse.spmatrix]) -> sparse.csr_matrix:
+def _joined(parts: Sequence[Any]) -> sparse.csr_matrix:
     return sparse.csr_matrix(sparse.hstack(parts, format="csr", dtype=np.float32))

@@ -1,0 +1,107 @@
+"""The gate: may tonight's model take the champion's place?
+
+The champion embeds tonight's held-out titles with its own tokenizer, so both models answer the same questions. A
+query's quality is the mean of "its top label is right" and its precision@10. The challenger is promoted if
+
+1. the paired bootstrap over groups does not show it worse: the 95 % interval of mean(challenger − champion) does not
+   lie wholly below 0; and
+2. the 95 % interval of its own mean quality does not lie wholly below the best of the last 30 promoted: without this,
+   many steps each too small to be shown could carry quality down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tasks.evaluate.bootstrap import count_groups, draw_groups, number_groups, percentiles, resample_mean
+
+REMEMBERED = 30  # promoted models
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What the gate says.
+
+    Attributes:
+        promote: Whether the alias moves.
+        reason: Why, in plain words with the numbers.
+        quality: Mean quality of the challenger, 0 to 1; to be remembered if it is promoted. None without queries.
+        difference: Mean of challenger − champion; none without a champion or queries.
+        interval: 95 % interval of the difference, or none.
+    """
+
+    promote: bool
+    reason: str
+    quality: float | None = None
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+
+
+def query_quality(correct: np.ndarray, precision_at_10: np.ndarray) -> np.ndarray:
+    """Mean of correctness and precision@10 of each query: float64, shape (queries,)."""
+    return (correct.astype(np.float64) + precision_at_10) / 2
+
+
+def decide(
+    challenger: np.ndarray,
+    champion: np.ndarray | None,
+    *,
+    protocols: np.ndarray,
+    groups: np.ndarray,
+    best_of_last: Sequence[float],
+    rng: np.random.Generator,
+    same_model: bool = False,
+    resamples: int = 1000,
+) -> Decision:
+    """Decides on the challenger.
+
+    Args:
+        challenger: Quality of each query, shape (queries,).
+        champion: The champion's quality of the same queries, or none where there is no champion.
+        protocols: Held-out set of each query, shape (queries,).
+        groups: Group of each query within its held-out set, shape (queries,).
+        best_of_last: Qualities of the models promoted before, oldest first; the last 30 count.
+        rng: Draws the resamples.
+        same_model: Challenger and champion are the same model: there is nothing to decide.
+        resamples: Bootstrap resamples.
+
+    Raises:
+        ValueError: Lengths differ, or a quality is not a number.
+    """
+    if same_model:
+        return Decision(promote=False, reason="same model: challenger and champion are one, nothing to decide")
+    for values in (challenger, *(() if champion is None else (champion,))):
+        if values.shape != groups.shape or values.shape != protocols.shape:
+            raise ValueError(f"qualities, protocols and groups must be per query, got {values.shape}, {protocols.shape} and {groups.shape}")
+        if np.isnan(values).any():
+            raise ValueError(f"{int(np.isnan(values).sum())} of {len(values)} queries have no quality; judge both models on the same queries first")
+    quality = float(challenger.mean()) if len(challenger) else None
+    if champion is None:
+        judged_by = f"quality {quality:.3f} on {len(challenger)} titles" if quality is not None else "no held-out title to judge the challenger by"
+        return Decision(promote=True, reason=f"there is no champion yet; {judged_by}", quality=quality)
+    numbered = number_groups(protocols, groups)
+    group_count = count_groups(numbered)
+    if quality is None or group_count < 2:
+        return Decision(promote=False, reason=f"held-out titles of {group_count} shows are too few to compare the models by: the champion stays", quality=quality)
+    counts = draw_groups(group_count, resamples, rng)
+    difference = float((challenger - champion).mean())
+    low, high = percentiles(resample_mean(challenger - champion, numbered, counts))
+    compared = f"quality {quality:.3f} against the champion's {float(champion.mean()):.3f} on {len(challenger)} titles: {difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
+
+    def decision(promote: bool, reason: str) -> Decision:
+        return Decision(promote=promote, reason=reason, quality=quality, difference=difference, interval=(low, high))
+
+    if high < 0:
+        return decision(False, f"worse than the champion: {compared}")
+    remembered = list(best_of_last)[-REMEMBERED:]
+    if remembered:
+        own_low, own_high = percentiles(resample_mean(challenger, numbered, counts))
+        if own_high < max(remembered):
+            return decision(
+                False,
+                f"below the best of the last {len(remembered)} promoted ({max(remembered):.3f}) beyond the interval ({own_low:.3f} to {own_high:.3f}): {compared}",
+            )
+    return decision(True, f"{'better than' if low > 0 else 'not shown to be worse than'} the champion: {compared}")
