@@ -130,8 +130,8 @@ class Connection:
 
 
 def _set_quiet_defaults() -> None:
-    """No telemetry, no URLs on stdout, no lines about migrations and input examples; whoever set these variables keeps what they said."""
+    """No telemetry, no URLs on stdout, no lines about migrations and waiting; whoever set these variables keeps what they said."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    for name in ("mlflow.store.db.utils", "mlflow.pyfunc", "alembic"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+    logging.getLogger("alembic").setLevel(logging.WARNING)

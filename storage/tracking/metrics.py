@@ -35,7 +35,7 @@ class MetricBuffer:
         self._points: list[Point] = []
         self._sent = time.monotonic()
 
-    def add(self, step: int, metrics: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Keeps the metrics of one step; sends when the batch is full or old."""
         now = time.time_ns() // 1_000_000
         self._points.extend((metric_name(name), float(value), now, step) for name, value in metrics.items())

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ class ModelVersion:
     Attributes:
         scores: Metric name (``unseen_title/title_only/knn/accuracy``) to value, as at its promotion.
         lineage: Versions of one lineage were scored on comparable held-out sets.
-        promoted_at: ISO 8601; the last time, when it was more than once.
+        promoted_at: ISO 8601, UTC; the last time, when it was more than once.
     """
 
     version: str
@@ -126,7 +126,7 @@ class Registry:
             at: The instant of the decision.
             scores: The scores document (nested), kept flattened as tags ``guidespace.score.*``.
         """
-        tags = {PROMOTED_AT: at.isoformat(), REASON: reason}
+        tags = {PROMOTED_AT: at.astimezone(UTC).isoformat(), REASON: reason}
         tags |= {f"{SCORE}{name}": repr(value) for name, value in flatten_scores(scores or {}).items()}
         for key, value in tags.items():
             self.client.set_model_version_tag(MODEL_NAME, version, key, value)

@@ -108,7 +108,7 @@ class Tracking:
     def log_progress(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
         """Logs the metrics of one step at once; for many steps use ``buffer``."""
         with self.buffer(run_id) as buffer:
-            buffer.add(step, metrics)
+            buffer.log(step, metrics)
 
     def buffer(self, run_id: str, seconds: float = 2.0) -> MetricBuffer:
         """A buffer for metrics over steps, to be used in a ``with``."""

@@ -122,7 +122,7 @@ def test_metrics_over_steps_arrive_whole(tracking: Tracking) -> None:
     run_id = tracking.start_run("flow-1", "night")
     with tracking.buffer(run_id) as buffer:
         for step in range(1250):
-            buffer.add(step, {"train/loss": 1 / (step + 1), "train/lr": 0.1})
+            buffer.log(step, {"train/loss": 1 / (step + 1), "train/lr": 0.1})
     history = tracking.client.get_metric_history(run_id, "train/loss")
     assert sorted((point.step, point.value) for point in history) == [(step, 1 / (step + 1)) for step in range(1250)]
 
@@ -225,7 +225,7 @@ def test_a_buffer_sends_at_most_a_thousand_and_loses_nothing() -> None:
     sent: list[list] = []
     with MetricBuffer(lambda points: sent.append(list(points)), seconds=3600) as buffer:
         for step in range(700):
-            buffer.add(step, {"a": 1.0, "b": 2.0, "c": 3.0})
+            buffer.log(step, {"a": 1.0, "b": 2.0, "c": 3.0})
     assert max(map(len, sent)) <= 1000
     assert [(name, step) for batch in sent for name, _, _, step in batch] == [(name, step) for step in range(700) for name in "abc"]
 
@@ -240,7 +240,7 @@ def test_a_buffer_keeps_what_could_not_be_sent() -> None:
         sent.append(len(points))  # type: ignore[arg-type]
 
     buffer = MetricBuffer(send, seconds=3600)
-    buffer.add(1, {"a": 1.0})
+    buffer.log(1, {"a": 1.0})
     with pytest.raises(ConnectionError):
         buffer.flush()
     broken = False
@@ -251,7 +251,7 @@ def test_a_buffer_keeps_what_could_not_be_sent() -> None:
 def test_a_buffer_does_not_wait_longer_than_told() -> None:
     sent: list[int] = []
     buffer = MetricBuffer(lambda points: sent.append(len(points)), seconds=0.0)
-    buffer.add(1, {"a": 1.0})
+    buffer.log(1, {"a": 1.0})
     assert sent == [1]
 
 
