@@ -1,0 +1,255 @@
+"""The served model: in this process, and by ``mlflow models serve`` where no checkout can be imported."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from storage.stages import ROOT
+from storage.tracking import MODEL_NAME, Registry, Tracking
+from storage.tracking.model_files import CODE, carry_code, requirements
+from tasks.augment.distilled import Distilled
+from tasks.augment.lexicon import Lexicon
+from tasks.tokenize.titles import parse_title
+from tasks.tokenize.words import KINDS, WORD, Words
+from tasks.train.encoders.bag import Bag
+
+# Vectors are mapped read only; PyTorch says once that it could not keep anyone from writing.
+pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+# Two corners of a small guide: whoever asks for food gets food.
+KITCHEN = ("Baking Tonight", "The Soup Hour", "Kitchen Quest", "Bread and Butter", "Market Cooking")
+STADIUM = ("Football Final", "Goal of the Week", "Stadium Live", "Penalty Shootout", "Cup Football")
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Model folder as the publish stage writes it, of ten titles in eight dimensions."""
+    folder = tmp_path_factory.mktemp("model") / "files"
+    folder.mkdir()
+    titles = KITCHEN + STADIUM
+    tokenizer = Words()
+    words = sorted({token for title in titles for kind, token in tokenizer.tokens(title) if kind == WORD})
+    generator = np.random.default_rng(7)
+    rows = 0.2 * generator.standard_normal((len(words), 8)).astype(np.float32)
+    for row, word in enumerate(words):
+        rows[row, 0 if any(word in tokenizer_words(title) for title in KITCHEN) else 1] += 1
+    kinds = np.full(len(words), WORD, dtype=np.int8)
+    tokens = folder.parent / "tokens.parquet"
+    pq.write_table(pa.table({"kind": [KINDS[WORD]] * len(words), "token": words}), tokens)
+    ngrams = Distilled(buckets=5000).fit(words, rows, np.ones(len(words), dtype=np.int64))
+    lexicon = Lexicon(tokenizer, Bag(), {(WORD, word): row for row, word in enumerate(words)}, rows, kinds, ngrams)
+    lexicon.save(folder, tokens)
+    np.save(folder / "vectors.npy", lexicon.embed(titles))
+    labels = [["cooking"]] * len(KITCHEN) + [["sports", "live"]] * len(STADIUM)
+    columns = {"title": list(titles), "show_key": [parse_title(title).show_key for title in titles], "labels": labels, "channels": [["One", "Two HD"]] * len(titles)}
+    pq.write_table(pa.table(columns), folder / "titles.parquet")
+    return folder
+
+
+def tokenizer_words(title: str) -> set[str]:
+    return {token for _, token in Words().tokens(title)}
+
+
+# -- in this process -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def context(model_folder: Path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MLflow warns of its own type hints while it is imported
+        from mlflow.pyfunc.model import PythonModelContext
+    return PythonModelContext(artifacts={"model": str(model_folder)}, model_config=None)
+
+
+@pytest.fixture(scope="module")
+def model(context):
+    from deployments.title_model import TitleModel
+
+    model = TitleModel()
+    model.load_context(context)
+    return model
+
+
+def test_neighbours_are_of_the_same_corner(model, context) -> None:
+    answer = model.predict(context, pandas.DataFrame({"title": ["Baking Tonight", "Footballers"]}), {"k": 4})
+    assert answer["title"].tolist() == ["Baking Tonight", "Footballers"]
+    known, unseen = answer["neighbours"]
+    assert {neighbour["title"] for neighbour in known} == set(KITCHEN) - {"Baking Tonight"}
+    assert {neighbour["title"] for neighbour in unseen} <= set(STADIUM)
+    assert known[0].keys() == {"title", "cosine", "categories", "channels"}
+    assert known[0]["categories"] == ["cooking"] and known[0]["channels"] == ["One", "Two HD"]
+    assert all(first["cosine"] >= second["cosine"] for first, second in itertools.pairwise(known))
+
+
+def test_ten_neighbours_unless_told(model, context) -> None:
+    (neighbours,) = model.predict(context, pandas.DataFrame({"title": ["Something Cooking"]}))["neighbours"]
+    assert len(neighbours) == 10
+
+
+def test_no_titles_no_answers(model, context) -> None:
+    assert len(model.predict(context, pandas.DataFrame({"title": []}))) == 0
+
+
+@pytest.mark.parametrize(
+    ("frame", "k", "message"),
+    [
+        ({"name": ["Baking Tonight"]}, 3, r"expected a column 'title', got \['name'\]"),
+        ({"title": ["Baking Tonight"]}, 0, "from 1 to 1000"),
+        ({"title": ["Baking Tonight"]}, 1001, "from 1 to 1000"),
+        ({"title": ["Baking Tonight", None]}, 3, "row 1: a title is a text"),
+        ({"title": ["  "]}, 3, "row 0: a title is a text"),
+        ({"title": ["ΩΩΩ"]}, 3, "nothing is known of the title 'ΩΩΩ'"),
+    ],
+)
+def test_what_cannot_be_answered_is_explained(model, context, frame: dict, k: int, message: str) -> None:
+    with pytest.raises(Exception, match=message) as caught:
+        model.predict(context, pandas.DataFrame(frame), {"k": k})
+    assert caught.value.get_http_status_code() == 400
+
+
+# -- what is carried along -------------------------------------------------------------------------------------------------
+
+
+def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
+    packages = carry_code(CODE, tmp_path)
+    carried = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")}
+    assert {package.name for package in packages} == {"storage", "tasks"}
+    assert {"tasks/neighbours/search.py", "tasks/augment/lexicon.py", "storage/arrays.py"} <= carried
+    assert not any(path.endswith("task.py") or path.startswith(("storage/catalogue", "storage/tracking")) for path in carried)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 200_000
+
+
+def test_requirements_are_exact_and_few() -> None:
+    found = requirements(CODE)
+    assert {line.split("==")[0] for line in found} == {"mlflow", "numpy", "pandas", "pyarrow", "safetensors", "torch"}
+    assert all("==" in line and "+" not in line for line in found)
+
+
+# -- served ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with our libraries and without our checkout.
+
+    A path in a .pth file adds the folder, but not the .pth files in it: the editable installation stays behind.
+    """
+    place = tmp_path_factory.mktemp("elsewhere") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    (site,) = place.glob("lib/python*/site-packages")
+    (site / "libraries.pth").write_text(str(Path(np.__file__).parent.parent) + "\n")
+    uvicorn = place / "bin" / "uvicorn"  # MLflow starts it by name
+    uvicorn.write_text(f'#!/bin/sh\nexec {place}/bin/python -m uvicorn "$@"\n')
+    uvicorn.chmod(0o755)
+    return place
+
+
+@pytest.fixture(scope="module")
+def server(elsewhere: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of ``mlflow models serve`` on the champion of a home, its log shown if it does not come up."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        tracking, registry = Tracking(home), Registry(home)
+        run_id = tracking.start_run("flow-1", "friday")
+        version = registry.register(run_id, model_folder, "digest-1", example_title=KITCHEN[0], lineage="salt-1")
+        registry.promote(version, "the first", at=datetime(2026, 11, 21, tzinfo=UTC))
+        tracking.end_run(run_id)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {
+        "PATH": f"{elsewhere / 'bin'}:/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": "", "OMP_NUM_THREADS": "1",
+        "MLFLOW_TRACKING_URI": tracking.connection.uri, "MLFLOW_DISABLE_TELEMETRY": "true",
+    }  # fmt: skip
+    probe = subprocess.run([elsewhere / "bin" / "python", "-c", "import torch, mlflow, tasks"], cwd=home, env=environment, capture_output=True, text=True)
+    assert "No module named 'tasks'" in probe.stderr
+    command = [elsewhere / "bin" / "python", "-m", "mlflow", "models", "serve", "--env-manager", "local"]
+    command += ["-m", f"models:/{MODEL_NAME}@champion", "--host", "127.0.0.1", "-p", str(port)]
+    log = home / "serve.log"
+    with open(log, "w") as output:
+        process = subprocess.Popen(command, cwd=home, env=environment, stdout=output, stderr=output, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 120
+        while ask(f"http://127.0.0.1:{port}/ping")[0] != 200:
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"mlflow models serve did not come up:\n{log.read_text()[-4000:]}")
+            time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def ask(url: str, content: object = None) -> tuple[int, str]:
+    """Status and body; status 0 while nobody listens."""
+    data = None if content is None else json.dumps(content).encode()
+    request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def request_for(*titles: str, column: str = "title", **params: object) -> dict:
+    return {"dataframe_split": {"columns": [column], "data": [[title] for title in titles]}} | ({"params": params} if params else {})
+
+
+@pytest.mark.slow
+def test_served_from_elsewhere(server: str) -> None:
+    status, body = ask(f"{server}/invocations", request_for("Baking Tonight", "Footballers", k=3))
+    assert status == 200, body
+    known, unseen = json.loads(body)["predictions"]
+    assert known["title"] == "Baking Tonight" and len(known["neighbours"]) == 3
+    assert {neighbour["title"] for neighbour in known["neighbours"]} < set(KITCHEN)
+    assert {neighbour["title"] for neighbour in unseen["neighbours"]} < set(STADIUM)
+    assert known["neighbours"][0].keys() == {"title", "cosine", "categories", "channels"}
+    assert known["neighbours"][0]["channels"] == ["One", "Two HD"]
+    status, body = ask(f"{server}/invocations", request_for("Something Cooking"))
+    assert status == 200 and len(json.loads(body)["predictions"][0]["neighbours"]) == 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (request_for("Baking Tonight", k=0), "from 1 to 1000"),
+        (request_for("Baking Tonight", k="x"), "Can not safely convert"),
+        (request_for("Baking Tonight", column="name"), "Model is missing inputs ['title']"),
+        (request_for("ΩΩΩ", k=3), "nothing is known of the title 'ΩΩΩ'"),
+    ],
+)
+def test_a_bad_request_is_answered_400(server: str, content: dict, message: str) -> None:
+    status, body = ask(f"{server}/invocations", content)
+    assert status == 400
+    assert message in json.loads(body)["message"]
+
+
+def test_the_code_is_where_the_registry_looks() -> None:
+    assert CODE == ROOT / "deployments" / "title_model.py" and CODE.is_file()
