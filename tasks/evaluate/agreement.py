@@ -25,17 +25,19 @@ from storage.arrays import Ragged
 NOISE = -1
 
 
-def reference_labels(labels: Ragged, label_count: int) -> np.ndarray:
+def reference_labels(labels: Ragged, label_count: int, training: np.ndarray | None = None) -> np.ndarray:
     """The most frequent label of each title: int64, shape (titles,), -1 where it has none.
 
     Args:
         labels: Label ids of each title.
         label_count: Ids run from 0 to this, not included. Labels that equally many titles hold go to the lower id.
+        training: bool, shape (titles,): the titles whose labels are counted; all, where none is given.
     """
     reference = np.full(len(labels), NOISE, dtype=np.int64)
     if not len(labels.values):
         return reference
-    by_frequency = np.argsort(-np.bincount(labels.values, minlength=label_count), kind="stable")
+    counted = labels.values if training is None else labels.values[np.repeat(training, labels.lengths)]
+    by_frequency = np.argsort(-np.bincount(counted, minlength=label_count), kind="stable")
     place = np.empty(label_count, dtype=np.int64)
     place[by_frequency] = np.arange(label_count)
     labelled = np.flatnonzero(labels.lengths)

@@ -64,6 +64,8 @@ def test_noise_titles_become_clusters_of_their_own():
 def test_titles_with_several_labels_are_held_to_the_most_frequent():
     labels = Ragged.from_rows([[0, 2], [1, 2], [], [2], [1, 0], [1]])  # 0 twice, 1 three times, 2 three times
     assert reference_labels(labels, 4).tolist() == [2, 1, -1, 2, 1, 1]  # 1 and 2 are equal: the lower id
+    training = np.array([1, 0, 0, 0, 1, 0], dtype=bool)  # 0 twice, 1 once, 2 once
+    assert reference_labels(labels, 4, training).tolist() == [0, 1, -1, 2, 0, 1]
     assert reference_labels(Ragged.from_rows([]), 4).tolist() == []
     assert reference_labels(Ragged.from_rows([[], [], []]), 4).tolist() == [-1, -1, -1]
     assert reference_labels(Ragged.from_rows([[], [3], []]), 4).tolist() == [-1, 3, -1]
