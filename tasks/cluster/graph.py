@@ -54,11 +54,13 @@ class Graph:
         return np.diff(self.offsets)
 
 
-def neighbour_graph(neighbours: Neighbours, *, minimum_similarity: float = 0.0, mutual: bool = False) -> Graph:
+def neighbour_graph(neighbours: Neighbours, weights: np.ndarray | None = None, *, minimum_similarity: float = 0.0, mutual: bool = False) -> Graph:
     """The symmetric graph of the pairs of neighbours that are similar enough.
 
     Args:
         neighbours: Nearest titles of each title.
+        weights: Weight of each pair, shape (titles, k), the same in both directions; the cosines if None. Pairs of
+            weight 0 and below are not linked.
         minimum_similarity: Pairs of a lower cosine are not linked, nor are pairs of cosine 0 and below.
         mutual: Link only titles that name each other.
     """
@@ -66,8 +68,40 @@ def neighbour_graph(neighbours: Neighbours, *, minimum_similarity: float = 0.0, 
     sources = np.repeat(np.arange(titles, dtype=np.int64), width)
     targets = neighbours.ids.reshape(-1).astype(np.int64)
     cosines = neighbours.cosines.reshape(-1)
-    kept = (targets >= 0) & (targets != sources) & (cosines >= minimum_similarity) & (cosines > 0)
-    return symmetric_graph(titles, sources[kept], targets[kept], cosines[kept], mutual=mutual)
+    loads = cosines if weights is None else weights.reshape(-1)
+    kept = (targets >= 0) & (targets != sources) & (cosines >= minimum_similarity) & (cosines > 0) & (loads > 0)
+    return symmetric_graph(titles, sources[kept], targets[kept], loads[kept], mutual=mutual)
+
+
+def shared_share(neighbours: Neighbours, *, block: int = 1_024) -> np.ndarray:
+    """How far each title and its neighbour have the same neighbours: Jaccard's index of the two sets, each with its owner.
+
+    A hub is near to everybody and shares little with anybody, so its links count for less than their cosines say.
+
+    References: R. A. Jarvis, E. A. Patrick, Clustering using a similarity measure based on shared near neighbors, IEEE
+    Transactions on Computers 1973.
+
+    Args:
+        neighbours: Nearest titles of each title.
+        block: Titles at once: block x k x (2k + 2) integers of 8 bytes, 11 MiB at 25 neighbours.
+
+    Returns:
+        float32, shape (titles, k), 0 to 1; 0 where there is no neighbour.
+    """
+    titles, width = neighbours.ids.shape
+    absent = -2 - np.arange(width + 1)  # no two places of an absent neighbour are equal, so none is shared
+    sets = np.concatenate([np.arange(titles)[:, None], neighbours.ids], axis=1)
+    sizes = (sets >= 0).sum(axis=1)
+    shares = np.zeros((titles, width), dtype=np.float32)
+    for start in range(0, titles, block):
+        own = np.where(sets[start : start + block] >= 0, sets[start : start + block], absent)
+        near = neighbours.ids[start : start + block]
+        theirs = np.where(sets[near] >= 0, sets[near], absent - width - 1)  # (block, k, k + 1)
+        both = np.concatenate([np.broadcast_to(own[:, None], theirs.shape), theirs], axis=2)
+        both.sort(axis=2)
+        shared = (both[:, :, 1:] == both[:, :, :-1]).sum(axis=2)
+        shares[start : start + block] = np.where(near >= 0, shared / (sizes[start : start + block, None] + sizes[near] - shared), 0)
+    return shares
 
 
 def symmetric_graph(titles: int, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray, *, mutual: bool = False) -> Graph:

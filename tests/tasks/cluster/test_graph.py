@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.cluster.graph import Graph, Neighbours, neighbour_graph
+from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, shared_share
 
 # 0 names 1 and 2; 1 names 0; 2 names 1; 3 names nobody.
 IDS = np.array([[1, 2], [0, -1], [1, -1], [-1, -1]])
@@ -41,3 +41,18 @@ def test_empty():
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"\(4, 2\) and \(4, 1\)"):
         Neighbours(IDS, COSINES[:, :1])
+
+
+def test_shared_neighbours_by_hand():
+    # {0,1,2} and {1,0}: two of three; {0,1,2} and {2,1}: two of three; {2,1} and {1,0}: one of three.
+    shares = shared_share(Neighbours(IDS, COSINES))
+    np.testing.assert_allclose(shares, [[2 / 3, 2 / 3], [2 / 3, 0], [1 / 3, 0], [0, 0]], atol=1e-6)
+
+
+def test_shared_neighbours_equal_sets_of_python():
+    ids = np.stack([np.random.default_rng(row).permutation(40)[:6] for row in range(40)])
+    ids[ids == np.arange(40)[:, None]] = -1
+    ids[::3, 4:] = -1
+    sets = [{row, *(int(other) for other in own if other >= 0)} for row, own in enumerate(ids)]
+    expected = [[len(sets[row] & sets[other]) / len(sets[row] | sets[other]) if other >= 0 else 0 for other in own] for row, own in enumerate(ids)]
+    np.testing.assert_allclose(shared_share(Neighbours(ids, np.ones(ids.shape, np.float32)), block=7), expected, atol=1e-6)
