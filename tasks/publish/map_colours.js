@@ -1,0 +1,108 @@
+// Who gets which colour: the legends of categories and of clusters, and the paint of all points.
+
+// Twenty colours a theme, ordered so that each is as far as can be from those before it, in OKLab, as seen with normal
+// vision, protanopia and deuteranopia; contrast with the ground at least 2.2 (light) and 4 (dark).
+const PALETTES = {
+  light: [
+    "#476fdb", "#f88e03", "#911402", "#3dbaa9", "#827615", "#6f208c", "#bc90fe", "#b75589", "#016253", "#f46269",
+    "#7595c5", "#8452ad", "#439c5c", "#ac1d54", "#8f4d0a", "#614a7b", "#3c40b2", "#c1810c", "#8280fc", "#2787a6",
+  ],
+  dark: [
+    "#4280d9", "#e7d337", "#c55015", "#f9a8fd", "#11ba8a", "#b74d9c", "#bb980f", "#3df1bc", "#aa94cd", "#1c895a",
+    "#74c6cc", "#f5a851", "#ff7f7d", "#5da4fe", "#b27384", "#c1c98d", "#81934d", "#2e9fa8", "#9ee97a", "#f0a2b4",
+  ],
+};
+const GREYS = { light: { other: "#8d96a3", none: "#b9c0ca", lit: "#1d4fd7" }, dark: { other: "#7d8796", none: "#4d5666", lit: "#8fb4ff" } };
+
+/**
+ * The two legends. An entry is {name, count, rank, members}; rank is its place by size, -1 for "none of them".
+ * A title with several categories takes the colour of the rarest of those with a colour of their own: it says most.
+ */
+function makeLegends(guide) {
+  const byCategory = guide.categoryNames.map(() => []);
+  const byCluster = guide.clusterNames.map(() => []);
+  const uncategorised = [];
+  const noise = [];
+  for (let i = 0; i < guide.count; i++) {
+    const categories = guide.categoriesOf(i);
+    for (const category of categories) byCategory[category].push(i);
+    if (!categories.length) uncategorised.push(i);
+    (guide.clusters[i] < 0 ? noise : byCluster[guide.clusters[i]]).push(i);
+  }
+  const legends = {
+    category: makeLegend(guide.categoryNames, byCategory, "no category", uncategorised),
+    cluster: makeLegend(guide.clusterNames, byCluster, "in no cluster", noise),
+  };
+  for (const legend of Object.values(legends)) {
+    legend.entryOf = new Array(guide.count).fill(legend.none);
+    // From the commonest to the rarest that has a colour; those without one never hide one that has.
+    const coloured = legend.entries.filter((entry) => entry.rank >= 0 && entry.rank < PALETTES.light.length);
+    const rest = legend.entries.filter((entry) => entry.rank >= PALETTES.light.length);
+    for (const entry of [...rest.reverse(), ...coloured]) for (const i of entry.members) legend.entryOf[i] = entry;
+  }
+  legends.cluster.entryOfCluster = new Map(legends.cluster.entries.map((entry) => [entry.id, entry]));
+  legends.category.entryOfName = new Map(legends.category.entries.map((entry) => [entry.name, entry]));
+  return legends;
+}
+
+function makeLegend(names, members, noneName, noneMembers) {
+  const entries = names
+    .map((name, id) => ({ id, name, members: members[id], count: members[id].length, rank: 0 }))
+    .filter((entry) => entry.count > 0)
+    .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
+  entries.forEach((entry, rank) => (entry.rank = rank));
+  const none = { id: -1, name: noneName, members: noneMembers, count: noneMembers.length, rank: -1 };
+  if (none.count) entries.push(none);
+  return { entries, none };
+}
+
+/** Colour of a legend entry as #rrggbb. Clusters beyond the palette keep apart by a hue of their own, categories are grey. */
+function colourOf(entry, mode, theme) {
+  if (entry.rank < 0) return GREYS[theme].none;
+  if (entry.rank < PALETTES[theme].length) return PALETTES[theme][entry.rank];
+  if (mode === "category") return GREYS[theme].other;
+  return hueToHex((entry.rank * 137.508) % 360, 0.3, theme === "dark" ? 0.62 : 0.56); // golden angle
+}
+
+function hueToHex(hue, saturation, lightness) {
+  const channel = (n) => {
+    const k = (n + hue / 30) % 12;
+    const value = lightness - saturation * Math.min(lightness, 1 - lightness) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+    return Math.round(value * 255).toString(16).padStart(2, "0");
+  };
+  return `#${channel(0)}${channel(8)}${channel(4)}`;
+}
+
+function hexToBytes(hex) {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
+/**
+ * Paints all points.
+ *
+ * Returns {rgba: Uint8Array of 4 a title, order: titles in drawing order, lit: Uint8Array}: faded and colourless points
+ * lie below, and within a layer the often aired ones, which are larger, so that small points stay in reach.
+ */
+function paintPoints(guide, legend, mode, theme, litEntry) {
+  const rgba = new Uint8Array(4 * guide.count);
+  const lit = new Uint8Array(guide.count).fill(litEntry ? 0 : 1);
+  if (litEntry) for (const i of litEntry.members) lit[i] = 1;
+  const bytes = new Map();
+  const paint = (entry) => {
+    if (!bytes.has(entry)) bytes.set(entry, hexToBytes(colourOf(entry, mode, theme)));
+    return bytes.get(entry);
+  };
+  // A highlighted entry shows all its titles in its colour; one that has none of its own borrows the accent.
+  const hasColour = litEntry && litEntry.rank >= 0 && (mode === "cluster" || litEntry.rank < PALETTES[theme].length);
+  const litPaint = litEntry && (hasColour ? paint(litEntry) : hexToBytes(GREYS[theme].lit));
+  const layer = new Uint8Array(guide.count);
+  for (let i = 0; i < guide.count; i++) {
+    const entry = legend.entryOf[i];
+    const faint = entry.rank < 0;
+    rgba.set(litEntry && lit[i] ? litPaint : paint(entry), 4 * i);
+    rgba[4 * i + 3] = !lit[i] ? 30 : litEntry ? 240 : faint ? 130 : 220;
+    layer[i] = (lit[i] ? 2 : 0) + (faint ? 0 : 1);
+  }
+  const order = Uint32Array.from({ length: guide.count }, (_, i) => i).sort((a, b) => layer[a] - layer[b] || guide.airings[b] - guide.airings[a] || a - b);
+  return { rgba, order, lit };
+}

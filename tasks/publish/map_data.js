@@ -1,0 +1,95 @@
+// Reads the data that map.py embedded, and the text folding that search uses on both sides.
+
+/** Decodes {"type", "base64"} to a typed array (little-endian, as every browser's machine is). */
+function unpack(packed) {
+  const bytes = Uint8Array.from(atob(packed.base64), (letter) => letter.charCodeAt(0));
+  const types = { f4: Float32Array, u4: Uint32Array, i4: Int32Array, u2: Uint16Array, i1: Int8Array, u1: Uint8Array };
+  return new types[packed.type](bytes.buffer);
+}
+
+/** Rows of different lengths: a function from row to its values. */
+function unpackRows(packed) {
+  const lengths = unpack(packed.lengths);
+  const values = unpack(packed.values);
+  const offsets = new Uint32Array(lengths.length + 1);
+  for (let row = 0; row < lengths.length; row++) offsets[row + 1] = offsets[row] + lengths[row];
+  return (row) => values.subarray(offsets[row], offsets[row + 1]);
+}
+
+/**
+ * The guide as the page uses it. Title i is row i of everything.
+ * neighbours(i) is [{title, cosine}, …], nearest first.
+ */
+function readGuide(json) {
+  const raw = JSON.parse(json);
+  const count = raw.titles.length;
+  const xy = unpack(raw.xy);
+  const indices = unpack(raw.neighbours); // 0 is none, else title + 1
+  const cosines = unpack(raw.cosines); // hundredths
+  const channelsOf = unpackRows(raw.channels);
+  const categoriesOf = unpackRows(raw.categories);
+  const heldOut = raw.heldOut ? unpack(raw.heldOut) : null;
+  const width = raw.neighbourCount;
+  return {
+    count,
+    facts: raw.facts,
+    titles: raw.titles,
+    x: Float32Array.from({ length: count }, (_, i) => xy[2 * i]),
+    y: Float32Array.from({ length: count }, (_, i) => xy[2 * i + 1]),
+    airings: unpack(raw.airings),
+    clusters: unpack(raw.clusters),
+    clusterNames: raw.clusterNames,
+    categoryNames: raw.categoryNames,
+    categoriesOf,
+    categoriesIn: (i) => Array.from(categoriesOf(i), (c) => raw.categoryNames[c]),
+    channelsIn: (i) => Array.from(channelsOf(i), (c) => raw.channelNames[c]),
+    isHeldOut: (i) => heldOut !== null && heldOut[i] === 1,
+    neighbours(i) {
+      const found = [];
+      for (let k = i * width; k < (i + 1) * width; k++) {
+        if (indices[k] > 0) found.push({ title: indices[k] - 1, cosine: cosines[k] / 100 });
+      }
+      return found;
+    },
+  };
+}
+
+const LETTERS = { ß: "ss", æ: "ae", œ: "oe", ø: "o", đ: "d", ð: "d", ł: "l", þ: "th", ı: "i" };
+
+/** Lower case without diacritics: "Amélie" and "AMELIE" are one. */
+function foldText(text) {
+  return text
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/\p{M}/gu, "")
+    .replace(/[ßæœøđðłþı]/g, (letter) => LETTERS[letter])
+    .replace(/[’‘`´]/g, "'")
+    .replace(/\s+/g, " ");
+}
+
+/** Where the folded part stands in the text, as [start, end) of the text itself; null when it does not. */
+function findFolded(text, part) {
+  let folded = "";
+  const origin = []; // for each folded letter, where its source letter starts and ends
+  let at = 0;
+  for (const letter of text) {
+    for (const unit of foldText(letter).split("")) {
+      folded += unit;
+      origin.push([at, at + letter.length]);
+    }
+    at += letter.length;
+  }
+  const start = part ? folded.indexOf(part) : -1;
+  return start < 0 ? null : [origin[start][0], origin[start + part.length - 1][1]];
+}
+
+const formatCount = new Intl.NumberFormat("en-GB").format;
+
+/** Makes an element with a class and text (as text: a title is never markup) or children. */
+function element(tag, className, ...children) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}

@@ -1,0 +1,204 @@
+// Draws what stands over the points: lines to neighbours, rings, names of clusters, titles where there is room.
+
+const FONT = '"Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif';
+const MOST_TITLES_IN_VIEW = 600; // beyond it none is named
+const MOST_NAMED = 260;
+
+/** Rectangles taken so far; `take` says whether there was room, and takes it (regardless: in any case). */
+function createRoom() {
+  const cells = new Map();
+  const CELL = 96;
+  return {
+    take(left, top, right, bottom, regardless = false) {
+      const touched = [];
+      for (let cx = Math.floor(left / CELL); cx <= Math.floor(right / CELL); cx++) {
+        for (let cy = Math.floor(top / CELL); cy <= Math.floor(bottom / CELL); cy++) {
+          const key = `${cx},${cy}`;
+          const inside = cells.get(key) ?? [];
+          if (!regardless && inside.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1])) return false;
+          touched.push([key, inside]);
+        }
+      }
+      for (const [key, inside] of touched) cells.set(key, [...inside, [left, top, right, bottom]]);
+      return true;
+    },
+  };
+}
+
+/** Cluster names with their places: the median member, and the distance within which half of the members lie. */
+function placeClusters(guide, legend) {
+  const median = (values) => values.sort()[values.length >> 1];
+  return legend.entries
+    .filter((entry) => entry.rank >= 0)
+    .map((entry) => {
+      const x = median(Float32Array.from(entry.members, (i) => guide.x[i]));
+      const y = median(Float32Array.from(entry.members, (i) => guide.y[i]));
+      const reach = median(Float32Array.from(entry.members, (i) => Math.hypot(guide.x[i] - x, guide.y[i] - y)));
+      return { entry, x, y, reach, lines: breakName(entry.name) };
+    });
+}
+
+/** A long name on two lines of about the same length. */
+function breakName(name) {
+  const text = name.length > 46 ? `${name.slice(0, 45)}…` : name;
+  if (text.length <= 18) return [text];
+  const marks = [...text.matchAll(/[·,/] /g)].map((match) => match.index + 1);
+  const spaces = marks.length ? marks : [...text.matchAll(/ /g)].map((match) => match.index);
+  if (!spaces.length) return [text];
+  const middle = spaces.reduce((best, at) => (Math.abs(at - text.length / 2) < Math.abs(best - text.length / 2) ? at : best));
+  return [text.slice(0, middle).replace(/ ?[·,/]$/, ""), text.slice(middle + 1)];
+}
+
+/** The overlay; draw(scene) with scene = {camera, ratio, colours, paint, radii, hover, pinned, litEntry, mode, panels}. */
+function createOverlay(canvas, guide, legends) {
+  const context = canvas.getContext("2d");
+  const clusters = placeClusters(guide, legends.cluster);
+  const byAirings = Uint32Array.from({ length: guide.count }, (_, i) => i).sort((a, b) => guide.airings[b] - guide.airings[a] || a - b);
+  const biggest = clusters.length ? clusters[0].entry.count : 1;
+  const widths = new Map();
+  let room;
+  let scene;
+  let written;
+
+  const measure = (text, font) => {
+    const key = font + text;
+    if (!widths.has(key)) {
+      context.font = font;
+      widths.set(key, context.measureText(text).width);
+    }
+    return widths.get(key);
+  };
+
+  const write = (text, x, y, font, align, colour, alpha, halo) => {
+    context.font = font;
+    context.textAlign = align;
+    context.globalAlpha = alpha;
+    context.lineWidth = halo;
+    context.strokeStyle = scene.colours.ground;
+    context.strokeText(text, x, y);
+    context.fillStyle = colour;
+    context.fillText(text, x, y);
+  };
+
+  const radius = (i) => scene.radii[i] * pointGrowth(scene.camera.zoom());
+
+  /** A title beside its point, right of it or, where that is taken, left, above or below. */
+  const writeTitle = (i, { strong = false, force = false } = {}) => {
+    if (written.has(i)) return;
+    written.add(i);
+    const { camera, colours } = scene;
+    const full = guide.titles[i];
+    const text = full.length > 44 ? `${[...full].slice(0, 42).join("")}…` : full;
+    const font = `${strong ? 600 : 400} ${strong ? 13 : 12}px ${FONT}`;
+    const width = measure(text, font);
+    const px = camera.screenX(guide.x[i]);
+    const py = camera.screenY(guide.y[i]);
+    const gap = radius(i) + 5;
+    const places = [[px + gap, py, "left", 0], [px - gap, py, "right", width], [px, py - gap - 6, "center", width / 2], [px, py + gap + 6, "center", width / 2]];
+    let place = places.find(([x, y, , before]) => room.take(x - before - 2, y - 8, x - before + width + 2, y + 8));
+    if (!place && force) place = places[0];
+    if (place) write(text, place[0], place[1], font, place[2], strong ? colours.ink : colours.label, 1, 3.5);
+  };
+
+  const drawLines = (from, strength) => {
+    const { camera, colours } = scene;
+    const px = camera.screenX(guide.x[from]);
+    const py = camera.screenY(guide.y[from]);
+    context.strokeStyle = colours.accent;
+    context.lineCap = "round";
+    for (const { title, cosine } of guide.neighbours(from)) {
+      context.globalAlpha = strength * (0.25 + 0.6 * Math.max(0, cosine));
+      context.lineWidth = 0.75 + 1.25 * Math.max(0, cosine);
+      const [dx, dy] = [camera.screenX(guide.x[title]) - px, camera.screenY(guide.y[title]) - py];
+      const rim = Math.min(1, (radius(from) + 5) / Math.max(1, Math.hypot(dx, dy))); // the point itself stays uncrossed
+      context.beginPath();
+      context.moveTo(px + rim * dx, py + rim * dy);
+      context.lineTo(px + dx, py + dy);
+      context.stroke();
+    }
+  };
+
+  const drawRing = (i, reach, width, colour) => {
+    context.globalAlpha = 1;
+    context.lineWidth = width;
+    context.strokeStyle = colour;
+    context.beginPath();
+    context.arc(scene.camera.screenX(guide.x[i]), scene.camera.screenY(guide.y[i]), radius(i) + reach, 0, 2 * Math.PI);
+    context.stroke();
+  };
+
+  const drawClusterNames = () => {
+    const { camera, colours, litEntry, mode } = scene;
+    const most = 36 * camera.zoom() ** 1.4; // the largest first; closer by, the small ones too
+    for (const { entry, x, y, reach, lines } of clusters) {
+      if (entry.rank >= most && entry !== litEntry) break;
+      const px = camera.screenX(x);
+      const py = camera.screenY(y);
+      if (px < -100 || py < -40 || px > camera.width + 100 || py > camera.height + 40) continue;
+      const spread = reach * camera.scale;
+      const size = Math.round((11 + 5.5 * Math.sqrt(entry.count / biggest)) * 2) / 2;
+      // Deep inside a cluster its name gives way to the titles.
+      const near = Math.min(1, Math.max(0, 1.7 - spread / (0.4 * Math.min(camera.width, camera.height))));
+      const faded = litEntry && !(mode === "cluster" && litEntry === entry) ? 0.35 : 1;
+      if (near <= 0.05) continue;
+      const font = `650 ${size}px ${FONT}`;
+      const width = Math.max(...lines.map((line) => measure(line, font)));
+      const height = size * 1.18 * lines.length;
+      if (!room.take(px - width / 2 - 8, py - height / 2 - 5, px + width / 2 + 8, py + height / 2 + 5)) continue;
+      lines.forEach((line, row) => write(line, px, py + (row - (lines.length - 1) / 2) * size * 1.18, font, "center", colours.ink, near * faded, 4));
+    }
+  };
+
+  /** Lit titles in view, most aired first; null when they are too many to name. */
+  const titlesInView = () => {
+    const { camera, paint } = scene;
+    const margin = 10;
+    const inView = [];
+    for (const i of byAirings) {
+      if (!paint.lit[i]) continue;
+      const px = camera.screenX(guide.x[i]);
+      const py = camera.screenY(guide.y[i]);
+      if (px < -margin || py < -margin || px > camera.width + margin || py > camera.height + margin) continue;
+      inView.push(i);
+      if (inView.length > MOST_TITLES_IN_VIEW) return null;
+    }
+    return inView;
+  };
+
+  return {
+    resize(width, height, ratio) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    },
+    draw(next) {
+      scene = next;
+      room = createRoom();
+      written = new Set();
+      for (const box of scene.panels) room.take(box.left, box.top, box.right, box.bottom, true);
+      context.setTransform(scene.ratio, 0, 0, scene.ratio, 0, 0);
+      context.clearRect(0, 0, scene.camera.width, scene.camera.height);
+      context.textBaseline = "middle";
+      context.lineJoin = "round";
+      const { hover, pinned, colours } = scene;
+      const followed = hover >= 0 ? hover : pinned;
+      if (pinned >= 0 && pinned !== followed) drawLines(pinned, 0.35);
+      if (followed >= 0) drawLines(followed, 1);
+      if (pinned >= 0) {
+        drawRing(pinned, 2, 2, colours.ground);
+        drawRing(pinned, 4, 2.5, colours.accent);
+      }
+      if (hover >= 0 && hover !== pinned) drawRing(hover, 2.5, 2, colours.ink);
+      if (pinned >= 0) writeTitle(pinned, { strong: true, force: true });
+      if (hover >= 0 && hover !== pinned) writeTitle(hover, { strong: true, force: true });
+      if (followed >= 0 && scene.camera.zoom() > 1.6) for (const { title } of guide.neighbours(followed)) writeTitle(title);
+      const inView = titlesInView();
+      for (const i of inView ?? []) {
+        const [px, py, reach] = [scene.camera.screenX(guide.x[i]), scene.camera.screenY(guide.y[i]), 0.7 * radius(i)];
+        room.take(px - reach, py - reach, px + reach, py + reach, true); // no name across another point
+      }
+      drawClusterNames();
+      for (const i of (inView ?? []).slice(0, MOST_NAMED)) writeTitle(i);
+      context.globalAlpha = 1;
+    },
+  };
+}

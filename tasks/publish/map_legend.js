@@ -1,0 +1,64 @@
+// The legend: a switch between categories and clusters, and a list in which a click highlights.
+
+const ENTRIES_AT_FIRST = 20;
+
+/** Wires #legend of `total` titles; setMode(mode) and highlight(entry or null) are called, render(state) draws. */
+function createLegend(legends, total, { setMode, highlight }) {
+  const count = document.getElementById("count");
+  const list = document.getElementById("legend-list");
+  const more = document.getElementById("legend-more");
+  const clear = document.getElementById("legend-clear");
+  const fold = document.getElementById("legend-fold");
+  const panel = document.getElementById("legend");
+  const switches = [...document.querySelectorAll("input[name=colour-by]")];
+  const opened = { category: false, cluster: false };
+  let drawn = null;
+
+  for (const input of switches) input.addEventListener("change", () => setMode(input.value));
+  clear.addEventListener("click", () => highlight(null));
+  fold.addEventListener("click", () => {
+    const open = panel.classList.toggle("folded") === false;
+    fold.setAttribute("aria-expanded", String(open));
+  });
+  if (matchMedia("(max-width: 760px)").matches) fold.click();
+
+  const row = (entry, state) => {
+    const dot = element("span", "dot");
+    dot.style.backgroundColor = colourOf(entry, state.mode, state.theme);
+    const name = element("span", "entry-name", entry.name);
+    name.dir = "auto";
+    name.title = entry.name;
+    const button = element("button", entry.rank < 0 ? "entry none" : "entry", dot, name, element("span", "entry-count", formatCount(entry.count)));
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(state.lit === entry));
+    button.addEventListener("click", () => highlight(state.lit === entry ? null : entry));
+    return element("li", "", button);
+  };
+
+  const render = (state) => {
+    const { entries } = legends[state.mode];
+    for (const input of switches) input.checked = input.value === state.mode;
+    const none = entries.filter((entry) => entry.rank < 0);
+    const named = entries.filter((entry) => entry.rank >= 0);
+    // One that is highlighted from a card may lie beyond the first twenty: then all are shown.
+    const all = opened[state.mode] || (state.lit && state.lit.rank >= ENTRIES_AT_FIRST);
+    const shown = all ? named : named.slice(0, ENTRIES_AT_FIRST);
+    const focused = [...list.querySelectorAll("button")].indexOf(document.activeElement);
+    list.replaceChildren(...[...shown, ...none].map((entry) => row(entry, state)));
+    if (focused >= 0) list.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
+    list.classList.toggle("has-lit", Boolean(state.lit));
+    const kind = state.mode === "category" ? "categories" : "clusters";
+    more.hidden = named.length <= ENTRIES_AT_FIRST;
+    more.textContent = all ? "Show fewer" : `Show all ${formatCount(named.length)} ${kind}`;
+    more.onclick = () => {
+      opened[state.mode] = !all;
+      render(state);
+    };
+    clear.hidden = !state.lit;
+    count.textContent = `${state.lit ? `${formatCount(state.lit.count)} of ` : ""}${formatCount(total)} ${total === 1 ? "title" : "titles"}`;
+    if (drawn !== state.mode) list.scrollTop = 0;
+    drawn = state.mode;
+    if (state.lit) list.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest" });
+  };
+  return { render };
+}

@@ -1,0 +1,197 @@
+// Puts the page together: state, drawing on demand, and the handle that programs hold on to.
+
+const guide = readGuide(document.getElementById("data").textContent);
+const legends = makeLegends(guide);
+const camera = createCamera(guide);
+const surface = document.getElementById("overlay");
+const state = { mode: guide.categoryNames.length ? "category" : "cluster", theme: "light", lit: null, hover: -1, pinned: -1 };
+let ratio = 1;
+let radii = pointRadii(guide, 1, 1);
+let paint = null;
+let colours = null;
+let waiting = false;
+let panels = []; // what covers the map: names keep out of it
+
+const points = createPointLayer(document.getElementById("points"), redraw);
+const overlay = createOverlay(surface, guide, legends);
+const search = createSearch(guide, { choose: (i) => select(i, { fly: true, searched: true }), swatch: (i) => colourOf(legends[state.mode].entryOf[i], state.mode, state.theme) });
+const legend = createLegend(legends, guide.count, { setMode, highlight });
+const cards = createCards(guide, legends, { select, close: () => select(-1), highlight: (mode, entry) => setMode(mode, entry) });
+const scene = () => ({ camera, ratio, radii, paint, colours, panels, hover: state.hover, pinned: state.pinned, litEntry: state.lit, mode: state.mode });
+
+function redraw() {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame((now) => {
+    waiting = false;
+    const flying = camera.step(now);
+    points.draw(camera, ratio, colours.ground);
+    panels = coveringPanels();
+    overlay.draw(scene());
+    if (flying) redraw();
+  });
+}
+
+/** Colours changed: by the switch, the theme or a highlight. */
+function repaint() {
+  paint = paintPoints(guide, legends[state.mode], state.mode, state.theme, state.lit);
+  points.load(guide, radii, paint);
+  legend.render(state);
+  redraw();
+}
+
+function layOut() {
+  const width = document.documentElement.clientWidth;
+  const height = document.documentElement.clientHeight;
+  const narrow = width <= 760;
+  const legendPanel = document.getElementById("legend").getBoundingClientRect();
+  const card = document.getElementById("card").getBoundingClientRect();
+  const header = document.querySelector("header").getBoundingClientRect();
+  const free = { left: 0, top: header.bottom, right: width, bottom: height };
+  if (!narrow) free.left = legendPanel.right;
+  if (state.pinned >= 0 && narrow) free.bottom = card.top;
+  if (state.pinned >= 0 && !narrow) free.right = card.left;
+  return { width, height, free };
+}
+
+function coveringPanels() {
+  return [...document.querySelectorAll("header, #legend, #card:not([hidden]), .zoom")].map((panel) => panel.getBoundingClientRect());
+}
+
+function resize() {
+  const { width, height, free } = layOut();
+  ratio = Math.min(3, devicePixelRatio || 1);
+  camera.resize(width, height, free);
+  points.resize(width, height, ratio);
+  overlay.resize(width, height, ratio);
+  radii = pointRadii(guide, width, height);
+  if (paint) points.load(guide, radii, paint);
+  redraw();
+}
+
+function flightTime() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 750;
+}
+
+/** Pins a title (-1: none); with fly, moves there. */
+function select(i, { fly = false, searched = false } = {}) {
+  state.pinned = i;
+  cards.pin(i, state.theme);
+  document.getElementById("said").textContent = i < 0 ? "" : `${guide.titles[i]} selected`;
+  if (!searched) search.clear();
+  if (i >= 0) hideHint();
+  if (i >= 0 && fly) {
+    camera.free = layOut().free;
+    const close = camera.closeScale(guide.x[i], guide.y[i]);
+    camera.flyTo(guide.x[i], guide.y[i], Math.max(close, Math.min(camera.scale, close * 3)), flightTime());
+  }
+  redraw();
+}
+
+function hover(i, px = 0, py = 0) {
+  const changed = i !== state.hover;
+  state.hover = i;
+  surface.classList.toggle("pointing", i >= 0);
+  cards.hover(i === state.pinned ? -1 : i, state.theme, px, py);
+  if (changed) redraw();
+}
+
+function highlight(entry) {
+  state.lit = entry;
+  repaint();
+}
+
+function setMode(mode, entry = null) {
+  state.mode = mode;
+  state.lit = entry;
+  repaint();
+}
+
+function setTheme(theme) {
+  state.theme = theme;
+  document.documentElement.dataset.theme = theme;
+  const style = getComputedStyle(document.documentElement);
+  colours = Object.fromEntries(["ground", "ink", "label", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  const button = document.getElementById("theme");
+  button.setAttribute("aria-label", theme === "dark" ? "Light colours" : "Dark colours");
+  cards.pin(state.pinned, theme);
+  repaint();
+}
+
+function showAll() {
+  camera.free = layOut().free;
+  camera.move(camera.whole(), flightTime());
+  redraw();
+}
+
+function hideHint() {
+  document.getElementById("map-hint").classList.add("gone");
+}
+
+const app = {
+  guide, camera, scene, redraw, hover, select, showAll,
+  zoomMiddle: (factor) => camera.zoomAt((camera.free.left + camera.free.right) / 2, (camera.free.top + camera.free.bottom) / 2, factor),
+  focusSearch: () => search.focus(),
+  help: () => document.getElementById("help").showModal(),
+  /** Takes back one thing at a time: the pinned title, then the highlight. */
+  clear: () => (state.pinned >= 0 ? select(-1) : state.lit ? highlight(null) : null),
+};
+
+function fillPage() {
+  const facts = guide.facts.map(([label, text]) => {
+    const value = element("dd", "", text);
+    value.title = text;
+    value.dir = "auto";
+    return element("div", "", element("dt", "", label), value);
+  });
+  document.getElementById("facts").replaceChildren(...facts);
+  document.getElementById("help-facts").replaceChildren(...facts.map((fact) => fact.cloneNode(true)));
+  document.getElementById("empty").hidden = guide.count > 0;
+  document.getElementById("map-hint").hidden = guide.count === 0;
+  surface.setAttribute("aria-label", `Map of ${formatCount(guide.count)} titles. Arrow keys move, plus and minus zoom, slash searches.`);
+}
+
+const systemTheme = matchMedia("(prefers-color-scheme: dark)");
+let chosenTheme = null; // lasts as long as the page: a sandboxed frame has no storage
+systemTheme.addEventListener("change", () => chosenTheme || setTheme(systemTheme.matches ? "dark" : "light"));
+document.getElementById("theme").addEventListener("click", () => setTheme((chosenTheme = state.theme === "dark" ? "light" : "dark")));
+for (const [id, act] of [["zoom-in", () => app.zoomMiddle(1.6)], ["zoom-out", () => app.zoomMiddle(1 / 1.6)], ["zoom-all", showAll]]) {
+  document.getElementById(id).addEventListener("click", () => (act(), redraw()));
+}
+document.getElementById("help-open").addEventListener("click", app.help);
+document.getElementById("help").addEventListener("click", (event) => event.target === event.currentTarget && event.currentTarget.close());
+for (const kind of ["pointerdown", "wheel"]) surface.addEventListener(kind, hideHint, { passive: true });
+
+fillPage();
+setTheme(systemTheme.matches ? "dark" : "light");
+resize();
+Object.assign(camera, camera.whole());
+wirePointers(surface, app);
+wireKeys(app);
+addEventListener("resize", resize);
+
+window.guidespace = {
+  /** Flies to a title and pins it; false when there is none of that text. */
+  flyTo(title) {
+    const i = guide.titles.indexOf(title);
+    if (i >= 0) select(i, { fly: true });
+    return i >= 0;
+  },
+  /** The pinned title's text, or null. */
+  selected: () => (state.pinned < 0 ? null : guide.titles[state.pinned]),
+  /** What the page holds and shows. */
+  counts: () => ({
+    titles: guide.count,
+    categories: guide.categoryNames.length,
+    clusters: guide.clusterNames.length,
+    noise: legends.cluster.none.count,
+    lit: state.lit ? state.lit.count : guide.count,
+    colouredBy: state.mode,
+    drawnBy: points.kind,
+  }),
+  /** Where a title's point is in the window, in CSS pixels, and whether the camera is still. */
+  where(title) {
+    const i = guide.titles.indexOf(title);
+    return i < 0 ? null : { x: camera.screenX(guide.x[i]), y: camera.screenY(guide.y[i]), still: !camera.flying() };
+  },
+};

@@ -1,0 +1,64 @@
+"""A small planted map: five clusters of twenty titles, and titles that try to break out of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tasks.publish.map import MapContent
+
+KINDS = ("news", "football", "cooking", "crime drama", "quiz")
+HOSTILE = (
+    "</script><script>window.broken = 1</script>",
+    "<!-- <script>",
+    'Quote " and \' and \\',
+    "Line\u2028para\u2029graph",
+    "חדשות הערב",
+    "🎬 Film 🎞️ Night",
+    "Amélie à Paris",
+    "{{data}} & {{script}}",
+    "<b>bold</b>",
+)
+
+
+def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed: int = 0) -> MapContent:
+    """Titles around five centres, nearest by distance; the last of every ten is noise; hostile ones come first."""
+    rng = np.random.default_rng(seed)
+    kind = np.arange(titles) % len(KINDS)
+    angle = 2 * np.pi * kind / len(KINDS)
+    xy = np.clip(np.stack([np.cos(angle), np.sin(angle)], axis=1) * 0.7 + rng.normal(0, 0.05, (titles, 2)), -1, 1).astype(np.float32)
+    names = list(hostile) + [f"{KINDS[kind[i]].title()} {i}" for i in range(len(hostile), titles)]
+    nearest = np.full((titles, neighbours), -1, dtype=np.int32)
+    cosines = np.zeros((titles, neighbours), dtype=np.float32)
+    for i in range(titles if titles <= 1000 else 0):
+        distance = np.linalg.norm(xy - xy[i], axis=1)
+        distance[i] = np.inf
+        nearest[i] = np.argsort(distance)[:neighbours]
+        cosines[i] = 1 - distance[nearest[i]] / 2
+    return MapContent(
+        heading="Guide of 7 June 2025",
+        facts={"Feeds": "UK1", "Score": "64 of 100"},
+        titles=names,
+        xy=xy,
+        categories=[[KINDS[k], "sport"] if KINDS[k] == "football" else [KINDS[k]] if i % 7 else [] for i, k in enumerate(kind)],
+        channels=[["BBC One", "ITV"] if i % 2 else [] for i in range(titles)],
+        airings=[1 + i % 13 for i in range(titles)],
+        clusters=np.where(np.arange(titles) % 10 == 9, -1, kind).astype(np.int32),
+        cluster_names=[f"{name} · tonight" for name in KINDS],
+        neighbours=nearest,
+        cosines=cosines,
+        held_out=np.arange(titles) % 4 == 0,
+    )
+
+
+@pytest.fixture(scope="session")
+def plant_map() -> Callable[..., MapContent]:
+    """``plant_map(titles, hostile=(), neighbours=5)``."""
+    return plant
+
+
+@pytest.fixture(scope="session")
+def hostile_titles() -> tuple[str, ...]:
+    return HOSTILE

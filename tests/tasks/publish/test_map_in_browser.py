@@ -1,0 +1,238 @@
+"""The map as a customer meets it, in Chromium: opened from disk, searched, clicked, dragged, coloured, framed."""
+
+from __future__ import annotations
+
+import html
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tasks.publish.map import render_map
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'")
+CHROMIUM = next((path for path in ("/usr/bin/chromium", shutil.which("chromium"), shutil.which("google-chrome")) if path and Path(path).exists()), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (apt install chromium)")
+NO_WEBGL = """const get = HTMLCanvasElement.prototype.getContext;
+HTMLCanvasElement.prototype.getContext = function (kind, ...rest) { return kind === "webgl" ? null : get.call(this, kind, ...rest); };"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One context for all: a fresh one a test costs three times as long."""
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+        yield launched.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce")
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def content(plant_map, hostile_titles):
+    return plant_map(100, hostile_titles)
+
+
+@pytest.fixture(scope="module")
+def file(content, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("map") / "map.html"
+    path.write_text(render_map(content), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def open_map(browser, file):
+    """Opens the map (or another file) in a fresh page; at the end nothing may have complained or asked the network."""
+    pages, complaints, requests = [], [], []
+
+    def open_(path: Path = file, script: str = "", color_scheme: str = "light"):
+        page = browser.new_page()
+        pages.append(page)
+        page.emulate_media(color_scheme=color_scheme)
+        page.set_default_timeout(5000)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        if script:
+            page.add_init_script(script)
+        page.goto(path.as_uri())
+        return page
+
+    yield open_
+    for page in pages:
+        page.close()
+    assert complaints == []
+    assert [url for url in requests if not url.startswith(("file:", "data:", "about:"))] == []
+    assert len([url for url in requests if url.startswith("file:")]) == len(pages)
+
+
+def where(page, title: str) -> tuple[float, float]:
+    """Window coordinates of a title's point."""
+    at = page.evaluate("title => guidespace.where(title)", title)
+    return at["x"], at["y"]
+
+
+@pytest.fixture
+def page(open_map):
+    return open_map()
+
+
+def test_opens(page):
+    assert page.title() == "Guide of 7 June 2025 · GuideSpace"
+    assert page.locator("#count").inner_text() == "100 titles"
+    assert page.locator("#facts").inner_text().split("\n") == ["Feeds", "UK1", "Score", "64 of 100"]
+    counts = page.evaluate("guidespace.counts()")
+    assert {name: counts[name] for name in ("titles", "categories", "clusters", "noise", "lit")} == {"titles": 100, "categories": 6, "clusters": 5, "noise": 10, "lit": 100}
+    assert page.evaluate("typeof window.broken") == "undefined"
+
+
+@pytest.mark.parametrize("script", ["", NO_WEBGL], ids=["webgl", "canvas"])
+def test_points_are_drawn_where_they_are_said_to_be(open_map, script):
+    page = open_map(script=script)
+    if script:
+        assert page.evaluate("guidespace.counts().drawnBy") == "canvas"
+    x, y = where(page, "Cooking 32")
+    around = {"width": 3, "height": 3}
+    drawn = page.screenshot(clip={"x": x - 1, "y": y - 1, **around})
+    assert drawn != page.screenshot(clip={"x": 700, "y": 770, **around})
+
+
+def test_search_flies_to_the_title_and_shows_its_neighbours(page, content):
+    page.keyboard.press("/")
+    page.keyboard.type("quiz 24")
+    assert page.locator("#matches li").count() == 1
+    page.keyboard.press("Enter")
+    assert page.evaluate("guidespace.selected()") == "Quiz 24"
+    assert page.locator("#card h2").inner_text() == "Quiz 24"
+    expected = [content.titles[i] for i in content.neighbours[24]]
+    assert page.locator("#card .neighbour-title").all_inner_texts() == expected
+    assert page.locator("#card .cosine").first.inner_text() == f"{content.cosines[24, 0]:.2f}"
+    assert "Held out" in page.locator("#card").inner_text()
+    x, _ = where(page, "Quiz 24")
+    card, legend = page.locator("#card").bounding_box(), page.locator("#legend").bounding_box()
+    assert abs(x - (legend["x"] + legend["width"] + card["x"]) / 2) < 2  # in the middle of what no panel covers
+    page.locator("#card .neighbour").first.click()
+    assert page.evaluate("guidespace.selected()") == expected[0]
+    assert page.locator("#card h2").inner_text() == expected[0]
+    page.keyboard.press("Escape")
+    assert page.evaluate("guidespace.selected()") is None
+    assert page.locator("#card").is_hidden()
+
+
+def test_search_ignores_case_and_diacritics_and_walks_with_arrows(page):
+    page.locator("#search").fill("AMELIE A")
+    assert page.locator("#matches .match-title").all_inner_texts() == ["Amélie à Paris"]
+    assert page.locator("#matches mark").inner_text() == "Amélie à"
+    page.locator("#search").fill("crime")
+    titles = page.locator("#matches .match-title").all_inner_texts()
+    assert len(titles) == 12
+    assert "and 6 more" in page.locator("#match-note").inner_text()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    assert page.evaluate("guidespace.selected()") == titles[1]
+
+
+def test_search_without_a_match_says_so(page):
+    page.locator("#search").fill("<b>nothing of the kind")
+    assert page.locator("#match-note").inner_text() == "No title holds “<b>nothing of the kind”."
+    page.keyboard.press("Enter")
+    assert page.evaluate("guidespace.selected()") is None
+
+
+def test_titles_are_text_never_markup(page, hostile_titles):
+    for title in hostile_titles:
+        assert page.evaluate("title => guidespace.flyTo(title)", title)
+        assert page.locator("#card h2").text_content() == title
+    assert page.locator("#card h2 *").count() == 0
+    assert page.evaluate("typeof window.broken") == "undefined"
+    assert page.evaluate("guidespace.flyTo('no such title')") is False
+
+
+def test_switch_and_legend(page):
+    names = page.locator("#legend .entry-name")
+    assert names.all_inner_texts()[-1] == "no category"
+    page.get_by_text("Cluster", exact=True).first.click()
+    assert page.evaluate("guidespace.counts().colouredBy") == "cluster"
+    assert sorted(names.all_inner_texts()) == sorted([f"{kind} · tonight" for kind in ("news", "football", "cooking", "crime drama", "quiz")] + ["in no cluster"])
+    football = page.locator("#legend .entry", has_text="football")
+    football.click()
+    assert page.evaluate("guidespace.counts().lit") == 20
+    assert page.locator("#count").inner_text() == "20 of 100 titles"
+    assert football.get_attribute("aria-pressed") == "true"
+    page.locator("#overlay").focus()
+    page.keyboard.press("Escape")
+    assert page.evaluate("guidespace.counts().lit") == 100
+
+
+def test_hover_click_and_miss(page):
+    x, y = where(page, "Football 31")
+    page.mouse.move(x, y)
+    assert page.locator("#hover h2").inner_text() == "Football 31"
+    page.mouse.click(x, y)
+    assert page.evaluate("guidespace.selected()") == "Football 31"
+    assert page.locator("#card h2").inner_text() == "Football 31"
+    page.mouse.click(700, 780)
+    assert page.evaluate("guidespace.selected()") is None
+
+
+def test_drag_wheel_and_keys_move_the_map(page):
+    x, y = where(page, "News 50")
+    page.mouse.move(700, 420)
+    page.mouse.down()
+    page.mouse.move(760, 440, steps=3)
+    page.mouse.up()
+    assert where(page, "News 50") == pytest.approx((x + 60, y + 20), abs=0.01)
+    assert page.evaluate("guidespace.selected()") is None
+    x, y = where(page, "News 50")
+    page.mouse.move(x, y)
+    apart = abs(where(page, "Cooking 32")[0] - x)
+    page.mouse.wheel(0, -100)
+    page.wait_for_function("([apart, x]) => Math.abs(guidespace.where('Cooking 32').x - x) > 1.1 * apart", arg=[apart, x])
+    assert where(page, "News 50") == pytest.approx((x, y), abs=0.5)  # the point under the pointer stays there, to its whole pixel
+    x, y = where(page, "News 50")
+    page.keyboard.press("ArrowLeft")
+    assert where(page, "News 50")[0] == pytest.approx(x + 90, abs=0.01)
+
+
+def test_dark_by_preference_and_by_the_button(open_map):
+    page = open_map(color_scheme="dark")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.get_by_role("button", name="Light colours").click()
+    assert page.evaluate("[document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor]") == ["light", "rgb(247, 248, 250)"]
+
+
+def test_small_window_keeps_everything_in_reach(open_map):
+    page = open_map()
+    page.set_viewport_size({"width": 390, "height": 700})
+    page.evaluate("guidespace.flyTo('Quiz 24')")
+    x, y = where(page, "Quiz 24")
+    card = page.locator("#card").bounding_box()
+    assert 0 < x < 390
+    assert 56 < y < card["y"]
+    assert card["y"] + card["height"] <= 700
+
+
+def test_works_in_a_sandboxed_frame(open_map, file, tmp_path):
+    parent = tmp_path / "parent.html"
+    parent.write_text(f'<iframe sandbox="allow-scripts" width="900" height="600" srcdoc="{html.escape(file.read_text(encoding="utf-8"))}"></iframe>', encoding="utf-8")
+    page = open_map(parent)
+    frame = page.frames[1]
+    frame.locator("#search").fill("quiz 24")
+    page.keyboard.press("Enter")
+    assert frame.locator("#card h2").inner_text() == "Quiz 24"
+
+
+def test_help_opens_and_closes(open_map):
+    page = open_map()
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog").is_visible()
+    page.keyboard.press("Escape")
+    assert page.locator("#help").is_hidden()
+
+
+def test_no_titles_at_all(open_map, plant_map, tmp_path):
+    empty = tmp_path / "empty.html"
+    empty.write_text(render_map(plant_map(0)), encoding="utf-8")
+    page = open_map(empty)
+    assert page.locator("#empty").inner_text() == "This guide has no titles to show."
+    assert page.evaluate("guidespace.counts().titles") == 0
