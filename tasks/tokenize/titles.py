@@ -40,9 +40,9 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("episode", rf"(?<=\S)\s+(?:ep)\s?{_N}\b"),
     ("episode", rf"(?<=\S)\s*#{_N}\b"),
     ("part", rf"[\(\[]\s*{_PART}\s*{_N}\s*[\)\]]|[-–:,]\s*{_PART}\s*{_N}(?:\s*/\s*{_N})?\s*$|\bdel\s+{_N}/{_N}|[-–]\s*del\s+{_N}\s*$"),
-    ("repeat", r"[\(\[]\s*(?:wdh\.?|whg\.?|repeat|rpt\.?|r|rep\.?|e|ε|rediff(?:usion)?|replica|herhaling|reprise|genudsendelse|repris|bis(?:\s\d)?|powt\.?|repríza|ponovitev|repetição)\s*[\)\]]"),
+    ("repeat", r"[\(\[]\s*(?:wdh\.?|whg\.?|repeat|rpt\.?|r|rep\.?|e|ε|rediff(?:usion|\.)?|replica|herhaling|reprise|genudsendelse|repris|bis(?:\s\d)?|powt\.?|repríza|ponovitev|repetição)\s*[\)\]]"),
     ("new", r"^\s*(?:new|neu|nouveau|nuevo|nieuw|novo)\s*:\s+(?=\S)|ᴺᵉʷ|[\(\[]\s*(?:new|neu|n|прем'єра|премьера|premiere|première|inédit|inédito)\s*[\)\]]|\s(?:🆕)"),
-    ("live", r"^\s*(?:live|direct|en direct|en vivo|ao vivo)\s*:\s+(?=\S)|^\s*(?-i:LIVE)\s+(?=\S)|[\(\[]\s*(?:live|l|direto|en directo|in diretta|z|ζ|direkte|živě)\s*[\)\]]|ᴸᶦᵛᵉ"),
+    ("live", r"^\s*(?:live|direct|en direct|en vivo|ao vivo)\s*:\s+(?=\S)|^\s*(?-i:LIVE\s+(?=\S*[a-z]))|[\(\[]\s*(?:live|l|direto|en directo|in diretta|z|ζ|direkte|živě)\s*[\)\]]|ᴸᶦᵛᵉ"),
     ("quality", r"[\(\[]\s*(?:hd|uhd|4k|sd|3d|16:9|ad|st|ut|hi|subs?|cc|dd)\s*[\)\]]|ᴴᴰ|ᵁᴴᴰ"),
     ("rating", r"[\[\(]\s*(?:k\d{0,2}|fsk\s?\d{1,2}|\d{1,2}\+|pg(?:-\d\d)?|tv-(?:ma|pg|14|g|y7?)|m|ma15\+|普|hard)\s*[\]\)]|【普】|\s\d{1,2}\+$"),
     ("language", r"[\(\[]\s*(?:vp|vo|vf|vost(?:fr)?|omu|eng?|de|fr|es|dub(?:bed)?|sub(?:bed)?|english|deutsch|samisk|på norsk)\s*[\)\]]"),
@@ -54,7 +54,7 @@ _YEAR = re.compile(r"\s*[\(\[]\s*((?:19|20)\d\d)\s*[\)\]]")
 _TAG = re.compile(r"</?[a-z][^<>]{0,300}>", re.IGNORECASE)
 _SPACE = re.compile(r"(?:\\[ntr]|\s|\x85)+")
 _INVISIBLE = re.compile(r"[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufffd]")
-_DOUBLE = re.compile(r"[ÃÂ][\u0080-\u00bf]|â€")
+_DOUBLE = re.compile(r"[ÃÂÅÄÐÑâá][^\x00-\x7f]")  # what UTF-8 looks like when read as Latin-1 or Windows-1252; the round trip decides
 _EDGE = " \t-–—:,;|/·•.​"
 _WORDS = re.compile(r"[^\W_]+", re.UNICODE)
 _MARK_WORDS = frozenset({"ep", "episode", "folge", "part", "teil", "del", "season", "series", "live", "new"})

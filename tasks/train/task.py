@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prefect import get_run_logger, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.context import TaskRunContext
 
 from storage.artifacts import Checkpoint, Corpus
 from storage.stages import Stage
@@ -36,10 +37,11 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
     if partial.exists():
         training.load(partial)
         logger.info("going on after epoch %d of %d", training.epoch, settings.epochs)
-    bar = create_progress_artifact(progress=0.0, key="training", description="Epochs of training done")
+    bar = create_progress_artifact(progress=0.0, key="training", description="Epochs of training done") if TaskRunContext.get() else None
     for progress in training.run():
         training.save(partial)
-        update_progress_artifact(bar, progress=progress.percent)  # pyright: ignore[reportArgumentType]
+        if bar:
+            update_progress_artifact(bar, progress=progress.percent)  # pyright: ignore[reportArgumentType]
         if run:
             Tracking(home).log_progress(run, progress.step, {f"train/{name}": value for name, value in progress.metrics.items()})
         logger.info("epoch %d of %d: loss %.4f, %d titles/s", progress.step, progress.total, progress.metrics["loss"], progress.metrics["titles_per_second"])

@@ -1,0 +1,149 @@
+"""The command ``guidespace`` (also ``python -m flows``).
+
+Nothing heavy is imported before it is known what is asked: ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"
+USAGE = """\
+GuideSpace turns a TV guide (XMLTV) into a space: a vector for every programme title, groups of titles,
+scores against held-out categories, and a map you can open in a browser.
+
+  guidespace nightly --feed guide.xml.gz     read, learn, score, publish
+  guidespace similar "Murder, She Wrote"     titles like this one, known to the guide or not
+  guidespace scores                          how good the space is, beside plain baselines
+  guidespace status                          what the catalogue holds, and what was rejected
+  guidespace export --format word2vec FILE   vectors or corpus for other programs
+  guidespace doctor                          what is wrong with this installation, if anything
+"""
+HOME_HELP = "folder that holds everything a run writes (default: $GUIDESPACE_HOME, else ./guidespace-home)"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code: 0 done, 1 failed, 2 asked for something that cannot be, 130 interrupted."""
+    given = _parser().parse_args(arguments)
+    os.environ.setdefault("DO_NOT_TRACK", "1")  # Prefect, MLflow: no telemetry unless somebody asks for it
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    try:
+        return given.command(given)
+    except KeyboardInterrupt:
+        print("interrupted; what was finished is kept, the same command goes on from there", file=sys.stderr)
+        return 130
+    except Exception as error:
+        from flows.console import explain
+
+        return explain(error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="guidespace", description=USAGE, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, function: object, text: str, *, as_json: bool = True) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text)
+        made.add_argument("--home", default=os.environ.get("GUIDESPACE_HOME", "guidespace-home"), help=HOME_HELP)
+        if as_json:
+            made.add_argument("--json", action="store_true", help="print JSON, for other programs")
+        made.set_defaults(command=function)
+        return made
+
+    nightly = command("nightly", _nightly, "Read a guide, learn its space, score it and publish it.", as_json=False)
+    nightly.add_argument("--feed", action="extend", nargs="+", required=True, metavar="FEED", help="XMLTV file, glob, folder or http(s) URL; plain or compressed; may be given more than once")
+    nightly.add_argument("--preset", choices=("smoke", "laptop", "gpu"), default="laptop", help="settings to start from (default: laptop)")
+    nightly.add_argument("--set", action="extend", nargs="+", default=[], dest="assignments", metavar="NAME=VALUE", help="change one setting, such as train.epochs=5 or train.rule=adam")
+
+    similar = command("similar", _similar, "Titles like this one under the model that serves, also for a title no guide ever had.")
+    similar.add_argument("title", metavar="TITLE")
+    similar.add_argument("-k", type=int, default=10, help="how many (default: 10)")
+
+    command("scores", _scores, "Scores of the last run, beside plain baselines.")
+    command("status", _status, "What the catalogue holds: feeds, rejects with reasons, counts.")
+    export = command("export", _export, "Write the corpus or the vectors for other programs.", as_json=False)
+    export.add_argument("--format", choices=("labels", "word2vec", "parquet"), required=True, help="labels: __label__ lines, train and test files in a folder; word2vec: text; parquet: one file")
+    export.add_argument("out", metavar="OUT", type=Path, help="file to write; a folder for labels")
+    command("doctor", _doctor, "Check versions, home, locks and devices.")
+    return parser
+
+
+def _nightly(given: argparse.Namespace) -> int:
+    from flows.console import run_nightly
+    from flows.presets import PRESETS
+    from flows.settings import override
+    from tasks.ingest.check import check_feeds
+
+    settings = override(PRESETS[given.preset], given.assignments)
+    check_feeds(given.feed, settings.ingest)
+    if SAMPLE.exists() and str(SAMPLE) not in {str(Path(feed).resolve()) for feed in given.feed}:
+        settings = override(settings, [f"ingest.leave_out={json.dumps([*settings.ingest.leave_out, str(SAMPLE)])}"])  # your guide, without the bundled sample
+    return run_nightly(given.feed, given.home, settings)
+
+
+def _similar(given: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from storage.tracking import Registry
+    from storage.workspace import HomeError, Workspace
+    from tasks.neighbours.search import TitleSearch
+
+    champion = Registry(Workspace(given.home, create=False).home).champion()
+    if champion is None:
+        raise HomeError(f"{given.home} has no champion model yet; run `guidespace nightly --feed …` first")
+    neighbours = TitleSearch.open(champion.folder).similar(given.title, given.k)
+    if given.json:
+        print(json.dumps([asdict(neighbour) for neighbour in neighbours], ensure_ascii=False, indent=1))
+        return 0
+    width = max((len(neighbour.title) for neighbour in neighbours), default=0)
+    for neighbour in neighbours:
+        print(f"{neighbour.cosine:.3f}  {neighbour.title:<{min(width, 60)}}  {', '.join(neighbour.categories)}  [{', '.join(neighbour.channels[:3])}]")
+    return 0
+
+
+def _scores(given: argparse.Namespace) -> int:
+    from flows.latest import read_scores
+    from flows.tables import scores_table
+
+    document = read_scores(given.home)
+    print(json.dumps(document, indent=1) if given.json else scores_table(document))
+    return 0
+
+
+def _status(given: argparse.Namespace) -> int:
+    from flows.tables import status_table
+    from storage.catalogue.status import status
+    from storage.workspace import Workspace
+
+    document = status(Workspace(given.home, create=False).home)
+    print(json.dumps(document, ensure_ascii=False, indent=1) if given.json else status_table(document))
+    return 0
+
+
+def _export(given: argparse.Namespace) -> int:
+    from flows.export import export
+
+    for line in export(given.home, given.format, given.out):
+        print(line)
+    return 0
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from flows.doctor import examine
+
+    findings = list(examine(given.home))
+    if given.json:
+        print(json.dumps([finding.__dict__ for finding in findings], indent=1))
+    else:
+        for finding in findings:
+            print(f"{finding.state:>4}  {finding.about}: {finding.text}")
+    return 1 if any(finding.state == "bad" for finding in findings) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""The pointer to what the last finished run made."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from storage.workspace import HomeError, Workspace
+
+LATEST = "latest.json"
+PATHS = ("map", "scores", "model", "corpus")
+
+
+def write_latest(home: Path, content: Mapping[str, Any]) -> None:
+    """Replaces the pointer; paths are kept relative, so that a home can move."""
+    fresh = home / f"{LATEST}.tmp"
+    fresh.write_text(json.dumps({**content, **{name: os.path.relpath(content[name], home) for name in PATHS}}, indent=1))
+    os.replace(fresh, home / LATEST)
+
+
+def read_latest(home: str | Path) -> dict[str, Any]:
+    """The pointer, paths made absolute.
+
+    Raises:
+        HomeError: No run has finished in this home.
+    """
+    place = Workspace(home, create=False).home
+    if not (place / LATEST).exists():
+        raise HomeError(f"no run has finished in {place} yet; run `guidespace nightly --feed …` first")
+    content = json.loads((place / LATEST).read_text())
+    return {**content, **{name: str(place / content[name]) for name in PATHS}}
+
+
+def read_scores(home: str | Path) -> dict[str, Any]:
+    """The scores document of the last run, and whether its model is the champion."""
+    latest = read_latest(home)
+    return {**json.loads(Path(latest["scores"]).read_text()), "champion": latest["champion"]}

@@ -1,0 +1,111 @@
+"""What surrounds a nightly run: the writer's lock, the MLflow run linked both ways with Prefect, and the pointer to what came out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from prefect import get_run_logger, runtime
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.flows import Flow
+from prefect.settings import PREFECT_UI_URL
+
+from flows.latest import write_latest
+from flows.settings import Settings
+from storage.artifacts import Corpus, Model, Page, Scores
+from storage.tracking import Tracking
+from storage.workspace import Workspace
+from tasks.publish.verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Where the result of a nightly run is.
+
+    Attributes:
+        map: Path of the HTML map.
+        scores: Path of scores.json.
+        run: MLflow run id.
+        where: How a person opens that run.
+        version: Version of the registered model.
+        champion: Whether that version serves now.
+        reason: What the gate said.
+    """
+
+    map: str
+    scores: str
+    run: str
+    where: str
+    version: str
+    champion: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Night:
+    """A nightly run under way."""
+
+    workspace: Workspace
+    tracking: Tracking
+    run: str
+
+    def outcome(self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict) -> Outcome:
+        """Writes the pointer that `guidespace scores` and people follow, and says where everything is."""
+        outcome = Outcome(
+            map=str(self.workspace.folder(page) / "map.html"),
+            scores=str(self.workspace.folder(scores) / "scores.json"),
+            run=self.run,
+            where=self.tracking.where(self.run),
+            version=verdict.version,
+            champion=verdict.champion,
+            reason=verdict.reason,
+        )
+        write_latest(self.workspace.home, {**asdict(outcome), "model": self.workspace.folder(model), "corpus": self.workspace.folder(corpus)})
+        return outcome
+
+
+def name_run() -> str:
+    """Readable name of a flow run: the night and the first feeds, "2026-11-21 guide.xml.gz +2"."""
+    parameters = runtime.flow_run.parameters
+    feeds: Sequence[str] = parameters.get("feeds") or []
+    names = [Path(str(feed).rstrip("/")).name for feed in feeds]
+    return f"{runtime.flow_run.scheduled_start_time:%Y-%m-%d} {names[0] if names else 'no feed'}{f' +{len(names) - 1}' if len(names) > 1 else ''}"
+
+
+@contextmanager
+def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[Night]:
+    """Holds the home, opens the MLflow run of this flow run (or resumes it), and ends it as the flow ends.
+
+    Raises:
+        HomeLocked: Another process writes to the home.
+    """
+    workspace = Workspace(home)
+    with workspace.writing(f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"):
+        tracking = Tracking(workspace.home)
+        flow_run_id = runtime.flow_run.id or str(uuid.uuid4())
+        run = tracking.start_run(flow_run_id, runtime.flow_run.name or "nightly", _links(flow_run_id), {"feeds": list(feeds), **asdict(settings)})
+        get_run_logger().info("MLflow: %s", tracking.where(run))
+        try:
+            yield Night(workspace, tracking, run)
+        except BaseException as error:
+            tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
+            tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
+            raise
+        tracking.end_run(run)
+
+
+def close_crashed(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None:
+    """Hook: ends the MLflow run of a flow run whose process died or was cancelled."""
+    home = Path(str(flow_run.parameters.get("home", "guidespace-home")))
+    if (home / "home.json").exists():
+        Tracking(home).close_orphans(str(flow_run.id))
+
+
+def _links(flow_run_id: str) -> dict[str, str]:
+    """Tags that lead from MLflow back to Prefect."""
+    page = PREFECT_UI_URL.value()
+    return {"prefect.flow_run_url": f"{page}/runs/flow-run/{flow_run_id}"} if page else {}

@@ -1,0 +1,43 @@
+"""The nightly run: a TV guide in, a scored and published space out. The whole road on one screen."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from flows.night import Outcome, close_crashed, name_run, open_night
+from flows.presets import LAPTOP
+from flows.settings import Settings
+from tasks.augment.task import augment
+from tasks.cluster.task import cluster
+from tasks.embed.task import embed
+from tasks.evaluate.task import evaluate
+from tasks.ingest.task import ingest
+from tasks.preprocess.task import preprocess
+from tasks.publish.task import draw, pack, promote, report
+from tasks.tokenize.task import tokenize
+from tasks.train.task import train
+
+
+@flow(name="nightly", flow_run_name=name_run, on_crashed=[close_crashed], on_cancellation=[close_crashed])
+def nightly(feeds: list[str], home: str = "guidespace-home", settings: Settings = LAPTOP) -> Outcome:
+    """Turns a TV guide into a space and publishes it.
+
+    Args:
+        feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
+        home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
+        settings: Of every stage; the defaults suit any machine with two cores.
+    """
+    with open_night(home, feeds, settings) as night:
+        guide = ingest(home, feeds, settings.ingest)
+        vocabulary = tokenize(home, guide, settings.tokenize)
+        corpus = preprocess(home, guide, vocabulary, settings.tokenize, settings.preprocess)
+        checkpoint = train(home, corpus, settings.train, night.run)
+        lexicon = augment(home, vocabulary, checkpoint, settings.tokenize, settings.train, settings.augment)
+        vectors = embed(home, corpus, lexicon)
+        clustering = cluster(home, corpus, vectors, settings.cluster)
+        scores = evaluate(home, corpus, vectors, clustering, settings.evaluate)
+        page = draw(home, corpus, checkpoint, vectors, clustering, scores, settings.publish)
+        model = pack(home, corpus, lexicon, vectors)
+        verdict = promote(home, guide, corpus, model, scores, settings.publish, night.run)
+        report(home, guide, checkpoint, scores, page, model, verdict, night.run)
+        return night.outcome(corpus, scores, page, model, verdict)

@@ -1,0 +1,24 @@
+"""A look at the beginning of each feed, before anything is started for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tasks.ingest.feeds import Feed, is_url, resolve
+from tasks.ingest.prolog import read_prolog
+from tasks.ingest.settings import IngestSettings
+from tasks.ingest.streams import FeedStream
+
+
+def check_feeds(given: Sequence[str], settings: IngestSettings) -> None:
+    """Refuses local feeds that are missing, empty, not XML or not XMLTV; URLs are left to the ingest.
+
+    Raises:
+        FeedError: One line about the first that cannot be read.
+    """
+    for location in resolve(given):
+        if not is_url(location) and Path(location).suffix.lower() != ".zip":
+            file = Path(location)
+            stream = FeedStream(Feed(source=location, file=file, content_digest="", bytes=file.stat().st_size), settings.size_cap_bytes)
+            read_prolog(iter(stream), location)

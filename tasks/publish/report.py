@@ -1,0 +1,74 @@
+"""Words and tables about a run: the facts in the map's header, the report on the flow run's page, flat scores for tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage.artifacts import Guide
+from tasks.publish.verdict import Verdict
+
+MEASURES = ("accuracy", "precision_at_10", "mrr", "macro_f1")
+RIVALS = {"knn": "**GuideSpace k-NN**", "knn_oov": "… on titles with unseen words", "tfidf_knn": "TF-IDF k-NN", "tfidf_svm": "TF-IDF linear SVM", "majority": "majority class"}
+PROTOCOLS = {"unseen_title": "Titles never seen", "unseen_show": "Franchises never seen", "next_period": "What comes next in time"}
+
+
+def facts_of(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
+    """Label to text for the map's header."""
+    first = pc.min(titles["first_airing"]).as_py()  # pyright: ignore[reportAttributeAccessIssue]
+    facts = {"Titles": f"{len(titles):,}", "Guide from": f"{first:%-d %B %Y}" if first else "–"}
+    score = scores["protocols"]["unseen_title"]["title_only"]
+    if score["n"]:
+        facts["Right category for unseen titles"] = f"{score['knn']['accuracy']:.0%}"
+        facts["Like-minded neighbours"] = f"{score['knn']['precision_at_10']:.0%}"
+    return facts
+
+
+def describe_scores(scores: Mapping[str, Any]) -> dict[str, float]:
+    """Flat scores of our k-NN: "unseen_title/accuracy" to value."""
+    flat = {}
+    for protocol, forms in scores["protocols"].items():
+        knn = forms["title_only"].get("knn", {})
+        flat |= {f"{protocol}/{name}": float(knn[name]) for name in MEASURES if knn.get(name) is not None}
+    return flat
+
+
+def report_markdown(guide: Guide, feeds: Sequence[Mapping[str, Any]], scores: Mapping[str, Any], verdict: Verdict) -> str:
+    """The report as Markdown."""
+    lines = [
+        f"## {'Champion' if verdict.champion else 'Not promoted'}: version {verdict.version}",
+        "",
+        verdict.reason[:1].upper() + verdict.reason[1:] + ".",
+        "",
+        "### Feeds",
+        "",
+        "| feed | seen | stored | duplicates | rejected |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        *(f"| {_cell(feed['source'])} | {feed['seen']:,} | {feed['stored']:,} | {feed['duplicates']:,} | {feed['rejected']:,} |" for feed in feeds),
+        "",
+        f"The snapshot holds {', '.join(f'{count:,} {name}' for name, count in guide.counts.items())}.",
+    ]
+    for protocol, title in PROTOCOLS.items():
+        score = scores["protocols"][protocol]["title_only"]
+        lines += ["", f"### {title} ({protocol}, {score['n']} titles)", ""]
+        if not score["n"]:
+            lines.append(score["reason"] + ".")
+            continue
+        lines += ["| | accuracy | precision@10 | MRR | macro-F1 |", "| --- | ---: | ---: | ---: | ---: |"]
+        lines += [f"| {name} | {' | '.join(_number(score[rival].get(measure)) for measure in MEASURES)} |" for rival, name in RIVALS.items() if rival in score]
+        low, high = score["knn"]["ci95"]["accuracy"]
+        lines += ["", f"95 % interval of the k-NN's accuracy: {low:.3f} to {high:.3f}."]
+    clusters = scores["clusters"]
+    lines += ["", "### Clusters", "", f"{clusters['count']} clusters, {_number(clusters['noise_share'])} of titles in none; AMI {_number(clusters['ami'])}, run-to-run ARI {_number(clusters['run_to_run_ari'])}."]
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _cell(text: object) -> str:
+    return str(text).replace("|", "\\|")

@@ -1,0 +1,113 @@
+"""Stage publish: everything to Page and Model; the gate; the report. What people see of a run is made here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from prefect import get_run_logger, task
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.context import TaskRunContext
+
+from storage.arrays import open_array
+from storage.artifacts import Checkpoint, Clustering, Corpus, Guide, Lexicon, Model, Page, Scores, Vectors
+from storage.stages import Stage
+from storage.tracking import Registry, Tracking
+from storage.workspace import Workspace
+from tasks.publish.content import map_content
+from tasks.publish.judge import NotComparable, decide_between, lineage
+from tasks.publish.map import render_map
+from tasks.publish.plots import write_plots
+from tasks.publish.report import describe_scores, facts_of, report_markdown
+from tasks.publish.settings import PublishSettings
+from tasks.publish.verdict import Verdict
+
+PAGE = Stage(Page, __file__)
+MODEL = Stage(Model, __file__)
+QUALITY = "quality"  # name of the score that the gate remembers of a promoted model
+
+
+@task(**PAGE.options | {"name": "draw", "task_run_name": "draw"})
+def draw(home: str, corpus: Corpus, checkpoint: Checkpoint, vectors: Vectors, clustering: Clustering, scores: Scores, settings: PublishSettings) -> Page:
+    """Publishes map.html and plots.html."""
+    workspace = Workspace(home)
+    titles = pq.read_table(workspace.folder(corpus) / "titles.parquet")
+    matrix = np.asarray(open_array(workspace.folder(vectors), "vectors"))
+    document = json.loads((workspace.folder(scores) / "scores.json").read_text())
+    content = map_content(titles, matrix, workspace.folder(clustering), facts_of(titles, document), settings)
+    history = workspace.details(checkpoint)["history"]
+    queries = pq.read_table(workspace.folder(scores) / "queries.parquet")
+    with PAGE.publish(home, corpus, checkpoint, vectors, clustering, scores, settings) as draft:
+        (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
+        write_plots(draft.folder, history, titles, queries, content)
+        draft.counts |= {"titles": len(content.titles), "clusters": len(content.cluster_names)}
+    get_run_logger().info("map of %(titles)d titles in %(clusters)d clusters", draft.counts)
+    return draft.artifact
+
+
+@task(**MODEL.options | {"name": "pack", "task_run_name": "pack"})
+def pack(home: str, corpus: Corpus, lexicon: Lexicon, vectors: Vectors) -> Model:
+    """Publishes the folder that the served model carries: the lexicon, title vectors and what is shown of each title."""
+    workspace = Workspace(home)
+    titles = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["title", "raw_title", "show_key", "labels", "channels", "split"])
+    shown = pc.not_equal(titles["split"], "placeholder")
+    rows = np.flatnonzero(shown.combine_chunks().to_numpy(zero_copy_only=False))
+    with MODEL.publish(home, corpus, lexicon, vectors) as draft:
+        for name in ("tokens.parquet", "rows.safetensors", "lexicon.json"):
+            shutil.copyfile(workspace.folder(lexicon) / name, draft.folder / name)
+        pq.write_table(titles.filter(shown), draft.folder / "titles.parquet", compression="zstd")
+        np.save(draft.folder / "vectors.npy", np.asarray(open_array(workspace.folder(vectors), "vectors"))[rows])
+        draft.counts |= {"titles": len(rows)}
+    return draft.artifact
+
+
+@task(name="promote", task_run_name="promote", persist_result=False)
+def promote(home: str, guide: Guide, corpus: Corpus, model: Model, scores: Scores, settings: PublishSettings, run: str) -> Verdict:
+    """Registers the model as challenger and, if the gate says so, makes it the champion. Not cached; the same model changes nothing."""
+    workspace, registry = Workspace(home), Registry(home)
+    folder = workspace.folder(model)
+    sources = pq.read_table(workspace.folder(guide) / "feeds.parquet", columns=["source"])["source"].to_pylist()
+    line = lineage(str(workspace.details(corpus)["salt"]), sources)
+    champion = registry.champion()
+    same = champion is not None and champion.digest == model.digest
+    example = pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"][0].as_py()
+    version = registry.register(run, folder, model.digest, example_title=example, lineage=line)
+    remembered = [past.scores[QUALITY] for past in reversed(registry.promoted()) if past.lineage == line and QUALITY in past.scores]
+    try:
+        decision = decide_between(
+            workspace.folder(corpus), workspace.folder(scores), champion.folder if champion else None,
+            same_model=same, best_of_last=remembered, seed=settings.seed, resamples=settings.resamples,
+        )  # fmt: skip
+        move, reason, quality = decision.promote, decision.reason, decision.quality
+    except NotComparable as error:
+        move, reason, quality = True, f"promoted without a comparison: {error}", None
+    if move:
+        flat = describe_scores(json.loads((workspace.folder(scores) / "scores.json").read_text()))
+        registry.promote(version, reason, at=datetime.now(UTC), scores=flat | ({QUALITY: quality} if quality is not None else {}))
+    get_run_logger().info("version %s %s: %s", version, "is champion" if move or same else "is not promoted", reason)
+    return Verdict(version=version, champion=move or same, reason=reason)
+
+
+@task(name="report", task_run_name="report", persist_result=False)
+def report(home: str, guide: Guide, checkpoint: Checkpoint, scores: Scores, page: Page, model: Model, verdict: Verdict, run: str) -> None:
+    """Tells MLflow (scores, history, feeds, map, plots) and Prefect (a report, the way to MLflow) what came out."""
+    workspace, tracking = Workspace(home), Tracking(home)
+    document = json.loads((workspace.folder(scores) / "scores.json").read_text())
+    feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet").to_pylist()
+    tracking.log_feeds(run, feeds)
+    tracking.log_scores(run, document)
+    with tracking.buffer(run) as metrics:  # a cached training told nobody tonight
+        for epoch, values in enumerate(workspace.details(checkpoint)["history"], 1):  # pyright: ignore[reportArgumentType]
+            metrics.log(epoch, {f"train/{name}": value for name, value in values.items()})
+    tracking.log_folder(run, workspace.folder(page))
+    tracking.log_file(run, workspace.folder(scores) / "scores.json")
+    tracking.set_tags(run, {"guidespace.model_version": verdict.version, "guidespace.champion": verdict.champion, "guidespace.gate": verdict.reason, "guidespace.model": model.digest})
+    if TaskRunContext.get():
+        create_markdown_artifact(report_markdown(guide, feeds, document, verdict), key="nightly-report", description="What tonight's run found")
+        where = tracking.where(run)
+        if where.startswith("http"):
+            create_link_artifact(link=where, link_text="MLflow run", key="mlflow-run", description="Parameters, metrics, plots, map and model of this run")
