@@ -1,0 +1,120 @@
+"""The one form of a benchmark: ``python -m benchmarks.NAME [--quick] [--json]``, one row a claim.
+
+A row: name, our value, the rival and its value measured in the same run, the ratio, the aim, met or not. The ratio is
+ours over the rival's, so above one is better where more is better; an aim says which way it counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One measured claim.
+
+    Attributes:
+        name: What was measured, with its unit.
+        value: Ours.
+        rival: Whose value stands beside it ("" where the aim is a number of its own).
+        rival_value: Theirs, from the same run.
+        aim: What was to be reached, of the ratio where there is a rival, else of the value.
+        better: Whether more or less is better; None for a figure that is only printed.
+    """
+
+    name: str
+    value: float
+    rival: str = ""
+    rival_value: float | None = None
+    aim: float | None = None
+    better: Literal["more", "less"] | None = "more"
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over the rival's."""
+        return self.value / self.rival_value if self.rival_value else None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the aim was reached; None without an aim."""
+        if self.aim is None or self.better is None:
+            return None
+        measured = self.ratio if self.rival else self.value
+        return measured is not None and (measured >= self.aim if self.better == "more" else measured <= self.aim)
+
+
+def run(measure: Callable[[bool], Sequence[Claim]], description: str) -> int:
+    """The command of one benchmark."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="under 60 s: smaller data, fewer repeats")
+    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
+    given = parser.parse_args()
+    claims = measure(given.quick)
+    if given.json:
+        print(json.dumps([{**asdict(claim), "ratio": claim.ratio, "met": claim.met} for claim in claims], indent=1))
+    else:
+        print(table(claims))
+    return 0
+
+
+def table(claims: Sequence[Claim]) -> str:
+    """Claims as a Markdown table."""
+    lines = ["| claim | ours | rival | theirs | ratio | aim | met |", "| --- | ---: | --- | ---: | ---: | ---: | --- |"]
+    for claim in claims:
+        sign = {"more": "≥ ", "less": "≤ ", None: ""}[claim.better]
+        cells = [claim.name, _number(claim.value), claim.rival or "–", _number(claim.rival_value), _number(claim.ratio), "–" if claim.aim is None else sign + _number(claim.aim)]
+        lines.append(f"| {' | '.join(cells)} | {'–' if claim.met is None else 'yes' if claim.met else '**no**'} |")
+    return "\n".join(lines)
+
+
+def guides(*names: str) -> list[Path]:
+    """Real guides below $GUIDESPACE_DATA whose file names hold these names, in this order.
+
+    Raises:
+        SystemExit: The variable is not set or a guide is missing; says what to do.
+    """
+    folder = os.environ.get("GUIDESPACE_DATA")
+    if not folder:
+        sys.exit("this benchmark reads real guides: set GUIDESPACE_DATA to a folder that holds guides/*.xml.gz")
+    found = []
+    for name in names:
+        matches = sorted((Path(folder) / "guides").glob(f"*{name}*"))
+        if not matches:
+            sys.exit(f"no guide {name} in {folder}/guides")
+        found.append(matches[0])
+    return found
+
+
+def machine() -> str:
+    """The machine, in a few words."""
+    model = next((line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), platform.processor())
+    memory = next((int(line.split()[1]) / 2**20 for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, Python {platform.python_version()}, {platform.system()}"
+
+
+def commit() -> str:
+    """The commit that was measured."""
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=Path(__file__).parent, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        return Path(file).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,99 @@
+"""The nightly run on four English guides (160,000 programmes), preset laptop, as a user starts it.
+
+Wall time and memory of the whole process tree (the sum of resident sets, sampled every 0.2 s), scores beside the
+baselines of the same run, a second run on unchanged input, and what Prefect adds to the same stages called as plain
+functions (benchmarks/road.py, imports included).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.claims import Claim, guides, run
+
+STAGES = ("tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack")
+PAGE = 4096  # bytes, of /proc/PID/statm
+
+
+def measure_nightly(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    feeds = guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1")
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        first, peak, _ = _nightly(home, feeds)
+        second, _, output = _nightly(home, feeds)
+        bare = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "benchmarks.road", str(Path(folder) / "bare"), *map(str, feeds)], check=True, stdout=subprocess.DEVNULL)
+        bare = time.perf_counter() - bare
+        scores = json.loads(subprocess.run([sys.executable, "-m", "flows", "scores", "--home", str(home), "--json"], check=True, capture_output=True, text=True).stdout)
+    repeated = sum(not any(stage in line.split() and "Cached" in line for line in output.splitlines()) for stage in STAGES)
+    claims = [
+        Claim(name="nightly run, seconds", value=first, aim=60 if quick else 180, better="less"),
+        Claim(name="peak memory of all its processes, GB", value=peak / 1e9, aim=3, better="less"),
+        Claim(name="second run on unchanged input, seconds", value=second, aim=15, better="less"),
+        Claim(name="stages that the second run repeated", value=repeated, aim=0, better="less"),
+        Claim(name="Prefect's share of the nightly run, %", value=100 * (first - bare) / first, better=None),
+    ]
+    for protocol, forms in scores["protocols"].items():
+        score = forms["title_only"]
+        if not score["n"]:
+            continue
+        asked = protocol != "next_period"
+        for rival in ("tfidf_knn", "tfidf_svm"):
+            aims = (1.0, 1.15) if asked and rival == "tfidf_knn" else (None, None)
+            for measure, aim in zip(("accuracy", "precision_at_10"), aims, strict=True):
+                if score[rival].get(measure) is not None:
+                    claims.append(Claim(name=f"{measure} on {protocol} ({score['n']} titles)", value=score["knn"][measure], rival=rival, rival_value=score[rival][measure], aim=aim))
+    return claims
+
+
+def _nightly(home: Path, feeds: Sequence[Path]) -> tuple[float, float, str]:
+    """Seconds, peak bytes of the process tree, and what it printed."""
+    started, peak, ended = time.perf_counter(), [0.0], threading.Event()
+    process = subprocess.Popen([sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)], stdout=subprocess.PIPE, text=True)
+
+    def watch() -> None:
+        while not ended.wait(0.2):
+            peak[0] = max(peak[0], _tree_bytes(process.pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    output, _ = process.communicate()
+    ended.set()
+    watcher.join()
+    if process.returncode:
+        sys.exit(f"the nightly run ended with {process.returncode}:\n{output}")
+    return time.perf_counter() - started, peak[0], output
+
+
+def _tree_bytes(root: int) -> float:
+    """Resident bytes of a process and all its descendants."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    tree, before = {root}, 0
+    while len(tree) != before:
+        before = len(tree)
+        tree |= {child for child, parent in parents.items() if parent in tree}
+    total = 0
+    for pid in tree:
+        try:
+            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+        except OSError:
+            continue
+    return total
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_nightly, __doc__ or ""))
