@@ -1,0 +1,85 @@
+"""The figures say what was counted, by hand-made answers; the page holds them all and plotly once."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import plotly.io
+import pyarrow as pa
+import pytest
+
+from tasks.publish.plots import plot_category_accuracy, plot_loss, plot_neighbours, render_plots, write_plots
+
+
+def test_loss():
+    figure = plot_loss([{"loss": 0.5, "rate": 1.0}, {"loss": 0.25, "rate": 1.0}])
+    assert list(figure.data[0].x) == [1, 2]
+    assert list(figure.data[0].y) == [0.5, 0.25]
+
+
+def test_accuracy_of_each_category_with_counts():
+    labels = [["news"], ["news"], ["news", "sport"], ["sport"], ["news"]]
+    figure = plot_category_accuracy(labels, [True, False, True, False, True], ["unseen_title"] * 4 + ["next_period"])
+    first, second = figure.data
+    assert (first.name, second.name) == ("titles never seen", "what comes next in time")
+    assert dict(zip(first.y, first.x)) == pytest.approx({"news": 2 / 3, "sport": 1 / 2})
+    assert dict(zip(first.y, first.text)) == {"news": "67% of 3", "sport": "50% of 2"}
+    assert (list(second.y), list(second.x)) == (["news"], [1.0])
+    assert (first.visible, second.visible) == (True, "legendonly")
+    assert list(figure.layout.yaxis.categoryarray) == ["sport", "news"]  # the axis counts upwards: the largest on top
+
+
+def test_only_the_largest_categories_are_shown():
+    labels = [[f"genre {i}"] for i in range(40) for _ in range(40 - i)]
+    figure = plot_category_accuracy(labels, [True] * len(labels), ["unseen_show"] * len(labels))
+    assert len(figure.data[0].y) == 25
+    assert set(figure.data[0].y) == {f"genre {i}" for i in range(25)}
+
+
+def test_neighbours_table(plant_map, hostile_titles):
+    content = plant_map(60, hostile_titles)
+    figure = plot_neighbours(content, sample=8, nearest=3)
+    columns = figure.data[0].cells["values"]
+    assert list(figure.data[0].header["values"]) == ["title", "nearest 1", "nearest 2", "nearest 3"]
+    assert [len(column) for column in columns] == [8] * 4
+    row = next(i for i in range(60) if f"<b>{content.titles[i]}</b>" == columns[0][-1])
+    nearest = content.neighbours[row, 0]
+    assert columns[1][-1].endswith(f" <i>{content.cosines[row, 0]:.2f}</i>")
+    assert content.clusters[nearest] in (content.clusters[row], -1)
+    aired = [content.airings[i] for i in range(60) if content.clusters[i] == 0]
+    top = next(i for i in range(60) if content.clusters[i] == 0 and content.airings[i] == max(aired))
+    assert any(content.titles[top] in cell for cell in columns[0])
+
+
+def test_titles_in_the_table_are_text(plant_map):
+    content = plant_map(9, ("<b>bold</b></script>",))
+    content = dataclasses.replace(content, airings=[99] + [1] * 8)
+    columns = plot_neighbours(content).data[0].cells["values"]
+    assert "<b>&lt;b&gt;bold&lt;/b&gt;&lt;/script&gt;</b>" in columns[0]
+
+
+def test_nothing_to_show_says_so(plant_map):
+    for figure, text in ((plot_loss([]), "No epoch"), (plot_category_accuracy([], [], []), "No held-out"), (plot_neighbours(plant_map(0)), "no title")):
+        assert text in figure.layout.annotations[0].text
+
+
+def test_written_page_and_figures(tmp_path, plant_map, hostile_titles):
+    content = plant_map(60, hostile_titles)
+    titles = pa.table({"labels": pa.array(content.categories, pa.list_(pa.string()))})
+    queries = pa.table({"form": ["title_only", "title_only", "title_context"], "protocol": ["unseen_title"] * 3, "title_id": [3, 4, 5], "correct": [True, False, True]})
+    written = write_plots(tmp_path, [{"loss": 1.0}], titles, queries, content)
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in written) == ["plots.html", "plots/category_accuracy.json", "plots/loss.json", "plots/neighbours.json"]
+    page = written[0].read_text(encoding="utf-8")
+    assert page.count("plotly.js v") == 1
+    assert all(f'id="{name}"' in page for name in ("loss", "category_accuracy", "neighbours"))
+    assert "cdn.plot.ly" not in page.split("</script>")[-2]
+    assert max(path.stat().st_size for path in written[1:]) < 40_000
+    accuracy = plotly.io.read_json(tmp_path / "plots" / "category_accuracy.json")
+    expected = {name: float(right) for i, right in ((3, True), (4, False)) for name in content.categories[i]}
+    assert dict(zip(accuracy.data[0].y, np.asarray(accuracy.data[0].x))) == expected
+
+
+def test_same_figures_same_bytes():
+    history = [{"loss": 1.0}]
+    assert render_plots({"loss": plot_loss(history)}) == render_plots({"loss": plot_loss(history)})
