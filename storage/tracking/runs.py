@@ -7,6 +7,7 @@ A killed process leaves its run RUNNING, and a retry has the same flow run id: s
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,7 @@ FLOW_RUN_URL = "prefect.flow_run_url"
 PARAMS_IN_BATCH = 100  # MLflow's bound for parameters and for tags
 DIGEST_LENGTH = 36  # MLflow's bound for a dataset's digest
 TAG_LENGTH = 8000
+VIEW = "workflowType=machine_learning"  # without it MLflow's page speaks of traces and chats, not of metrics and models
 T = TypeVar("T")
 
 
@@ -87,11 +89,11 @@ class Tracking:
 
     def where(self, run_id: str) -> str:
         """Where a person finds the run: its page, or the command that shows it."""
-        page = f"#/experiments/{self.connection.experiment_id}/runs/{run_id}"
+        page = f"#/experiments/{self.connection.experiment_id}/runs/{run_id}?{VIEW}"
         uri = self.connection.uri
         if uri.startswith("http"):
             return f"{uri.rstrip('/')}/{page}"
-        return f"mlflow ui --backend-store-uri {uri}   then http://127.0.0.1:5000/{page}"
+        return f"mlflow ui --backend-store-uri {shlex.quote(uri)}   then http://127.0.0.1:5000/{page}"
 
     # -- what a run holds --------------------------------------------------------------------------------------------
 
