@@ -32,8 +32,8 @@ class Distilled:
 
     __pydantic_config__ = {"extra": "forbid"}
     name: Literal["distilled"] = "distilled"
-    shortest: int = field(default=3, metadata={"description": "Shortest n-gram of <word>", "ge": 1, "le": 10})
-    longest: int = field(default=6, metadata={"description": "Longest n-gram of <word>", "ge": 1, "le": 10})
+    shortest: int = field(default=3, metadata={"description": "Shortest n-gram; the edges of the word count as characters", "ge": 1, "le": 10})
+    longest: int = field(default=6, metadata={"description": "Longest n-gram, counted alike", "ge": 1, "le": 10})
     buckets: int = field(default=2_000_000, metadata={"description": "Hash buckets; only those in use take memory", "ge": 1, "le": 2**31 - 1})
     ridge: float = field(default=0.1, metadata={"description": "λ: higher trusts single n-grams less", "gt": 0})
     iterations: int = field(default=30, metadata={"description": "Most steps of conjugate gradients", "ge": 1})

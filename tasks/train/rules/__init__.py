@@ -14,4 +14,4 @@ from tasks.train.rules.sgd import SGD
 
 __all__ = ["SGD", "Adagrad", "Adam", "RowwiseAdagrad", "Rule"]
 
-Rule = RowwiseAdagrad | Adagrad | Adam | SGD
+Rule = SGD | RowwiseAdagrad | Adagrad | Adam  # smaller sets of fields first: tests/contracts/test_form.py

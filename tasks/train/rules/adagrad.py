@@ -22,10 +22,11 @@ class Adagrad:
     name: Literal["adagrad"] = "adagrad"
     learning_rate: float = field(default=0.05, metadata={"description": "Step at the start of training", "gt": 0})
     epsilon: float = field(default=1e-10, metadata={"description": "Keeps the first division finite", "gt": 0})
+    initial_sum: float = field(default=0.0, metadata={"description": "Accumulator before the first step; above 0 the first steps are shorter", "ge": 0})
 
     def initial_state(self, rows: Tensor) -> dict[str, Tensor]:
-        """Accumulator, shape of the rows, zero."""
-        return {"sum": torch.zeros_like(rows)}
+        """Accumulator, shape of the rows, at its start."""
+        return {"sum": torch.full_like(rows, self.initial_sum)}
 
     def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
         """Moves the rows and their state in place; shapes as in SGD."""
