@@ -43,7 +43,7 @@ class Labels:
 def generic_categories() -> frozenset[str]:
     """The editable list beside this file."""
     lines = Path(__file__).with_name("generic_categories.txt").read_text(encoding="utf-8").splitlines()
-    return frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    return frozenset(line.strip().casefold() for line in lines if line.strip() and not line.startswith("#"))
 
 
 @functools.lru_cache(maxsize=65536)
