@@ -81,7 +81,7 @@ def measure_training(quick: bool) -> Sequence[Claim]:
         for name, tokenizer in (("words", Words()), ("words and n-grams", WordsAndNgrams())):
             corpus_folder = make_corpus(Path(folder) / name.replace(" ", "-"), guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1"), tokenizer)
             corpus = open_corpus(corpus_folder)
-            ours, theirs = [], []
+            ours, theirs, quality = [], [], (float("nan"), float("nan"))
             repeats, epochs = (3, 2) if quick else (5, EPOCHS)
             for repeat in range(repeats):
                 training = Training(corpus_folder, TrainSettings(dim=DIM, epochs=epochs, seed=repeat))

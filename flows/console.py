@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flows.settings import SettingError, Settings
+from storage.tracking.connection import Connection
 
 WELCOME = "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; the lines above say where it happened."
 
@@ -20,6 +21,7 @@ def run_nightly(feeds: Sequence[str], home: str, settings: Settings) -> int:
     started = time.perf_counter()
     _point_prefect_at(Path(home))
     print("starting Prefect …" if not os.environ.get("PREFECT_API_URL") else f"Prefect server: {os.environ['PREFECT_API_URL']}", flush=True)
+    Connection(Path(home)).warm_up()  # MLflow's import and migrations, while Prefect starts
     from flows.nightly import nightly
 
     _speak(started)

@@ -83,5 +83,5 @@ def _vectors(model: Path) -> tuple[list[str], np.ndarray]:
     """Titles of which something is known, and their vectors."""
     names = pq.read_table(model / "titles.parquet", columns=["title"])["title"].to_pylist()
     vectors = np.asarray(open_array(model, "vectors"))
-    known = vectors.any(axis=1)
-    return [name for name, is_known in zip(names, known, strict=True) if is_known], vectors[known]
+    known = np.flatnonzero(vectors.any(axis=1))
+    return [names[row] for row in known], vectors[known]

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from prefect import get_run_logger, runtime
+from prefect import get_run_logger
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
+from prefect.runtime import flow_run as this_run
 from prefect.settings import PREFECT_UI_URL
 
 from flows.latest import write_latest
@@ -70,10 +71,10 @@ class Night:
 
 def name_run() -> str:
     """Readable name of a flow run: the night and the first feeds, "2026-11-21 guide.xml.gz +2"."""
-    parameters = runtime.flow_run.parameters
+    parameters = this_run.parameters
     feeds: Sequence[str] = parameters.get("feeds") or []
     names = [Path(str(feed).rstrip("/")).name for feed in feeds]
-    return f"{runtime.flow_run.scheduled_start_time:%Y-%m-%d} {names[0] if names else 'no feed'}{f' +{len(names) - 1}' if len(names) > 1 else ''}"
+    return f"{this_run.scheduled_start_time:%Y-%m-%d} {names[0] if names else 'no feed'}{f' +{len(names) - 1}' if len(names) > 1 else ''}"
 
 
 @contextmanager
@@ -86,8 +87,8 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[
     workspace = Workspace(home)
     with workspace.writing(f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"):
         tracking = Tracking(workspace.home)
-        flow_run_id = runtime.flow_run.id or str(uuid.uuid4())
-        run = tracking.start_run(flow_run_id, runtime.flow_run.name or "nightly", _links(flow_run_id), {"feeds": list(feeds), **asdict(settings)})
+        flow_run_id = this_run.id or str(uuid.uuid4())
+        run = tracking.start_run(flow_run_id, this_run.name or "nightly", _links(flow_run_id), {"feeds": list(feeds), **asdict(settings)})
         get_run_logger().info("MLflow: %s", tracking.where(run))
         try:
             yield Night(workspace, tracking, run)

@@ -81,6 +81,6 @@ def _explain(error: ValidationError, assignments: Sequence[str]) -> str:
     meant = [problem for problem in problems if not any(problem["loc"][: len(place)] == place for place in other)]
     lines = {f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']} (got {problem['input']!r})" for problem in meant}
     if not lines:
-        known = sorted(str(problem["ctx"]["expected"]) for problem in problems if problem["type"] == "literal_error")
+        known = sorted(str(problem.get("ctx", {}).get("expected")) for problem in problems if problem["type"] == "literal_error")
         lines = {f"{'.'.join(str(part) for part in problems[0]['loc'][:-2])} is {problems[0]['input']!r}; known are {', '.join(known)}"}
     return f"--set {' '.join(assignments)}: " + "; ".join(sorted(lines)[:4])

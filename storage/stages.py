@@ -30,6 +30,8 @@ from storage.workspace import Draft, Workspace
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("flows", "tasks", "storage", "deployments")
 NOT_INPUTS = ("home", "run")  # where it runs and who is told: they change nothing in what comes out
+COMPANIONS = {".html", ".css", ".js", ".txt", ".csv"}  # read by the code beside them
+NOT_CODE = ("storage.tracking",)  # for the same reason
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # import name -> distribution, where they differ
 A = TypeVar("A", bound=Artifact)
 
@@ -41,10 +43,12 @@ class Stage(Generic[A]):
     Args:
         kind: Type of the artifact that it publishes.
         file: ``__file__`` of its task.py.
+        name: Of the Prefect task; "" is the folder's name.
     """
 
     kind: type[A]
     file: str
+    name: str = ""
 
     def key(self, *inputs: object) -> str:
         """Hexadecimal key of this stage on these inputs (artifacts, settings, plain values), 32 digits."""
@@ -56,11 +60,11 @@ class Stage(Generic[A]):
         return Workspace(home).publishing(self.kind, self.key(*inputs))
 
     @property
-    def options(self) -> Mapping[str, Any]:
+    def options(self) -> dict[str, Any]:
         """Keyword arguments for ``prefect.task``: cached by key, result kept as JSON, readable run name."""
         return {
-            "name": Path(self.file).parent.name,
-            "task_run_name": Path(self.file).parent.name,
+            "name": self.name or Path(self.file).parent.name,
+            "task_run_name": self.name or Path(self.file).parent.name,
             "cache_key_fn": self._cache_key,
             "persist_result": True,
             "result_serializer": "json",
@@ -100,7 +104,7 @@ def fingerprint(file: str) -> str:
     digest = hashlib.sha256(sys.version.split()[0].encode())
     for path in sorted(files):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
-        for companion in sorted(path.parent.glob("*.html")) + sorted(path.parent.glob("*.txt")) + sorted(path.parent.glob("*.csv")) + sorted(path.parent.glob("*.js")):
+        for companion in sorted(file for file in path.parent.iterdir() if file.suffix in COMPANIONS):
             digest.update(companion.name.encode() + b"\0" + companion.read_bytes())
     for package in sorted(packages):
         digest.update(f"{package}=={_version(package)}".encode())
@@ -119,6 +123,8 @@ def import_closure(file: Path) -> tuple[set[Path], set[str]]:
         files.add(path)
         for name in _imported(path):
             top = name.split(".")[0]
+            if name.startswith(NOT_CODE):
+                continue
             if top in PACKAGES:
                 waiting.extend(found for found in _files(name) if found not in files)
             elif top not in sys.stdlib_module_names:

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from storage.artifacts import Artifact
 
@@ -83,9 +83,15 @@ class Workspace:
                 raise HomeError(f"{self.home} is no GuideSpace home (no home.json). Run `guidespace nightly` first, or name another --home.")
             if self.home.exists() and not self.home.is_dir():
                 raise HomeError(f"{self.home} is a file; a home is a folder. Name another --home.")
-            self.home.mkdir(parents=True, exist_ok=True)
-            _write_json(marker, {"layout_version": LAYOUT_VERSION})
-        found = json.loads(marker.read_text()).get("layout_version")
+            try:
+                self.home.mkdir(parents=True, exist_ok=True)
+                _write_json(marker, {"layout_version": LAYOUT_VERSION})
+            except OSError as error:
+                raise HomeError(f"{self.home} cannot be made a home ({error.strerror or error}). Name another --home.") from error
+        try:
+            found = json.loads(marker.read_text())["layout_version"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise HomeError(f"{marker} is not what GuideSpace wrote there. Name another --home, or restore that file.") from error
         if found != LAYOUT_VERSION:
             raise HomeError(
                 f"{self.home} has layout version {found}, this GuideSpace writes version {LAYOUT_VERSION}. "
@@ -148,9 +154,12 @@ class Workspace:
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
             path = place.relative_to(self.home).as_posix()
             _write_json(temporary / "artifact.json", {"kind": kind.__name__, "digest": digest, "counts": draft.counts, "details": draft.details, "files": files})
-            if place.exists():
-                shutil.rmtree(place)
+            before = place.with_name(f"{place.name}.{os.getpid()}.before.tmp")
+            shutil.rmtree(before, ignore_errors=True)
+            if place.exists():  # a rename cannot replace a folder; two renames leave no half of it for readers
+                os.rename(place, before)
             os.rename(temporary, place)
+            shutil.rmtree(before, ignore_errors=True)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -182,7 +191,7 @@ class Workspace:
         content = json.loads((place / "artifact.json").read_text())
         return kind(path=place.relative_to(self.home).as_posix(), digest=content["digest"], counts=content["counts"])
 
-    def details(self, artifact: Artifact) -> dict[str, object]:
+    def details(self, artifact: Artifact) -> dict[str, Any]:
         """The further facts that its writer put into ``draft.details``."""
         return json.loads((self.folder(artifact) / "artifact.json").read_text())["details"]
 
@@ -192,7 +201,7 @@ def _verifies(place: Path) -> bool:
     try:
         files = json.loads((place / "artifact.json").read_text())["files"]
         return all(_describe(place / name, size=about["size"]) == about for name, about in files.items())
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 

@@ -43,7 +43,7 @@ class TitleSearch:
     def open(folder: Path | str) -> TitleSearch:
         """Opens a Model folder: the lexicon, vectors.npy and titles.parquet."""
         columns = pq.read_table(Path(folder) / "titles.parquet", columns=["title", "show_key", "labels", "channels"]).to_pydict()
-        return TitleSearch(Lexicon.open(folder), open_array(Path(folder), "vectors"), columns)
+        return TitleSearch(Lexicon.open(folder), np.array(open_array(Path(folder), "vectors")), columns)
 
     def similar(self, title: str, k: int = 10) -> list[Neighbour]:
         """The nearest titles, the nearest first; the same show is left out.
@@ -65,7 +65,7 @@ class TitleSearch:
         for title, vector in zip(titles, queries, strict=True):
             if not vector.any():
                 raise ValueError(f"nothing is known of the title {title!r}: none of its words or letter sequences is in the guide. Try another spelling")
-        ids, cosines = top_neighbours(queries, np.asarray(self.vectors), k + 1)
+        ids, cosines = top_neighbours(queries, self.vectors, k + 1)
         return [self._neighbours(parse_title(title).show_key, rows, values, k) for title, rows, values in zip(titles, ids, cosines, strict=True)]
 
     def _neighbours(self, show_key: str, rows: np.ndarray, cosines: np.ndarray, k: int) -> list[Neighbour]:

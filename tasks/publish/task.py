@@ -26,12 +26,12 @@ from tasks.publish.report import describe_scores, facts_of, report_markdown
 from tasks.publish.settings import PublishSettings
 from tasks.publish.verdict import Verdict
 
-PAGE = Stage(Page, __file__)
-MODEL = Stage(Model, __file__)
+PAGE = Stage(Page, __file__, "draw")
+MODEL = Stage(Model, __file__, "pack")
 QUALITY = "quality"  # name of the score that the gate remembers of a promoted model
 
 
-@task(**PAGE.options | {"name": "draw", "task_run_name": "draw"})
+@task(**PAGE.options)
 def draw(home: str, corpus: Corpus, checkpoint: Checkpoint, vectors: Vectors, clustering: Clustering, scores: Scores, settings: PublishSettings) -> Page:
     """Publishes map.html and plots.html."""
     workspace = Workspace(home)
@@ -49,12 +49,12 @@ def draw(home: str, corpus: Corpus, checkpoint: Checkpoint, vectors: Vectors, cl
     return draft.artifact
 
 
-@task(**MODEL.options | {"name": "pack", "task_run_name": "pack"})
+@task(**MODEL.options)
 def pack(home: str, corpus: Corpus, lexicon: Lexicon, vectors: Vectors) -> Model:
     """Publishes the folder that the served model carries: the lexicon, title vectors and what is shown of each title."""
     workspace = Workspace(home)
     titles = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["title", "raw_title", "show_key", "labels", "channels", "split"])
-    shown = pc.not_equal(titles["split"], "placeholder")
+    shown = pc.not_equal(titles["split"], "placeholder")  # pyright: ignore[reportAttributeAccessIssue]
     rows = np.flatnonzero(shown.combine_chunks().to_numpy(zero_copy_only=False))
     with MODEL.publish(home, corpus, lexicon, vectors) as draft:
         for name in ("tokens.parquet", "rows.safetensors", "lexicon.json"):
