@@ -1,0 +1,73 @@
+"""The stage on a home made by hand: what it publishes, and that a second run repeats nothing."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from prefect.logging import disable_run_logger
+
+from storage.artifacts import Corpus, Vectors
+from storage.workspace import Workspace
+from tasks.cluster import DBSCAN, ChineseWhispers
+from tasks.cluster.settings import ClusterSettings
+from tasks.cluster.task import cluster
+
+GROUPS = ["Kitchen", "Football", "Whales", "Murder"]
+
+
+def publish(home: Path, vectors_kept: int = 82) -> tuple[Corpus, Vectors]:
+    """Four groups of twenty titles, a placeholder that looks like the first of them, and a title nobody knows."""
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.eye(4, 16), 20, axis=0) + 0.1 * rng.normal(size=(80, 16))
+    vectors = np.zeros((82, 16), dtype=np.float32)
+    vectors[:80] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    vectors[80] = vectors[0]
+    titles = [f"The {GROUPS[row // 20]} {row}" for row in range(80)] + ["Paid Programming", "Zzz"]
+    workspace = Workspace(home)
+    with workspace.publishing(Corpus, "x") as corpus:
+        table = {"title": titles, "split": ["train"] * 80 + ["placeholder", "train"], "labels": [[GROUPS[row // 20].casefold()] for row in range(80)] + [[], []]}
+        pq.write_table(pa.table(table), corpus.folder / "titles.parquet")
+    with workspace.publishing(Vectors, "x") as draft:
+        np.save(draft.folder / "vectors.npy", vectors[:vectors_kept])
+    return corpus.artifact, draft.artifact
+
+
+def run(home: Path, corpus: Corpus, vectors: Vectors, settings: ClusterSettings):
+    with disable_run_logger():
+        return cluster.fn(str(home), corpus, vectors, settings)
+
+
+@pytest.mark.parametrize("strategy", [ChineseWhispers(neighbours=8), DBSCAN(neighbours=8)], ids=lambda strategy: strategy.name)
+def test_the_published_folder(tmp_path: Path, strategy):
+    artifact = run(tmp_path, *publish(tmp_path), ClusterSettings(strategy=strategy))
+    folder = Workspace(tmp_path).folder(artifact)
+    clusters = np.load(folder / "clusters.npy")
+    neighbours, similarities = np.load(folder / "neighbours.npy"), np.load(folder / "similarities.npy")
+    assert (clusters.dtype, neighbours.dtype, similarities.dtype) == (np.int32, np.int32, np.float32)
+    assert neighbours.shape == similarities.shape == (82, 8)
+    assert (clusters[80:] == -1).all() and (neighbours[80:] == -1).all() and not (neighbours == 80).any()
+    assert artifact.counts["clusters"] == 4 and artifact.counts["titles"] == 82
+    for number, group in enumerate(json.loads((folder / "clusters.json").read_text())):
+        members = np.flatnonzero(clusters == number)
+        kind = GROUPS[int(np.bincount(members // 20).argmax())]
+        assert group["id"] == number and group["size"] == len(members) and len(group["titles"]) == 5
+        assert group["name"] == kind and group["tokens"] == [kind] and (group["label"], group["label_share"]) == (kind.casefold(), 1.0)
+    details = Workspace(tmp_path).details(artifact)
+    assert details["run_to_run_ari"] > 0.9 and details["seeds"] == 3 and not details["collapsed"]
+    assert details["noise_share"] == artifact.counts["noise"] / 80
+
+
+def test_one_setting_gives_one_digest_and_another_seed_another_place(tmp_path: Path):
+    corpus, vectors = publish(tmp_path)
+    first = run(tmp_path, corpus, vectors, ClusterSettings())
+    assert run(tmp_path, corpus, vectors, ClusterSettings()) == first
+    assert run(tmp_path, corpus, vectors, ClusterSettings(seed=9)).path != first.path
+
+
+def test_vectors_of_another_corpus_are_refused(tmp_path: Path):
+    corpus, vectors = publish(tmp_path, vectors_kept=50)
+    with pytest.raises(ValueError, match="50 vectors for 82 titles"):
+        run(tmp_path, corpus, vectors, ClusterSettings())
