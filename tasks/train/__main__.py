@@ -44,6 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("out", type=Path, help="folder to write")
     parser.add_argument("settings", type=Path, nargs="?", help="JSON with the fields of TrainSettings")
     given = parser.parse_args(arguments)
+    if not (given.corpus / "tokens.offsets.npy").exists():
+        parser.error(f"{given.corpus} is no Corpus folder (no tokens.offsets.npy)")
     training = Training(given.corpus, build(TrainSettings, json.loads(given.settings.read_text()) if given.settings else {}))
     given.out.mkdir(parents=True, exist_ok=True)
     file = given.out / "checkpoint.safetensors"

@@ -117,10 +117,18 @@ class Training:
         os.replace(temporary, file)
 
     def load(self, file: Path) -> None:
-        """Goes on where ``save`` stopped."""
+        """Goes on where ``save`` stopped.
+
+        Raises:
+            ValueError: It was saved by another rule, or for another vocabulary or number of dimensions.
+        """
         with safe_open(file, framework="pt", device=str(self.device)) as opened:
             content = json.loads(opened.metadata()["history"])
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  (no mapping: safe_open has keys() alone)
-        self.touched = tensors.pop("touched").cpu()
+        touched = tensors.pop("touched").cpu()
+        found, expected = ({name: tuple(tensor.shape) for name, tensor in some.items()} for some in (tensors, self.table.tensors()))
+        if found != expected:
+            raise ValueError(f"{file} holds {found}, this run needs {expected}: it was made with other settings or for another corpus. Name another place, or delete it")
+        self.touched = touched
         self.table = Resident.from_tensors(tensors)
         self.epoch, self.step, self.history = content["epoch"], content["step"], content["history"]

@@ -4,7 +4,7 @@ An epoch shows every labelled training title once, under one of its labels drawn
 into packs, packs are shuffled, a batch is a number of packs; all titles of the batch under one label are a group. With
 the group's sum S of n unit vectors, the group without title i is the mean (S − v_i)/(n − 1), so
 
-    score(i, own group)  = (v_i·S − 1) / (n − 1)
+    score(i, own group)  = (v_i·S − v_i·v_i) / (n − 1)
     score(i, group h)    = v_i·S_h / n_h
 
 and all scores of a batch are one matrix product: no title is encoded twice, no negative is drawn. A title that carries
@@ -109,13 +109,14 @@ class _LeaveOneOut:
         sizes = torch.bincount(groups.own, minlength=n_groups).to(vectors.dtype)
         products = vectors @ sums.T  # (titles, groups)
         with_self = products.gather(1, groups.own.unsqueeze(1)).squeeze(1)
+        itself = torch.linalg.vecdot(vectors, vectors)  # 1, or 0 for a title of which dropout left nothing
         others = sizes[groups.own] - 1
         if unit_means:
             squared = torch.linalg.vecdot(sums, sums)
-            rest = (squared[groups.own] - 2 * with_self + 1).clamp(min=1e-6).sqrt()  # ‖S − v‖
-            own, scores = (with_self - 1) / rest, products / squared.clamp(min=1e-12).sqrt()
+            rest = (squared[groups.own] - 2 * with_self + itself).clamp(min=1e-6).sqrt()  # ‖S − v‖
+            own, scores = (with_self - itself) / rest, products / squared.clamp(min=1e-12).sqrt()
         else:
-            own, scores = (with_self - 1) / others.clamp(min=1), products / sizes
+            own, scores = (with_self - itself) / others.clamp(min=1), products / sizes
         return scores.scatter(1, groups.own.unsqueeze(1), own.unsqueeze(1)), others > 0
 
 
