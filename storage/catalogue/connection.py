@@ -1,0 +1,69 @@
+"""Opening the catalogue: one DuckDB file in the home, one writing process, always at the newest schema.
+
+Only ingest opens it. Everybody else reads what it publishes (the Guide's Parquet files, ``status.json``): DuckDB shuts
+all other processes out, readers too, while one writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from storage.catalogue.migrations import Migration, known_migrations, migrate
+from storage.workspace import HomeLocked
+
+FILE = "catalogue.duckdb"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalogue:
+    """An open catalogue; lives in one ``with Catalogue.open(home)``.
+
+    Attributes:
+        home: The home it lies in.
+        connection: For the files of queries beside this one.
+        schema_version: Number of the newest migration.
+    """
+
+    home: Path
+    connection: duckdb.DuckDBPyConnection
+    schema_version: int
+
+    @staticmethod
+    @contextmanager
+    def open(home: Path, migrations: Sequence[Migration] | None = None) -> Iterator[Catalogue]:
+        """Opens for writing, makes the file if missing, and applies what the schema lacks.
+
+        Args:
+            home: An existing folder.
+            migrations: Other migrations than this version's (tests).
+
+        Raises:
+            HomeLocked: Another process has it open; the message names the process.
+            HomeError: A newer GuideSpace made it.
+        """
+        steps = known_migrations() if migrations is None else list(migrations)
+        file = Path(home) / FILE
+        connection = _connect(file)
+        try:
+            migrate(connection, steps, str(file))
+            yield Catalogue(home=Path(home), connection=connection, schema_version=len(steps))
+        finally:
+            connection.close()
+
+
+def _connect(file: Path) -> duckdb.DuckDBPyConnection:
+    """Opens the file; DuckDB's own message about a lock becomes one that says what to do."""
+    try:
+        return duckdb.connect(str(file))
+    except duckdb.IOException as error:
+        if "lock" not in str(error).lower():
+            raise
+        holder = re.search(r"held in (.*?)\(PID (\d+)\)", str(error))
+        who = f"process {holder[2]} ({holder[1].strip()})" if holder else "another process"
+        raise HomeLocked(f"{file} is held by {who}. Wait for it to end, or name another --home.") from error
