@@ -1,0 +1,149 @@
+"""From what the user names (paths, globs, directories, URLs) to feeds: files at hand, with a source and a digest.
+
+The source is what the catalogue knows a feed by: a file's absolute path (``path!member`` inside a zip that holds several
+guides), a URL without its credentials. The digest is SHA-256 over the bytes as stored, compressed or not.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from tasks.ingest.download import download
+
+SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst", ".zip")  # what is taken from a directory
+_SECRETS = re.compile(r"(?<=[?&])((?:api_?)?key|token|auth|pass(?:word)?|user(?:name)?|sig(?:nature)?)=[^&]*", re.IGNORECASE)
+
+
+class FeedError(Exception):
+    """A feed cannot be used; the message is one line that names the feed, what was found and what was expected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feed:
+    """One guide at hand.
+
+    Attributes:
+        source: What the catalogue knows it by.
+        file: Where its bytes are.
+        member: Name inside the zip; empty where the file is no zip.
+        content_digest: SHA-256 of the file's bytes.
+        bytes: Their number.
+    """
+
+    source: str
+    file: Path
+    member: str = ""
+    content_digest: str
+    bytes: int
+
+
+def resolve(given: Sequence[str]) -> list[str]:
+    """Absolute paths and URLs, each once, in the order given (globs and directories sorted).
+
+    Raises:
+        FeedError: A path is missing, a glob matches nothing, a directory holds no guide, or nothing was given.
+    """
+    found: dict[str, None] = {}
+    for text in given:
+        if is_url(text):
+            found[text] = None
+            continue
+        path = Path(text).expanduser()
+        if path.is_dir():
+            files = [str(file) for file in sorted(path.iterdir()) if file.is_file() and file.name.lower().endswith(SUFFIXES)]
+            problem = f"{text}: no guide in this directory; expected files ending in {' '.join(SUFFIXES)}"
+        elif path.exists():
+            files, problem = [str(path)], ""
+        else:
+            files = sorted(file for file in glob.glob(str(path), recursive=True) if os.path.isfile(file))
+            is_glob = glob.has_magic(str(path))
+            problem = f"{text}: the pattern matches no file" if is_glob else f"{text}: no such file; expected a path, a pattern, a directory or an http(s) URL"
+        if not files:
+            raise FeedError(problem)
+        found.update((os.path.abspath(file), None) for file in files)
+    if not found:
+        raise FeedError("no feed given; name a file, a pattern, a directory or an http(s) URL")
+    return list(found)
+
+
+def is_url(text: str) -> bool:
+    """Whether it is an http(s) URL."""
+    return text.lower().startswith(("http://", "https://"))
+
+
+def without_credentials(url: str) -> str:
+    """The URL without user and password, and without the values of parameters that are keys or tokens."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, _SECRETS.sub(r"\1=", "?" + parts.query)[1:], ""))
+
+
+@contextmanager
+def at_hand(location: str, home: Path, size_cap_bytes: int) -> Iterator[list[Feed]]:
+    """The feeds of one resolved location; a URL is downloaded into the home and removed after the block.
+
+    Raises:
+        FeedError: It cannot be fetched or read, or is empty.
+    """
+    if not is_url(location):
+        yield _describe(Path(location), location)
+        return
+    source = without_credentials(location)
+    place = home / "downloads" / f"{hashlib.sha256(location.encode()).hexdigest()[:16]}.{os.getpid()}"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        problem = download(location, place, size_cap_bytes)
+        if problem:
+            raise FeedError(f"{source}: {problem}")
+        yield _describe(place, source)
+    finally:
+        place.unlink(missing_ok=True)
+
+
+def _describe(file: Path, source: str) -> list[Feed]:
+    """Digest and size of a file; several feeds where it is a zip of several guides."""
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        with open(file, "rb") as handle:
+            head = handle.read(4)
+            handle.seek(0)
+            while block := handle.read(1 << 20):
+                digest.update(block)
+                size += len(block)
+    except OSError as error:
+        raise FeedError(f"{source}: cannot be read ({error.strerror})") from error
+    if size == 0:
+        raise FeedError(f"{source}: empty file (0 bytes); expected XMLTV")
+    members = _members(file, source) if head == b"PK\x03\x04" else [""]
+    return [
+        Feed(
+            source=source if len(members) == 1 else f"{source}!{member}",
+            file=file,
+            member=member,
+            content_digest=digest.hexdigest(),
+            bytes=size,
+        )
+        for member in members
+    ]
+
+
+def _members(file: Path, source: str) -> list[str]:
+    """Names of the guides in a zip: those ending in .xml or .xmltv; its only member whatever its name."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
+        raise FeedError(f"{source}: damaged zip ({error}); nothing in it can be read") from error
+    guides = names if len(names) == 1 else sorted({name for name in names if name.lower().endswith((".xml", ".xmltv"))})
+    if not guides:
+        raise FeedError(f"{source}: no .xml in this zip of {len(names)} files")
+    return guides

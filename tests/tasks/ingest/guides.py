@@ -1,0 +1,43 @@
+"""Small guides written for a test, and a short way to read them into a catalogue."""
+
+import datetime
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.catalogue.connection import Catalogue
+from tasks.ingest.ingest import Outcome, ingest_feeds
+from tasks.ingest.settings import IngestSettings
+
+NOW = datetime.datetime(2025, 3, 1, 4, 0, tzinfo=datetime.UTC)
+SOUND = '<programme channel="one" start="20250301{hour:02d}0000 +0000" stop="20250301{hour:02d}3000 +0000"><title lang="en">Show {hour}</title></programme>'
+
+
+def guide(*content: str, programmes: int = 0) -> bytes:
+    """A guide of the elements given and of some sound programmes before them."""
+    sound = [SOUND.format(hour=hour) for hour in range(programmes)]
+    return ('<?xml version="1.0" encoding="UTF-8"?>\n<tv>\n' + "\n".join([*sound, *content]) + "\n</tv>\n").encode()
+
+
+def read(home: Path, *feeds: object, **settings: Any) -> list[Outcome]:
+    """Reads feeds into the catalogue of a home."""
+    with Catalogue.open(home) as catalogue:
+        given = [str(feed) for feed in feeds]
+        events = ingest_feeds(catalogue, given, IngestSettings(**settings), clock=lambda: 0.0, now=lambda: NOW)
+        return [event for event in events if isinstance(event, Outcome)]
+
+
+def rows(home: Path, query: str) -> list[tuple[Any, ...]]:
+    """What a query finds in the catalogue of a home."""
+    with Catalogue.open(home) as catalogue:
+        return catalogue.connection.execute(query).fetchall()
+
+
+def real_data() -> Path:
+    """The folder of real guides; skips the test where there is none."""
+    folder = os.environ.get("GUIDESPACE_DATA")
+    if not folder:
+        pytest.skip("GUIDESPACE_DATA is not set: it names the folder of real guides")
+    return Path(folder)

@@ -1,0 +1,172 @@
+import bz2
+import gzip
+import lzma
+import os
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from guides import guide, read, rows
+
+from tasks.ingest.download import download
+from tasks.ingest.feeds import FeedError, resolve, without_credentials
+
+
+def zstd(content: bytes) -> bytes:
+    return pa.Codec("zstd").compress(content, asbytes=True)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress, bz2.compress, zstd], ids=["plain", "gzip", "xz", "bzip2", "zstd"])
+def test_forms_are_told_by_their_bytes(tmp_path: Path, pack) -> None:
+    file = tmp_path / "guide.dat"  # a name that says nothing
+    file.write_bytes(pack(guide(programmes=20)))
+    assert read(tmp_path, file)[0].counts.stored == 20
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress], ids=["gzip", "xz", "bzip2"])
+def test_streams_one_after_another_are_one(tmp_path: Path, pack) -> None:
+    content = guide(programmes=20)
+    (tmp_path / "g").write_bytes(pack(content[:700]) + pack(content[700:]))
+    assert read(tmp_path, tmp_path / "g")[0].counts.stored == 20
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, zstd], ids=["gzip", "xz", "bzip2", "zstd"])
+def test_a_cut_compressed_file_gives_what_can_be_read(tmp_path: Path, pack) -> None:
+    noise = [f'<programme channel="one" start="20250301"><title>{os.urandom(40).hex()}</title></programme>' for _ in range(20_000)]
+    packed = pack(guide(*noise))
+    (tmp_path / "g").write_bytes(packed[: len(packed) * 2 // 3])
+    outcome = read(tmp_path, tmp_path / "g")[0]
+    assert outcome.reasons == {"damaged": 1}
+    # bzip2 gives whole blocks of 900 kB only
+    assert outcome.counts.stored > (20_000 // 4 if pack is bz2.compress else 20_000 * 0.6)
+
+
+def test_gzip_is_read_to_the_byte_of_the_damage(tmp_path: Path) -> None:
+    content = guide(programmes=20)
+    packed = gzip.compress(content, compresslevel=0)  # stored as it is: the damage is where we put it
+    (tmp_path / "g.gz").write_bytes(packed[: packed.index(b"Show 15") + 3])
+    assert read(tmp_path, tmp_path / "g.gz")[0].counts.stored == 15
+
+
+def test_zip_of_several_guides(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "g.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../a.xml", guide(programmes=3))
+        archive.writestr("b.xml", guide(programmes=4))
+        archive.writestr("readme.txt", "not a guide")
+    outcomes = read(tmp_path, tmp_path / "g.zip")
+    assert [(outcome.source, outcome.counts.stored) for outcome in outcomes] == [(f"{tmp_path}/g.zip!../../a.xml", 3), (f"{tmp_path}/g.zip!b.xml", 4)]
+    assert sorted(os.listdir(tmp_path)) == ["catalogue.duckdb", "g.zip", "status.json"]
+
+
+def test_resolve_paths_globs_directories(tmp_path: Path) -> None:
+    for name in ("b.xml", "a.xml.gz", "notes.md", "[K8].xml"):
+        (tmp_path / name).write_bytes(b"x")
+    a, b, odd = (str(tmp_path / name) for name in ("a.xml.gz", "b.xml", "[K8].xml"))
+    assert resolve([str(tmp_path)]) == [odd, a, b]
+    assert resolve([str(tmp_path / "*.xml*"), b, odd]) == [odd, a, b]
+    assert resolve([odd, "https://example.org/x.xml"]) == [odd, "https://example.org/x.xml"]
+
+
+def test_credentials_are_no_part_of_a_source() -> None:
+    assert without_credentials("https://me:secret@example.org:8443/g.xml?token=abc&day=1#x") == "https://example.org:8443/g.xml?token=&day=1"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.xml", None, "no such file"),
+        ("none*.xml", None, "the pattern matches no file"),
+        ("empty.xml", b"", "empty file"),
+        ("blank.xml", b" \n\n ", "white space alone"),
+        ("nothing.xml.gz", gzip.compress(b""), "white space alone"),
+        ("text.xml", b"hello, I am no guide", "not XML; it starts with 'hello, I am no guide'"),
+        ("data.json", b'{"programmes": []}', "not XML"),
+        ("cut.xml", b'<?xml version="1.0"?><!-- ', "not XML"),
+        ("page.html", b"<!DOCTYPE html><html><body>404</body></html>", "not XMLTV; its root is <html>"),
+        ("feed.rss", b'<?xml version="1.0"?><!-- c --><rss version="2.0"></rss>', "not XMLTV; its root is <rss>"),
+        ("bad.gz", b"\x1f\x8b\x08\x00nonsense that is no deflate", "nothing in it can be read"),
+        ("bad.zip", b"PK\x03\x04nonsense", "damaged zip"),
+        ("packed.gz", gzip.compress(gzip.compress(b"<tv/>")), "not XML"),
+    ],
+)
+def test_what_is_no_feed_is_one_clear_line_and_changes_nothing(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    (tmp_path / "good.xml").write_bytes(guide(programmes=3))
+    read(tmp_path, tmp_path / "good.xml")
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(FeedError, match=".*" + message.replace("(", r"\(")) as caught:
+        read(tmp_path, tmp_path / name)
+    assert "\n" not in str(caught.value) and name in str(caught.value)
+    assert rows(tmp_path, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [(1, 3)]
+
+
+def test_an_empty_directory_and_no_feed_at_all(tmp_path: Path) -> None:
+    with pytest.raises(FeedError, match="no guide in this directory"):
+        resolve([str(tmp_path)])
+    with pytest.raises(FeedError, match="no feed given"):
+        resolve([])
+
+
+def test_an_empty_guide_is_a_guide(tmp_path: Path) -> None:
+    (tmp_path / "g.xml").write_bytes(b"<tv/>")
+    (tmp_path / "h.xml").write_bytes(b'<!DOCTYPE tv SYSTEM "xmltv.dtd"><programmes>\n</programmes>')
+    assert [outcome.counts.seen for outcome in read(tmp_path, tmp_path / "g.xml", tmp_path / "h.xml")] == [0, 0]
+
+
+def test_size_cap(tmp_path: Path) -> None:
+    (tmp_path / "bomb.xml.gz").write_bytes(gzip.compress(guide() + b" " * 5_000_000))
+    with pytest.raises(FeedError, match="larger than 1,000,000 bytes uncompressed"):
+        read(tmp_path, tmp_path / "bomb.xml.gz", size_cap_bytes=1_000_000)
+
+
+@pytest.fixture
+def server() -> Iterator[ThreadingHTTPServer]:
+    class Handler(BaseHTTPRequestHandler):
+        failures = 0
+
+        def do_GET(self) -> None:
+            if self.path.startswith("/flaky") and Handler.failures < 2:
+                Handler.failures += 1
+                self.send_error(503)
+            elif self.path.startswith("/missing"):
+                self.send_error(404)
+            elif self.path.startswith("/secret") and self.headers["Authorization"] != "Basic bWU6c2VjcmV0":
+                self.send_error(401)
+            else:
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(gzip.compress(guide(programmes=20)))
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
+    yield httpd
+    httpd.shutdown()
+    thread.join()
+    httpd.server_close()
+
+
+def test_urls(tmp_path: Path, server: ThreadingHTTPServer) -> None:
+    port = server.server_port
+    outcome = read(tmp_path, f"http://me:secret@127.0.0.1:{port}/secret.xml.gz")[0]
+    assert (outcome.source, outcome.counts.stored) == (f"http://127.0.0.1:{port}/secret.xml.gz", 20)
+    assert read(tmp_path, f"http://me:secret@127.0.0.1:{port}/secret.xml.gz")[0].unchanged
+    assert list((tmp_path / "downloads").iterdir()) == []
+    with pytest.raises(FeedError, match="the server answered 404"):
+        read(tmp_path, f"http://127.0.0.1:{port}/missing.xml")
+
+
+def test_downloads_are_tried_again_and_capped(tmp_path: Path, server: ThreadingHTTPServer) -> None:
+    url, pauses = f"http://127.0.0.1:{server.server_port}", []
+    assert download(f"{url}/flaky", tmp_path / "f", 10_000, pause=pauses.append) == ""
+    assert len(pauses) == 2 and 0.5 <= pauses[0] <= 1.5 and 1.0 <= pauses[1] <= 3.0
+    assert "larger than 100 bytes" in download(f"{url}/any", tmp_path / "f", 100)
+    refused = download("http://127.0.0.1:1/x", tmp_path / "f", 100, pause=pauses.append)
+    assert refused.startswith("cannot be fetched (ConnectError") and refused.endswith("4 times")
