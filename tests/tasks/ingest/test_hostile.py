@@ -1,0 +1,121 @@
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from guides import guide, read, rows
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storage.catalogue.connection import Catalogue
+from tasks.ingest.feeds import FeedError
+
+PROGRAMME = '<programme channel="{}" start="20250301"><title>{}</title></programme>'
+
+
+def test_external_entities_read_no_file(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("TOP SECRET")
+    for name, doctype in {
+        "external": f'<!DOCTYPE tv [<!ENTITY x SYSTEM "file://{tmp_path}/secret.txt">]>',
+        "parameter": f'<!DOCTYPE tv [<!ENTITY % p SYSTEM "file://{tmp_path}/secret.txt"> %p; <!ENTITY x "%p;">]>',
+        "dtd": f'<!DOCTYPE tv SYSTEM "file://{tmp_path}/secret.txt">',
+        "network": '<!DOCTYPE tv SYSTEM "http://127.0.0.1:1/xmltv.dtd">',
+    }.items():
+        (tmp_path / "g.xml").write_text(f'<?xml version="1.0"?>{doctype}<tv>{PROGRAMME.format(name, "a &x; b")}</tv>')
+        assert read(tmp_path, tmp_path / "g.xml")[0].counts.stored == 1
+    assert rows(tmp_path, "SELECT DISTINCT title FROM programmes") == [("a &x; b",)]
+
+
+def test_billion_laughs_stay_unlaughed(tmp_path: Path) -> None:
+    laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
+    (tmp_path / "g.xml").write_text(f'<!DOCTYPE tv [<!ENTITY l0 "ha">{laughs}]><tv>{PROGRAMME.format("one", "&l11;")}</tv>')
+    assert read(tmp_path, tmp_path / "g.xml")[0].counts.stored == 1
+    assert rows(tmp_path, "SELECT title FROM programmes") == [("&l11;",)]
+
+
+def test_an_entity_declared_inside_the_content_is_markup_gone_wrong(tmp_path: Path) -> None:
+    inside = '<!DOCTYPE tv [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + PROGRAMME.format("two", "&x;")
+    (tmp_path / "g.xml").write_bytes(guide(inside, programmes=10))
+    counts = read(tmp_path, tmp_path / "g.xml")[0].counts
+    assert counts.stored + counts.rejected == 11
+    assert rows(tmp_path, "SELECT count(*) FROM programmes WHERE title LIKE '%root%'") == [(0,)]
+
+
+HUGE = """
+import sys
+from pathlib import Path
+from datetime import datetime, UTC
+from storage.catalogue.connection import Catalogue
+from tasks.ingest.ingest import ingest_feeds
+from tasks.ingest.settings import IngestSettings
+home, kind = Path(sys.argv[1]), sys.argv[2]
+sound = b'<programme channel="one" start="20250301"><title>after</title></programme>'
+with open(home / "g.xml", "wb") as file:
+    file.write(b"<tv>")
+    open_, filler, close = {
+        "attribute": (b'<programme channel="', b"x" * 1_000_000, b'" start="20250301"><title>a</title></programme>'),
+        "title": (b'<programme channel="one" start="20250301"><title>', b"x" * 1_000_000, b"</title></programme>"),
+        "comment": (b"<!--", b"x" * 1_000_000, b"-->"),
+        "children": (b'<programme channel="one" start="20250301"><title>a</title>', b"<a/>" * 250_000, b"</programme>"),
+        "junk": (b"", b"<junk/>" * 150_000, b""),
+        "nesting": (b"", b"<a>" * 300_000, b""),
+    }[kind]
+    file.write(open_)
+    for _ in range(40):
+        file.write(filler)
+    file.write(close + sound + b"</tv>")
+with Catalogue.open(home) as catalogue:
+    for event in ingest_feeds(catalogue, [str(home / "g.xml")], IngestSettings(max_reject_share=1.0), clock=lambda: 0.0, now=lambda: datetime.now(UTC)):
+        pass
+    print(event)
+    print(catalogue.connection.execute("SELECT count(*) FROM programmes WHERE title = 'after'").fetchall()[0][0])
+import resource
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.parametrize("kind", ["attribute", "title", "comment", "children", "junk", "nesting"])
+def test_forty_megabytes_of_nothing_are_bounded(tmp_path: Path, kind: str) -> None:
+    done = subprocess.run([sys.executable, "-c", HUGE, str(tmp_path), kind], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    _, after, megabytes = done.stdout.splitlines()
+    assert after == "1"
+    assert int(megabytes) < 400
+
+
+def test_many_comments_before_the_root_take_no_time(tmp_path: Path) -> None:
+    (tmp_path / "g.xml").write_bytes(b"<!---->" * 140_000 + guide(programmes=2)[39:])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    assert read(tmp_path, tmp_path / "g.xml")[0].counts.stored == 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 5
+
+
+TOKENS = [b"<programme ", b"<programme>", b"</programme>", b'channel="a" ', b'start="20250301" ', b">", b"/>", b"<title>", b"</title>", b"&", b"&amp;", b"<", b"]]>", b"<![CDATA["]
+TOKENS += [b"<!--", b"-->", b"<!DOCTYPE x [", b"\x00", b"\xff\xfe", "é".encode(), b"\n", b'"', b"<?", b"?>", b"</tv>", b"<tv>", b"<channel id='a'>", b"</channel>", b"x" * 50]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(TOKENS) | st.binary(max_size=8), max_size=60), st.sampled_from([b"<tv>", b"<?xml version='1.0' encoding='latin1'?><tv>", b""]))
+def test_any_bytes_are_counted_or_refused(parse_only: Catalogue, tokens: list[bytes], head: bytes) -> None:
+    file = parse_only.home / "g.xml"
+    file.write_bytes(head + b"".join(tokens))
+    try:
+        from tasks.ingest.feeds import at_hand
+        from tasks.ingest.streams import FeedStream
+        from tasks.ingest.xmltv import read_batches
+
+        with at_hand(str(file), parse_only.home, 1 << 30) as feeds:
+            batches = list(read_batches(FeedStream(feeds[0], 1 << 30), 10))
+    except FeedError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+        return
+    seen = sum(batch.programmes.num_rows + batch.rejects.num_rows for batch in batches)
+    assert seen <= len(tokens) + 1
+    assert all(len(excerpt) <= 200 for batch in batches for excerpt in batch.rejects.column("excerpt").to_pylist())
+
+
+@pytest.fixture
+def parse_only(tmp_path: Path):
+    with Catalogue.open(tmp_path) as catalogue:
+        yield catalogue
