@@ -1,0 +1,144 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from guides import guide, rows
+
+from storage.artifacts import Guide
+from storage.catalogue.status import status
+from storage.workspace import HomeLocked, Workspace
+from tasks.ingest.feeds import FeedError
+from tasks.ingest.settings import IngestSettings
+from tasks.ingest.task import ingest
+
+
+def run(home: Path, *feeds: object, **settings: object) -> Guide:
+    return ingest.fn(str(home), tuple(str(feed) for feed in feeds), IngestSettings(**settings))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def test_publishes_a_guide_that_verifies(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(guide('<channel id="one"><display-name>One</display-name></channel>', programmes=5))
+    found = run(home, tmp_path / "a.xml")
+    assert found.counts == {"programmes": 5, "channels": 1, "feeds": 1}
+    assert Workspace(home).read(Guide, found.digest[:32]) == found
+    table = pq.read_table(Workspace(home).folder(found) / "programmes.parquet")
+    assert table.column("title").to_pylist() == [f"Show {i}" for i in range(5)]
+    assert table.column("source").to_pylist() == [str(tmp_path / "a.xml")] * 5
+
+
+def test_the_same_again_changes_nothing(tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=5))
+    first = run(home, tmp_path / "a.xml")
+    folder = Workspace(home).folder(first)
+    before = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
+    report = status(home)
+    with caplog.at_level("INFO", logger="guidespace.ingest"):
+        assert run(home, tmp_path / "a.xml") == first
+    assert "a.xml: unchanged (5 programmes seen, 5 stored, 0 duplicates, 0 rejected)" in caplog.text
+    assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == before
+    assert status(home) == report
+
+
+def test_a_damaged_guide_is_published_again(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=5))
+    first = run(home, tmp_path / "a.xml")
+    (Workspace(home).folder(first) / "programmes.parquet").write_bytes(b"gone")
+    assert run(home, tmp_path / "a.xml") == first
+    assert pq.read_table(Workspace(home).folder(first) / "programmes.parquet").num_rows == 5
+
+
+def test_a_failing_feed_leaves_the_ones_before_it_and_names_itself(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=5))
+    (tmp_path / "b.xml").write_bytes(b"<html/>")
+    (tmp_path / "c.xml").write_bytes(guide(programmes=7))
+    with pytest.raises(FeedError, match=r"b\.xml: XML, but not XMLTV"):
+        run(home, tmp_path / "*.xml")
+    assert [(feed["source"], feed["stored"]) for feed in status(home)["feeds"]] == [(str(tmp_path / "a.xml"), 5)]  # type: ignore[attr-defined]
+
+
+def test_left_out_sources_stay_in_the_catalogue(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=5))
+    (tmp_path / "b.xml").write_bytes(guide(programmes=7))
+    found = run(home, tmp_path / "a.xml", tmp_path / "b.xml", leave_out=("*/b.xml",))
+    assert found.counts["programmes"] == 5 and status(home)["programmes"] == 12
+    assert run(home, tmp_path / "a.xml").counts["programmes"] == 12
+
+
+SLOW = """
+import sys, time
+from tasks.ingest import task
+from tasks.ingest.settings import IngestSettings
+publish = task.ingest_feeds
+def slowly(*given, **named):
+    for event in publish(*given, **named):
+        yield event
+from tasks.ingest import ingest as module
+add = module.Reading.add_programmes
+def add_slowly(self, batch):
+    add(self, batch)
+    print("added", flush=True)
+    time.sleep(float(sys.argv[3]))
+module.Reading.add_programmes = add_slowly
+task.ingest.fn(sys.argv[1], (sys.argv[2],), IngestSettings(batch_rows=500))
+"""
+
+
+def large(seed: int) -> bytes:
+    return guide(*(f'<programme channel="{i % 9}" start="202503{i % 28 + 1:02d}{i // 28 % 24:02d}"><title>t {seed} {i}</title></programme>' for i in range(20_000)))
+
+
+def start(home: Path, file: Path, pause: float) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", SLOW, str(home), str(file), str(pause)], stdout=subprocess.PIPE, text=True)
+
+
+def test_killed_in_the_middle_of_a_feed_leaves_what_was_there(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(large(1))
+    first = run(home, tmp_path / "a.xml")
+    before = status(home)
+    (tmp_path / "b.xml").write_bytes(large(2))
+    child = start(home, tmp_path / "b.xml", 0.05)
+    assert child.stdout is not None
+    for _ in range(8):
+        assert child.stdout.readline() == "added\n"
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait(timeout=10)
+    assert status(home) == before
+    assert rows(home, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [(1, 20_000)]
+    assert Workspace(home).read(Guide, first.digest[:32]) == first
+    assert run(home, tmp_path / "b.xml").counts["programmes"] == 40_000  # and the next run completes
+
+
+def test_a_second_writer_is_told_who_holds_the_catalogue_while_status_answers(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=5))
+    run(home, tmp_path / "a.xml")
+    (tmp_path / "b.xml").write_bytes(large(2))
+    child = start(home, tmp_path / "b.xml", 0.2)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "added\n"
+        with pytest.raises(HomeLocked, match=f"held by process {child.pid} "):
+            run(home, tmp_path / "a.xml")
+        assert status(home)["programmes"] == 5
+    finally:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait(timeout=10)
+
+
+def test_progress_comes_with_long_feeds(tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.xml").write_bytes(large(1))
+    ticks = iter(range(10_000))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
+    with caplog.at_level("INFO", logger="guidespace.ingest"):
+        run(home, tmp_path / "a.xml", batch_rows=5000)
+    notes = [record.getMessage() for record in caplog.records if record.getMessage().startswith("feed 1 of 1")]
+    assert len(notes) >= 3 and notes[0].endswith("programmes") and "% of its bytes" in notes[0]
