@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -36,14 +38,27 @@ def choose_device(name: str) -> torch.device:
     """The device that a setting names; "auto" is the GPU where there is one.
 
     Raises:
-        ValueError: A CUDA device is asked for and there is none.
+        ValueError: No such device, or a CUDA device is asked for and there is none.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
+        raise ValueError(f"train.device is {name!r}; it can be 'auto', 'cpu', 'cuda' or 'cuda:N'")
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"train.device is {name!r}, but torch sees no CUDA device here; use 'auto' or 'cpu'")
     return device
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    """Torch with that many CPU threads (0: as it is); what was set before comes back."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Training:
@@ -76,21 +91,26 @@ class Training:
         Raises:
             Diverged: The loss is no number any more.
         """
-        if self.settings.threads:
-            torch.set_num_threads(self.settings.threads)
         while self.epoch < self.settings.epochs:
-            started, losses = time.perf_counter(), []
-            batches, loaded = self.loader.epoch(self.epoch)
-            for number, batch in enumerate(loaded):
-                done = (self.epoch + number / batches) / self.settings.epochs
-                losses.append(self._step(batch, self.settings.rule.learning_rate * (1 - done)))
+            started = time.perf_counter()
+            with _threads(self.settings.threads):
+                loss = self._one_epoch()
+            if not math.isfinite(loss):
+                raise Diverged(f"the loss is {loss} in epoch {self.epoch + 1}; lower train.rule.learning_rate (now {self.settings.rule.learning_rate:g})")
+            # What is kept is the same in every run; how fast it was is only told.
+            self.history.append({"loss": loss, "learning_rate": self.settings.rule.learning_rate * (1 - self.epoch / self.settings.epochs)})
             self.epoch += 1
-            seconds = time.perf_counter() - started
-            metrics = {"loss": torch.stack(losses).mean().item(), "titles_per_second": self.titles_per_epoch / seconds, "learning_rate": self.settings.rule.learning_rate * (1 - (self.epoch - 1) / self.settings.epochs)}
-            if not math.isfinite(metrics["loss"]):
-                raise Diverged(f"the loss is {metrics['loss']} in epoch {self.epoch}; lower train.rule.learning_rate (now {self.settings.rule.learning_rate:g})")
-            self.history.append(metrics)
-            yield Progress(self.epoch, self.settings.epochs, metrics)
+            speed = self.titles_per_epoch / (time.perf_counter() - started)
+            yield Progress(self.epoch, self.settings.epochs, {**self.history[-1], "titles_per_second": speed})
+
+    def _one_epoch(self) -> float:
+        """Shows every title once; the mean loss of its batches."""
+        losses = []
+        batches, loaded = self.loader.epoch(self.epoch)
+        for number, batch in enumerate(loaded):
+            done = (self.epoch + number / batches) / self.settings.epochs
+            losses.append(self._step(batch, self.settings.rule.learning_rate * (1 - done)))
+        return torch.stack(losses).mean().item()
 
     def _step(self, batch: Batch, rate: float) -> torch.Tensor:
         """One gather, step and write-back; the batch's loss (a number on the device)."""

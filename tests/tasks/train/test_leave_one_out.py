@@ -1,0 +1,170 @@
+"""The closed form of leave-one-out against a loop that really leaves one out; what an epoch and a batch are."""
+
+import math
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.arrays import Ragged
+from tasks.train.objectives import LeaveOneOutHinge, LeaveOneOutSoftmax, Objective
+from tasks.train.objectives.leave_one_out import Groups, Plan
+
+OBJECTIVES = [pytest.param(kind(), id=kind.__name__) for kind in get_args(Objective)]
+OWN = [0, 0, 0, 1, 1, 2, 2, 2, 2, 3]  # group 3 has one title: no company
+FORBIDDEN = [(0, 1), (3, 2), (5, 0), (5, 1), (9, 0)]
+
+
+def unit_vectors(titles: int = len(OWN), dim: int = 4, seed: int = 0) -> torch.Tensor:
+    return torch.nn.functional.normalize(torch.randn(titles, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)))
+
+
+def groups(own: list[int] = OWN, forbidden: list[tuple[int, int]] = FORBIDDEN) -> Groups:
+    mask = torch.zeros(len(own), max(own) + 1, dtype=torch.bool)
+    for title, group in forbidden:
+        mask[title, group] = True
+    return Groups(torch.tensor(own), mask)
+
+
+def naive(objective: Objective, vectors: np.ndarray, own: list[int], forbidden: set[tuple[int, int]]) -> float:
+    """Each title in turn is taken out of its group, and the loss is written down as the formula has it."""
+    losses = []
+    for title, group in enumerate(own):
+        members = {other: [place for place, its in enumerate(own) if its == other and place != title] for other in set(own)}
+        if not members[group]:
+            continue
+        means = {other: np.mean(vectors[places], axis=0) for other, places in members.items() if places}
+        rivals = [other for other in means if other != group and (title, other) not in forbidden]
+        if isinstance(objective, LeaveOneOutSoftmax):
+            cosines = {other: float(vectors[title] @ means[other]) / np.linalg.norm(means[other]) for other in [group, *rivals]}
+            total = sum(math.exp(cosine / objective.temperature) for cosine in cosines.values())
+            losses.append(-math.log(math.exp(cosines[group] / objective.temperature) / total) * objective.temperature)
+        else:
+            slack = [objective.margin - float(vectors[title] @ means[group]) + float(vectors[title] @ means[other]) for other in rivals]
+            violated = [value for value in slack if value > 0]
+            losses.append(sum(violated) / max(1, len(violated)))
+    return float(np.mean(losses)) if losses else 0.0
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_closed_form_is_the_loop(objective: Objective):
+    found = objective.loss(unit_vectors(), groups())
+    assert found.item() == pytest.approx(naive(objective, unit_vectors().numpy(), OWN, set(FORBIDDEN)), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_any_groups(objective: Objective, data: st.DataObject):
+    count = data.draw(st.integers(1, 5))
+    own = data.draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=14))
+    own = np.unique(own, return_inverse=True)[1].tolist()  # groups are numbered without gaps
+    forbidden = {pair for pair in data.draw(st.sets(st.tuples(st.integers(0, len(own) - 1), st.integers(0, max(own))))) if own[pair[0]] != pair[1]}
+    vectors = unit_vectors(len(own), seed=data.draw(st.integers(0, 99)))
+    found = objective.loss(vectors, groups(own, list(forbidden)))
+    assert found.item() == pytest.approx(naive(objective, vectors.numpy(), own, forbidden), abs=1e-9)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_title_left_empty_counts_as_nothing(objective: Objective):
+    """Dropout can take all tokens of a title: its zero vector must not be taken for a unit one."""
+    vectors = unit_vectors()
+    vectors[1] = 0
+    found = objective.loss(vectors, groups())
+    assert found.item() == pytest.approx(naive(objective, vectors.numpy(), OWN, set(FORBIDDEN)), abs=1e-9)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_gradient(objective: Objective):
+    vectors = unit_vectors().requires_grad_()
+    assert torch.autograd.gradcheck(lambda rows: objective.loss(torch.nn.functional.normalize(rows), groups()), (vectors,))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_forbidden_group_does_not_push(objective: Objective):
+    """Title 0 carries the label of group 1: moving group 1 changes nothing for it."""
+    own = [0, 0, 1, 1]
+    vectors = unit_vectors(4).requires_grad_()
+    every_pair = [(0, 1), (1, 1), (2, 0), (3, 0)]
+    (grad,) = torch.autograd.grad(objective.loss(vectors, groups(own, every_pair)), vectors)
+    alone = vectors.detach().clone().requires_grad_()
+    (expected,) = torch.autograd.grad(objective.loss(alone[:2], groups([0, 0], [])), alone)
+    torch.testing.assert_close(grad[:2], expected[:2] / 2)  # a mean over four titles instead of two
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_titles_without_company_do_not_count(objective: Objective):
+    vectors = unit_vectors(3).requires_grad_()
+    loss = objective.loss(vectors, groups([0, 1, 2], []))
+    (grad,) = torch.autograd.grad(loss, vectors)
+    assert loss.item() == 0 and torch.equal(grad, torch.zeros_like(grad))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_equal_vectors_are_finite(objective: Objective, dtype: torch.dtype):
+    vectors = torch.nn.functional.normalize(torch.ones(4, 3, dtype=dtype)).requires_grad_()
+    opposite = torch.cat([vectors[:2], -vectors[2:]])  # as groups 0, 1, 0, 1 their sums are zero
+    for given_vectors, own in ((vectors, [0, 0, 1, 1]), (opposite, [0, 1, 0, 1])):
+        loss = objective.loss(given_vectors, groups(own, []))
+        (grad,) = torch.autograd.grad(loss, vectors)
+        assert loss.isfinite() and grad.isfinite().all()
+
+
+def test_a_perfect_space_costs_no_hinge():
+    vectors = torch.eye(3, dtype=torch.float64)[[0, 0, 1, 1, 2, 2]]
+    assert LeaveOneOutHinge(margin=0.2).loss(vectors, groups([0, 0, 1, 1, 2, 2], [])).item() == 0
+
+
+# -- what an epoch is ---------------------------------------------------------------------------------------------------
+
+LABELS = Ragged.from_rows([[number % 5] if number % 3 else [number % 5, 5 + number % 2] for number in range(203)] + [[]])
+ROWS = np.arange(203)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_every_labelled_title_is_shown_once_an_epoch(objective: Objective):
+    plans = objective.__class__(pack=4, packs=7).plan_epoch(ROWS[::2], LABELS, np.random.default_rng(1))
+    shown = np.concatenate([plan.rows for plan in plans])
+    assert sorted(shown.tolist()) == ROWS[::2].tolist()
+    for plan in plans:
+        assert len(plan.rows) <= 4 * 7 and len(plan.rows) == len(plan.chosen)
+        assert all(label in LABELS[row] for row, label in zip(plan.rows, plan.chosen, strict=True))
+
+
+def test_one_seed_gives_one_epoch_and_another_seed_another():
+    first, again, other = (LeaveOneOutSoftmax(pack=4, packs=7).plan_epoch(ROWS, LABELS, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    for plan, same in zip(first, again, strict=True):
+        np.testing.assert_array_equal(plan.rows, same.rows)
+        np.testing.assert_array_equal(plan.chosen, same.chosen)
+    assert any(not np.array_equal(plan.rows, differs.rows) for plan, differs in zip(first, other, strict=True))
+
+
+def test_titles_of_one_pack_share_a_label():
+    for plan in LeaveOneOutSoftmax(pack=4, packs=3).plan_epoch(ROWS, LABELS, np.random.default_rng(1)):
+        assert len(np.unique(plan.chosen)) <= 3
+
+
+def test_every_label_of_a_title_gets_its_turn():
+    seen = set()
+    for seed in range(30):
+        for plan in LeaveOneOutSoftmax().plan_epoch(ROWS, LABELS, np.random.default_rng(seed)):
+            seen |= {int(label) for row, label in zip(plan.rows, plan.chosen, strict=True) if row == 3}
+    assert seen == set(LABELS[3].tolist()) == {3, 6}
+
+
+def test_collate_forbids_the_labels_a_title_carries_too():
+    labels = Ragged.from_rows([[0, 2], [0], [1, 2], [2], [2, 0], [1]])
+    plan = Plan(np.array([0, 1, 3, 4, 5]), np.array([0, 0, 2, 2, 1], dtype=np.int32))
+    found = LeaveOneOutSoftmax().collate(plan, labels)
+    assert found.own.tolist() == [0, 0, 2, 2, 1]  # groups in the order of their labels
+    assert found.forbidden.tolist() == [[False, False, True], [False] * 3, [False] * 3, [True, False, False], [False] * 3]
+
+
+def test_collate_with_labels_that_nobody_is_shown_under():
+    labels = Ragged.from_rows([[3, 9], [3]])
+    found = LeaveOneOutSoftmax().collate(Plan(np.array([0, 1]), np.array([3, 3], dtype=np.int32)), labels)
+    assert found.own.tolist() == [0, 0] and not found.forbidden.any()
