@@ -1,6 +1,6 @@
 # GuideSpace. Needs Python 3.11+ and make; every target makes .venv itself when it is missing or stale.
 #   make run [FEED=my.xml.gz] [PRESET=laptop] [GUIDESPACE_HOME=dir]    the nightly run, on the bundled sample guide or yours
-#   make test    make check    make bench    make soak
+#   make test    make slow    make check    make bench    make soak
 
 PYTHON ?= python3
 FEED ?= sample/guide.xml.gz
@@ -9,12 +9,15 @@ GUIDESPACE_HOME ?= guidespace-home
 READY := .venv/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check bench soak setup clean
+.PHONY: run test slow check bench soak setup clean
 run: $(READY)
 	.venv/bin/guidespace nightly --feed $(FEED) --home "$(GUIDESPACE_HOME)" --preset $(PRESET)
 
 test: $(READY)
 	.venv/bin/python -m pytest -q
+
+slow: $(READY)
+	.venv/bin/python -m pytest -q -m slow
 
 check: $(READY)
 	.venv/bin/ruff check .

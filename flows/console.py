@@ -47,6 +47,10 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     from tasks.ingest.feeds import FeedError
 
     kinds: list[type[Exception]] = [SettingError, HomeError, FeedError]
+    if "tasks.neighbours.search" in sys.modules:
+        from tasks.neighbours.search import SearchError
+
+        kinds.append(SearchError)
     if "tasks.preprocess.task" in sys.modules:
         from tasks.preprocess.task import TooFewTitles
 

@@ -17,6 +17,10 @@ from tasks.tokenize.titles import parse_title
 MOST = 1000  # neighbours of one title
 
 
+class SearchError(ValueError):
+    """A search that cannot be answered; the message says why and what to do."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
     """A title near the one asked for."""
@@ -53,18 +57,18 @@ class TitleSearch:
             k: How many, 1 to 1000.
 
         Raises:
-            ValueError: k is out of range, or nothing of the title is known (no word, no n-gram).
+            SearchError: k is out of range, or nothing of the title is known (no word, no n-gram).
         """
         return self.similar_many([title], k)[0]
 
     def similar_many(self, titles: Sequence[str], k: int = 10) -> list[list[Neighbour]]:
         """``similar`` for many titles in one pass."""
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST:
-            raise ValueError(f"k is {k!r}; it is a whole number from 1 to {MOST}")
+            raise SearchError(f"k is {k!r}; it is a whole number from 1 to {MOST}")
         queries = self.lexicon.embed(titles)
         for title, vector in zip(titles, queries, strict=True):
             if not vector.any():
-                raise ValueError(f"nothing is known of the title {title!r}: none of its words or letter sequences is in the guide. Try another spelling")
+                raise SearchError(f"nothing is known of the title {title!r}: none of its words or letter sequences is in the guide. Try another spelling")
         ids, cosines = top_neighbours(queries, self.vectors, k + 1)
         return [self._neighbours(parse_title(title).show_key, rows, values, k) for title, rows, values in zip(titles, ids, cosines, strict=True)]
 

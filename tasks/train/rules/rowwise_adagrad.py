@@ -31,5 +31,5 @@ class RowwiseAdagrad:
 
     def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
         """Moves the rows and their state in place; shapes as in SGD."""
-        total = state["sum"].add_(torch.linalg.vecdot(grad, grad).unsqueeze(1), alpha=1.0 / grad.shape[1])
+        total = state["sum"].addcmul_(norm := torch.linalg.vector_norm(grad, dim=1, keepdim=True), norm, value=1.0 / grad.shape[1])
         rows.addcmul_(grad, rate / total.sqrt().add_(self.epsilon), value=-1.0)

@@ -1,0 +1,153 @@
+"""The command as a user types it, on one home that a smoke run of the sample guide filled."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "sample" / "guide.xml.gz"
+METRICS = {"accuracy", "micro_f1", "macro_f1", "precision_at_10", "mrr"}
+
+
+def guidespace(*arguments, cwd=ROOT):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))}
+    return subprocess.run([sys.executable, "-m", "flows", *map(str, arguments)], cwd=cwd, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=280)
+
+
+def answer(*arguments):
+    done = guidespace(*arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory):
+    home = tmp_path_factory.mktemp("command") / "home"
+    done = guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return home, done.stdout
+
+
+def test_nightly_tells_progress_and_where_everything_is(night):
+    home, output = night
+    for stage in ("ingest", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote"):
+        assert any(f" {stage} " in line for line in output.splitlines()), stage
+    paths = {line.split(":", 1)[0]: line.split(":", 1)[1].split()[0] for line in output.splitlines() if line.startswith(("The map:", "The scores:"))}
+    assert Path(paths["The map"]).read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert json.loads(Path(paths["The scores"]).read_text())["protocols"]
+    assert f"sqlite:///{home}/mlflow.db" in output
+
+
+def test_everything_a_run_writes_is_in_the_home(night):
+    home, _ = night
+    assert {"home.json", "catalogue.duckdb", "artifacts", "mlflow.db", "mlflow", "status.json", "latest.json"} <= {path.name for path in home.iterdir()}
+
+
+def test_scores_have_the_documented_form(night):
+    document = answer("scores", "--home", night[0], "--json")
+    assert set(document) == {"protocols", "clusters", "champion"} and document["champion"] is True
+    assert set(document["protocols"]) == {"unseen_title", "unseen_show", "next_period"}
+    for forms in document["protocols"].values():
+        assert set(forms) == {"title_only", "title_context"}
+        assert forms["title_context"]["n"] == 0 and forms["title_context"]["reason"]
+        scores = forms["title_only"]
+        assert scores["n"] > 30 and {"knn", "knn_oov", "majority", "tfidf_knn", "tfidf_svm"} <= set(scores)
+        for rival in ("knn", "majority", "tfidf_knn", "tfidf_svm"):
+            assert METRICS | {"ci95"} <= set(scores[rival])
+            low, high = scores[rival]["ci95"]["accuracy"]
+            assert 0 <= low <= scores[rival]["accuracy"] <= high <= 1
+        assert scores["tfidf_svm"]["precision_at_10"] is None and scores["majority"]["precision_at_10"] is None
+        assert scores["knn"]["accuracy"] > scores["majority"]["accuracy"]
+    assert {"count", "noise_share", "ari", "ami", "v_measure", "b_cubed", "run_to_run_ari"} <= set(document["clusters"])
+    assert document["clusters"]["count"] > 5
+
+
+def test_scores_for_people_name_every_protocol_and_why_one_is_missing(night):
+    done = guidespace("scores", "--home", night[0])
+    assert done.returncode == 0
+    for words in ("unseen_title, title only (", "TF-IDF linear SVM", "title context: not scored (", "this model serves"):
+        assert words in done.stdout
+
+
+def test_status_counts_add_up(night):
+    document = answer("status", "--home", night[0], "--json")
+    assert set(document) == {"feeds", "channels", "programmes", "titles", "categories"}
+    (feed,) = document["feeds"]
+    assert set(feed) == {"source", "seen", "stored", "duplicates", "rejected", "rejects"}
+    assert feed["source"] == str(SAMPLE) and feed["seen"] == feed["stored"] + feed["duplicates"] + feed["rejected"]
+    assert feed["rejected"] == sum(feed["rejects"].values()) > 0
+    assert document["programmes"] == feed["stored"] and document["titles"] > 1500 and document["channels"] > 35
+
+
+@pytest.mark.parametrize("title", ["Midsomer Murders", "A Murder Nobody Ever Filmed"])
+def test_similar_answers_for_known_and_unknown_titles(night, title):
+    neighbours = answer("similar", title, "--home", night[0], "-k", 7, "--json")
+    assert len(neighbours) == 7
+    assert all(set(neighbour) == {"title", "cosine", "categories", "channels"} for neighbour in neighbours)
+    cosines = [neighbour["cosine"] for neighbour in neighbours]
+    assert cosines == sorted(cosines, reverse=True) and all(-1 <= cosine <= 1 for cosine in cosines)
+    assert title not in {neighbour["title"] for neighbour in neighbours}
+    assert "crime" in {category for neighbour in neighbours for category in neighbour["categories"]}
+
+
+def test_similar_refuses_what_it_cannot_answer(night):
+    for arguments, words in ((("x", "-k", "0"), "k is 0"), (("☃☃☃",), "nothing is known of the title")):
+        done = guidespace("similar", *arguments, "--home", night[0])
+        assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_export_labels_can_be_read_as_fasttext_lines(night, tmp_path):
+    assert guidespace("export", "--home", night[0], "--format", "labels", tmp_path / "corpus").returncode == 0
+    train, test = ((tmp_path / "corpus" / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in ("train", "test"))
+    assert len(train) > 1000 and len(test) > 150
+    for line in train + test:
+        labels = [word for word in line.split(" ") if word.startswith("__label__")]
+        assert labels and line.split(" ")[: len(labels)] == labels and len(line.split(" ")) > len(labels)
+    held_out = [line for name in ("unseen_title", "unseen_show", "next_period") for line in (tmp_path / "corpus" / f"{name}.txt").read_text(encoding="utf-8").splitlines()]
+    assert sorted(held_out) == sorted(test)
+
+
+def test_export_vectors_agree_in_both_forms(night, tmp_path):
+    assert guidespace("export", "--home", night[0], "--format", "word2vec", tmp_path / "v.txt").returncode == 0
+    assert guidespace("export", "--home", night[0], "--format", "parquet", tmp_path / "v.parquet").returncode == 0
+    lines = (tmp_path / "v.txt").read_text(encoding="utf-8").splitlines()
+    count, dim = map(int, lines[0].split())
+    assert count == len(lines) - 1 and dim == 32 and len({line.split(" ")[0] for line in lines[1:]}) == count
+    table = pq.read_table(tmp_path / "v.parquet")
+    vectors = dict(zip(table["title"].to_pylist(), table["vector"].to_pylist(), strict=True))
+    for line in lines[1:50]:
+        name, *values = line.split(" ")
+        assert len(values) == dim
+        if (title := name.replace("_", " ")) in vectors:
+            np.testing.assert_allclose([float(value) for value in values], vectors[title], atol=1e-5)
+
+
+def test_doctor_finds_the_installation_sound_and_says_json(night):
+    findings = answer("doctor", "--home", night[0], "--json")
+    assert {finding["state"] for finding in findings} <= {"ok", "note"}
+    assert {"Python", "prefect", "torch", "fastapi", "home", "catalogue"} <= {finding["about"] for finding in findings}
+
+
+def test_doctor_names_a_home_of_another_version(tmp_path):
+    (tmp_path / "home.json").write_text('{"layout_version": 99}')
+    done = guidespace("doctor", "--home", tmp_path)
+    assert done.returncode == 1 and "layout version 99" in done.stdout
+
+
+def test_a_home_without_a_run_says_what_to_do(tmp_path):
+    for command in (("scores",), ("similar", "Tatort"), ("status",), ("export", "--format", "parquet", tmp_path / "x")):
+        done = guidespace(*command, "--home", tmp_path / "none")
+        assert done.returncode == 2 and "guidespace nightly" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_help_needs_nothing_heavy():
+    code = "import sys; from flows.__main__ import main\ntry: main(['--help'])\nexcept SystemExit: pass\nassert not {'torch', 'prefect', 'mlflow', 'duckdb'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and "guidespace similar" in done.stdout, done.stderr
