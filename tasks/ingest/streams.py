@@ -140,8 +140,8 @@ class FeedStream:
                 while block := member.read(BLOCK):
                     self.position = handle.tell()
                     yield block
-        except RuntimeError as error:  # zipfile's word for a password
-            raise FeedError(f"{self.feed.source}: {error}; expected a zip without password") from error
+        except (RuntimeError, KeyError) as error:  # zipfile's words for a password, and for no such member
+            raise FeedError(f"{self.feed.source}: {error}; expected a zip of guides without password") from error
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, lzma.LZMAError) as error:
             self.damage = str(error)
 

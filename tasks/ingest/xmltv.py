@@ -135,10 +135,9 @@ class _Reader:
                         titles[-1] = text
                         languages[-1] = element.get("lang")
             elif tag == "programme":
-                attributes = element.attrib
-                channels.append(attributes.get("channel"))
-                starts.append(attributes.get("start"))
-                stops.append(attributes.get("stop"))
+                channels.append(element.get("channel"))
+                starts.append(element.get("start"))
+                stops.append(element.get("stop"))
                 titles.append(None)
                 languages.append(None)
                 sub_titles.append(None)
