@@ -95,12 +95,14 @@ def publish_guide(home: Path, rows: list[Programme]) -> Guide:
         }
     )
     channels = sorted({(row.source, row.channel) for row in rows})
-    columns = zip(*((source, channel, f"Channel {channel.title()}") for source, channel in channels), strict=True)
-    named = pa.table(dict(zip(("source", "channel", "name"), map(list, columns), strict=True)))
+    names = [{"source": source, "channel": channel, "name": f"Channel {channel.title()}"} for source, channel in channels]
+    named = pa.Table.from_pylist(names, pa.schema({"source": pa.string(), "channel": pa.string(), "name": pa.string()}))
     sources = sorted({row.source for row in rows})
     counts = [sum(row.source == source for row in rows) for source in sources]
     zeros = [0] * len(sources)
-    ledger = pa.table({"source": sources, "content_digest": ["0" * 64] * len(sources), "seen": counts, "stored": counts, "duplicates": zeros, "rejected": zeros})
+    ledger = pa.table(
+        {"source": pa.array(sources, pa.string()), "content_digest": ["0" * 64] * len(sources), "seen": counts, "stored": counts, "duplicates": zeros, "rejected": zeros}
+    )
     with Workspace(home).publishing(Guide, f"toy{len(rows)}") as draft:
         pq.write_table(table, draft.folder / "programmes.parquet", compression="zstd")
         pq.write_table(named, draft.folder / "channels.parquet", compression="zstd")

@@ -1,0 +1,143 @@
+"""Held-out sets: disjoint, small, whole families, the same tomorrow."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.tokenize.splits import DAY, NEXT_PERIOD, PLACEHOLDER, SPLITS, TRAIN, UNSEEN_SHOW, UNSEEN_TITLE, Split, SplitSettings, split_titles
+
+TITLES = 2000
+
+
+def world(titles: int = TITLES, families: int = 700, days: float = 30.0, seed: int = 0) -> tuple[list[str], list[str], np.ndarray, int, np.ndarray]:
+    """Show keys, families, first airings, the last airing, placeholders."""
+    rng = np.random.default_rng(seed)
+    own = [f"family{number}" for number in rng.integers(0, families, titles)]
+    keys = [f"{family} show{number}" for number, family in enumerate(own)]
+    first = (rng.random(titles) ** 4 * days * DAY).astype(np.int64)  # most shows begin early, as in a real guide
+    first[0] = 0
+    return keys, own, first, int(days * DAY), np.arange(titles) % 50 == 7
+
+
+def split(*columns, settings: SplitSettings | None = None) -> Split:
+    return split_titles(*columns, settings or SplitSettings())
+
+
+def test_every_title_is_in_one_set_and_each_set_is_small():
+    found = split(*world())
+    counts = np.bincount(found.codes, minlength=len(SPLITS))
+    assert counts.sum() == TITLES and counts[PLACEHOLDER] == 40
+    allowed = 0.05 * (TITLES - 40)
+    for code in (UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD):
+        assert 0.3 * allowed < counts[code] <= allowed, SPLITS[code]
+    assert found.codes.dtype == np.int8
+
+
+def test_placeholders_are_never_scored_nor_trained_on():
+    keys, families, first, last, placeholder = world()
+    found = split(keys, families, first, last, placeholder)
+    assert ((found.codes == PLACEHOLDER) == placeholder).all()
+
+
+def test_a_family_stays_together():
+    keys, families, first, last, placeholder = world()
+    codes = split(keys, families, first, last, placeholder).codes
+    held = {family for family, code in zip(families, codes, strict=True) if code == UNSEEN_SHOW}
+    assert held
+    assert all(code in (UNSEEN_SHOW, PLACEHOLDER) for family, code in zip(families, codes, strict=True) if family in held)
+
+
+def test_it_is_the_same_every_time_and_in_any_order():
+    keys, families, first, last, placeholder = world()
+    codes = split(keys, families, first, last, placeholder).codes
+    np.testing.assert_array_equal(split(keys, families, first, last, placeholder).codes, codes)
+    order = np.random.default_rng(3).permutation(TITLES)
+    shuffled = split([keys[row] for row in order], [families[row] for row in order], first[order], last, placeholder[order])
+    np.testing.assert_array_equal(shuffled.codes, codes[order])
+
+
+def test_another_salt_holds_out_others():
+    codes, others = split(*world()).codes, split(*world(), settings=SplitSettings(salt="another")).codes
+    for code in (UNSEEN_TITLE, UNSEEN_SHOW):
+        assert (others[codes == code] == code).mean() < 0.2
+
+
+def test_a_hash_does_not_move_when_titles_are_added():
+    """What was held out by hash stays held out, as long as no share is reached (see the next test)."""
+    settings_ = SplitSettings(salt="calm")
+    keys, families, first, last, placeholder = world()
+    more = [list(column) for column in world(TITLES * 2, 700, seed=1)[:2]]
+    tomorrow = (keys + [f"{key} new" for key in more[0]], families + more[1])
+    first_tomorrow = np.concatenate([first, np.full(len(more[0]), DAY)])
+    before = split(keys, families, first, last, placeholder, settings=settings_).codes
+    after = split(*tomorrow, first_tomorrow, last, np.concatenate([placeholder, np.zeros(len(more[0]), dtype=bool)]), settings=settings_).codes[:TITLES]
+    thresholds = {code: (before == code).sum() for code in (UNSEEN_TITLE, UNSEEN_SHOW)}
+    for code, count in thresholds.items():
+        stayed = (after[before == code] == code).mean()
+        assert count and stayed > 0.85, SPLITS[code]  # the threshold moves in tenths where a share was reached
+    assert not np.isin(after[before == UNSEEN_SHOW], [UNSEEN_TITLE]).any()
+
+
+def test_a_share_that_is_reached_lowers_the_threshold_by_tenths():
+    """One family of half the titles: if its hash is low it cannot be held out, however the rest falls."""
+    keys = [f"giant show{number}" for number in range(500)] + [f"dwarf{number} show" for number in range(500)]
+    families = ["giant"] * 500 + [f"dwarf{number}" for number in range(500)]
+    for salt in map(str, range(40)):
+        codes = split(keys, families, np.zeros(1000, dtype=np.int64), 0, np.zeros(1000, dtype=bool), settings=SplitSettings(salt=salt)).codes
+        assert (codes == UNSEEN_SHOW).sum() <= 50
+        assert (codes[:500] != UNSEEN_SHOW).all()
+
+
+def test_next_period_begins_where_it_says():
+    keys, families, first, last, placeholder = world()
+    found = split(keys, families, first, last, placeholder)
+    assert found.cut is not None and found.reason == ""
+    assert found.cut >= last * 3 // 4
+    assert (first[found.codes == NEXT_PERIOD] >= found.cut).all()
+    assert (first[found.codes == TRAIN] < found.cut).all()
+
+
+def test_next_period_takes_whole_instants():
+    """Twenty titles begin at one instant late in the guide, ten later: the twenty do not fit beside them, so none is taken."""
+    first = np.zeros(400, dtype=np.int64)
+    first[-30:-10], first[-10:] = 25 * DAY, 29 * DAY
+    keys = [f"show{number}" for number in range(400)]
+    found = split(keys, keys, first, 30 * DAY, np.zeros(400, dtype=bool))
+    assert found.cut == 25 * DAY + 1
+    assert set(np.flatnonzero(found.codes == NEXT_PERIOD)) <= set(range(390, 400))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "reason"),
+    [
+        (np.zeros(0, dtype=np.int64), 0, "the guide holds no titles"),
+        (np.zeros(50, dtype=np.int64), DAY, r"the guide spans 1\.0 days; next_period needs 2 or more"),
+        (np.zeros(50, dtype=np.int64), 30 * DAY, "no title airs for the first time in the last quarter of the guide"),
+    ],
+)
+def test_without_a_next_period_there_is_a_reason(first: np.ndarray, last: int, reason: str):
+    keys = [f"show{number}" for number in range(len(first))]
+    found = split(keys, keys, first, last, np.zeros(len(first), dtype=bool))
+    assert found.cut is None and not (found.codes == NEXT_PERIOD).any()
+    assert re.fullmatch(reason, found.reason)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 300), st.integers(1, 60), st.floats(0, 40), st.integers(0, 999), st.floats(0.005, 0.05))
+def test_no_set_is_ever_too_large(titles: int, families: int, days: float, seed: int, share: float):
+    keys, own, first, last, placeholder = world(max(titles, 1), families, days, seed)
+    columns = (keys[:titles], own[:titles], first[:titles], last, placeholder[:titles])
+    found = split(*columns, settings=SplitSettings(share=share))
+    counts = np.bincount(found.codes, minlength=len(SPLITS))
+    allowed = share * max(1, titles - counts[PLACEHOLDER])
+    assert all(counts[code] <= allowed for code in (UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD))
+    assert (found.cut is None) == bool(found.reason)
+
+
+def test_the_largest_share_is_a_third_of_fifteen_percent():
+    bound = {field.name: field.metadata for field in dataclasses.fields(SplitSettings)}["share"]
+    assert bound["le"] == 0.05
