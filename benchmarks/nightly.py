@@ -50,14 +50,16 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
             aims = (1.0, 1.15) if asked and rival == "tfidf_knn" else (None, None)
             for measure, aim in zip(("accuracy", "precision_at_10"), aims, strict=True):
                 if score[rival].get(measure) is not None:
-                    claims.append(Claim(name=f"{measure} on {protocol} ({score['n']} titles)", value=score["knn"][measure], rival=rival, rival_value=score[rival][measure], aim=aim))
+                    name = f"{measure} on {protocol} ({score['n']} titles)"
+                    claims.append(Claim(name=name, value=score["knn"][measure], rival=rival, rival_value=score[rival][measure], aim=aim))
     return claims
 
 
 def _nightly(home: Path, feeds: Sequence[Path]) -> tuple[float, float, str]:
     """Seconds, peak bytes of the process tree, and what it printed."""
     started, peak, ended = time.perf_counter(), [0.0], threading.Event()
-    process = subprocess.Popen([sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def watch() -> None:
         while not ended.wait(0.2):

@@ -56,9 +56,15 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     nightly = command("nightly", _nightly, "Read a guide, learn its space, score it and publish it.", as_json=False)
-    nightly.add_argument("--feed", action="extend", nargs="+", required=True, metavar="FEED", help="XMLTV file, glob, folder or http(s) URL; plain or compressed; may be given more than once")
+    nightly.add_argument(
+        "--feed", action="extend", nargs="+", required=True, metavar="FEED",
+        help="XMLTV file, glob, folder or http(s) URL; plain or compressed; may be given more than once",
+    )  # fmt: skip
     nightly.add_argument("--preset", choices=("smoke", "laptop", "gpu"), default="laptop", help="settings to start from (default: laptop)")
-    nightly.add_argument("--set", action="extend", nargs="+", default=[], dest="assignments", metavar="NAME=VALUE", help="change one setting, such as train.epochs=5 or train.rule=adam")
+    nightly.add_argument(
+        "--set", action="extend", nargs="+", default=[], dest="assignments", metavar="NAME=VALUE",
+        help="change one setting, such as train.epochs=5 or train.rule=adam",
+    )  # fmt: skip
 
     similar = command("similar", _similar, "Titles like this one under the model that serves, also for a title no guide ever had.")
     similar.add_argument("title", metavar="TITLE")
@@ -67,7 +73,10 @@ def _parser() -> argparse.ArgumentParser:
     command("scores", _scores, "Scores of the last run, beside plain baselines.")
     command("status", _status, "What the catalogue holds: feeds, rejects with reasons, counts.")
     export = command("export", _export, "Write the corpus or the vectors for other programs.", as_json=False)
-    export.add_argument("--format", choices=("labels", "word2vec", "parquet"), required=True, help="labels: __label__ lines, train and test files in a folder; word2vec: text; parquet: one file")
+    export.add_argument(
+        "--format", choices=("labels", "word2vec", "parquet"), required=True,
+        help="labels: __label__ lines, train and test files in a folder; word2vec: text; parquet: one file",
+    )  # fmt: skip
     export.add_argument("out", metavar="OUT", type=Path, help="file to write; a folder for labels")
     command("doctor", _doctor, "Check versions, home, locks and devices.")
     return parser

@@ -7,7 +7,6 @@ import importlib.util
 import json
 import platform
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +44,9 @@ def examine(home: str | Path) -> Iterator[Finding]:
 
 def _python() -> Finding:
     version = platform.python_version()
-    if sys.version_info < (3, 11):
-        return Finding("bad", "Python", f"{version}; GuideSpace needs 3.11 or newer: make a new environment with `make setup PYTHON=python3.11`")
+    allowed = Requirement(f"python{importlib.metadata.metadata(PROJECT)['Requires-Python']}").specifier if _installed(PROJECT) else None
+    if allowed is not None and not allowed.contains(version):
+        return Finding("bad", "Python", f"{version}, expected {allowed}: make a new environment with `rm -rf .venv; make setup PYTHON=python3.11`")
     return Finding("ok", "Python", f"{version} on {platform.platform()}")
 
 

@@ -21,7 +21,8 @@ def scores_table(document: Mapping[str, Any]) -> str:
             rows = [[name, *(_number(score[key].get(measure)) for measure in MEASURES)] for key, name in ROWS.items() if key in score]
             lines += [_columns([[f"{heading} ({score['n']} titles)", *MEASURES], *rows]), ""]
     clusters = document["clusters"]
-    lines.append(f"clusters: {clusters['count']}, noise {_number(clusters['noise_share'])}, " + ", ".join(f"{name} {_number(clusters[name])}" for name in ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")))
+    agreement = ", ".join(f"{name} {_number(clusters[name])}" for name in ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari"))
+    lines.append(f"clusters: {clusters['count']}, noise {_number(clusters['noise_share'])}, {agreement}")
     lines.append("this model serves (champion)" if document["champion"] else "this model does not serve: the champion stays")
     return "\n".join(lines)
 
@@ -38,7 +39,8 @@ def status_table(document: Mapping[str, Any]) -> str:
 def _columns(rows: Sequence[Sequence[str]]) -> str:
     """First column to the left, the others to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows)
+    padded = ([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))] for row in rows)
+    return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
 
 def _number(value: float | None) -> str:

@@ -76,7 +76,8 @@ def preprocess(home: str, guide: Guide, vocabulary: Vocabulary, tokenizing: Toke
         (draft.folder / "dropped_categories.json").write_text(json.dumps(labels.dropped, ensure_ascii=False, indent=0), encoding="utf-8")
         names = pa.array([[labels.names[label] for label in own] for own in labels.of_title], pa.list_(pa.string()))
         channels = title_channels(guide_folder, variants)["channels"]
-        pq.write_table(titles.append_column("labels", names).append_column("channels", channels).append_column("oov", pa.array(oov)), draft.folder / "titles.parquet", compression="zstd")
+        about = titles.append_column("labels", names).append_column("channels", channels).append_column("oov", pa.array(oov))
+        pq.write_table(about, draft.folder / "titles.parquet", compression="zstd")
         draft.counts |= {"titles": len(titles), "tokens": len(kinds), "entries": len(values), "labels": len(labels.names), "labelled_training_titles": labelled}
         draft.details |= workspace.details(vocabulary)
     get_run_logger().info("%(entries)d token ids in %(titles)d titles; %(labels)d labels on %(labelled_training_titles)d training titles", draft.counts)

@@ -19,7 +19,8 @@ PROTOCOLS = {"unseen_title": "Titles never seen", "unseen_show": "Franchises nev
 def facts_of(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
     """Label to text for the map's header."""
     first = pc.min(titles["first_airing"]).as_py()  # pyright: ignore[reportAttributeAccessIssue]
-    facts = {"Titles": f"{len(titles):,}", "Guide from": f"{first:%-d %B %Y}" if first else "–"}
+    shown = sum(split != "placeholder" for split in titles["split"].to_pylist())
+    facts = {"Titles": f"{shown:,}", "Guide from": f"{first:%-d %B %Y}" if first else "–"}
     score = scores["protocols"]["unseen_title"]["title_only"]
     if score["n"]:
         facts["Right category for unseen titles"] = f"{score['knn']['accuracy']:.0%}"
@@ -62,7 +63,8 @@ def report_markdown(guide: Guide, feeds: Sequence[Mapping[str, Any]], scores: Ma
         low, high = score["knn"]["ci95"]["accuracy"]
         lines += ["", f"95 % interval of the k-NN's accuracy: {low:.3f} to {high:.3f}."]
     clusters = scores["clusters"]
-    lines += ["", "### Clusters", "", f"{clusters['count']} clusters, {_number(clusters['noise_share'])} of titles in none; AMI {_number(clusters['ami'])}, run-to-run ARI {_number(clusters['run_to_run_ari'])}."]
+    share, ami, stability = (_number(clusters[name]) for name in ("noise_share", "ami", "run_to_run_ari"))
+    lines += ["", "### Clusters", "", f"{clusters['count']} clusters, {share} of titles in none; AMI {ami}, run-to-run ARI {stability}."]
     return "\n".join(lines)
 
 

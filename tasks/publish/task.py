@@ -105,7 +105,8 @@ def report(home: str, guide: Guide, checkpoint: Checkpoint, scores: Scores, page
             metrics.log(epoch, {f"train/{name}": value for name, value in values.items()})
     tracking.log_folder(run, workspace.folder(page))
     tracking.log_file(run, workspace.folder(scores) / "scores.json")
-    tracking.set_tags(run, {"guidespace.model_version": verdict.version, "guidespace.champion": verdict.champion, "guidespace.gate": verdict.reason, "guidespace.model": model.digest})
+    about = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason, "model": model.digest}
+    tracking.set_tags(run, {f"guidespace.{name}": value for name, value in about.items()})
     if TaskRunContext.get():
         create_markdown_artifact(report_markdown(guide, feeds, document, verdict), key="nightly-report", description="What tonight's run found")
         where = tracking.where(run)

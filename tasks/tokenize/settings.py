@@ -15,6 +15,6 @@ class TokenizeSettings:
     __pydantic_config__ = {"extra": "forbid"}
     tokenizer: Tokenizer = field(default=WordsAndNgrams(), metadata={"description": "What a title's tokens are"})
     splits: SplitSettings = field(default=SplitSettings(), metadata={"description": "What is held out"})
-    weight_exponent: float = field(default=0.25, metadata={"description": "Inverse-frequency weight of a row's step: (median / document frequency) to this power; 0 is off", "ge": 0, "le": 1})
+    weight_exponent: float = field(default=0.25, metadata={"description": "Power of the inverse-frequency weight of a row's step; 0 is off", "ge": 0, "le": 1})
     smallest_weight: float = field(default=0.2, metadata={"description": "Lower clamp of that weight", "gt": 0, "le": 1})
     largest_weight: float = field(default=5.0, metadata={"description": "Upper clamp of that weight", "ge": 1})

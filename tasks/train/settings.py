@@ -24,4 +24,4 @@ class TrainSettings:
     seed: int = field(default=1, metadata={"description": "Of everything drawn by chance", "ge": 0})
     device: str = field(default="auto", metadata={"description": "auto, cpu, cuda or cuda:N"})
     threads: int = field(default=1, metadata={"description": "CPU threads; 1 loses little on a calm machine and saves much on a busy one; 0 leaves torch's choice", "ge": 0})
-    workers: int = field(default=0, metadata={"description": "Processes that load batches; 0 loads in the training process, the faster way for corpora that fit in memory", "ge": 0})
+    workers: int = field(default=0, metadata={"description": "Processes that load batches; 0 loads in the training process, faster for what fits in memory", "ge": 0})
