@@ -49,11 +49,10 @@ def generic_categories() -> frozenset[str]:
 @functools.lru_cache(maxsize=65536)
 def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
     """One raw category to (clean value, "") or (value, reason why it is dropped), one a list item."""
-    text = unicodedata.normalize("NFKC", raw).casefold()
-    if _CODE.search(text):
-        return ((text[:LONGEST], "code"),)
+    if _CODE.search(raw.casefold()):
+        return ((raw[:LONGEST].casefold(), "code"),)
     found = []
-    for part in _LISTS.split(clean_text(text)):
+    for part in _LISTS.split(unicodedata.normalize("NFKC", clean_text(raw)).casefold()):  # mended before case hides the damage
         value = part.strip(" .:-–\t")
         if not value:
             continue

@@ -1,0 +1,120 @@
+"""From a Vocabulary to a Corpus, by the task itself."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.workspace import Workspace
+from tasks.preprocess.corpus import open_corpus
+from tasks.preprocess.settings import PreprocessSettings
+from tasks.tokenize.settings import TokenizeSettings
+from tasks.tokenize.splits import SPLITS
+from tasks.tokenize.words import KINDS, WORD
+from tests.worlds import PLACES, Programme, programmes, publish_corpus, publish_guide, titles
+
+Toy = tuple[Path, Guide, Vocabulary, Corpus]
+
+
+def rows_of(corpus_folder: Path) -> list[dict]:
+    return pq.read_table(corpus_folder / "titles.parquet").to_pylist()
+
+
+def test_titles_stand_as_the_road_agreed(toy_corpus: Path):
+    table = pq.read_table(toy_corpus / "titles.parquet")
+    assert table.column_names == ["title", "raw_title", "show_key", "family", "language", "split", "airings", "first_airing", "labels", "channels", "oov"]
+    truth = {title.casefold(): category for title, category in titles()}
+    for row in table.to_pylist():
+        assert row["labels"] == [truth[row["show_key"]]]
+        assert row["channels"] == ["Channel One", "Channel Two"] and row["airings"] == 2
+        assert row["family"] == row["show_key"].split()[0] and row["language"] == "en"
+
+
+def test_arrays_say_what_the_table_says(toy_corpus: Path):
+    corpus, rows = open_corpus(toy_corpus), rows_of(toy_corpus)
+    assert len(corpus) == len(rows) == len(corpus.tokens) == len(corpus.labels)
+    assert corpus.label_names == sorted(corpus.label_names, key=lambda name: (-sum(name in row["labels"] and row["split"] == "train" for row in rows), name))
+    for number, row in enumerate(rows):
+        assert [corpus.label_names[label] for label in corpus.labels[number]] == row["labels"]
+        assert SPLITS[corpus.split[number]] == row["split"] and corpus.oov[number] == row["oov"]
+    families: dict[str, set[int]] = {}
+    for row, family in zip(rows, corpus.family, strict=True):
+        families.setdefault(row["family"], set()).add(int(family))
+    assert all(len(numbers) == 1 for numbers in families.values()) and len(families) == len(PLACES)
+    assert len(set(corpus.show.tolist())) == len(rows)
+    assert (corpus.tokens.values.dtype, corpus.split.dtype, corpus.kinds.dtype, corpus.weights.dtype) == (np.int32, np.int8, np.int8, np.float32)
+
+
+def test_token_ids_are_the_tokenizers_tokens(toy: Toy, toy_corpus: Path):
+    home, _, vocabulary, _ = toy
+    table = pq.read_table(home / vocabulary.path / "tokens.parquet").to_pylist()
+    corpus, tokenizer = open_corpus(toy_corpus), TokenizeSettings().tokenizer
+    known = {(row["kind"], row["token"]) for row in table}
+    for number, row in enumerate(rows_of(toy_corpus)[:40]):
+        expected = [(KINDS[kind], token) for kind, token in tokenizer.tokens(row["raw_title"]) if (KINDS[kind], token) in known]
+        assert [(table[token]["kind"], table[token]["token"]) for token in corpus.tokens[number]] == expected
+
+
+def test_a_word_that_only_held_out_titles_hold_has_no_row(tmp_path: Path):
+    """Every title has a word of its own: those of the held-out ones are out of vocabulary, in the tokens and in the flag."""
+    rows = [Programme(f"{programme.title} word{number}x", programme.categories, programme.start) for number, programme in enumerate(programmes()[::2])]
+    home = tmp_path / "home"
+    _, vocabulary, made = publish_corpus(home, rows, TokenizeSettings(), PreprocessSettings())
+    tokens = pq.read_table(home / vocabulary.path / "tokens.parquet").to_pylist()
+    words = {row["token"] for row in tokens if row["kind"] == "word"}
+    corpus, found = open_corpus(home / made.path), rows_of(home / made.path)
+    held_out = [row for row in found if row["split"] != "train"]
+    assert held_out
+    for number, row in enumerate(found):
+        own = row["show_key"].split()[-1]
+        assert (own in words) == (row["split"] == "train")
+        assert row["oov"] == (row["split"] != "train")
+        texts = {tokens[token]["token"] for token in corpus.tokens[number] if corpus.kinds[token] == WORD}
+        assert (own in texts) == (row["split"] == "train")
+
+
+def test_what_was_dropped_is_written_down(tmp_path: Path):
+    rows = [Programme(programme.title, (*programme.categories, "Series", "4K"), programme.start) for programme in programmes()]
+    _, _, made = publish_corpus(tmp_path, rows)
+    dropped = json.loads((tmp_path / made.path / "dropped_categories.json").read_text(encoding="utf-8"))
+    assert ["series", "generic", 270] in dropped and ["4k", "digits", 270] in dropped
+
+
+def test_too_few_titles_are_counted_in_the_message(tmp_path: Path):
+    from tasks.preprocess.task import TooFewTitles
+
+    with pytest.raises(TooFewTitles) as error:
+        publish_corpus(tmp_path, programmes(24))
+    message = str(error.value)
+    found = int(message.split()[0])
+    assert 0 < found <= 72
+    assert f"{found} training titles have a usable category, 100 or more are needed (72 titles in all; a category counts from 20 training titles on)" in message
+    assert "Add feeds or days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles." in message
+    assert not list((tmp_path / "artifacts" / "corpus").glob("*"))
+
+
+def test_a_guide_without_titles_is_too_few(tmp_path: Path):
+    from tasks.preprocess.task import TooFewTitles
+
+    with pytest.raises(TooFewTitles, match=r"^0 training titles have a usable category"):
+        publish_corpus(tmp_path, [])
+
+
+def test_details_go_along(toy: Toy):
+    home, _, vocabulary, corpus = toy
+    details = Workspace(home).details(corpus)
+    assert details == Workspace(home).details(vocabulary) and details["salt"] == "guidespace-1"
+
+
+@pytest.mark.slow
+def test_workers_change_nothing(toy: Toy, without_run, tmp_path: Path):
+    from tasks.preprocess.task import preprocess
+    from tasks.tokenize.task import tokenize
+
+    guide = publish_guide(tmp_path, programmes())
+    vocabulary = without_run(tokenize, str(tmp_path), guide, TokenizeSettings())
+    made = without_run(preprocess, str(tmp_path), guide, vocabulary, TokenizeSettings(), PreprocessSettings(workers=2, chunk=50))
+    assert made.digest == toy[3].digest
