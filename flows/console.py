@@ -12,13 +12,18 @@ from pathlib import Path
 
 from flows.settings import SettingError, Settings
 from storage.tracking.connection import Connection
+from storage.workspace import HomeError, Workspace
 
+STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
+SAID_ELSEWHERE = ("Encountered exception", "Finished in state Failed(", "Beginning flow run", "Created task run", "View at")
 WELCOME = "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; the lines above say where it happened."
 
 
 def run_nightly(feeds: Sequence[str], home: str, settings: Settings) -> int:
     """Runs the flow in this process and says where the result is."""
     started = time.perf_counter()
+    with Workspace(home).writing("nightly run"):
+        pass  # a home in use is refused at once, not after Prefect has started
     _point_prefect_at(Path(home))
     print("starting Prefect …" if not os.environ.get("PREFECT_API_URL") else f"Prefect server: {os.environ['PREFECT_API_URL']}", flush=True)
     Connection(Path(home)).warm_up()  # MLflow's import and migrations, while Prefect starts
@@ -43,7 +48,6 @@ def explain(error: Exception) -> int:
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
-    from storage.workspace import HomeError
     from tasks.ingest.feeds import FeedError
 
     kinds: list[type[Exception]] = [SettingError, HomeError, FeedError]
@@ -60,8 +64,6 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
 def _point_prefect_at(home: Path) -> None:
     """Without a server of the user's, Prefect's own one writes into the home, like everything else."""
-    from storage.workspace import Workspace
-
     place = Workspace(home).home
     chosen = any(name in os.environ for name in ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE"))
     if not chosen and not (Path.home() / ".prefect" / "profiles.toml").exists():
@@ -72,21 +74,24 @@ def _point_prefect_at(home: Path) -> None:
 
 
 class _Lines(logging.Formatter):
-    """Seconds since the start, the stage, the message; no traceback (``explain`` prints it once)."""
+    """Seconds since the start, the stage, the message, states in words; no traceback (``explain`` prints it once)."""
 
     def __init__(self, started: float) -> None:
         super().__init__()
         self._started = started
 
     def format(self, record: logging.LogRecord) -> str:
-        return f"{time.perf_counter() - self._started:6.1f} s  {getattr(record, 'task_run_name', ''):<10}  {record.getMessage()}"
+        message = record.getMessage()
+        text = next((words for state, words in STATES.items() if message.startswith(state)), message)
+        return f"{time.perf_counter() - self._started:6.1f} s  {getattr(record, 'task_run_name', ''):<10}  {text}"
 
 
 def _speak(started: float) -> None:
     """Sends what flows and tasks log to the terminal, in one short form."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_Lines(started))
-    handler.addFilter(lambda record: not record.getMessage().startswith(("Encountered exception", "Beginning flow run", "Created task run", "View at")))
+    handler.addFilter(lambda record: not record.getMessage().startswith(SAID_ELSEWHERE))
+    logging.getLogger("EventsWorker").setLevel(logging.ERROR)  # warns that it still sends events when a run ends early
     for name in ("prefect.flow_runs", "prefect.task_runs"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
