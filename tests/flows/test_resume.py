@@ -1,0 +1,203 @@
+"""The command after a crash, on unchanged input, on damaged files, on a home in use, and on feeds that are none."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+from storage.stages import ROOT
+from storage.workspace import Workspace
+
+FEED = ROOT / "sample" / "guide.xml.gz"
+EPOCHS = 60
+SETTINGS = ["--preset", "smoke", "--set", f"train.epochs={EPOCHS}", "train.dim=64"]
+STAGES = ["tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack"]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended (or was killed: code is minus the signal), its process group and what it said."""
+
+    group: int
+    code: int
+    output: str
+    errors: str
+
+    def __post_init__(self) -> None:
+        assert "Traceback" not in self.errors, self.errors
+
+    @property
+    def made(self) -> list[str]:
+        """Stages that ran, in the road's order."""
+        return re.findall(r"s  (\w+) +done\n", self.output)
+
+    @property
+    def kept(self) -> list[str]:
+        """Stages that came from the cache."""
+        return re.findall(r"s  (\w+) +unchanged: kept as it is\n", self.output)
+
+
+def nightly(home: Path, *arguments: str, feed: Path = FEED, kill_at: str = "") -> Ended:
+    """``python -m flows nightly`` in a process of its own, killed by SIGKILL once its log holds ``kill_at``.
+
+    Prefect's own server outlives a killed command. Here too (the next run must live with it), until ``sweep``.
+    """
+    command = [sys.executable, "-m", "flows", "nightly", "--feed", str(feed), "--home", str(home), *(arguments or SETTINGS)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))}
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    output, errors = home.parent / "output.txt", home.parent / "errors.txt"
+    with open(output, "w") as out, open(errors, "w") as err:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+    deadline = time.monotonic() + 150
+    while process.poll() is None:
+        if time.monotonic() > deadline or (kill_at and kill_at in output.read_text()):
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+        time.sleep(0.05)
+    if not kill_at:
+        sweep(process.pid)
+    return Ended(process.pid, process.returncode, output.read_text(), errors.read_text())
+
+
+def sweep(group: int) -> None:
+    """Ends what a command has left running."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def status(home: Path) -> dict:
+    return json.loads((home / "status.json").read_text())
+
+
+def checkpoint(home: Path) -> Path:
+    (file,) = home.glob("artifacts/checkpoint/*/checkpoint.safetensors")
+    return file
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Ended]]:
+    """A home whose run was killed while it trained, and the same command again."""
+    home = tmp_path_factory.mktemp("crashed") / "home"
+    killed = nightly(home, kill_at="epoch 5 of")
+    try:
+        assert killed.code == -signal.SIGKILL, killed
+        assert len(list(home.glob("artifacts/checkpoint/*.partial"))) == 1
+        assert not list(home.glob("artifacts/checkpoint/*/artifact.json"))
+        yield home, nightly(home)
+    finally:
+        sweep(killed.group)
+
+
+def test_a_killed_run_goes_on_where_it_was(crashed: tuple[Path, Ended]) -> None:
+    home, again = crashed
+    assert again.code == 0, again
+    assert "guide.xml.gz: unchanged" in again.output
+    assert [(feed["seen"], feed["stored"] + feed["duplicates"] + feed["rejected"]) for feed in status(home)["feeds"]] == [(10_031, 10_031)]
+    assert again.kept == ["tokenize", "preprocess"]
+    assert again.made == ["ingest", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report"]
+    resumed = re.search(rf"going on after epoch (\d+) of {EPOCHS}", again.output)
+    assert resumed and 4 <= int(resumed[1]) < EPOCHS
+    assert f"epoch {resumed[1]} of" not in again.output.partition("going on")[2].partition("\n")[2]
+    assert f"epoch {EPOCHS} of {EPOCHS}" in again.output
+    assert not list(home.glob("artifacts/*/*.partial")) and not list(home.glob("artifacts/*/*.tmp"))
+
+
+def test_a_resumed_training_is_the_uninterrupted_one(crashed: tuple[Path, Ended], tmp_path: Path) -> None:
+    whole = nightly(tmp_path / "home")
+    assert whole.code == 0, whole
+    resumed, uninterrupted = load_file(checkpoint(crashed[0])), load_file(checkpoint(tmp_path / "home"))
+    assert resumed.keys() == uninterrupted.keys() >= {"rows", "touched"}
+    for name, values in uninterrupted.items():
+        assert resumed[name].tobytes() == values.tobytes(), name
+
+
+def test_an_unchanged_run_repeats_nothing(crashed: tuple[Path, Ended]) -> None:
+    home = crashed[0]
+    before = {path: path.stat().st_mtime_ns for path in home.glob("artifacts/*/*/artifact.json")}
+    again = nightly(home)
+    assert again.code == 0, again
+    assert again.kept == STAGES
+    assert again.made == ["ingest", "promote", "report"]
+    assert {path: path.stat().st_mtime_ns for path in home.glob("artifacts/*/*/artifact.json")} == before
+    assert "challenger and champion are one" in again.output
+
+
+def test_a_damaged_file_is_made_again(crashed: tuple[Path, Ended]) -> None:
+    home = crashed[0]
+    (vectors,) = home.glob("artifacts/vectors/*/vectors.npy")
+    before = vectors.read_bytes()
+    with open(vectors, "r+b") as handle:
+        handle.truncate(1000)
+    again = nightly(home)
+    assert again.code == 0, again
+    assert again.made == ["ingest", "embed", "promote", "report"]  # the same vectors: nothing after them is made again
+    assert again.kept == [stage for stage in STAGES if stage != "embed"]
+    assert vectors.read_bytes() == before
+
+
+def test_a_home_in_use_is_left_alone(crashed: tuple[Path, Ended]) -> None:
+    home = crashed[0]
+    started = time.monotonic()
+    with Workspace(home).writing("a run that takes long"):
+        refused = nightly(home)
+    assert refused.code == 2 and time.monotonic() - started < 15  # Prefect is not started for it
+    (line,) = refused.errors.strip().splitlines()
+    assert str(home) in line and f"process {os.getpid()} on " in line and "a run that takes long" in line
+
+
+@pytest.fixture
+def untouched(crashed: tuple[Path, Ended]) -> Iterator[Path]:
+    """The home, held to keep its catalogue and its feeds as they are."""
+    home = crashed[0]
+    before = hashlib.sha256((home / "catalogue.duckdb").read_bytes()).hexdigest(), status(home), (home / "latest.json").read_text()
+    yield home
+    assert (hashlib.sha256((home / "catalogue.duckdb").read_bytes()).hexdigest(), status(home), (home / "latest.json").read_text()) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, "no such file"),
+        (b"", "empty"),
+        (b"title,start\nNews,20:00\n", "XML"),
+        (b'<?xml version="1.0"?><rss><channel><title>News</title></channel></rss>', "rss"),
+        (gzip.compress(b"")[:-8], "guide.xml"),
+    ],
+    ids=["missing", "empty", "not XML", "not XMLTV", "broken gzip"],
+)
+def test_a_feed_that_is_none_is_one_line(untouched: Path, tmp_path: Path, content: bytes | None, expected: str) -> None:
+    feed = tmp_path / "guide.xml"
+    if content is not None:
+        feed.write_bytes(content)
+    started = time.monotonic()
+    refused = nightly(untouched, feed=feed)
+    assert refused.code == 2, refused
+    (line,) = refused.errors.strip().splitlines()
+    assert line.startswith("guidespace: ") and str(feed) in line and expected in line
+    assert time.monotonic() - started < 15  # Prefect is not started for it
+
+
+def test_too_few_labelled_titles_says_how_many(tmp_path: Path) -> None:
+    feed = tmp_path / "small.xml"
+    shown = '<programme channel="one" start="2026112120{}000 +0000"><title>Show {}</title><category>News</category></programme>'
+    programmes = "".join(shown.format(minute, word) for minute, word in enumerate("abcdef"))
+    feed.write_text(f'<?xml version="1.0"?><tv><channel id="one"><display-name>One</display-name></channel>{programmes}</tv>')
+    refused = nightly(tmp_path / "home", feed=feed)
+    assert refused.code == 2, refused
+    (line,) = refused.errors.strip().splitlines()
+    assert re.search(r"\b0 \D*.*\b100\b|\b100\b.*\b0\b", line), line
