@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.artifacts import Checkpoint, Corpus, Guide, Lexicon, Vocabulary
 from tests import worlds
 
 
@@ -43,3 +43,14 @@ def toy_corpus(toy: tuple[Path, Guide, Vocabulary, Corpus]) -> Path:
     """Folder of the toy world's Corpus. Read only."""
     home, _, _, corpus = toy
     return home / corpus.path
+
+
+@pytest.fixture(scope="session")
+def learnt(toy: tuple[Path, Guide, Vocabulary, Corpus]) -> tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, Lexicon]:
+    """The toy world, learnt: (home, guide, vocabulary, corpus, checkpoint, lexicon). Read only."""
+    from prefect.logging import disable_run_logger
+
+    home, guide, vocabulary, corpus = toy
+    with disable_run_logger():
+        checkpoint, lexicon = worlds.learn(home, vocabulary, corpus)
+    return home, guide, vocabulary, corpus, checkpoint, lexicon

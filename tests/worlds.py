@@ -18,10 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.artifacts import Checkpoint, Corpus, Guide, Lexicon, Vocabulary
 from storage.workspace import Workspace
+from tasks.augment.settings import AugmentSettings
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.tokenize.settings import TokenizeSettings
+from tasks.train.loop import Training
 from tasks.train.objectives import LeaveOneOutSoftmax
 from tasks.train.settings import TrainSettings
 
@@ -123,6 +125,24 @@ def publish_corpus(home: Path, rows: list[Programme], tokenizing: TokenizeSettin
     with disable_run_logger():
         vocabulary = tokenize.fn(str(home), guide, tokenizing)
         return guide, vocabulary, preprocess.fn(str(home), guide, vocabulary, tokenizing, settings)
+
+
+def learn(home: Path, vocabulary: Vocabulary, corpus: Corpus) -> tuple[Checkpoint, Lexicon]:
+    """Checkpoint and Lexicon of a toy corpus; the caller has turned the run's logger off."""
+    from tasks.augment.task import augment
+
+    checkpoint = publish_checkpoint(home, corpus)
+    return checkpoint, augment.fn(str(home), vocabulary, checkpoint, TokenizeSettings(), TRAINING, AugmentSettings())
+
+
+def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:
+    """Trains by the loop itself (the task adds Prefect's progress bar, which needs a run)."""
+    training = Training(home / corpus.path, TRAINING)
+    for _ in training.run():
+        pass
+    with Workspace(home).publishing(Checkpoint, "toy") as draft:
+        training.save(draft.folder / "checkpoint.safetensors")
+    return draft.artifact
 
 
 def centred(vectors: np.ndarray) -> np.ndarray:

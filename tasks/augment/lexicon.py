@@ -20,7 +20,7 @@ from storage.arrays import Ragged
 from tasks.augment.unseen import NgramRows
 from tasks.preprocess.bags import Bagger
 from tasks.tokenize import words
-from tasks.tokenize.words import KINDS, WORD, Tokenizer
+from tasks.tokenize.words import KINDS, NGRAM, WORD, Tokenizer
 from tasks.train.encoders import Encoder, bag
 
 ENCODERS = {"bag": bag.Bag}
@@ -55,7 +55,7 @@ class Lexicon:
             raw_titles: As a guide would have them.
 
         Returns:
-            float32 (titles, dim), unit norm; a title without any known token or n-gram is a zero row.
+            float32 (titles, dim), unit norm; a title of which no word and no n-gram is known is a zero row.
         """
         chunks = [self._embed(raw_titles[start : start + _CHUNK]) for start in range(0, len(raw_titles), _CHUNK)]
         return np.concatenate(chunks) if chunks else np.zeros((0, self.dim), dtype=np.float32)
@@ -78,6 +78,8 @@ class Lexicon:
             rows = np.concatenate([rows, vectors])
             kinds = np.concatenate([kinds, np.full(len(unseen), WORD, dtype=np.int8)])
             entries = [[entry for entry in own if entry < len(self.rows) or found[entry - len(self.rows)]] for own in entries]
+        says_something = np.isin(kinds, (WORD, NGRAM))  # length and shape alone are known of any title
+        entries = [own if any(says_something[entry] for entry in own) else [] for own in entries]
         bags = Bagger(kinds).bags(Ragged.from_rows(entries, dtype=np.int64))
         with torch.inference_mode():
             return self.encoder.encode(torch.from_numpy(rows[bags.ids.numpy()]), bags).numpy()

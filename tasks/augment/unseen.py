@@ -41,6 +41,8 @@ class NgramRows:
         Returns:
             float32 (words, dim), and bool (words,): whether any n-gram of the word has a row (its vector is zero if not).
         """
+        if not len(self.bucket_ids):  # no trained word was long enough for an n-gram
+            return np.zeros((len(words), self.rows.shape[1]), dtype=np.float32), np.zeros(len(words), dtype=bool)
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         places = np.searchsorted(self.bucket_ids, ids.values).clip(max=len(self.bucket_ids) - 1)
         known = self.bucket_ids[places] == ids.values

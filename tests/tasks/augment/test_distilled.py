@@ -1,0 +1,103 @@
+"""N-gram rows against a dense ridge regression, and what they make of words never seen."""
+
+import numpy as np
+import pytest
+
+from tasks.augment.distilled import Distilled
+from tasks.augment.ngrams import bucket_ids
+from tasks.augment.unseen import NgramRows
+
+WORDS = ["kitchen", "kitchens", "baker", "bakery", "goal", "goals", "goalie", "murder", "murders"]
+DIM = 6
+
+
+def rows() -> np.ndarray:
+    """Words of one family point one way, each with something of its own."""
+    rng = np.random.default_rng(0)
+    family = np.array([0, 0, 1, 1, 2, 2, 2, 3, 3])
+    return (np.eye(DIM)[family] * 3 + rng.normal(size=(len(WORDS), DIM)) * 0.4).astype(np.float32)
+
+
+def fitted(**changes) -> NgramRows:
+    return Distilled(**({"iterations": 500, "tolerance": 1e-9} | changes)).fit(WORDS, rows(), np.arange(len(WORDS)))
+
+
+def bags(words: list[str], used: np.ndarray, distilled: Distilled) -> np.ndarray:
+    """Shares of each used bucket in each word, dense."""
+    ids = bucket_ids(words, distilled.shortest, distilled.longest, distilled.buckets)
+    shares = np.zeros((len(words), len(used)))
+    for word in range(len(words)):
+        for bucket in ids[word]:
+            shares[word, np.searchsorted(used, bucket)] += 1 / len(ids[word])
+    return shares
+
+
+@pytest.mark.parametrize("ridge", [0.01, 0.1, 3.0])
+def test_rows_are_the_ridge_regression(ridge: float):
+    """Sᵀ (S Sᵀ + λ I)⁻¹ T = (Sᵀ S + λ I)⁻¹ Sᵀ T, solved dense in float64."""
+    found, setting = fitted(ridge=ridge), Distilled(ridge=ridge)
+    unit = rows().astype(np.float64)
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    shares = bags(WORDS, found.bucket_ids, setting)
+    expected = np.linalg.solve(shares.T @ shares + ridge * np.eye(shares.shape[1]), shares.T @ (unit - unit.mean(axis=0)))
+    np.testing.assert_allclose(found.rows, expected, atol=2e-5)
+    np.testing.assert_allclose(found.mean, unit.mean(axis=0), atol=1e-6)
+
+
+def test_the_default_tolerance_is_near_enough():
+    exact, quick = fitted(), Distilled().fit(WORDS, rows(), np.arange(len(WORDS)))
+    assert np.linalg.norm(exact.rows - quick.rows) / np.linalg.norm(exact.rows) < 0.02
+
+
+def test_buckets_are_those_in_use():
+    found = fitted()
+    expected = np.unique(bucket_ids(WORDS, found.shortest, found.longest, found.buckets).values)
+    np.testing.assert_array_equal(found.bucket_ids, expected)
+    assert found.rows.shape == (len(expected), DIM) and found.rows.dtype == np.float32
+
+
+def test_norm_is_that_of_the_rarest_half():
+    norms = np.linalg.norm(rows(), axis=1)
+    assert fitted().norm == pytest.approx(np.median(norms[: len(WORDS) // 2 + 1]))
+
+
+def test_unseen_words_point_where_their_family_does():
+    vectors, found = fitted().vectors(["kitchenette", "bakers", "goalkeeper", "murderous"])
+    assert found.all()
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.full(4, fitted().norm), rel=1e-5)
+    assert vectors.argmax(axis=1).tolist() == [0, 1, 2, 3]
+
+
+def test_a_word_without_a_known_ngram_is_zero_and_said():
+    vectors, found = fitted().vectors(["kitchen", "xyzzyx", ""])
+    assert found.tolist() == [True, False, False]
+    assert vectors[0].any() and not vectors[1:].any() and vectors.dtype == np.float32
+    assert fitted().vectors([])[0].shape == (0, DIM)
+
+
+def test_few_buckets_collide_and_still_fit():
+    found = fitted(buckets=3)
+    assert found.bucket_ids.tolist() == [0, 1, 2] and np.isfinite(found.rows).all()
+    assert found.vectors(["anything"])[1].all()
+
+
+def test_words_too_short_for_an_ngram_are_no_trouble():
+    found = Distilled(shortest=5, longest=6).fit(["a", "kitchen"], rows()[:2], np.array([1, 1]))
+    assert np.isfinite(found.rows).all() and found.vectors(["a"])[1].tolist() == [False]
+
+
+def test_one_word_alone():
+    found = Distilled().fit(["kitchen"], rows()[:1], np.array([1]))
+    vectors, known = found.vectors(["kitchens"])
+    assert known.all() and np.isfinite(vectors).all()
+
+
+def test_no_word_is_refused():
+    with pytest.raises(ValueError, match="no trained word to distil n-grams from"):
+        Distilled().fit([], np.zeros((0, DIM), dtype=np.float32), np.zeros(0, dtype=np.int64))
+
+
+def test_no_ngram_at_all_is_nothing_known():
+    found = Distilled(shortest=9, longest=9).fit(["ab", "cd"], rows()[:2], np.array([1, 1]))
+    vectors, known = found.vectors(["ab", "longerthannine"])
+    assert not known.any() and not vectors.any()

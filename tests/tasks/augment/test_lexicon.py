@@ -1,0 +1,126 @@
+"""Any title to a vector: trained rows stay, unseen words land near their family, and the folder gives the same bits."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from storage.artifacts import Checkpoint, Corpus, Guide, Vocabulary
+from storage.artifacts import Lexicon as LexiconArtifact
+from tasks.augment.lexicon import ENCODERS, TOKENIZERS, Lexicon
+from tasks.augment.settings import AugmentSettings
+from tasks.preprocess.bags import Bagger
+from tasks.preprocess.corpus import open_corpus
+from tasks.tokenize.settings import TokenizeSettings
+from tasks.tokenize.words import KINDS, WORD
+from tests.worlds import TRAINING, UNSEEN, WORDS, centred
+
+Learnt = tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, LexiconArtifact]
+
+
+@pytest.fixture(scope="module")
+def lexicon(learnt: Learnt) -> Lexicon:
+    home, *_, made = learnt
+    return Lexicon.open(home / made.path)
+
+
+def test_known_words_keep_their_rows(learnt: Learnt, lexicon: Lexicon):
+    home, _, vocabulary, _, checkpoint, _ = learnt
+    trained = load_file(home / checkpoint.path / "checkpoint.safetensors")
+    np.testing.assert_array_equal(lexicon.rows, trained["rows"])
+    tokens = pq.read_table(home / vocabulary.path / "tokens.parquet").to_pylist()
+    assert lexicon.ids == {(KINDS.index(row["kind"]), row["token"]): row["token_id"] for row in tokens if trained["touched"][row["token_id"]]}
+
+
+def test_a_title_of_the_guide_has_the_vector_that_training_gave_it(learnt: Learnt, lexicon: Lexicon):
+    home, _, _, corpus_artifact, checkpoint, _ = learnt
+    corpus = open_corpus(home / corpus_artifact.path)
+    rows = torch.from_numpy(load_file(home / checkpoint.path / "checkpoint.safetensors")["rows"])
+    bags = Bagger(corpus.kinds).bags(corpus.tokens)
+    expected = TRAINING.encoder.encode(rows[bags.ids], bags).numpy()
+    raw = pq.read_table(home / corpus_artifact.path / "titles.parquet")["raw_title"].to_pylist()
+    known = ~corpus.oov
+    assert known.sum() > 200
+    np.testing.assert_allclose(lexicon.embed(raw)[known], expected[known], atol=1e-6)
+
+
+def test_vectors_are_unit_or_zero(lexicon: Lexicon):
+    vectors = lexicon.embed(["Harbour kitchen recipes", "Kitchenette bakers", "", "????", "日本"])
+    norms = np.linalg.norm(vectors, axis=1)
+    assert vectors.dtype == np.float32 and vectors.shape == (5, TRAINING.dim)
+    assert norms == pytest.approx([1, 1, 0, 0, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
+def test_a_title_of_which_nothing_is_known_is_a_zero_row(lexicon: Lexicon, tokenizer: type):
+    """Though its length and its shape are known: they say nothing by themselves."""
+    own = Lexicon(tokenizer(), lexicon.encoder, lexicon.ids, lexicon.rows, lexicon.kinds, lexicon.ngrams)
+    vectors = own.embed(["цщъ юяэ", "Harbour kitchen", "", "Цщъ Юяэ (4/6)", "kitchenette"])
+    assert vectors.any(axis=1).tolist() == [False, True, False, False, True]
+
+
+def test_titles_do_not_know_each_other(lexicon: Lexicon):
+    titles = ["Harbour kitchenette", "Murderers at large", "Goalpost", "Lisbon league leagues", "Goalpost"]
+    together = lexicon.embed(titles)
+    for title, vector in zip(titles, together, strict=True):
+        np.testing.assert_allclose(lexicon.embed([title])[0], vector, atol=1e-6)
+    assert lexicon.embed([]).shape == (0, TRAINING.dim)
+
+
+def test_a_word_never_seen_lands_near_its_family(lexicon: Lexicon):
+    """Centred cosine of the word alone with the words of its own category, against those of the others."""
+    known = [word for words in WORDS.values() for word in words]
+    category = np.array([name for name, words in WORDS.items() for _ in words])
+    space = np.stack([lexicon.rows[lexicon.ids[WORD, word]] for word in known])
+    space = space / np.linalg.norm(space, axis=1, keepdims=True)
+    for name, words in UNSEEN.items():
+        for word in words:
+            assert (WORD, word) not in lexicon.ids
+            vectors, found = lexicon.ngrams.vectors([word])
+            cosines = centred(np.concatenate([space, vectors / np.linalg.norm(vectors)]))
+            cosines = cosines[:-1] @ cosines[-1]
+            assert found.all()
+            assert cosines[category == name].mean() > cosines[category != name].mean() + 0.3, word
+
+
+def test_a_title_of_unseen_words_lands_in_its_category(lexicon: Lexicon):
+    centres = {name: lexicon.embed([f"{word} {other}" for word in words for other in words[:4]]).mean(axis=0) for name, words in WORDS.items()}
+    for name, words in UNSEEN.items():
+        vector = lexicon.embed([" ".join(words)])[0]
+        assert max(centres, key=lambda own: float(vector @ centres[own])) == name
+
+
+def test_the_folder_gives_the_same_bits(lexicon: Lexicon, learnt: Learnt, tmp_path: Path):
+    home, _, vocabulary, *_ = learnt
+    lexicon.save(tmp_path, home / vocabulary.path / "tokens.parquet")
+    again = Lexicon.open(tmp_path)
+    titles = ["Harbour kitchen recipes", "Kitchenette (4/6)", "Ember penalty goals", "Xyzzy"]
+    np.testing.assert_array_equal(again.embed(titles), lexicon.embed(titles))
+    assert (again.tokenizer, again.encoder, again.ids) == (lexicon.tokenizer, lexicon.encoder, lexicon.ids)
+    assert again.ngrams.norm == lexicon.ngrams.norm
+    np.testing.assert_array_equal(again.ngrams.rows, lexicon.ngrams.rows)
+
+
+def test_a_folder_that_is_no_lexicon(tmp_path: Path):
+    with pytest.raises(FileNotFoundError):
+        Lexicon.open(tmp_path)
+
+
+def test_every_strategy_can_be_opened_again():
+    """A tokenizer or encoder that is not in these lists could be trained with and never served."""
+    from typing import get_args
+
+    from tasks.tokenize.words import Tokenizer
+    from tasks.train.encoders import Encoder
+
+    assert set(TOKENIZERS.values()) == set(get_args(Tokenizer)) and all(name == kind().name for name, kind in TOKENIZERS.items())
+    assert set(ENCODERS.values()) == (set(get_args(Encoder)) or {Encoder}) and all(name == kind().name for name, kind in ENCODERS.items())
+
+
+def test_counts_say_what_is_in_it(learnt: Learnt):
+    *_, made = learnt
+    assert made.counts["words"] <= made.counts["tokens"] and made.counts["ngrams"] > 100
+    assert AugmentSettings().strategy.name == "distilled" and TokenizeSettings().tokenizer.name in TOKENIZERS

@@ -1,0 +1,101 @@
+"""FastText's hash and its n-grams, against the values that fastText itself gives."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.augment.ngrams import bucket_ids, hash_strings, subwords
+
+# text, fastText's hash, plain FNV-1a (which does not sign-extend bytes of 0x80 and more)
+REFERENCE = [
+    ("", 2166136261, 2166136261),
+    ("a", 3826002220, 3826002220),
+    ("<", 957132539, 957132539),
+    (">", 990687777, 990687777),
+    ("</s>", 3617362777, 3617362777),
+    ("the", 3020861980, 3020861980),
+    ("<the", 924409726, 924409726),
+    ("apple", 280767167, 280767167),
+    ("<ap", 1520206650, 1520206650),
+    ("Tatort", 584134637, 584134637),
+    ("<Tat", 3441795104, 3441795104),
+    ("ort>", 675398314, 675398314),
+    ("café", 1970454601, 2821410889),
+    ("é", 1023043777, 513665217),
+    ("<é", 672036627, 1990897939),
+    ("für", 617465516, 3479998124),
+    ("über", 238904527, 2074338511),
+    ("<üb", 2515793082, 1440957114),
+    ("Пёс", 3867097500, 3303009692),
+    ("日本語", 308035559, 2153733351),
+    ("😀", 604031496, 866293256),
+    ("Löwenzahn", 2468005371, 2061302267),
+    ("Die Sendung mit der Maus", 1405437500, 1405437500),
+]
+TEXTS = [text for text, _, _ in REFERENCE]
+
+
+def fasttext_hash(text: str, *, signed: bool = True) -> int:
+    """One byte at a time, as the definition has it."""
+    value = 2166136261
+    for byte in text.encode("utf-8", "surrogatepass"):
+        extended = byte | 0xFFFFFF00 if signed and byte >= 0x80 else byte
+        value = ((value ^ extended) * 16777619) & 0xFFFFFFFF
+    return value
+
+
+def test_reference_hashes():
+    assert hash_strings(TEXTS).tolist() == [value for _, value, _ in REFERENCE]
+    assert hash_strings(TEXTS).dtype == np.uint32
+
+
+def test_the_definition_gives_the_reference_too():
+    assert [fasttext_hash(text) for text in TEXTS] == [value for _, value, _ in REFERENCE]
+    assert [fasttext_hash(text, signed=False) for text in TEXTS] == [value for _, _, value in REFERENCE]
+
+
+def test_buckets_of_the_reference():
+    buckets = {"a": 2220, "the": 861980, "Tatort": 134637, "café": 454601, "Löwenzahn": 5371, "日本語": 35559, "😀": 31496}
+    assert {text: int(value % np.uint32(2_000_000)) for text, value in zip(buckets, hash_strings(list(buckets)), strict=True)} == buckets
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(max_size=20), max_size=12))
+def test_many_at_once_are_each_alone(texts: list[str]):
+    assert hash_strings(texts).tolist() == [fasttext_hash(text) for text in texts]
+
+
+def test_half_a_surrogate_pair_is_hashed_not_refused():
+    assert hash_strings(["\ud83d"]).tolist() == [fasttext_hash("\ud83d")]
+
+
+@pytest.mark.parametrize(
+    ("word", "shortest", "longest", "grams"),
+    [
+        ("the", 3, 6, ["<th", "<the", "<the>", "the", "the>", "he>"]),
+        ("a", 3, 6, ["<a>"]),
+        ("日本語", 3, 6, ["<日本", "<日本語", "<日本語>", "日本語", "日本語>", "本語>"]),
+        ("ab", 1, 2, ["<a", "a", "ab", "b", "b>"]),  # a lone < or > is none
+        ("", 1, 2, ["<>"]),
+        ("", 3, 6, []),
+        ("abc", 6, 6, []),
+    ],
+)
+def test_subwords(word: str, shortest: int, longest: int, grams: list[str]):
+    assert subwords(word, shortest, longest) == grams
+
+
+def test_bucket_ids_stand_word_by_word():
+    ids = bucket_ids(["the", "", "a"], 3, 6, 1000)
+    assert ids.lengths.tolist() == [6, 0, 1]
+    assert ids[0].tolist() == [fasttext_hash(gram) % 1000 for gram in subwords("the", 3, 6)]
+    assert ids[2].tolist() == [fasttext_hash("<a>") % 1000]
+    assert len(bucket_ids([], 3, 6, 1000)) == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(max_size=15), max_size=8), st.integers(1, 2**31 - 1))
+def test_ids_are_within_the_buckets(words: list[str], buckets: int):
+    ids = bucket_ids(words, 3, 6, buckets)
+    assert ids.values.dtype == np.int64 and ((ids.values >= 0) & (ids.values < buckets)).all()

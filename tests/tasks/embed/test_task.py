@@ -1,0 +1,50 @@
+"""A vector a title, by the task itself."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from storage.artifacts import Checkpoint, Corpus, Guide, Vectors, Vocabulary
+from storage.artifacts import Lexicon as LexiconArtifact
+from storage.workspace import Workspace
+from tasks.augment.lexicon import Lexicon
+from tests.worlds import TRAINING
+
+Learnt = tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, LexiconArtifact]
+
+
+@pytest.fixture(scope="module")
+def vectors(learnt: Learnt) -> Vectors:
+    from prefect.logging import disable_run_logger
+
+    from tasks.embed.task import embed
+
+    home, _, _, corpus, _, lexicon = learnt
+    with disable_run_logger():
+        return embed.fn(str(home), corpus, lexicon)
+
+
+def test_rows_stand_in_the_order_of_the_titles(learnt: Learnt, vectors: Vectors):
+    home, _, _, corpus, _, lexicon = learnt
+    raw = pq.read_table(home / corpus.path / "titles.parquet")["raw_title"].to_pylist()
+    found = np.load(home / vectors.path / "vectors.npy")
+    np.testing.assert_array_equal(found, Lexicon.open(home / lexicon.path).embed(raw))
+    assert found.shape == (270, TRAINING.dim) and found.dtype == np.float32
+    assert vectors.counts == {"titles": 270, "dim": TRAINING.dim, "unknown": 0}
+
+
+def test_known_rows_have_unit_norm(learnt: Learnt, vectors: Vectors):
+    home = learnt[0]
+    found, known = np.load(home / vectors.path / "vectors.npy"), np.load(home / vectors.path / "known.npy")
+    assert known.dtype == bool and known.all()
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+
+
+def test_the_same_inputs_are_the_same_artifact(learnt: Learnt, vectors: Vectors, without_run):
+    from tasks.embed.task import embed
+
+    home, _, _, corpus, _, lexicon = learnt
+    assert without_run(embed, str(home), corpus, lexicon) == vectors
+    assert Workspace(home).read(Vectors, vectors.path.split("/")[-1]) == vectors
