@@ -119,9 +119,11 @@ class Workspace:
             handle.truncate()
             json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S"), "what": what, "command": " ".join(sys.argv)[:200]}, handle)
             handle.flush()
-            for kind in ("artifacts/*/*.tmp",):
-                for stale in self.home.glob(kind):
+            for stale in self.home.glob("artifacts/*/*.tmp"):  # what killed runs left behind
+                if stale.is_dir():
                     shutil.rmtree(stale, ignore_errors=True)
+                else:
+                    stale.unlink(missing_ok=True)
             try:
                 yield
             finally:
@@ -216,7 +218,7 @@ def _describe(file: Path, size: int | None = None) -> dict[str, object]:
 
 def _write_json(path: Path, content: object) -> None:
     """Writes JSON and forces it to disk before the caller renames anything over it."""
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two processes may make one home at once
     with open(temporary, "w", encoding="utf-8") as handle:
         json.dump(content, handle, indent=1, sort_keys=True)
         handle.flush()

@@ -1,0 +1,221 @@
+"""A stage runs again when its inputs, settings, code or libraries change, or its folder is damaged; and only then."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from storage import stages
+from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.stages import Stage, fingerprint, import_closure
+from storage.workspace import Workspace
+from tasks.preprocess.settings import PreprocessSettings
+from tasks.tokenize.settings import TokenizeSettings
+from tasks.tokenize.words import Words
+from tasks.train.rules import SGD, Adam
+from tasks.train.settings import TrainSettings
+
+TREE = {
+    "tasks/__init__.py": "",
+    "tasks/a/__init__.py": '"""Room a."""',
+    "tasks/a/task.py": "import json\nfrom prefect import task\nfrom tasks.a import work\n",
+    "tasks/a/work.py": "import numpy as np\nfrom storage.deep import thing\n\ndef late():\n    import tasks.b.other\n",
+    "tasks/a/list.txt": "a list that the code reads",
+    "tasks/a/notes.md": "nobody's",
+    "tasks/b/__init__.py": "",
+    "tasks/b/other.py": "from typing import Any\nimport lxml.etree\n",
+    "tasks/b/unrelated.py": "import tasks.a.work\n",
+    "storage/__init__.py": "",
+    "storage/deep.py": "from storage import deeper\nthing = 1\n",
+    "storage/deeper.py": "",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small project of the same shape; the stage is tasks/a/task.py."""
+    root = tmp_path / "checkout"
+    for name, text in TREE.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    monkeypatch.setattr(stages, "ROOT", root)
+    return root
+
+
+def print_of(root: Path) -> str:
+    fingerprint.cache_clear()
+    return fingerprint(str(root / "tasks/a/task.py"))
+
+
+def test_the_closure_follows_imports_of_imports(tree: Path):
+    files, packages = import_closure(tree / "tasks/a/task.py")
+    found = {path.relative_to(tree).as_posix() for path in files}
+    assert found == {
+        "tasks/__init__.py",
+        "tasks/a/__init__.py",
+        "tasks/a/task.py",
+        "tasks/a/work.py",
+        "tasks/b/__init__.py",
+        "tasks/b/other.py",
+        "storage/__init__.py",
+        "storage/deep.py",
+        "storage/deeper.py",
+    }
+    assert packages == {"prefect", "numpy", "lxml"}
+
+
+@pytest.mark.parametrize("name", ["tasks/a/task.py", "tasks/a/work.py", "tasks/b/other.py", "storage/deeper.py", "tasks/__init__.py", "tasks/a/list.txt"])
+def test_code_that_is_reached_counts(tree: Path, name: str):
+    before = print_of(tree)
+    (tree / name).write_text((tree / name).read_text() + "\n# changed\n")
+    assert print_of(tree) != before
+
+
+@pytest.mark.parametrize("name", ["tasks/b/unrelated.py", "tasks/a/notes.md"])
+def test_code_that_is_not_reached_does_not(tree: Path, name: str):
+    before = print_of(tree)
+    (tree / name).write_text("# changed\n")
+    assert print_of(tree) == before
+
+
+def test_the_place_of_the_checkout_does_not_count(tree: Path, monkeypatch: pytest.MonkeyPatch):
+    before = print_of(tree)
+    moved = tree.rename(tree.with_name("elsewhere"))
+    monkeypatch.setattr(stages, "ROOT", moved)
+    assert print_of(moved) == before
+
+
+def test_versions_of_the_libraries_count(tree: Path, monkeypatch: pytest.MonkeyPatch):
+    before = print_of(tree)
+    monkeypatch.setattr(stages, "_version", lambda package: "9.9" if package == "lxml" else "1.0")
+    assert print_of(tree) != before
+
+
+def test_real_stages_reach_what_they_stand_on():
+    files, packages = import_closure(stages.ROOT / "tasks/tokenize/task.py")
+    names = {path.relative_to(stages.ROOT).as_posix() for path in files}
+    assert {"tasks/tokenize/titles.py", "tasks/tokenize/splits.py", "storage/catalogue/titles.py", "storage/workspace.py"} <= names
+    assert {"duckdb", "pyarrow", "numpy", "prefect"} <= packages
+    assert not any(name.startswith(("flows/", "tasks/train/", "storage/tracking")) for name in names)
+
+
+# -- keys ---------------------------------------------------------------------------------------------------------------
+
+STAGE = Stage(Corpus, str(stages.ROOT / "tasks/preprocess/task.py"))
+GUIDE = Guide(path="artifacts/guide/a", digest="aa", counts={"programmes": 1})
+
+
+def test_an_artifact_counts_by_its_digest_alone():
+    key = STAGE.key(GUIDE, TokenizeSettings())
+    assert len(key) == 32 and key == STAGE.key(GUIDE, TokenizeSettings())
+    assert key == STAGE.key(replace(GUIDE, path="artifacts/guide/b", counts={}), TokenizeSettings())
+    assert key != STAGE.key(replace(GUIDE, digest="bb"), TokenizeSettings())
+    assert key != STAGE.key(Vocabulary(path="artifacts/guide/a", digest="aa"), TokenizeSettings())
+
+
+def test_every_setting_counts_however_deep():
+    keys = {
+        STAGE.key(GUIDE, settings)
+        for settings in (
+            TokenizeSettings(),
+            TokenizeSettings(weight_exponent=0.3),
+            TokenizeSettings(tokenizer=Words()),
+            replace(TokenizeSettings(), splits=replace(TokenizeSettings().splits, salt="other")),
+            PreprocessSettings(),
+            TrainSettings(rule=SGD()),
+            TrainSettings(rule=Adam()),
+            TrainSettings(rule=Adam(beta1=0.8)),
+        )
+    }
+    assert len(keys) == 8
+
+
+def test_the_kind_and_the_code_count():
+    assert Stage(Vocabulary, STAGE.file).key(GUIDE) != STAGE.key(GUIDE) != Stage(Corpus, str(stages.ROOT / "tasks/tokenize/task.py")).key(GUIDE)
+
+
+def test_plain_values_and_lists_can_be_inputs():
+    assert STAGE.key([1, 2], {"a": None}, Path("x"), True) != STAGE.key([2, 1], {"a": None}, Path("x"), True)
+    assert STAGE.key((1, 2)) == STAGE.key([1, 2])
+
+
+def test_data_is_no_input():
+    with pytest.raises(ValueError, match="a stage's input is an artifact, settings or plain values, not set"):
+        STAGE.key({1, 2})
+
+
+# -- the cache key that Prefect is given --------------------------------------------------------------------------------
+
+
+def cache_key(home: Path, **parameters: object) -> str:
+    make: Callable[..., str] = STAGE.options["cache_key_fn"]
+    return make(None, {"home": str(home), "guide": GUIDE, "settings": PreprocessSettings(), **parameters})
+
+
+def publish(home: Path) -> Path:
+    with STAGE.publish(home, GUIDE, PreprocessSettings()) as draft:
+        (draft.folder / "file.txt").write_text("content")
+    return draft.folder
+
+
+def test_who_is_told_does_not_count(tmp_path: Path):
+    publish(tmp_path)
+    key = cache_key(tmp_path)
+    assert cache_key(tmp_path, run="0123") == key
+    assert cache_key(tmp_path, settings=PreprocessSettings(chunk=1)) != key
+
+
+def test_while_the_folder_verifies_the_key_stays(tmp_path: Path):
+    first = cache_key(tmp_path)  # nothing is there yet: this key has no result
+    publish(tmp_path)
+    assert cache_key(tmp_path) == first == cache_key(tmp_path)
+
+
+def test_a_damaged_folder_makes_a_new_key_and_a_mended_one_keeps_it(tmp_path: Path):
+    cache_key(tmp_path)
+    folder = publish(tmp_path)
+    good = cache_key(tmp_path)
+    (folder / "file.txt").write_text("damaged")
+    fresh = cache_key(tmp_path)
+    assert fresh != good
+    publish(tmp_path)
+    assert cache_key(tmp_path) == fresh  # the run that mended it left its result under this key
+
+
+def test_a_missing_folder_makes_a_new_key_each_time(tmp_path: Path):
+    assert cache_key(tmp_path) != cache_key(tmp_path)
+
+
+def test_two_homes_never_share_a_result(tmp_path: Path):
+    for name in ("a", "b"):
+        cache_key(tmp_path / name)
+        publish(tmp_path / name)
+    first, second = cache_key(tmp_path / "a"), cache_key(tmp_path / "b")
+    assert first != second and first.split("-")[0] == second.split("-")[0]
+
+
+def test_options_are_named_after_the_room():
+    options = STAGE.options
+    assert options["name"] == options["task_run_name"] == "preprocess" and options["result_serializer"] == "json" and options["persist_result"]
+
+
+def test_tasks_publish_where_their_cache_key_looks(learnt):
+    """The order of a task's parameters is the order of its inputs: else a hit would verify another folder."""
+    from tasks.augment.settings import AugmentSettings
+    from tasks.augment.task import augment
+    from tasks.preprocess.task import preprocess
+    from tasks.tokenize.task import tokenize
+    from tests.worlds import TRAINING
+
+    home, guide, vocabulary, corpus, checkpoint, lexicon = learnt
+    calls = [
+        (tokenize, vocabulary, (guide, TokenizeSettings())),
+        (preprocess, corpus, (guide, vocabulary, TokenizeSettings(), PreprocessSettings())),
+        (augment, lexicon, (vocabulary, checkpoint, TokenizeSettings(), TRAINING, AugmentSettings())),
+    ]
+    for task, made, arguments in calls:
+        parameters = inspect.signature(task.fn).bind(str(home), *arguments).arguments
+        assert task.cache_key_fn(None, parameters).split("-")[0] == made.path.split("/")[-1], task.name
+        assert Workspace(home).read(type(made), made.path.split("/")[-1]) == made
