@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from flows.settings import SettingError, Settings
+from flows.ticker import Ticker
 from storage.tracking.connection import Connection
 from storage.workspace import HomeError, Workspace
 
+ROAD = ("ingest", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
 SAID_ELSEWHERE = ("Encountered exception", "Finished in state Failed(", "Beginning flow run", "Created task run", "View at")
 WELCOME = "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; the lines above say where it happened."
@@ -26,11 +29,15 @@ def run_nightly(feeds: Sequence[str], home: str, settings: Settings) -> int:
         pass  # a home in use is refused at once, not after Prefect has started
     _point_prefect_at(Path(home))
     print("starting Prefect …" if not os.environ.get("PREFECT_API_URL") else f"Prefect server: {os.environ['PREFECT_API_URL']}", flush=True)
-    Connection(Path(home)).warm_up()  # MLflow's import and migrations, while Prefect starts
-    from flows.nightly import nightly
+    ticker = Ticker(started)
+    with ticker.ticking():
+        starting = _start_prefect()  # in a thread, while our own libraries are imported
+        from flows.nightly import nightly
 
-    _speak(started)
-    outcome = nightly(list(feeds), str(Path(home).expanduser().resolve()), settings)
+        Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
+        starting.join()
+        _speak(started, ticker)
+        outcome = nightly(list(feeds), str(Path(home).expanduser().resolve()), settings)
     print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
     print(f"The model:  version {outcome.version}, {'champion' if outcome.champion else 'not promoted'}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s.")
     return 0
@@ -73,6 +80,21 @@ def _point_prefect_at(home: Path) -> None:
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 
 
+def _start_prefect() -> threading.Thread:
+    """Starts Prefect's own server where no other is named: what the first call of a client would do, only earlier."""
+
+    def start() -> None:
+        from prefect.server.api.server import SubprocessASGIServer
+        from prefect.settings import PREFECT_API_URL
+
+        if not PREFECT_API_URL.value():
+            SubprocessASGIServer().start()
+
+    thread = threading.Thread(target=start, name="prefect-start", daemon=True)
+    thread.start()
+    return thread
+
+
 class _Lines(logging.Formatter):
     """Seconds since the start, the stage, the message, states in words; no traceback (``explain`` prints it once)."""
 
@@ -86,14 +108,23 @@ class _Lines(logging.Formatter):
         return f"{time.perf_counter() - self._started:6.1f} s  {getattr(record, 'task_run_name', ''):<10}  {text}"
 
 
-def _speak(started: float) -> None:
+def _speak(started: float, ticker: Ticker) -> None:
     """Sends what flows and tasks log to the terminal, in one short form."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_Lines(started))
     handler.addFilter(lambda record: not record.getMessage().startswith(SAID_ELSEWHERE))
+    handler.addFilter(lambda record: ticker.heard(_at_work(record)) or True)
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)  # warns that it still sends events when a run ends early
     for name in ("prefect.flow_runs", "prefect.task_runs"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
         logger.addHandler(handler)
         logger.propagate = False
+
+
+def _at_work(record: logging.LogRecord) -> str:
+    """The stage at work after this record: the one that speaks, or the one after it once it has finished."""
+    stage = str(getattr(record, "task_run_name", ""))
+    if record.getMessage().startswith("Finished in state") and stage in ROAD:
+        return (*ROAD, "the end")[ROAD.index(stage) + 1]
+    return stage or ROAD[0]
