@@ -59,7 +59,11 @@ def override(settings: Settings, assignments: Sequence[str]) -> Settings:
         if not separator or not isinstance(place, dict) or (last not in place and "name" not in place):
             known = ", ".join(sorted(place)) if isinstance(place, dict) else ", ".join(sorted(values))
             raise SettingError(f"--set {assignment!r}: expected NAME=VALUE such as train.epochs=5; known here: {known}")
-        place[last] = {"name": text} if isinstance(place.get(last), dict) and "name" in place[last] else _value(text)
+        before = place.get(last)
+        if isinstance(before, dict) and "name" in before:
+            place[last] = {"name": text}
+        else:
+            place[last] = text if isinstance(before, str) else _value(text)
     try:
         return TypeAdapter(Settings).validate_python(values)
     except ValidationError as error:

@@ -1,0 +1,108 @@
+"""``--set``: what can be set, and one clear line for what cannot."""
+
+import dataclasses
+import json
+
+import pytest
+from pydantic import TypeAdapter
+
+from flows.presets import COMPARED, PRESETS
+from flows.settings import SettingError, Settings, override
+from tasks.cluster.dbscan import DBSCAN
+from tasks.tokenize.words import Words
+from tasks.train.rules import SGD, Adam, RowwiseAdagrad
+
+PLAIN = Settings()
+
+
+def test_nothing_set_changes_nothing():
+    assert override(PLAIN, []) == PLAIN
+    for preset in PRESETS.values():
+        assert override(preset, []) == preset
+
+
+def test_values_are_read_as_what_they_are():
+    found = override(PLAIN, ["train.epochs=5", "train.dropout=0.25", "train.device=cpu", " tokenize.splits.salt =another", "evaluate.resamples=100"])
+    assert (found.train.epochs, found.train.dropout, found.train.device, found.tokenize.splits.salt) == (5, 0.25, "cpu", "another")
+    assert dataclasses.replace(found, train=PLAIN.train, tokenize=PLAIN.tokenize, evaluate=PLAIN.evaluate) == PLAIN  # and nothing else
+
+
+@pytest.mark.parametrize("salt", ["2026", "true", "null", "[1]", "a=b", ""])
+def test_a_text_may_look_like_anything(salt: str):
+    assert override(PLAIN, [f"tokenize.splits.salt={salt}"]).tokenize.splits.salt == salt
+
+
+def test_a_strategy_is_chosen_by_name_with_its_own_defaults():
+    found = override(PLAIN, ["train.rule=adam", "tokenize.tokenizer=words", "cluster.strategy=dbscan"])
+    assert (found.train.rule, found.tokenize.tokenizer, found.cluster.strategy) == (Adam(), Words(), DBSCAN())
+
+
+def test_a_strategys_fields_can_be_set():
+    assert override(PLAIN, ["train.rule.learning_rate=0.01"]).train.rule == RowwiseAdagrad(learning_rate=0.01)
+    assert override(PLAIN, ["train.rule=adam", "train.rule.learning_rate=0.01", "train.rule.beta1=0.8"]).train.rule == Adam(learning_rate=0.01, beta1=0.8)
+    assert override(PLAIN, ["train.rule.learning_rate=0.01", "train.rule=sgd"]).train.rule == SGD()  # the later one wins
+
+
+def test_the_preset_is_not_changed():
+    before = dataclasses.asdict(PLAIN)
+    override(PLAIN, ["train.epochs=5", "train.rule=sgd"])
+    assert dataclasses.asdict(PLAIN) == before
+
+
+@pytest.mark.parametrize("family", COMPARED)
+def test_every_compared_strategy_can_be_named(family: str):
+    for strategy in COMPARED[family]:
+        stage, field = family.split(".")
+        assert getattr(getattr(override(PLAIN, [f"{family}={strategy.name}"]), stage), field) == strategy
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("train.epcohs=5", r"--set 'train\.epcohs=5': expected NAME=VALUE such as train\.epochs=5; known here: .*epochs"),
+        ("trian.epochs=5", r"--set 'trian\.epochs=5': .*known here: .*train"),
+        ("train.epochs", r"--set 'train\.epochs': expected NAME=VALUE"),
+        ("epochs=5", r"--set 'epochs=5': .*known here: .*augment.*train"),
+        ("=5", r"--set '=5': expected NAME=VALUE"),
+        ("", r"--set '': expected NAME=VALUE"),
+        ("train.epochs.more=5", r"--set 'train\.epochs\.more=5': expected NAME=VALUE"),
+        ("train.epochs=0", r"--set train\.epochs=0: train\.epochs: Input should be greater than or equal to 1 \(got 0\)"),
+        ("train.dropout=1", r"train\.dropout: Input should be less than 1 \(got 1\)"),
+        ("train.epochs=many", r"train\.epochs: Input should be a valid integer.* \(got 'many'\)"),
+        ("train.epochs=1.5", r"train\.epochs: Input should be a valid integer.* \(got 1\.5\)"),
+        ("train.epochs=null", r"train\.epochs: Input should be a valid integer \(got None\)"),
+        ("train=adam", r"train: Input should be .* \(got 'adam'\)"),
+        ("train.rule=adagard", r"train\.rule is 'adagard'; known are 'adagrad', 'adam', 'rowwise_adagrad'(?: or|,) 'sgd'"),
+        ("train.rule.learning_rate=-1", r"train\.rule\.\w+\.learning_rate: Input should be greater than 0 \(got -1\)"),
+        ("train.rule.beta1=0.5", r"train\.rule\.\w+\.beta1: Unexpected keyword argument \(got 0\.5\)"),
+    ],
+)
+def test_what_cannot_be_is_one_clear_line(assignment: str, message: str):
+    with pytest.raises(SettingError, match=message) as error:
+        override(PLAIN, [assignment])
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_several_mistakes_are_named_together():
+    with pytest.raises(SettingError, match=r"train\.dim.*; train\.epochs"):
+        override(PLAIN, ["train.epochs=0", "train.dim=1"])
+
+
+def test_settings_survive_json():
+    """What Prefect's form and API send."""
+    for preset in PRESETS.values():
+        assert TypeAdapter(Settings).validate_json(json.dumps(dataclasses.asdict(preset))) == preset
+
+
+def test_every_field_says_what_it_is():
+    """The form in the Prefect UI and the help of the command have nothing else to show."""
+
+    def check(schema: dict, place: str) -> None:
+        for name, field in schema.get("properties", {}).items():
+            assert name == "name" or field.get("description"), f"{place}.{name} has no description"
+
+    schema = TypeAdapter(Settings).json_schema()
+    check(schema, "Settings")
+    for name, definition in schema["$defs"].items():
+        check(definition, name)
+        assert definition.get("additionalProperties") is False, f"{name} takes unknown names"
