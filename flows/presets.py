@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from flows.settings import Settings
 from tasks.cluster.dbscan import DBSCAN
+from tasks.tokenize.words import Words
 from tasks.train.objectives import LeaveOneOutHinge
 from tasks.train.rules import SGD, Adagrad, Adam
 from tasks.train.settings import TrainSettings
@@ -24,6 +25,7 @@ PRESETS = {"smoke": SMOKE, "laptop": LAPTOP, "gpu": GPU}
 
 # Strategies that no preset uses and that comparisons ask for by name (--set train.rule=adam …): docs/LOG.md compares them.
 COMPARED = {
+    "tokenize.tokenizer": (Words(),),
     "train.rule": (SGD(), Adagrad(), Adam()),
     "train.objective": (LeaveOneOutHinge(),),
     "cluster.strategy": (DBSCAN(),),
