@@ -71,7 +71,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         page = timed("draw", draw.fn, place, corpus, checkpoint, vectors, clustering, scores, settings.publish)
         model = timed("pack", pack.fn, place, corpus, lexicon, vectors)
         verdict = timed("promote", promote.fn, place, guide, corpus, model, scores, settings.publish, run)
-        timed("report", report.fn, place, guide, checkpoint, scores, page, model, verdict, run)
+        timed("report", report.fn, place, guide, corpus, clustering, checkpoint, scores, page, model, verdict, run)
     print(json.dumps(seconds))
 
 

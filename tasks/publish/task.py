@@ -93,16 +93,19 @@ def promote(home: str, guide: Guide, corpus: Corpus, model: Model, scores: Score
 
 
 @task(name="report", task_run_name="report", persist_result=False)
-def report(home: str, guide: Guide, checkpoint: Checkpoint, scores: Scores, page: Page, model: Model, verdict: Verdict, run: str) -> None:
+def report(home: str, guide: Guide, corpus: Corpus, clustering: Clustering, checkpoint: Checkpoint, scores: Scores, page: Page, model: Model, verdict: Verdict, run: str) -> None:
     """Tells MLflow (scores, history, feeds, map, plots) and Prefect (a report, the way to MLflow) what came out."""
     workspace, tracking = Workspace(home), Tracking(home)
     document = json.loads((workspace.folder(scores) / "scores.json").read_text())
     feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet").to_pylist()
     tracking.log_feeds(run, feeds)
     tracking.log_scores(run, document)
-    with tracking.buffer(run) as metrics:  # a cached training told nobody tonight
-        for epoch, values in enumerate(workspace.details(checkpoint)["history"], 1):  # pyright: ignore[reportArgumentType]
-            metrics.log(epoch, {f"train/{name}": value for name, value in values.items()})
+    made = {"guide": guide, "corpus": corpus, "clustering": clustering}
+    tracking.log_progress(run, 0, {f"counts/{kind}/{name}": float(count) for kind, artifact in made.items() for name, count in artifact.counts.items()})
+    if "train/loss" not in tracking.client.get_run(run).data.metrics:  # a cached training told nobody tonight
+        with tracking.buffer(run) as metrics:
+            for epoch, values in enumerate(workspace.details(checkpoint)["history"], 1):
+                metrics.log(epoch, {f"train/{name}": value for name, value in values.items()})
     tracking.log_folder(run, workspace.folder(page))
     tracking.log_file(run, workspace.folder(scores) / "scores.json")
     about = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason, "model": model.digest}
