@@ -1,0 +1,145 @@
+"""A Prefect server, a work pool, our deployments and a worker, as deployments/README.md sets them up; on loopback, in a temporary folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from storage.stages import ROOT
+
+PREFECT = [sys.executable, "-m", "prefect"]
+ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server with our deployments and one worker.
+
+    Attributes:
+        url: Of the UI; the API is below it.
+        place: Folder of everything it writes.
+        environment: For more processes that talk to it.
+        api: Client of the REST API.
+        worker: Process id of the worker.
+    """
+
+    url: str
+    place: Path
+    environment: dict[str, str]
+    api: httpx.Client
+    worker: int
+
+    def post(self, path: str, content: object = None) -> Any:
+        """Answer to a POST that must succeed."""
+        response = self.api.post(path, json=content if content is not None else {})
+        assert response.is_success, f"{path}: {response.status_code} {response.text}"
+        return response.json()
+
+    def get(self, path: str) -> Any:
+        """Answer to a GET that must succeed."""
+        response = self.api.get(path)
+        assert response.is_success, f"{path}: {response.status_code} {response.text}"
+        return response.json()
+
+    def deployment(self, name: str) -> dict[str, Any]:
+        """The deployment of the nightly flow with that name."""
+        return self.get(f"/deployments/name/nightly/{name}")
+
+    def trigger(self, name: str, parameters: dict[str, Any]) -> str:
+        """Id of a new flow run of a deployment."""
+        return self.post(f"/deployments/{self.deployment(name)['id']}/create_flow_run", {"parameters": parameters, "state": {"type": "SCHEDULED"}})["id"]
+
+    def wait(self, flow_run: str, seconds: float = 240) -> dict[str, Any]:
+        """The flow run once it has ended."""
+        return wait_for(lambda: found if (found := self.get(f"/flow_runs/{flow_run}"))["state_type"] in ENDED else None, seconds, lambda: self.logs(flow_run))
+
+    def wait_until(self, check: Callable[[], Any], seconds: float) -> Any:
+        """The first answer of ``check`` that is true; the worker's log where there is none in time."""
+        return wait_for(check, seconds, lambda: (self.place / "worker.log").read_text()[-6000:] + (self.place / "server.log").read_text()[-3000:])
+
+    def logs(self, flow_run: str) -> str:
+        """What a flow run and its tasks have logged, and the end of the worker's own log."""
+        lines = self.post("/logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run]}}, "sort": "TIMESTAMP_ASC"})
+        return "\n".join(line["message"] for line in lines) + "\n-- worker:\n" + (self.place / "worker.log").read_text()[-4000:]
+
+    def task_states(self, flow_run: str) -> dict[str, str]:
+        """Name of each task run to the name of its state ("Completed", "Cached")."""
+        runs = self.post("/task_runs/filter", {"task_runs": {"flow_run_id": {"any_": [flow_run]}}})
+        return {run["name"]: run["state_name"] for run in runs}
+
+
+def wait_for(check: Callable[[], Any], seconds: float, explain: Callable[[], str]) -> Any:
+    """The first answer of ``check`` that is true.
+
+    Raises:
+        pytest.fail.Exception: There was none in time; it says what ``explain`` gives.
+    """
+    deadline = time.monotonic() + seconds
+    while not (found := check()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"nothing after {seconds:.0f} s:\n{explain()}")
+        time.sleep(0.3)
+    return found
+
+
+@contextlib.contextmanager
+def running(command: list[str], log: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a group of its own; the whole group ends with the block."""
+    with open(log, "ab") as output:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+    try:
+        yield process
+    finally:
+        for name in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, name)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(15)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    place = tmp_path_factory.mktemp("prefect")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_"))}
+    environment |= {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "DO_NOT_TRACK": "1",
+        "PREFECT_HOME": str(place / "home"), "PREFECT_API_URL": f"{url}/api", "PREFECT_SERVER_UI_API_URL": f"{url}/api",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "PREFECT_WORKER_QUERY_SECONDS": "1",
+    }  # fmt: skip
+
+    def prefect(*arguments: str) -> None:
+        done = subprocess.run([*PREFECT, "--no-prompt", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180)
+        assert done.returncode == 0, f"prefect {' '.join(arguments)}:\n{done.stdout}\n{done.stderr}"
+
+    def healthy() -> bool:
+        try:
+            return api.get("/health").is_success
+        except httpx.TransportError:
+            return False
+
+    with contextlib.ExitStack() as stack:
+        server_log, worker_log = place / "server.log", place / "worker.log"
+        api = stack.enter_context(httpx.Client(base_url=f"{url}/api", timeout=30))
+        stack.enter_context(running([*PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)], server_log, environment))
+        wait_for(healthy, 120, server_log.read_text)
+        prefect("work-pool", "create", "guidespace", "--type", "process")
+        prefect("automation", "create", "--from-file", "deployments/automations.yaml")
+        prefect("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
+        worker = stack.enter_context(running([*PREFECT, "worker", "start", "--pool", "guidespace", "--name", "tester"], worker_log, environment))
+        yield Site(url, place, environment, api, worker.pid)

@@ -1,0 +1,142 @@
+"""The nightly run under a real Prefect server and worker, as deployments/prefect.yaml deploys it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from flows.presets import PRESETS
+from flows.settings import Settings
+from storage.stages import ROOT
+from storage.tracking import Tracking
+
+if TYPE_CHECKING:
+    from .conftest import Site
+
+FEED = str(ROOT / "sample" / "guide.xml.gz")
+CACHED = {"tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack"}
+
+
+def declared(name: str) -> dict[str, Any]:
+    document = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())
+    return next(deployment for deployment in document["deployments"] if deployment["name"] == name)
+
+
+def test_the_smoke_deployment_is_the_smoke_preset() -> None:
+    settings = TypeAdapter(Settings).validate_python(declared("nightly-smoke")["parameters"]["settings"])
+    assert settings == PRESETS["smoke"]
+    assert "settings" not in declared("nightly")["parameters"]  # the flow's default: laptop
+
+
+@pytest.mark.slow
+def test_scheduled_runs_appear(site: Site) -> None:
+    deployment = site.deployment("nightly")
+    (schedule,) = deployment["schedules"]
+    assert (schedule["schedule"]["cron"], schedule["schedule"]["timezone"], schedule["slug"]) == ("30 3 * * *", "Europe/London", "every-night")
+    assert (deployment["global_concurrency_limit"]["limit"], deployment["concurrency_options"]["collision_strategy"]) == (1, "CANCEL_NEW")
+    assert site.deployment("nightly-smoke")["schedules"] == []
+    (automation,) = site.post("/automations/filter")
+    assert automation["enabled"] and automation["actions"][0]["state"] == "CRASHED"
+    query = {"deployments": {"id": {"any_": [deployment["id"]]}}, "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
+    runs = site.wait_until(lambda: site.post("/flow_runs/filter", query), 90)
+    nights = {datetime.fromisoformat(run["expected_start_time"]).date() for run in runs}
+    assert len(nights) == len(runs) > 1
+
+
+@pytest.fixture(scope="module")
+def smoke(site: Site, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """A run of nightly-smoke on the sample guide, triggered through the API, and its home."""
+    home = tmp_path_factory.mktemp("night") / "home"
+    run = site.wait(site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)}))
+    assert run["state_name"] == "Completed", site.logs(run["id"])
+    return run, home
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_triggered_run_publishes_everything(site: Site, smoke: tuple[dict[str, Any], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    run, home = smoke
+    assert run["name"] == f"{run['expected_start_time'][:10]} guide.xml.gz"
+    assert set(run["tags"]) >= {"guidespace", "smoke"}
+    states = site.task_states(run["id"])
+    assert states.keys() == CACHED | {"ingest", "promote", "report"}
+    assert set(states.values()) == {"Completed"}
+
+    artifacts = {artifact["key"]: artifact for artifact in site.post("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run["id"]]}}})}
+    assert (artifacts["training"]["type"], artifacts["training"]["data"]) == ("progress", 100.0)
+    assert artifacts["nightly-report"]["type"] == "markdown"
+    assert "guide.xml.gz" in artifacts["nightly-report"]["data"] and "TF-IDF k-NN" in artifacts["nightly-report"]["data"]
+    assert "epoch 2 of 2" in site.logs(run["id"])
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    tracking = Tracking(home)
+    (found,) = tracking.client.search_runs([tracking.connection.experiment_id], f"tags.`prefect.flow_run_id` = '{run['id']}'")
+    assert found.info.status == "FINISHED"
+    assert found.data.tags["prefect.flow_run_url"] == f"{site.url}/runs/flow-run/{run['id']}"
+    assert found.data.params["train.dim"] == "32"
+    assert found.info.run_id in site.logs(run["id"])
+    (page,) = home.glob("artifacts/page/*/map.html")
+    assert page.stat().st_size > 100_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_nothing_is_done_twice(site: Site, smoke: tuple[dict[str, Any], Path]) -> None:
+    _, home = smoke
+    again = site.wait(site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)}))
+    assert again["state_name"] == "Completed", site.logs(again["id"])
+    states = site.task_states(again["id"])
+    assert {name for name, state in states.items() if state == "Cached"} == CACHED
+    assert {states[name] for name in ("ingest", "promote", "report")} == {"Completed"}
+    assert again["total_run_time"] < 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"train": {"epochs": 0}}, "0 is less than the minimum of 1"),
+        ({"train": {"dropout": 1.0}}, "1.0 is greater than or equal to the maximum of 1"),
+        ({"train": {"epoch": 5}}, "'epoch' was unexpected"),
+        ({"train": {"rule": {"name": "magic"}}}, "is not valid under any of the given schemas"),
+    ],
+)
+def test_what_cannot_be_is_refused_when_it_is_asked_for(site: Site, settings: dict[str, Any], message: str) -> None:
+    content = {"parameters": {"feeds": [FEED], "settings": settings}}
+    response = site.api.post(f"/deployments/{site.deployment('nightly-smoke')['id']}/create_flow_run", json=content)
+    assert response.status_code == 409
+    assert message in response.text
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    home = tmp_path / "home"
+    settings = {"train": {"dim": 64, "epochs": 80}, "evaluate": {"resamples": 100}}
+    run_id = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home), "settings": settings})
+    site.wait_until(lambda: "epoch 3 of 80" in site.logs(run_id), 120)
+    holder = int((home / "writer.lock").read_text().split('"pid": ')[1].split(",")[0])
+    assert holder not in (os.getpid(), site.worker)
+    os.kill(holder, signal.SIGKILL)
+    crashed = site.wait(run_id, 60)
+    assert crashed["state_name"] == "Crashed"
+    tracking = Tracking(home)
+    status = site.wait_until(lambda: [run.info.status for run in tracking._runs_of(run_id) if run.info.status != "RUNNING"], 60)
+    assert status == ["KILLED"]
+    # The worker may report the crash again once the hook has ended; a retry before that would be crashed by it.
+    site.wait_until(lambda: "prefect.flow_runs.worker - Check whether the flow run exceeded" in (site.place / "worker.log").read_text(), 60)
+
+    site.post(f"/flow_runs/{run_id}/set_state", {"state": {"type": "SCHEDULED", "name": "AwaitingRetry"}, "force": True})
+    ended = site.wait(run_id)
+    assert ended["state_name"] == "Completed", site.logs(run_id)
+    assert "going on after epoch" in site.logs(run_id)
+    (run,) = tracking._runs_of(run_id)
+    assert run.info.status == "FINISHED"
