@@ -5,8 +5,8 @@ it. Clusters are the connected components of core titles within eps of each othe
 title belongs to the cluster of its nearest core title, equal ones by the lowest id; the original leaves that to the
 order of the rows. The rest is noise. Core titles, their components and noise are unique, hence equal to scikit-learn's.
 
-Tiles of all pairs are computed twice, once to count and once to link; nothing of the size of the pairs is kept, so
-memory grows with the titles alone.
+Tiles of all pairs are computed once: near pairs are counted and joined as they come, and only those wait that may still
+turn out not to be between core titles, so memory grows with the titles, not with the pairs.
 
 References: M. Ester, H.-P. Kriegel, J. Sander, X. Xu, A density-based algorithm for discovering clusters in large
 spatial databases with noise, KDD 1996.
@@ -22,8 +22,10 @@ import torch
 
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import Partition, finish
-from tasks.neighbours.radius import ROUNDING, count_within, exact_cosines, tiles_within
-from tasks.neighbours.similarity import known_rows, top_neighbours
+from tasks.neighbours.radius import exact_cosines, tiles_within
+from tasks.neighbours.similarity import DECIMALS, known_rows
+
+KEPT = 1 << 21  # pairs that wait, 8 bytes each, before they are joined
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,23 +57,72 @@ class DBSCAN:
 def density_clusters(vectors: np.ndarray, eps: float, min_samples: int) -> np.ndarray:
     """Cluster of each title, int64, shape (titles,), numbered by the first core title; -1 is noise."""
     labels = np.full(len(vectors), -1, dtype=np.int64)
-    minimum_cosine = 1.0 - eps
-    counts = count_within(vectors, minimum_cosine)
-    core = np.flatnonzero(counts >= max(min_samples, 1))
-    if not len(core):
-        return labels
-    components = np.arange(len(core), dtype=np.int32)
-    for top, left, mask in tiles_within(vectors[core], minimum_cosine):
-        mask &= components[top : top + mask.shape[0], None] != components[None, left : left + mask.shape[1]]
-        rows, columns = np.nonzero(mask)
-        if len(rows):
-            components = merge(components, components[top + rows], components[left + columns])
-    labels[core] = components
-    others = np.flatnonzero((counts > 0) & (labels < 0))
-    nearest = top_neighbours(vectors[others], vectors[core], 1)[0][:, 0]
-    reached = exact_cosines(torch.from_numpy(vectors[others]), torch.from_numpy(vectors[core[nearest]])).numpy() >= minimum_cosine - ROUNDING
-    labels[others[reached]] = components[nearest[reached]]
+    known = np.flatnonzero(known_rows(vectors))
+    points = vectors[known]
+    links = Links(len(points), max(min_samples, 1))
+    for top, left, mask in tiles_within(points, 1.0 - eps):
+        links.count(top, np.add.reduce(mask.view(np.uint8), axis=1, dtype=np.uint16))  # .08 ns an entry; count_nonzero takes .3
+        if left > top:
+            links.count(left, np.add.reduce(mask.view(np.uint8), axis=0, dtype=np.uint16))
+        rows, columns = np.divmod(np.flatnonzero(mask), mask.shape[1])
+        links.add(rows + top, columns + left)
+    core, components, borders = links.finish()
+    labels[known[core]] = components[core]
+    if len(borders[0]):
+        cosines = exact_cosines(torch.from_numpy(points[borders[0]]), torch.from_numpy(points[borders[1]])).numpy()
+        order = np.lexsort((borders[1], -np.round(cosines, DECIMALS), borders[0]))
+        own, nearest = borders[0][order], borders[1][order]
+        firsts = np.flatnonzero(np.diff(own, prepend=-1))
+        labels[known[own[firsts]]] = components[nearest[firsts]]
     return labels
+
+
+class Links:
+    """Pairs of near titles, boiled down as they come: at most ``KEPT`` wait, and those of titles that are not core yet.
+
+    A title that is core stays core, so a pair of two such joins their components at once and is forgotten. What is left
+    has an end with fewer than min_samples pairs so far: min_samples times the titles, whatever eps is.
+
+    Args:
+        titles: Number of titles.
+        min_samples: Titles within eps, itself included, that make a title core.
+    """
+
+    def __init__(self, titles: int, min_samples: int) -> None:
+        self.counts = np.zeros(titles, dtype=np.int64)
+        self.components = np.arange(titles, dtype=np.int32)
+        self.min_samples = min_samples
+        self.pending: list[tuple[np.ndarray, np.ndarray]] = []
+        self.waiting, self.most = 0, KEPT
+
+    def count(self, first: int, found: np.ndarray) -> None:
+        """Adds near titles found of the titles from ``first`` on."""
+        self.counts[first : first + len(found)] += found
+
+    def add(self, left: np.ndarray, right: np.ndarray) -> None:
+        """Takes pairs of near titles, each once or twice; a title and itself is no pair."""
+        kept = left != right
+        self.pending.append((left[kept].astype(np.int32), right[kept].astype(np.int32)))
+        self.waiting += len(self.pending[-1][0])
+        if self.waiting > self.most:
+            self._boil_down()
+            self.most = 2 * self.waiting + KEPT
+
+    def _boil_down(self) -> None:
+        core = self.counts >= self.min_samples
+        left, right = (np.concatenate([pair[side] for pair in self.pending]) if self.pending else np.zeros(0, np.int32) for side in (0, 1))
+        self.components = merge(self.components, *(self.components[side[core[left] & core[right]]] for side in (left, right)))
+        open_ = ~(core[left] & core[right])
+        self.pending = [(left[open_], right[open_])]
+        self.waiting = int(open_.sum())
+
+    def finish(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        """Core titles (bool), the component of each title, and pairs of a title that is not core with a core one near it."""
+        self._boil_down()
+        core = self.counts >= self.min_samples
+        left, right = self.pending[0]
+        there, here = core[right] & ~core[left], core[left] & ~core[right]
+        return core, self.components, (np.concatenate([left[there], right[here]]), np.concatenate([right[there], left[here]]))
 
 
 def merge(components: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -82,7 +133,9 @@ def merge(components: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.nda
         left: Components, shape (pairs,).
         right: Components to join them with, shape (pairs,).
     """
-    pairs = np.unique(np.stack([np.minimum(left, right), np.maximum(left, right)]), axis=1)
+    keys = np.minimum(left, right).astype(np.int64) * len(components) + np.maximum(left, right)
+    keys.sort()
+    pairs = np.divmod(keys[np.flatnonzero(np.diff(keys, prepend=-1))], max(len(components), 1))
     root = np.arange(len(components), dtype=components.dtype)
     while True:
         low, high = root[pairs[0]], root[pairs[1]]

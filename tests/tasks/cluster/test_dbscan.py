@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN as Reference
 
+from tasks.cluster import dbscan
 from tasks.cluster.dbscan import DBSCAN, density_clusters, k_distance_curve, merge, suggest_eps
 from tasks.cluster.graph import Neighbours
 from tasks.neighbours import radius
@@ -105,3 +106,13 @@ def test_merging_a_chain_gives_one_component():
 def test_all_equal_is_one_cluster():
     vectors = np.tile(unit(np.ones((1, 5))), (50, 1))
     assert (density_clusters(vectors, 0.0, 5) == 0).all()
+
+
+@pytest.mark.parametrize("eps", [0.02, 0.05, 0.3])
+def test_pairs_boiled_down_early_give_the_same_clusters(monkeypatch, eps):
+    rng = np.random.default_rng(2)
+    vectors = unit(rng.normal(size=(12, 8))[rng.integers(12, size=400)] + 0.3 * rng.normal(size=(400, 8)))
+    whole = density_clusters(vectors, eps, 4)
+    monkeypatch.setattr(radius, "SIDE", 16)
+    monkeypatch.setattr(dbscan, "KEPT", 1)
+    np.testing.assert_array_equal(density_clusters(vectors, eps, 4), whole)

@@ -47,8 +47,7 @@ def test_three_directions_known_by_hand():
 
 @pytest.mark.parametrize("exclude_self", [False, True])
 def test_equals_brute_force_over_many_blocks(exclude_self: bool, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(similarity, "BASE_BLOCK", 1_024)
-    monkeypatch.setattr(similarity, "GROUP", 8)
+    monkeypatch.setattr(similarity, "SIDE", 256)
     base = unit(np.random.default_rng(0).normal(size=(2_500, 32)))
     check(base, base, 10, exclude_self, block=300)
 
@@ -136,3 +135,15 @@ def test_shapes_that_do_not_fit_are_refused():
         top_neighbours(base, unit(np.eye(2)), 1)
     with pytest.raises(ValueError, match="2 queries for 3 rows"):
         top_neighbours(base[:2], base, 1, exclude_self=True)
+
+
+@pytest.mark.parametrize("exclude_self", [False, True])
+@pytest.mark.parametrize("path", ["one way", "by blocks"])
+def test_the_ways_of_larger_guides_and_of_accelerators_find_the_same(monkeypatch: pytest.MonkeyPatch, path: str, exclude_self: bool):
+    base = unit(np.random.default_rng(6).normal(size=(700, 16)))
+    base[13] = 0
+    monkeypatch.setattr(similarity, "BOTH_WAYS", 0)
+    monkeypatch.setattr(similarity, "BASE_BLOCK", 200)
+    if path == "by blocks":
+        monkeypatch.setattr(similarity, "_one_way", similarity._by_blocks)
+    check(base, base, 9, exclude_self, block=90)
