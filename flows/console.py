@@ -29,6 +29,8 @@ def run_nightly(feeds: Sequence[str], home: str, settings: Settings) -> int:
         pass  # a home in use is refused at once, not after Prefect has started
     _point_prefect_at(Path(home))
     print("starting Prefect …" if not os.environ.get("PREFECT_API_URL") else f"Prefect server: {os.environ['PREFECT_API_URL']}", flush=True)
+    logging.captureWarnings(True)  # of libraries, about themselves: two threads that import at a time undo each other's filters
+    logging.getLogger("py.warnings").propagate = False
     ticker = Ticker(started)
     with ticker.ticking():
         starting = _start_prefect()  # in a thread, while our own libraries are imported
@@ -113,6 +115,7 @@ def _speak(started: float, ticker: Ticker) -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_Lines(started))
     handler.addFilter(lambda record: not record.getMessage().startswith(SAID_ELSEWHERE))
+    handler.addFilter(lambda record: "failed with exception" not in record.getMessage() or " - Retry " in record.getMessage())  # the last failure is explained
     handler.addFilter(lambda record: ticker.heard(_at_work(record)) or True)
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)  # warns that it still sends events when a run ends early
     for name in ("prefect.flow_runs", "prefect.task_runs"):
