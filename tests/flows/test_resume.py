@@ -120,10 +120,9 @@ def test_a_killed_run_goes_on_where_it_was(crashed: tuple[Path, Ended]) -> None:
 def test_a_resumed_training_is_the_uninterrupted_one(crashed: tuple[Path, Ended], tmp_path: Path) -> None:
     whole = nightly(tmp_path / "home")
     assert whole.code == 0, whole
-    resumed, uninterrupted = load_file(checkpoint(crashed[0])), load_file(checkpoint(tmp_path / "home"))
-    assert resumed.keys() == uninterrupted.keys() >= {"rows", "touched"}
-    for name, values in uninterrupted.items():
-        assert resumed[name].tobytes() == values.tobytes(), name
+    resumed, uninterrupted = checkpoint(crashed[0]), checkpoint(tmp_path / "home")
+    assert load_file(resumed).keys() >= {"rows", "touched"}
+    assert resumed.read_bytes() == uninterrupted.read_bytes()
 
 
 def test_an_unchanged_run_repeats_nothing(crashed: tuple[Path, Ended]) -> None:
