@@ -54,6 +54,20 @@ class Ragged:
         positions = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
         return Ragged(offsets, np.asarray(self.values[positions]))
 
+    def append(self, other: Ragged) -> Ragged:
+        """Each row followed by the other's row of the same number.
+
+        Raises:
+            ValueError: The numbers of rows differ.
+        """
+        if len(self) != len(other):
+            raise ValueError(f"{len(self)} rows cannot be followed by {len(other)}; both need one a title")
+        offsets = np.asarray(self.offsets) + np.asarray(other.offsets)
+        values = np.empty(offsets[-1], dtype=self.values.dtype)
+        values[np.arange(len(self.values)) + np.repeat(other.offsets[:-1], self.lengths)] = self.values
+        values[np.arange(len(other.values)) + np.repeat(self.offsets[1:], other.lengths)] = other.values
+        return Ragged(offsets, values)
+
     @staticmethod
     def from_rows(rows: Sequence[Sequence[int]] | Sequence[np.ndarray], dtype: np.typing.DTypeLike = np.int32) -> Ragged:
         """Packs a list of rows."""

@@ -57,10 +57,25 @@ class Lexicon:
         Returns:
             float32 (titles, dim), unit norm; a title of which no word and no n-gram is known is a zero row.
         """
-        chunks = [self._embed(raw_titles[start : start + _CHUNK]) for start in range(0, len(raw_titles), _CHUNK)]
-        return np.concatenate(chunks) if chunks else np.zeros((0, self.dim), dtype=np.float32)
+        return self.embed_with_context(raw_titles, [()] * len(raw_titles))[0]
 
-    def _embed(self, raw_titles: Sequence[str]) -> np.ndarray:
+    def embed_with_context(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
+        """Two vectors a title, from the same rows: of the title alone, and with how it airs.
+
+        Args:
+            raw_titles: As a guide would have them.
+            contexts: How each airs: tokens of storage/catalogue/contexts.py.
+
+        Returns:
+            float32 (titles, dim) twice, unit norm. The second is zero where neither title nor context is known.
+        """
+        pairs = [self._embed(raw_titles[start : start + _CHUNK], contexts[start : start + _CHUNK]) for start in range(0, len(raw_titles), _CHUNK)]
+        if not pairs:
+            return np.zeros((0, self.dim), dtype=np.float32), np.zeros((0, self.dim), dtype=np.float32)
+        alone, full = zip(*pairs, strict=True)
+        return np.concatenate(alone), np.concatenate(full)
+
+    def _embed(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
         unseen: dict[str, int] = {}
         entries: list[list[int]] = []
         for raw in raw_titles:
@@ -80,6 +95,13 @@ class Lexicon:
             entries = [[entry for entry in own if entry < len(self.rows) or found[entry - len(self.rows)]] for own in entries]
         says_something = np.isin(kinds, (WORD, NGRAM))  # length and shape alone are known of any title
         entries = [own if any(says_something[entry] for entry in own) else [] for own in entries]
+        alone = self._encode(rows, kinds, entries)
+        if not any(contexts):
+            return alone, alone
+        airing = [[self.ids.get((KINDS.index(token.partition(":")[0]), token)) for token in own] for own in contexts]
+        return alone, self._encode(rows, kinds, [own + [row for row in more if row is not None] for own, more in zip(entries, airing, strict=True)])
+
+    def _encode(self, rows: np.ndarray, kinds: np.ndarray, entries: Sequence[Sequence[int]]) -> np.ndarray:
         bags = Bagger(kinds).bags(Ragged.from_rows(entries, dtype=np.int64))
         with torch.inference_mode():
             return self.encoder.encode(torch.from_numpy(rows[bags.ids.numpy()]), bags).numpy()

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
 
+SEPARATOR = "\x1f"  # between a title and its context tokens, which are features as they are: "Tatort\x1fhour:20 channel:das erste"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TfidfFeatures:
     """Which n-grams count. The n-grams' range and count are those that scored best on four English guides."""
@@ -45,7 +48,10 @@ class TfidfFeatures:
             TfidfVectorizer(analyzer="word", token_pattern=r"\b\w+\b", ngram_range=(1, self.longest_word_ngram), **shared),
             TfidfVectorizer(analyzer="char_wb", ngram_range=(self.shortest_char_ngram, self.longest_char_ngram), **shared),
         )
-        return FittedTfidf(parts), _joined([part.fit_transform(texts) for part in parts])
+        titles, contexts = _split(texts)
+        if any(contexts):
+            parts = (*parts, TfidfVectorizer(analyzer=str.split, **shared))
+        return FittedTfidf(parts), _joined([part.fit_transform(read) for part, read in zip(parts, (titles, titles, contexts), strict=False)])
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,14 @@ class FittedTfidf:
         """
         if not len(texts):
             return sparse.csr_matrix((0, self.width), dtype=np.float32)
-        return _joined([part.transform(texts) for part in self.parts])
+        titles, contexts = _split(texts)
+        return _joined([part.transform(read) for part, read in zip(self.parts, (titles, titles, contexts), strict=False)])
+
+
+def _split(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Titles and, where a text holds them, the context tokens after the separator."""
+    pairs = [text.partition(SEPARATOR) for text in texts]
+    return [title for title, _, _ in pairs], [context for _, _, context in pairs]
 
 
 def _joined(parts: Sequence[Any]) -> sparse.csr_matrix:

@@ -16,13 +16,15 @@ STAGE = Stage(Vectors, __file__)
 
 @task(**STAGE.options)
 def embed(home: str, corpus: Corpus, lexicon: Lexicon) -> Vectors:
-    """A unit vector for every title of the corpus, by the code that embeds titles no guide ever had."""
+    """Two unit vectors for every title: of the title alone (similarity, clusters, the map), and with how it airs (categories)."""
     workspace = Workspace(home)
-    raw_titles = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["raw_title"])["raw_title"].to_pylist()
-    vectors = lexicons.Lexicon.open(workspace.folder(lexicon)).embed(raw_titles)
+    titles = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["raw_title", "context"])
+    opened = lexicons.Lexicon.open(workspace.folder(lexicon))
+    vectors, full = opened.embed_with_context(titles["raw_title"].to_pylist(), titles["context"].to_pylist())
     known = vectors.any(axis=1)
     with STAGE.publish(home, corpus, lexicon) as draft:
         np.save(draft.folder / "vectors.npy", vectors)
+        np.save(draft.folder / "full.npy", full)
         np.save(draft.folder / "known.npy", known)
         draft.counts |= {"titles": len(vectors), "dim": vectors.shape[1], "unknown": int((~known).sum())}
     get_run_logger().info("%(titles)d vectors of %(dim)d dimensions; nothing is known of %(unknown)d titles", draft.counts)

@@ -13,13 +13,14 @@ from storage.arrays import open_array
 from storage.artifacts import Clustering, Corpus, Scores, Vectors
 from storage.stages import Stage
 from storage.workspace import Workspace
+from tasks.baselines.tfidf import SEPARATOR
 from tasks.evaluate.agreement import measure_agreement, reference_labels
 from tasks.evaluate.protocols import Form, Titles, score_titles
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.preprocess.corpus import open_corpus
 
 STAGE = Stage(Scores, __file__)
-CONTEXT_REASON = "title + context queries need airing context, which this version does not build yet"
+CONTEXT_REASON = "tokenize.context is empty: nothing is known of how titles air"
 
 
 @task(**STAGE.options)
@@ -31,12 +32,17 @@ def evaluate(home: str, corpus: Corpus, vectors: Vectors, clustering: Clustering
     logger = get_run_logger()
     workspace = Workspace(home)
     opened = open_corpus(workspace.folder(corpus))
-    about = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["raw_title", "split"])
+    about = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["raw_title", "split", "context"])
     split = np.array(about["split"].to_pylist())
     titles = Titles(split=split, labels=opened.labels, label_count=len(opened.label_names), show=opened.show, family=opened.family, oov=opened.oov)
     form = Form(texts=about["raw_title"].to_pylist(), vectors=np.asarray(open_array(workspace.folder(vectors), "vectors")))
+    forms = {"title_only": form}
+    contexts = [["_".join(token.split()) for token in context or []] for context in about["context"].to_pylist()]
+    if any(contexts):
+        texts = [text + SEPARATOR + " ".join(context) for text, context in zip(form.texts, contexts, strict=True)]
+        forms["title_context"] = Form(texts=texts, vectors=np.asarray(open_array(workspace.folder(vectors), "full")))
     reasons = {"title_context": CONTEXT_REASON, "next_period": str(workspace.details(corpus)["next_period_reason"]) or "no labelled title is in next_period"}
-    scoring = score_titles(titles, {"title_only": form}, settings, np.random.default_rng(settings.seed), reasons)
+    scoring = score_titles(titles, forms, settings, np.random.default_rng(settings.seed), reasons)
     while True:
         try:
             progress = next(scoring)

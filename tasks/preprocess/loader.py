@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from storage.arrays import Ragged
 from tasks.preprocess.bags import Bagger, Bags
 from tasks.preprocess.corpus import OpenCorpus, open_corpus
+from tasks.tokenize.words import CONTEXT
 
 
 class Batch(NamedTuple):
@@ -40,8 +41,8 @@ class Sampler(Protocol):
 class _Batches(Dataset[Batch]):
     """Plans to batches. Pickled, it holds the corpus' path, never its arrays."""
 
-    def __init__(self, folder: Path, sampler: Sampler, dropout: float, seed: int) -> None:
-        self.folder, self.sampler, self.dropout, self.seed = folder, sampler, dropout, seed
+    def __init__(self, folder: Path, sampler: Sampler, dropout: float, context_dropout: float, seed: int) -> None:
+        self.folder, self.sampler, self.dropout, self.context_dropout, self.seed = folder, sampler, dropout, context_dropout, seed
         self._open: tuple[OpenCorpus, Bagger] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -54,7 +55,10 @@ class _Batches(Dataset[Batch]):
             self._open = corpus, Bagger(corpus.kinds)
         corpus, bagger = self._open
         tokens = corpus.tokens.take(plan.rows)
-        keep = np.random.default_rng([self.seed, epoch, number]).random(len(tokens.values), dtype=np.float32) >= self.dropout if self.dropout else None
+        rng = np.random.default_rng([self.seed, epoch, number])
+        keep = rng.random(len(tokens.values), dtype=np.float32) >= self.dropout
+        bare = rng.random(len(tokens), dtype=np.float32) < self.context_dropout
+        keep &= ~(np.repeat(bare, tokens.lengths) & (corpus.kinds[tokens.values] >= CONTEXT))
         return Batch(bagger.bags(tokens, keep), self.sampler.collate(plan, corpus.labels))
 
 
@@ -65,13 +69,14 @@ class BatchLoader:
         folder: Of a Corpus.
         sampler: The objective.
         dropout: Share of entries left out of each bag, drawn anew each time.
+        context_dropout: Share of titles whose context is left out whole, likewise.
         seed: Of all chance in here.
         workers: Processes (forkserver); 0 loads in this one, which is faster while a batch takes less than a few
             milliseconds to gather.
     """
 
-    def __init__(self, folder: Path, sampler: Sampler, *, dropout: float, seed: int, workers: int) -> None:
-        self._dataset = _Batches(folder, sampler, dropout, seed)
+    def __init__(self, folder: Path, sampler: Sampler, *, dropout: float, context_dropout: float = 0.0, seed: int, workers: int) -> None:
+        self._dataset = _Batches(folder, sampler, dropout, context_dropout, seed)
         self._corpus = open_corpus(folder)
         self._rows = self._corpus.training
         self._workers = workers

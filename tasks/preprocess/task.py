@@ -64,6 +64,8 @@ def preprocess(home: str, guide: Guide, vocabulary: Vocabulary, tokenizing: Toke
     chunks = list(token_ids(titles["raw_title"].to_pylist(), tokenizing.tokenizer, ids, chunk=settings.chunk, workers=workers))
     lengths, values, oov = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
     tokens = Ragged(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), values)
+    contexts = pq.read_table(folder / "contexts.parquet")
+    tokens = tokens.append(_context_ids(contexts, ids, len(titles)))
 
     with STAGE.publish(home, guide, vocabulary, tokenizing, settings) as draft:
         tokens.save(draft.folder, "tokens")
@@ -76,12 +78,22 @@ def preprocess(home: str, guide: Guide, vocabulary: Vocabulary, tokenizing: Toke
         (draft.folder / "dropped_categories.json").write_text(json.dumps(labels.dropped, ensure_ascii=False, indent=0), encoding="utf-8")
         names = pa.array([[labels.names[label] for label in own] for own in labels.of_title], pa.list_(pa.string()))
         channels = title_channels(guide_folder, variants)["channels"]
+        offsets = np.searchsorted(contexts["title_id"].to_numpy(), np.arange(len(titles) + 1)).astype(np.int32)  # the table is sorted by title
+        titles = titles.append_column("context", pa.ListArray.from_arrays(offsets, contexts["token"].combine_chunks()))
         about = titles.append_column("labels", names).append_column("channels", channels).append_column("oov", pa.array(oov))
         pq.write_table(about, draft.folder / "titles.parquet", compression="zstd")
         draft.counts |= {"titles": len(titles), "tokens": len(kinds), "entries": len(values), "labels": len(labels.names), "labelled_training_titles": labelled}
         draft.details |= workspace.details(vocabulary)
     get_run_logger().info("%(entries)d token ids in %(titles)d titles; %(labels)d labels on %(labelled_training_titles)d training titles", draft.counts)
     return draft.artifact
+
+
+def _context_ids(contexts: pa.Table, ids: dict[tuple[int, str], int], n_titles: int) -> Ragged:
+    """Token ids of each title's context, int32; tokens without a row are left out."""
+    found = [(title, ids.get((KINDS.index(kind), token), -1)) for title, kind, token in zip(*(contexts[name].to_pylist() for name in ("title_id", "kind", "token")), strict=True)]
+    pairs = np.array([pair for pair in found if pair[1] >= 0], dtype=np.int64).reshape(-1, 2)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=n_titles))]).astype(np.int64)
+    return Ragged(offsets, pairs[:, 1].astype(np.int32))
 
 
 def _groups(names: pa.ChunkedArray) -> np.ndarray:

@@ -26,8 +26,9 @@ from typing import Literal
 
 from tasks.tokenize.titles import COMBINING, parse_title
 
-KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark")
-WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK = range(len(KINDS))
+CONTEXT_KINDS = ("channel", "hour", "weekday", "duration", "manner")  # how a title airs: storage/catalogue/contexts.py
+KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
+WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)  # kinds from CONTEXT on are not of the title
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD_LETTERS = rf"[^\W_{_CJK}](?:[^\W_{_CJK}]|[{COMBINING}])*"

@@ -77,7 +77,9 @@ class Training:
         if self.titles_per_epoch < 2:
             raise ValueError(f"the corpus has {self.titles_per_epoch} labelled training titles; two or more are needed")
         self.weights = torch.from_numpy(corpus.weights.copy()).unsqueeze(1).to(self.device)  # (tokens, 1)
-        self.loader = BatchLoader(corpus_folder, settings.objective, dropout=settings.dropout, seed=settings.seed, workers=settings.workers)
+        self.loader = BatchLoader(
+            corpus_folder, settings.objective, dropout=settings.dropout, context_dropout=settings.context_dropout, seed=settings.seed, workers=settings.workers
+        )
         generator = torch.Generator().manual_seed(settings.seed)
         rows = torch.randn(len(corpus.kinds), settings.dim, generator=generator).mul_(settings.start).to(self.device)
         self.table: Table = Resident(rows, settings.rule.initial_state(rows))

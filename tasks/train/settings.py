@@ -21,6 +21,7 @@ class TrainSettings:
     epochs: int = field(default=6, metadata={"description": "How often every labelled training title is shown", "ge": 1, "le": 10000})
     start: float = field(default=0.1, metadata={"description": "Standard deviation of the rows at the start", "gt": 0})
     dropout: float = field(default=0.4, metadata={"description": "Share of a title's tokens left out, drawn anew each time", "ge": 0, "lt": 1})
+    context_dropout: float = field(default=0.5, metadata={"description": "Share of titles shown without how they air, so that a bare title works too", "ge": 0, "le": 1})
     seed: int = field(default=1, metadata={"description": "Of everything drawn by chance", "ge": 0})
     device: str = field(default="auto", metadata={"description": "auto, cpu, cuda or cuda:N"})
     threads: int = field(default=1, metadata={"description": "CPU threads; 1 loses little on a calm machine and saves much on a busy one; 0 leaves torch's choice", "ge": 0})

@@ -72,3 +72,11 @@ def test_offsets_that_do_not_fit_are_refused(offsets: list[int], values: list[in
 def test_a_missing_array_is_said(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
         open_array(tmp_path, "split")
+
+
+def test_append_puts_each_row_behind_its_own():
+    first, second = Ragged.from_rows([[1, 2], [], [3]]), Ragged.from_rows([[7], [8, 9], []])
+    joined = first.append(second)
+    assert [list(joined[row]) for row in range(3)] == [[1, 2, 7], [8, 9], [3]]
+    with pytest.raises(ValueError, match="3 rows cannot be followed by 1"):
+        first.append(Ragged.from_rows([[1]]))

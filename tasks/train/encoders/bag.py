@@ -38,10 +38,15 @@ class Bag:
     shape: float = field(default=0.2, metadata={"description": "Weight of length and shape", "ge": 0})
     raw: float = field(default=0.3, metadata={"description": "Weight of words and punctuation as written", "ge": 0})
     mark: float = field(default=0.2, metadata={"description": "Weight of what was glued to the title", "ge": 0})
+    channel: float = field(default=1.5, metadata={"description": "Weight of the channels that air it", "ge": 0})
+    hour: float = field(default=0.8, metadata={"description": "Weight of the hours at which it airs", "ge": 0})
+    weekday: float = field(default=0.3, metadata={"description": "Weight of the weekdays on which it airs", "ge": 0})
+    duration: float = field(default=0.8, metadata={"description": "Weight of its durations", "ge": 0})
+    manner: float = field(default=1.5, metadata={"description": "Weight of language, airings, sub-titles and episode numbers", "ge": 0})
 
     def weights(self) -> Tensor:
         """float32 (kinds,), in the order of tasks.tokenize.words.KINDS."""
-        return torch.tensor([self.word, self.bigram, self.ngram, self.edge, self.shape, self.raw, self.mark])
+        return torch.tensor([self.word, self.bigram, self.ngram, self.edge, self.shape, self.raw, self.mark, self.channel, self.hour, self.weekday, self.duration, self.manner])
 
     def values(self, bags: Bags) -> Tensor:
         """Weight of each entry, α_kind / √n_kind: float32 (entries,)."""

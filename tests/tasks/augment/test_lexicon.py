@@ -15,7 +15,7 @@ from tasks.augment.settings import AugmentSettings
 from tasks.preprocess.bags import Bagger
 from tasks.preprocess.corpus import open_corpus
 from tasks.tokenize.settings import TokenizeSettings
-from tasks.tokenize.words import KINDS, WORD
+from tasks.tokenize.words import CONTEXT, KINDS, WORD
 from tests.worlds import TRAINING, UNSEEN, WORDS, centred
 
 Learnt = tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, LexiconArtifact]
@@ -41,10 +41,13 @@ def test_a_title_of_the_guide_has_the_vector_that_training_gave_it(learnt: Learn
     rows = torch.from_numpy(load_file(home / checkpoint.path / "checkpoint.safetensors")["rows"])
     bags = Bagger(corpus.kinds).bags(corpus.tokens)
     expected = TRAINING.encoder.encode(rows[bags.ids], bags).numpy()
-    raw = pq.read_table(home / corpus_artifact.path / "titles.parquet")["raw_title"].to_pylist()
+    titles = pq.read_table(home / corpus_artifact.path / "titles.parquet", columns=["raw_title", "context"])
     known = ~corpus.oov
     assert known.sum() > 200
-    np.testing.assert_allclose(lexicon.embed(raw)[known], expected[known], atol=1e-6)
+    alone, full = lexicon.embed_with_context(titles["raw_title"].to_pylist(), titles["context"].to_pylist())
+    np.testing.assert_allclose(full[known], expected[known], atol=1e-6)
+    bags = Bagger(corpus.kinds).bags(corpus.tokens, corpus.kinds[corpus.tokens.values] < CONTEXT)
+    np.testing.assert_allclose(alone[known], TRAINING.encoder.encode(rows[bags.ids], bags).numpy()[known], atol=1e-6)
 
 
 def test_vectors_are_unit_or_zero(lexicon: Lexicon):
@@ -124,3 +127,17 @@ def test_counts_say_what_is_in_it(learnt: Learnt):
     *_, made = learnt
     assert made.counts["words"] <= made.counts["tokens"] and made.counts["ngrams"] > 100
     assert AugmentSettings().strategy.name == "distilled" and TokenizeSettings().tokenizer.name in TOKENIZERS
+
+
+def test_context_moves_the_full_vector_and_never_the_title_alone(learnt: Learnt, lexicon: Lexicon):
+    home, _, _, corpus, _, _ = learnt
+    titles = pq.read_table(home / corpus.path / "titles.parquet", columns=["raw_title", "context"])
+    raw_titles, contexts = titles["raw_title"].to_pylist(), titles["context"].to_pylist()
+    alone, full = lexicon.embed_with_context(raw_titles, contexts)
+    np.testing.assert_array_equal(alone, lexicon.embed(raw_titles))
+    np.testing.assert_allclose(np.linalg.norm(full, axis=1), 1, atol=1e-5)
+    assert (np.abs(full - alone).max(axis=1) > 1e-3).all()
+    nothing = lexicon.embed_with_context(raw_titles, [()] * len(raw_titles))
+    np.testing.assert_array_equal(nothing[0], nothing[1])
+    unknown = lexicon.embed_with_context(raw_titles, [("channel:never heard of",)] * len(raw_titles))
+    np.testing.assert_array_equal(unknown[1], alone)

@@ -8,7 +8,7 @@ import torch
 
 from tasks.preprocess.corpus import _Chunks, open_corpus, token_ids
 from tasks.preprocess.loader import BatchLoader
-from tasks.tokenize.words import WordsAndNgrams
+from tasks.tokenize.words import CONTEXT, WordsAndNgrams
 from tasks.train.objectives import LeaveOneOutSoftmax
 
 
@@ -62,3 +62,13 @@ def test_chunks_cover_every_title_once():
     lengths, values, oov = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
     assert lengths.tolist() == [1] * 23 + [0] and values.tolist() == [0] * 23 and oov.tolist() == [True] * 23 + [False]
     assert len(_Chunks([], WordsAndNgrams(), {}, 5)) == 0
+
+
+def test_context_is_left_out_whole_or_not_at_all(toy_corpus: Path):
+    def shares(context_dropout: float) -> list[bool]:
+        _, batches = loader(toy_corpus, dropout=0.0, context_dropout=context_dropout).epoch(0)
+        return [bool((batch.bags.kinds[batch.bags.titles == title] >= CONTEXT).any()) for batch in batches for title in range(len(batch.bags.offsets) - 1)]
+
+    assert all(shares(0.0)) and not any(shares(1.0))
+    half = shares(0.5)
+    assert 0.3 < sum(half) / len(half) < 0.7

@@ -25,7 +25,7 @@ def rows_of(corpus_folder: Path) -> list[dict]:
 
 def test_titles_stand_as_the_road_agreed(toy_corpus: Path):
     table = pq.read_table(toy_corpus / "titles.parquet")
-    assert table.column_names == ["title", "raw_title", "show_key", "family", "language", "split", "airings", "first_airing", "labels", "channels", "oov"]
+    assert table.column_names == ["title", "raw_title", "show_key", "family", "language", "split", "airings", "first_airing", "context", "labels", "channels", "oov"]
     truth = {title.casefold(): category for title, category in titles()}
     for row in table.to_pylist():
         assert row["labels"] == [truth[row["show_key"]]]
@@ -54,7 +54,9 @@ def test_token_ids_are_the_tokenizers_tokens(toy: Toy, toy_corpus: Path):
     corpus, tokenizer = open_corpus(toy_corpus), TokenizeSettings().tokenizer
     known = {(row["kind"], row["token"]) for row in table}
     for number, row in enumerate(rows_of(toy_corpus)[:40]):
-        expected = [(KINDS[kind], token) for kind, token in tokenizer.tokens(row["raw_title"]) if (KINDS[kind], token) in known]
+        text = [(KINDS[kind], token) for kind, token in tokenizer.tokens(row["raw_title"])]
+        expected = [token for token in [*text, *((token.partition(":")[0], token) for token in row["context"])] if token in known]
+        assert row["context"]
         assert [(table[token]["kind"], table[token]["token"]) for token in corpus.tokens[number]] == expected
 
 

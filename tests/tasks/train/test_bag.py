@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from storage.arrays import Ragged
 from tasks.preprocess.bags import Bagger, Bags
-from tasks.tokenize.words import BIGRAM, EDGE, KINDS, MARK, NGRAM, RAW, SHAPE, WORD
+from tasks.tokenize.words import BIGRAM, CONTEXT, EDGE, KINDS, MARK, NGRAM, RAW, SHAPE, WORD
 from tasks.train.encoders.bag import Bag, _SumRows
 
 TOKENS, DIM = 30, 5
@@ -45,11 +45,9 @@ def naive(encoder: Bag, titles: list[list[int]], rows: np.ndarray) -> np.ndarray
 
 
 def test_weights_stand_in_the_order_of_the_kinds():
-    encoder = Bag(word=1, bigram=2, ngram=3, edge=4, shape=5, raw=6, mark=7)
-    weights = encoder.weights()
-    assert len(weights) == len(KINDS)
-    for kind, place in zip(KINDS, (WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK), strict=True):
-        assert weights[place] == getattr(encoder, kind)
+    encoder = Bag(word=1, bigram=2, ngram=3, edge=4, shape=5, raw=6, mark=7, channel=8, hour=9, weekday=10, duration=11, manner=12)
+    assert encoder.weights().tolist() == [getattr(encoder, kind) for kind in KINDS]
+    assert KINDS[:CONTEXT] == tuple(KINDS[place] for place in (WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK))
 
 
 def test_it_is_the_plain_loop():
@@ -129,7 +127,7 @@ def test_empty_titles_are_zero_and_never_nan(titles: list[list[int]]):
 
 
 def test_a_title_whose_rows_cancel_is_never_nan():
-    bags = bags_of([[0, 7]])
+    bags = bags_of([[0, len(KINDS)]])
     row = torch.ones(1, DIM)
     rows = torch.cat([row, -row]).requires_grad_()
     vectors = Bag().encode(rows, bags)

@@ -1,0 +1,56 @@
+"""How titles air, as tokens: from their own side of the cut, and from nothing that names a category."""
+
+import datetime
+
+import pyarrow as pa
+import pytest
+
+from storage.catalogue.contexts import title_contexts
+from tests.worlds import Programme, publish_guide
+
+EVENING = datetime.datetime(2026, 1, 5, 20, 0)  # a Monday
+KINDS = ("channel", "hour", "weekday", "duration", "manner")
+
+
+@pytest.fixture
+def guide(tmp_path):
+    rows = [
+        Programme(title="Tatort", source="a", channel="one.de", start=EVENING, language="de", categories=("secretcategory",)),
+        Programme(title="Tatort", source="a", channel="two.de", start=EVENING + datetime.timedelta(days=5, hours=3), language="de", categories=("secretcategory",)),
+        Programme(title="Wetter", source="a", channel="two.de", start=EVENING + datetime.timedelta(days=5), language="de", categories=()),
+    ]
+    return tmp_path / "home" / publish_guide(tmp_path / "home", rows).path
+
+
+VARIANTS = pa.table({"raw_title": ["Tatort", "Wetter"], "title_id": pa.array([0, 1], pa.int32())})
+
+
+def tokens(guide, later=(), cut=None, kinds=KINDS):
+    found: dict[int, set[str]] = {0: set(), 1: set()}
+    for row in title_contexts(guide, VARIANTS, later, cut, kinds).to_pylist():
+        assert row["token"].startswith(row["kind"] + ":")
+        found[row["title_id"]].add(row["token"])
+    return found
+
+
+def test_names_channel_hour_weekday_duration_and_manner(guide):
+    found = tokens(guide)
+    assert {"channel:one.de", "channel:two.de", "hour:20", "hour:23", "weekday:1", "weekday:6", "duration:60", "manner:language:de", "manner:channels:1"} <= found[0]
+    assert {"hour:20", "weekday:6", "manner:airings:0", "manner:sub-titles:0"} <= found[1]
+
+
+def test_each_side_of_the_cut_sees_its_own_airings(guide):
+    cut = int((EVENING + datetime.timedelta(days=3)).replace(tzinfo=datetime.UTC).timestamp() * 1e6)
+    found = tokens(guide, later=[1], cut=cut)
+    assert "channel:one.de" in found[0] and "channel:two.de" not in found[0]  # trained on what aired before
+    assert "channel:two.de" in found[1]
+    assert tokens(guide, later=[], cut=cut)[1] == set()  # nothing of a later airing
+
+
+def test_no_token_derives_from_a_category(guide):
+    assert not any("secret" in token for own in tokens(guide).values() for token in own)
+
+
+def test_only_the_kinds_asked_for(guide):
+    assert {token.partition(":")[0] for own in tokens(guide, kinds=("hour",)).values() for token in own} == {"hour"}
+    assert tokens(guide, kinds=()) == {0: set(), 1: set()}
