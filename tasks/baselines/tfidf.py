@@ -50,7 +50,7 @@ class TfidfFeatures:
         )
         titles, contexts = _split(texts)
         if any(contexts):
-            parts = (*parts, TfidfVectorizer(analyzer=str.split, **shared))
+            parts = (*parts, TfidfVectorizer(analyzer="word", token_pattern=r"\S+", lowercase=False, **shared))
         return FittedTfidf(parts), _joined([part.fit_transform(read) for part, read in zip(parts, (titles, titles, contexts), strict=False)])
 
 
