@@ -126,12 +126,12 @@ def measure_reader(quick: bool, soak: bool = False) -> Sequence[Claim]:
                 Claim(name=f"{UNSEEN} unseen words, {size}, ms", value=ours["unseen"] * 1000, rival=name, rival_value=theirs["unseen"] * 1000, better="less", aim=1),
             ]
         if importlib.util.find_spec("fasttext") is not None:
-            claims.append(_lookup(model, known[:10_000] if quick else [*known, *random_words(100_000, rng)][:100_000]))
+            claims += _lookup(model, known[:10_000] if quick else [*known, *random_words(100_000, rng)][:100_000])
     return claims
 
 
-def _lookup(model: Path, words: list[str]) -> Claim:
-    """N-grams of many words: rows, against the package's calls."""
+def _lookup(model: Path, words: list[str]) -> list[Claim]:
+    """N-grams of many words against the package's calls: their rows' numbers, and the vectors too (of a tenth of the words)."""
     import fasttext
 
     from tasks.augment.fasttext import FastText
@@ -149,7 +149,18 @@ def _lookup(model: Path, words: list[str]) -> Claim:
         slow.append(time.perf_counter() - start)
     assert np.array_equal(found.values, np.concatenate(expected))
     speeds = [len(words) / sorted(seconds)[1] for seconds in (fast, slow)]
-    return Claim(name=f"n-grams of {len(words)} words, words/s", value=speeds[0], rival="fasttext get_subwords", rival_value=speeds[1], aim=10)
+    claims = [Claim(name=f"n-grams of {len(words)} words, words/s", value=speeds[0], rival="fasttext get_subwords", rival_value=speeds[1], aim=10)]
+    some = words[:: max(len(words) // 10_000, 1)]
+    start = time.perf_counter()
+    for place in range(0, len(some), 500):
+        ours.matrix.take(ours.rows(some[place : place + 500]).values)
+    middle = time.perf_counter()
+    for word in some:
+        for row in theirs.get_subwords(word)[1]:
+            theirs.get_input_vector(row)
+    seconds = middle - start, time.perf_counter() - middle
+    name = f"n-grams and their vectors of {len(some)} words, words/s"
+    return [*claims, Claim(name=name, value=len(some) / seconds[0], rival="fasttext get_subwords, get_input_vector", rival_value=len(some) / seconds[1], aim=10)]
 
 
 def _in_process(code: str, model: Path, unseen: Path) -> dict[str, float]:

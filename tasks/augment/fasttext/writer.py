@@ -41,7 +41,7 @@ def write_bin(path: Path | str, header: Header, words: Entries, rows: Iterable[n
     try:
         with open(fresh, "wb") as handle:
             handle.write(replace(header, version=12).pack())
-            handle.write(struct.pack("<3iqq", len(words) + len(labels), len(words), len(labels), sum(count for _, count in words), -1))
+            handle.write(struct.pack("<3iqq", len(words) + len(labels), len(words), len(labels), sum(count for _, count in (*words, *labels)), -1))
             for kind, entries in enumerate((words, labels)):
                 handle.write(b"".join(word + struct.pack("<Bqb", 0, count, kind) for word, count in entries))
             _write_matrix(handle, "input", len(words) + header.bucket, header.dim, rows)
