@@ -1,8 +1,9 @@
-r"""Text hygiene, once, where text enters: what no reader sees and no tokenizer should.
+r"""Text hygiene, once, where text enters: what no reader sees and no tokenizer should. Titles typed by users pass here too.
 
-Control bytes (C0 and C1: DVB's emphasis marks among them), zero-width and direction marks, literal ``\n`` and ``\t``,
-HTML entities and inline tags left in the text, runs of white space, decomposed accents. Joiners stay where they mean
-something: inside emoji, and between letters of scripts that need them (Persian, Hindi).
+UTF-8 that was read as Latin-1 or Windows-1252 and encoded again (``CapÃ­tulo``), control bytes (C0 and C1: DVB's emphasis
+marks among them), U+FFFD, zero-width and direction marks, literal ``\n`` and ``\t``, HTML entities and tags left in the
+text, runs of white space, decomposed accents. Joiners stay where they mean something: inside emoji, and between letters
+of scripts that need them (Persian, Hindi).
 """
 
 from __future__ import annotations
@@ -11,25 +12,72 @@ import html
 import re
 import unicodedata
 
+import numpy as np
+import pyarrow as pa
+
 _SPACES = re.compile(r"(?:\s|\\[nrt]|[\x1c-\x1f\x85\x8a])+")
-_HIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1b\x7f-\x84\x86-\x89\x8b-\x9f\xad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ud800-\udfff]")
+_HIDDEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1b\x7f-\x84\x86-\x89\x8b-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufffd\ud800-\udfff]"
+)
 _JOINERS = re.compile(r"(?<![^\x00-\x7f\s])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\s])")
-_TAGS = re.compile(r"</?(?:a|b|br|div|em|font|i|img|p|span|strong|sub|sup|u)\b[^<>]*>", re.IGNORECASE)
+_TAGS = re.compile(r"</?[a-z][^<>]{0,300}>", re.IGNORECASE)
+_REFERENCE = re.compile(rb"&[#A-Za-z]")
+_DOUBLE = re.compile(r"[ÃÂÅÄÐÑâá][^\x00-\x7f]")  # what doubly encoded UTF-8 begins with; the round trip decides
+
+
+def all_clean(column: pa.StringArray) -> bool:
+    """Whether every text of a column is surely as ``clean`` would have it: a few searches over all its bytes at once."""
+    if not len(column) or column.null_count == len(column):
+        return True
+    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+    joined = bytes(memoryview(column.buffers()[2])[offsets[0] : offsets[-1]])
+    codes = np.frombuffer(joined, np.uint8)
+    filled = np.flatnonzero(np.diff(offsets))
+    if len(filled) != len(column) - column.null_count or b"<" in joined or b"\\" in joined or b"  " in joined or (b"&" in joined and _REFERENCE.search(joined)):
+        return False
+    starts = offsets - offsets[0]
+    if (codes[starts[filled]] == ord(" ")).any() or (codes[starts[filled + 1] - 1] == ord(" ")).any():
+        return False
+    text = joined.decode()
+    return text.isprintable() and (text.isascii() or _is_plain(text))
+
+
+def _is_plain(text: str) -> bool:
+    """Whether no letter beyond ASCII needs mending."""
+    return unicodedata.is_normalized("NFC", text) and "\ufffd" not in text and _DOUBLE.search(text) is None
 
 
 def clean(text: str) -> str:
-    """The text as it is meant to be read.
+    """The text as it is meant to be read; cleaning it again changes nothing.
 
     Clean text comes back as it is, after a few checks in C (0.3 µs): nine in ten are clean.
     """
-    if text.isprintable() and not ("&" in text or "\\" in text or "<" in text or "  " in text or text[:1] == " " or text[-1:] == " "):
-        return text if text.isascii() or unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
-    for _ in range(3):  # &amp;amp;amp; is seen; what is still escaped after three rounds is meant so
-        unescaped = html.unescape(text)
-        if unescaped == text:
-            break
-        text = unescaped
-    text = _SPACES.sub(" ", _TAGS.sub(" ", text))
-    text = _JOINERS.sub("", _HIDDEN.sub("", text))
+    if (
+        text.isprintable()
+        and not ("&" in text or "\\" in text or "<" in text or "  " in text or text[:1] == " " or text[-1:] == " ")
+        and (text.isascii() or _is_plain(text))
+    ):
+        return text
+    while (mended := _mended(text)) != text:  # entities within entities; tags that appear once entities are gone
+        text = mended
+    return text
+
+
+def _mended(text: str) -> str:
+    """One round."""
+    if _DOUBLE.search(text):
+        text = _undo_double_encoding(text)
+    if "&" in text:
+        text = html.unescape(text)
+    if "<" in text:
+        text = _TAGS.sub(" ", text)
+    text = _JOINERS.sub("", _HIDDEN.sub("", _SPACES.sub(" ", text)))
     return _SPACES.sub(" ", unicodedata.normalize("NFC", text)).strip()
 
+
+def _undo_double_encoding(text: str) -> str:
+    """UTF-8 read as Latin-1 or Windows-1252 and encoded again, undone where the bytes allow it."""
+    try:  # the five bytes that Windows-1252 leaves undefined come through as control characters
+        return b"".join(character.encode("latin-1" if "\x80" <= character <= "\x9f" else "cp1252") for character in text).decode("utf-8")
+    except UnicodeError:
+        return text

@@ -11,10 +11,11 @@ bare number at the end is a name unless a word for episode or season stands befo
 from __future__ import annotations
 
 import functools
-import html
 import re
 import unicodedata
 from dataclasses import dataclass
+
+from tasks.ingest.text import clean as clean_text
 
 _N = r"\d{1,5}"
 _EPISODE = (
@@ -65,10 +66,6 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
 _MARKS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _PATTERNS)
 _HINT = re.compile(r"[\d\(\[【ᴺᴸᴴᵁ]|:|^live |\u03ba\u03cd\u03ba\u03bb\u03bf\u03c2|🆕", re.IGNORECASE)  # none of these: no mark can be there
 _YEAR = re.compile(r"\s*[\(\[]\s*((?:19|20)\d\d)\s*[\)\]]")
-_TAG = re.compile(r"</?[a-z][^<>]{0,300}>", re.IGNORECASE)
-_SPACE = re.compile(r"(?:\\[ntr]|\s|\x85)+")
-_INVISIBLE = re.compile(r"[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufffd]")
-_DOUBLE = re.compile(r"[ÃÂÅÄÐÑâá][^\x00-\x7f]")  # what UTF-8 looks like when read as Latin-1 or Windows-1252; the round trip decides
 _EDGE = " \t-–—:,;|/·•.​"
 _SEAM = re.compile(r"\s+[-–:,|]+(?=\s+[-–:,|])|\s+(?=,)")  # what a mark taken out of the middle leaves: "Takeda - - Pugliese"
 # Combining marks of the scripts met in guides: part of a word, though Python's \w leaves them out. (Of the scripts of
@@ -109,24 +106,6 @@ class Title:
         return next((word for word in words if word not in _FUNCTION_WORDS), words[0] if words else "")
 
 
-def clean_text(text: str) -> str:
-    """Text hygiene: double-encoded UTF-8, entities, tags, invisible characters and odd spaces mended; NFC."""
-    while (mended := _clean_once(text)) != text:  # entities within entities; tags that appear once entities are gone
-        text = mended
-    return text
-
-
-def _clean_once(text: str) -> str:
-    if _DOUBLE.search(text):
-        text = _undo_double_encoding(text)
-    if "&" in text:
-        text = html.unescape(text)
-    if "<" in text:
-        text = _TAG.sub(" ", text)
-    text = _SPACE.sub(" ", _INVISIBLE.sub("", text)).strip()
-    return unicodedata.normalize("NFC", text)
-
-
 @functools.lru_cache(maxsize=65536)
 def parse_title(raw: str) -> Title:
     """Takes a raw title apart.
@@ -158,11 +137,3 @@ def _strip_marks(text: str, marks: set[str]) -> str:
     marks.update(f"<year:{year}>" for year in _YEAR.findall(stripped))
     stripped = _YEAR.sub(" ", stripped)
     return text if stripped == text else clean_text(_SEAM.sub("", stripped)).strip(_EDGE)
-
-
-def _undo_double_encoding(text: str) -> str:
-    """UTF-8 read as Latin-1 or Windows-1252 and encoded again, undone where the bytes allow it."""
-    try:  # the five bytes that Windows-1252 leaves undefined come through as control characters
-        return b"".join(character.encode("latin-1" if "\x80" <= character <= "\x9f" else "cp1252") for character in text).decode("utf-8")
-    except UnicodeError:
-        return text

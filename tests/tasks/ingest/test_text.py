@@ -1,10 +1,11 @@
 import unicodedata
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ingest.text import clean
+from tasks.ingest.text import all_clean, clean
 
 
 @pytest.mark.parametrize(
@@ -15,6 +16,9 @@ from tasks.ingest.text import clean
         ("Homes\\n\\tUnder the Hammer", "Homes Under the Hammer"),
         ("Law &amp;amp; Order", "Law & Order"),
         ("Caf&eacute;", "Café"),
+        ("CapÃ­tulo", "Capítulo"),
+        ("MÃ¼nchen Mord", "München Mord"),
+        ("Veterinář ze Skalnatých hor", "Veterinář ze Skalnatých hor"),
         ("Cafe\u0301", "Café"),
         ("\x86Tele\x87novela\x8a2", "Telenovela 2"),
         ("\ufeffNews\u200b at\u00a0Ten", "News at Ten"),
@@ -40,6 +44,20 @@ def test_any_text_ends_clean(text: str) -> None:
     assert found == found.strip() and "  " not in found and "\n" not in found and "\x00" not in found
 
 
-@given(st.text(st.characters(exclude_characters="&")))
+@settings(deadline=None)
+@given(st.lists(st.text() | st.sampled_from(["a", "é", " ", "Ã¼", "&amp;", "\\n", "\ufffd", "e\u0301", "<b>x", "a|", "|", "& co", "\u200b"]), max_size=5))
+def test_what_is_taken_as_clean_together_is_clean_one_by_one(texts: list[str]) -> None:
+    if all_clean(pa.array(texts, pa.string())):
+        assert all(text and clean(text) == text for text in texts)
+
+
+def test_plain_texts_are_taken_as_clean_together() -> None:
+    assert all_clean(pa.array(["Tatort", None, "Größe", "Law & Order", "20/20", "Привет"]))
+    assert all_clean(pa.array(["<b>", "Tatort", "Größe"])[1:]) and all_clean(pa.array([None, None], pa.string())) and all_clean(pa.array([], pa.string()))
+    for dirty in ("CapÃ­tulo", "a\u200b", "&amp;", " a", "a ", "", "a  b", "a\\nb", "<b>", "e\u0301", "\ufffd"):
+        assert not all_clean(pa.array(["Tatort", dirty, None, "Größe"]))
+
+
+@given(st.text())
 def test_cleaning_twice_is_cleaning_once(text: str) -> None:
     assert clean(clean(text)) == clean(text)

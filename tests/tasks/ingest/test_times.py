@@ -1,10 +1,12 @@
 import datetime
 import zoneinfo
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tasks.ingest.common_times import parse_times
 from tasks.ingest.times import parse_time
 
 
@@ -75,3 +77,32 @@ def test_named_zones_agree_with_zoneinfo(moment: datetime.datetime, name: str) -
 @given(st.text(max_size=30))
 def test_any_text_is_a_time_or_none(text: str) -> None:
     assert parse_time(text) is None or isinstance(parse_time(text), int)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "parts"),
+    [
+        ("20250331193000", "Europe/Paris", (2025, 3, 31, 17, 30)),
+        ("20250131193000", "Europe/Paris", (2025, 1, 31, 18, 30)),
+        ("20250131193000", "-0500", (2025, 2, 1, 0, 30)),
+        ("20250131193000 +0000", "Europe/Paris", (2025, 1, 31, 19, 30)),
+        ("20251026023000", "Europe/Paris", (2025, 10, 26, 0, 30)),  # comes twice: the first
+        ("20251026030000", "Europe/Paris", (2025, 10, 26, 2, 0)),
+        ("20250330023000", "Europe/Paris", (2025, 3, 30, 1, 30)),  # never comes: half past three
+        ("20250331", "Europe/Paris", (2025, 3, 30, 22, 0)),
+    ],
+)
+def test_a_feed_may_have_a_zone_of_its_own(text: str, zone: str, parts: tuple[int, ...]) -> None:
+    assert parse_time(text, zone) == micros(*parts)
+
+
+PLAUSIBLE = st.tuples(*(st.integers(*span) for span in ((1890, 2210), (0, 13), (0, 32), (0, 24), (0, 60), (0, 60), (0, 15), (0, 61))), st.sampled_from("+- ")).map(
+    lambda parts: "{:04d}{:02d}{:02d}{:02d}{:02d}{:02d} {sign}{:02d}{:02d}".format(*parts[:8], sign=parts[8])
+)
+
+
+@settings(deadline=None)
+@given(st.lists(PLAUSIBLE | st.text(max_size=22) | st.binary(min_size=20, max_size=20).map(lambda some: some.decode("latin-1")), max_size=20))
+def test_a_column_is_read_as_one_by_one(texts: list[str]) -> None:
+    column = pa.array(["x", *texts], pa.string())[1:]
+    assert parse_times(column, "Europe/Paris").to_pylist() == [parse_time(text, "Europe/Paris") for text in texts]
