@@ -1,7 +1,8 @@
 """The ledger of feeds: what was read when, what came of it; and the one way to add a reading.
 
-A reading is one transaction. Its programmes are staged as they come, and when the feed has ended each (channel, start,
-title) is stored once: the first of the feed, unless the catalogue holds it from an earlier reading of the same source.
+A reading is one transaction. Programmes of a source never read before go straight into their table (a third faster than
+by way of another one); those of a known source wait in temporary tables until replacing.py has compared them with what
+the source said before.
 """
 
 from __future__ import annotations
@@ -12,27 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.replacing import Grab, drop_doubles, infer_stops, replace, write_windows
 
-STRINGS = pa.list_(pa.string())
-PROGRAMMES = pa.schema(
-    [
-        ("channel", pa.string()),
-        ("start", pa.timestamp("us")),
-        ("stop", pa.timestamp("us")),
-        ("stop_note", pa.string()),
-        ("title", pa.string()),
-        ("title_language", pa.string()),
-        ("sub_title", pa.string()),
-        ("categories", STRINGS),
-        ("episode_numbers", STRINGS),
-        ("date", pa.string()),
-    ]
-)
-CHANNELS = pa.schema([("channel", pa.string()), ("name", pa.string())])
-REJECTS = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])
+TABLES = ("programmes", "details", "originals")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,107 +37,144 @@ class Reading:
     """A feed being read into the catalogue, inside its transaction."""
 
     connection: duckdb.DuckDBPyConnection
-    feed_id: int
-    source: str
+    grab: Grab
+    next_id: int
     staged: int = 0
     rejected: int = 0
+    open_ends: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
     counts: Counts | None = None
 
-    def add_programmes(self, rows: pa.RecordBatch) -> None:
-        """Stages programmes (schema PROGRAMMES), in the feed's order."""
-        self.connection.register("arriving", rows)
-        self.connection.execute("INSERT INTO staged SELECT * FROM arriving")
-        self.connection.unregister("arriving")
+    def add_programmes(self, rows: pa.RecordBatch, details: pa.RecordBatch | None = None, originals: pa.RecordBatch | None = None) -> None:
+        """Adds programmes (schema PROGRAMMES), in the feed's order.
+
+        Args:
+            details: What else they say (schema DETAILS).
+            originals: Their text before it was cleaned (schema ORIGINALS).
+        """
+        ids = pa.array(np.arange(self.next_id, self.next_id + rows.num_rows))
+        self._insert(f"{self.grab.prefix}programmes SELECT programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)", rows.append_column("programme_id", ids), self._names)
+        for name, further in (("details", details), ("originals", originals)):
+            if further is not None and further.num_rows:
+                self._insert(f"{self.grab.prefix}{name} SELECT row + $first, * EXCLUDE (row)", further, {"first": self.next_id})
+        self.next_id += rows.num_rows
         self.staged += rows.num_rows
+        self.open_ends += rows.column("stop").null_count
 
     def add_channels(self, rows: pa.RecordBatch) -> None:
-        """Stores channels (schema CHANNELS); a channel known already takes the new name, the first one in ``rows``."""
-        self.connection.register("arriving", rows)
-        self.connection.execute(
-            """
-            INSERT INTO channels
-            SELECT $source, channel, first(name)
-            FROM arriving
-            GROUP BY channel
-            ON CONFLICT DO UPDATE SET name = excluded.name
-            """,
-            {"source": self.source},
-        )
-        self.connection.unregister("arriving")
+        """Notes channels (schema CHANNELS) that their source describes otherwise than before; the first of doubles counts."""
+        self._insert("arrived SELECT *", rows, {})
 
     def add_rejects(self, rows: pa.RecordBatch) -> None:
         """Keeps what could not be read (schema REJECTS); each row counts as one programme seen and rejected."""
-        self.connection.register("arriving", rows)
-        self.connection.execute("INSERT INTO rejects SELECT $feed_id, line, reason, excerpt FROM arriving", {"feed_id": self.feed_id})
-        self.connection.unregister("arriving")
+        self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})
         self.rejected += rows.num_rows
         for reason in rows.column("reason").to_pylist():
             self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
     def settle(self) -> Counts:
-        """Moves the staged programmes into the catalogue, without the duplicates."""
-        stored = self.connection.execute(
-            """
-            INSERT INTO programmes
-            SELECT $feed_id, $source, staged.*
-            FROM staged
-            WHERE rowid IN (SELECT min(rowid) FROM staged GROUP BY channel, start, title)
-              AND NOT EXISTS (
-                  FROM programmes AS known
-                  WHERE known.source = $source
-                    AND known.channel = staged.channel
-                    AND known.start = staged.start
-                    AND known.title = staged.title
-              )
-            """,
-            {"feed_id": self.feed_id, "source": self.source},
-        ).fetchall()[0][0]
-        self.connection.execute(
-            """
-            INSERT INTO channels
-            SELECT DISTINCT $source, channel, channel
-            FROM staged
-            ON CONFLICT DO NOTHING
-            """,
-            {"source": self.source},
-        )
+        """Takes doubles out, infers stops, and replaces what the source said before of the same channels and times."""
+        if self.open_ends:
+            infer_stops(self.connection, self.grab)
+        stored = self.staged - drop_doubles(self.connection, self.grab, self.staged)
+        write_windows(self.connection, self.grab)
+        if self.grab.known:
+            stored = replace(self.connection, self.grab)
+        self._settle_channels()
         self.counts = Counts(seen=self.staged + self.rejected, stored=stored, duplicates=self.staged - stored, rejected=self.rejected)
         return self.counts
 
+    @property
+    def _names(self) -> dict[str, object]:
+        return {"feed_id": self.grab.feed_id, "source": self.grab.source}
 
-def has_read(catalogue: Catalogue, source: str, content_digest: str) -> Counts | None:
-    """The counts of an earlier reading of the same bytes from the same source, or None."""
+    def _insert(self, into: str, rows: pa.RecordBatch, values: dict[str, object]) -> None:
+        """INSERT INTO … FROM a batch."""
+        self.connection.register("arriving", rows)
+        self.connection.execute(f"INSERT INTO {into} FROM arriving", values)
+        self.connection.unregister("arriving")
+
+    def _settle_channels(self) -> None:
+        """A row of history for each channel that is new or described otherwise, whether listed or only used."""
+        self.connection.execute(
+            """
+            INSERT INTO channel_history
+            SELECT $feed_id, $source, arrived.*
+            FROM (FROM arrived QUALIFY row_number() OVER (PARTITION BY channel ORDER BY rowid) = 1) AS arrived
+            LEFT JOIN (SELECT * FROM channels WHERE source = $source) AS known USING (channel)
+            WHERE known.channel IS NULL
+               OR (arrived.name, arrived.names, arrived.icon, arrived.lcn, arrived.urls) IS DISTINCT FROM (known.name, known.names, known.icon, known.lcn, known.urls)
+            """,
+            self._names,
+        )
+        self.connection.execute(
+            """
+            INSERT INTO channel_history
+            SELECT $feed_id, $source, channel, channel, [channel], NULL, NULL, []
+            FROM windows
+            WHERE feed_id = $feed_id
+              AND channel NOT IN (SELECT channel FROM channel_history WHERE source = $source)
+            """,
+            self._names,
+        )
+
+
+def has_read(catalogue: Catalogue, source: str, content_digest: str, grabbed_at: datetime.datetime | None = None) -> Counts | None:
+    """The counts of the earlier reading that makes this one needless, or None.
+
+    Args:
+        grabbed_at: Of a guide with a date of its own: any earlier reading of these bytes with that date. None: the bytes
+            are what the source says now, and needless only if they are what it said last.
+    """
     rows = catalogue.connection.execute(
-        "SELECT seen, stored, duplicates, rejected FROM feeds WHERE source = ? AND content_digest = ?",
-        [source, content_digest],
+        "SELECT content_digest, grabbed_at, seen, stored, duplicates, rejected FROM feeds WHERE source = ? ORDER BY feeds.grabbed_at DESC, feed_id DESC", [source]
     ).fetchall()
-    return Counts(seen=rows[0][0], stored=rows[0][1], duplicates=rows[0][2], rejected=rows[0][3]) if rows else None
+    same = [row for row in (rows[:1] if grabbed_at is None else rows) if row[0] == content_digest and grabbed_at in (None, row[1].replace(tzinfo=datetime.UTC))]
+    return Counts(seen=same[0][2], stored=same[0][3], duplicates=same[0][4], rejected=same[0][5]) if same else None
 
 
 @contextmanager
-def reading(catalogue: Catalogue, *, source: str, content_digest: str, size: int, read_at: datetime.datetime) -> Iterator[Reading]:
+def reading(
+    catalogue: Catalogue, *, source: str, content_digest: str, size: int, read_at: datetime.datetime, grabbed_at: datetime.datetime | None = None
+) -> Iterator[Reading]:
     """One feed, one transaction: all of it is there after the block, or nothing when the block raises (or dies).
 
     Args:
         size: Bytes as stored.
         read_at: With a time zone; kept in UTC.
+        grabbed_at: When the feed said it; None is ``read_at``.
     """
     connection = catalogue.connection
-    connection.execute("CREATE OR REPLACE TEMP TABLE staged AS SELECT * EXCLUDE (feed_id, source) FROM programmes LIMIT 0")
     connection.begin()
     try:
-        feed_id = connection.execute("SELECT coalesce(max(feed_id), 0) + 1 FROM feeds").fetchall()[0][0]
-        draft = Reading(connection, feed_id, source)
+        feed_id, next_id, known = connection.execute(
+            """
+            SELECT (SELECT coalesce(max(feed_id), 0) + 1 FROM feeds),
+                   (SELECT coalesce(max(programme_id), 0) + 1 FROM programmes),
+                   (SELECT count(*) > 0 FROM feeds WHERE source = $source)
+            """,
+            {"source": source},
+        ).fetchall()[0]
+        grab = Grab(feed_id=feed_id, source=source, at=_utc(grabbed_at or read_at), known=known)
+        for table in TABLES if known else ():
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{table} AS FROM {table} LIMIT 0")
+        connection.execute("CREATE OR REPLACE TEMP TABLE arrived AS SELECT * EXCLUDE (feed_id, source) FROM channel_history LIMIT 0")
+        draft = Reading(connection, grab, next_id)
         yield draft
         counts = draft.counts or draft.settle()
         connection.execute(
-            "INSERT INTO feeds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [feed_id, source, content_digest, size, read_at.astimezone(datetime.UTC).replace(tzinfo=None), counts.seen, counts.stored, counts.duplicates, counts.rejected],
+            "INSERT INTO feeds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [feed_id, source, content_digest, size, _utc(read_at), grab.at, counts.seen, counts.stored, counts.duplicates, counts.rejected],
         )
         connection.commit()
     except BaseException:
         connection.rollback()
         raise
     finally:
-        connection.execute("DROP TABLE IF EXISTS staged")
+        for table in ("arrived", *(f"staged_{table}" for table in TABLES)):
+            connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
+
+
+def _utc(moment: datetime.datetime) -> datetime.datetime:
+    """UTC without a zone, as the catalogue keeps it."""
+    return moment.astimezone(datetime.UTC).replace(tzinfo=None)

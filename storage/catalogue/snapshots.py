@@ -1,10 +1,17 @@
-"""Snapshots: the catalogue's content as Parquet files that anyone may read while the next feed is being written."""
+"""Snapshots: what was known at an instant, as Parquet files that anyone may read while the next feed is being written.
+
+Where several sources speak of one channel (the same XMLTV id) and time, the one with the highest priority is heard:
+sources that match an earlier pattern of ``priority`` before those that match a later one or none, then the source read
+first. It is heard throughout the windows its grabs speak of; elsewhere the next one is.
+"""
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -13,57 +20,109 @@ from storage.catalogue.connection import Catalogue
 PARQUET = "(FORMAT parquet, COMPRESSION zstd)"
 
 
-def included_feeds(catalogue: Catalogue, leave_out: Sequence[str]) -> list[tuple[int, str, str]]:
-    """(feed_id, source, content digest) of the readings whose source matches none of the fnmatch patterns, as read."""
-    rows = catalogue.connection.execute("SELECT feed_id, source, content_digest FROM feeds ORDER BY feed_id").fetchall()
-    return [row for row in rows if not any(fnmatchcase(row[1], pattern) for pattern in leave_out)]
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What a snapshot holds.
 
-
-def snapshot_digest(catalogue: Catalogue, leave_out: Sequence[str] = ()) -> str:
-    """SHA-256 over the schema's version, the included readings in their order, and what is left out.
-
-    The order counts: of two readings that say the same (channel, start, title), the first one's row is kept.
+    Attributes:
+        leave_out: fnmatch patterns; a source that matches one stays in the catalogue only.
+        priority: fnmatch patterns of sources, the first is heard before all others.
+        as_of: Instant with a time zone; grabs made later are unheard. None: everything.
     """
-    ledger = [feed[1:] for feed in included_feeds(catalogue, leave_out)]
-    return hashlib.sha256(json.dumps([catalogue.schema_version, ledger, sorted(set(leave_out))]).encode()).hexdigest()
+
+    leave_out: Sequence[str] = ()
+    priority: Sequence[str] = ()
+    as_of: datetime.datetime | None = None
+
+    @property
+    def instant(self) -> datetime.datetime | None:
+        """``as_of`` in UTC, as the catalogue keeps time."""
+        return None if self.as_of is None else self.as_of.astimezone(datetime.UTC).replace(tzinfo=None)
+
+    def rank(self, source: str) -> int:
+        """Place of a source among the patterns."""
+        return next((place for place, pattern in enumerate(self.priority) if fnmatchcase(source, pattern)), len(self.priority))
 
 
-def snapshot(catalogue: Catalogue, folder: Path, leave_out: Sequence[str] = ()) -> dict[str, int]:
+ALL = Choice()
+
+
+def included_feeds(catalogue: Catalogue, choice: Choice = ALL) -> list[tuple[int, str, str]]:
+    """(feed_id, source, content digest) of the grabs that a snapshot is made of, in the order they were made."""
+    rows = catalogue.connection.execute(
+        "SELECT feed_id, source, content_digest FROM feeds WHERE grabbed_at <= coalesce(?, TIMESTAMP 'infinity') ORDER BY grabbed_at, feed_id", [choice.instant]
+    ).fetchall()
+    return [row for row in rows if not any(fnmatchcase(row[1], pattern) for pattern in choice.leave_out)]
+
+
+def snapshot_digest(catalogue: Catalogue, choice: Choice = ALL) -> str:
+    """SHA-256 over the schema's version, the included grabs in their order, what is left out, who is heard first, and the as-of instant."""
+    ledger = [feed[1:] for feed in included_feeds(catalogue, choice)]
+    instant = choice.instant and choice.instant.isoformat()
+    return hashlib.sha256(json.dumps([catalogue.schema_version, ledger, sorted(set(choice.leave_out)), list(choice.priority), instant]).encode()).hexdigest()
+
+
+def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[str, int]:
     """Writes programmes.parquet, channels.parquet and feeds.parquet, each in a fixed order.
 
     Args:
         folder: An existing folder.
-        leave_out: fnmatch patterns; a source that matches one stays in the catalogue only.
+        choice: Which sources, and as of when.
 
     Returns:
         Rows of each file, by its name without suffix.
     """
     connection = catalogue.connection
-    feeds = [feed[0] for feed in included_feeds(catalogue, leave_out)]
-    connection.execute("CREATE OR REPLACE TEMP TABLE included AS SELECT feed_id, source FROM feeds WHERE feed_id IN (SELECT unnest(?::INTEGER[]))", [feeds])
+    feeds = included_feeds(catalogue, choice)
+    first_read = {source: feed_id for feed_id, source, _ in sorted(feeds, reverse=True)}
+    order = sorted(first_read, key=lambda source: (choice.rank(source), first_read[source]))
+    connection.execute("CREATE OR REPLACE TEMP TABLE included AS SELECT feed_id, source FROM feeds WHERE feed_id IN (SELECT unnest(?::INTEGER[]))", [[feed[0] for feed in feeds]])
+    connection.execute("CREATE OR REPLACE TEMP TABLE ranks AS SELECT unnest(?::VARCHAR[]) AS source, unnest(?::INTEGER[]) AS rank", [order, list(range(len(order)))])
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE heard AS
+        SELECT DISTINCT rank, channel, begins, ends
+        FROM windows
+        JOIN included USING (feed_id)
+        JOIN ranks USING (source)
+        QUALIFY min(rank) OVER (PARTITION BY channel) < max(rank) OVER (PARTITION BY channel)
+        """
+    )
+    shared = connection.execute("SELECT count(*) FROM heard").fetchall()[0][0]
+    outranked = """
+        AND NOT EXISTS (
+            FROM heard
+            WHERE heard.channel = programmes.channel AND heard.rank < ranks.rank AND programmes.start >= heard.begins AND programmes.start < heard.ends
+        )
+    """
+    said = "programmes WHERE replaced_by IS NULL" if choice.instant is None else f"programmes_as_of(TIMESTAMP '{choice.instant}')"
     queries = {
-        "programmes": """
+        "programmes": f"""
             SELECT source, channel, start, stop, title, title_language, sub_title, categories, episode_numbers, date
-            FROM programmes
-            WHERE source IN (SELECT source FROM included)
-            ORDER BY source, channel, start, title
+            FROM (FROM {said}) AS programmes
+            JOIN ranks USING (source)
+            WHERE true {outranked if shared else ""}
+            ORDER BY source, channel, start, title, programme_id
         """,
         "channels": """
             SELECT source, channel, name
-            FROM channels
-            WHERE source IN (SELECT source FROM included)
+            FROM channel_history
+            JOIN included USING (feed_id, source)
+            JOIN feeds USING (feed_id, source)
+            QUALIFY row_number() OVER (PARTITION BY source, channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
             ORDER BY source, channel
         """,
         "feeds": """
             SELECT source, content_digest, seen, stored, duplicates, rejected
             FROM feeds
             WHERE feed_id IN (SELECT feed_id FROM included)
-            ORDER BY feed_id
+            ORDER BY grabbed_at, feed_id
         """,
     }
     counts: dict[str, int] = {}
     for name, query in queries.items():
         place = str(folder / f"{name}.parquet").replace("'", "''")
         counts[name] = connection.execute(f"COPY ({query}) TO '{place}' {PARQUET}").fetchall()[0][0]
-    connection.execute("DROP TABLE included")
+    for table in ("included", "ranks", "heard"):
+        connection.execute(f"DROP TABLE temp.{table}")
     return counts

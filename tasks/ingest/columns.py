@@ -1,27 +1,55 @@
 """Columns of programmes: filled as written, cleaned and typed a column at a time, handed over as Arrow.
 
 Cleaning and parsing are done once for each distinct value of a part: Arrow finds the distinct values in one sequential
-pass, where a Python dictionary asked 800,000 times takes as long as the parsing itself (measured: 0.5 s of 1.1 s).
+pass, where a Python dictionary asked 800,000 times takes as long as the parsing itself (measured: 0.5 s of 1.1 s). What
+is surely clean (most parts of most columns) is found so as a whole, and passed on as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tasks.ingest.text import clean
-from tasks.ingest.times import parse_time
+from storage.catalogue.rows import ORIGINALS, PROGRAMMES
+from tasks.ingest.common_times import parse_times
+from tasks.ingest.details import Details
+from tasks.ingest.text import all_clean, clean
 
 DAY = 24 * 3600 * 1_000_000  # microseconds
+_Note = Callable[[np.ndarray, list[str]], None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some programmes as Arrow.
+
+    Attributes:
+        programmes: Those that have a place in a schedule.
+        details: What else they say.
+        originals: Their text where cleaning changed it.
+        reasons: Row among all of the part to why it has no place.
+    """
+
+    programmes: pa.RecordBatch
+    details: pa.RecordBatch
+    originals: pa.RecordBatch
+    reasons: dict[int, str]
 
 
 class ProgrammeColumns:
-    """One list a column, one entry a programme, as the feed has it; lists of lists as values and offsets."""
+    """One list a column, one entry a programme, as the feed has it; lists of lists as values and offsets.
 
-    def __init__(self) -> None:
+    Args:
+        zone: Of times that name none.
+    """
+
+    def __init__(self, zone: str = "") -> None:
+        self.zone = zone
+        self.details = Details(zone)
         self.channel: list[str | None] = []
         self.start: list[str | None] = []
         self.stop: list[str | None] = []
@@ -32,36 +60,43 @@ class ProgrammeColumns:
         self.categories: list[str | None] = []
         self.category_offsets: list[int] = []
         self.episode_numbers: list[str | None] = []
+        self.episode_systems: list[str | None] = []
         self.episode_offsets: list[int] = []
 
     def __len__(self) -> int:
         return len(self.channel)
 
-    def settle(self) -> tuple[pa.RecordBatch, dict[int, str]]:
+    def settle(self) -> Part:
         """The rows that have a place in a schedule, and for each other row the reason why not."""
-        channel, title = _cleaned(self.channel), _cleaned(self.title)
-        times = _times([*self.start, *self.stop])  # together: one programme's stop is the next one's start
+        originals = _Originals()
+        channel, title = _cleaned(self.channel), _cleaned(self.title, originals.column("title"))
+        times = _times([*self.start, *self.stop], self.zone)  # together: one programme's stop is the next one's start
         start, stop = times[: len(self)], times[len(self) :]
-        batch = pa.RecordBatch.from_pydict(
-            {
-                "channel": channel,
-                "start": start.cast(pa.timestamp("us")),
-                "stop": stop.cast(pa.timestamp("us")),
-                "stop_note": self._stop_notes(start, stop),
-                "title": title,
-                "title_language": _cleaned(self.title_language),
-                "sub_title": _cleaned(self.sub_title),
-                "categories": _lists(self.categories, self.category_offsets),
-                "episode_numbers": _lists(self.episode_numbers, self.episode_offsets),
-                "date": _cleaned(self.date),
-            }
+        categories, _ = _lists(self.categories, self.category_offsets, originals.column("category", self.category_offsets))
+        episode_numbers, kept_numbers = _lists(self.episode_numbers, self.episode_offsets)
+        systems = _cleaned(self.episode_systems)
+        batch = pa.RecordBatch.from_arrays(
+            [
+                channel,
+                start.cast(pa.timestamp("us")),
+                stop.cast(pa.timestamp("us")),
+                self._stop_notes(start, stop),
+                title,
+                _cleaned(self.title_language),
+                _cleaned(self.sub_title, originals.column("sub_title")),
+                categories,
+                episode_numbers,
+                pa.ListArray.from_arrays(episode_numbers.offsets, systems if kept_numbers is None else systems.filter(kept_numbers)),
+                _cleaned(self.date),
+            ],
+            schema=PROGRAMMES,
         )
         no_channel, no_title, bad_start = (np.asarray(column.is_null()) for column in (channel, title, start))
         bad = no_channel | no_title | bad_start
         if not bad.any():
-            return batch, {}
+            return Part(batch, self.details.batch(None), originals.batch(self.details.originals, None), {})
         reasons = {int(row): "no_channel" if no_channel[row] else "no_title" if no_title[row] else "bad_start" for row in np.flatnonzero(bad)}
-        return batch.filter(pa.array(~bad)), reasons
+        return Part(batch.filter(pa.array(~bad)), self.details.batch(~bad), originals.batch(self.details.originals, ~bad), reasons)
 
     def _stop_notes(self, start: pa.Array, stop: pa.Array) -> pa.Array:
         """missing, unreadable, not_after_start, over_a_day, or null."""
@@ -77,35 +112,64 @@ class ProgrammeColumns:
         return pa.array(notes, pa.string())
 
 
-def to_batch(rows: Sequence[tuple[Any, ...]], types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+class _Originals:
+    """Text that cleaning changed, as it was, with the row and element it stood in."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, str, str]] = []
+
+    def column(self, element: str, offsets: Sequence[int] | None = None) -> _Note:
+        """Takes what was changed in a column; ``offsets`` where a row holds several values."""
+
+        def note(places: np.ndarray, texts: list[str]) -> None:
+            rows = places if offsets is None else np.searchsorted(np.asarray(offsets), places, side="right") - 1
+            self.found.extend((int(row), element, text) for row, text in zip(rows, texts))
+
+        return note
+
+    def batch(self, further: list[tuple[int, str, str]], kept: np.ndarray | None) -> pa.RecordBatch:
+        """As Arrow, without the rows that are not ``kept``, the gaps closed."""
+        place = None if kept is None else np.cumsum(kept) - 1
+        rows = [(row if place is None else int(place[row]), element, text) for row, element, text in (*self.found, *further) if kept is None or kept[row]]
+        return to_batch(rows, ORIGINALS)
+
+
+def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     """Rows of plain tuples as Arrow."""
-    columns = list(zip(*rows)) if rows else [()] * len(types)
-    return pa.RecordBatch.from_arrays([pa.array(column, form) for column, form in zip(columns, types.values())], names=list(types))
+    columns = list(zip(*rows)) if rows else [()] * len(schema)
+    return pa.RecordBatch.from_arrays([pa.array(column, form) for column, form in zip(columns, schema.types)], schema=schema)
 
 
-def _once_each(values: Sequence[str | None], convert: Callable[[str], Any], form: pa.DataType) -> pa.Array:
-    """``convert`` of each value, called once for each distinct one; null stays null."""
-    encoded = pa.array(values, pa.string()).dictionary_encode()
-    distinct = pa.array([convert(value) for value in encoded.dictionary.to_pylist()], form)
-    return distinct.take(encoded.indices)
+def _cleaned(values: Sequence[str | None], changed: _Note | None = None) -> pa.Array:
+    """Clean text; null where nothing is left. Of what cleaning changed, ``changed`` is told places and text."""
+    column = pa.array(values, pa.string())
+    if all_clean(column):
+        return column
+    encoded = column.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    clean_texts = [clean(text) or None for text in texts]
+    if changed is not None:
+        mended = [code for code, (text, after) in enumerate(zip(texts, clean_texts)) if after is not text and after != text.strip()]
+        if mended:
+            codes = encoded.indices.fill_null(-1).to_numpy()
+            places = np.flatnonzero(np.isin(codes, mended))
+            changed(places, [texts[code] for code in codes[places]])
+    return pa.array(clean_texts, pa.string()).take(encoded.indices)
 
 
-def _cleaned(values: Sequence[str | None]) -> pa.Array:
-    """Clean text; null where nothing is left."""
-    return _once_each(values, lambda text: clean(text) or None, pa.string())
-
-
-def _times(values: Sequence[str | None]) -> pa.Array:
+def _times(values: Sequence[str | None], zone: str) -> pa.Array:
     """Microseconds since 1970 UTC (int64); null where it is no time."""
-    return _once_each(values, parse_time, pa.int64())
+    encoded = pa.array(values, pa.string()).dictionary_encode()
+    return parse_times(encoded.dictionary, zone).take(encoded.indices)
 
 
-def _lists(values: Sequence[str | None], offsets: Sequence[int]) -> pa.Array:
-    """A list column of clean text; what was nothing but white space is left out."""
-    clean_values = _cleaned(values)
+def _lists(values: Sequence[str | None], offsets: Sequence[int], changed: _Note | None = None) -> tuple[pa.ListArray, pa.Array | None]:
+    """A list column of clean text, and which values it holds (None: all): what was nothing but white space is left out."""
+    clean_values = _cleaned(values, changed)
     bounds = np.array([*offsets, len(values)], dtype=np.int32)
+    kept = None
     if clean_values.null_count:
-        kept = np.concatenate([[0], np.cumsum(np.asarray(clean_values.is_valid()))])
-        bounds = kept[bounds].astype(np.int32)
+        kept = clean_values.is_valid()
+        bounds = np.concatenate([[0], np.cumsum(np.asarray(kept))])[bounds].astype(np.int32)
         clean_values = clean_values.drop_null()
-    return pa.ListArray.from_arrays(pa.array(bounds), clean_values)
+    return pa.ListArray.from_arrays(pa.array(bounds), clean_values), kept

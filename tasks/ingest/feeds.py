@@ -1,4 +1,4 @@
-"""From what the user names (paths, globs, directories, URLs) to feeds: files at hand, with a source and a digest.
+"""From what the user names (paths, globs, directories, URLs, object stores) to feeds: files at hand, with a source and a digest.
 
 The source is what the catalogue knows a feed by: a file's absolute path (``path!member`` inside a zip that holds several
 guides), a URL without its credentials. The digest is SHA-256 over the bytes as stored, compressed or not.
@@ -17,10 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from tasks.ingest.download import download
+import fsspec
+
+from tasks.ingest.download import Validators, download
 
 SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst", ".zip")  # what is taken from a directory
 _SECRETS = re.compile(r"(?<=[?&])((?:api_?)?key|token|auth|pass(?:word)?|user(?:name)?|sig(?:nature)?)=[^&]*", re.IGNORECASE)
+
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)", re.IGNORECASE)
 
 
 class FeedError(Exception):
@@ -55,7 +60,7 @@ def resolve(given: Sequence[str]) -> list[str]:
     found: dict[str, None] = {}
     for text in given:
         if is_url(text):
-            found[text] = None
+            found.update((url, None) for url in _expanded(text))
             continue
         path = Path(text).expanduser()
         if path.is_dir():
@@ -66,18 +71,32 @@ def resolve(given: Sequence[str]) -> list[str]:
         else:
             files = sorted(file for file in glob.glob(str(path), recursive=True) if os.path.isfile(file))
             is_glob = glob.has_magic(str(path))
-            problem = f"{text}: the pattern matches no file" if is_glob else f"{text}: no such file; expected a path, a pattern, a directory or an http(s) URL"
+            problem = f"{text}: the pattern matches no file" if is_glob else f"{text}: no such file; expected a path, a pattern, a directory or a URL"
         if not files:
             raise FeedError(problem)
         found.update((os.path.abspath(file), None) for file in files)
     if not found:
-        raise FeedError("no feed given; name a file, a pattern, a directory or an http(s) URL")
+        raise FeedError("no feed given; name a file, a pattern, a directory or a URL")
     return list(found)
 
 
 def is_url(text: str) -> bool:
-    """Whether it is an http(s) URL."""
-    return text.lower().startswith(("http://", "https://"))
+    """Whether it is fetched from elsewhere: http(s), or a scheme of fsspec's."""
+    return _SCHEME.match(text) is not None
+
+
+def _expanded(url: str) -> list[str]:
+    """The URLs that a pattern on an object store stands for; any other URL as it is (? and * mean nothing in http)."""
+    if url.lower().startswith(("http://", "https://")) or not glob.has_magic(url):
+        return [url]
+    try:
+        system, pattern = fsspec.core.url_to_fs(url)
+        found = sorted(str(system.unstrip_protocol(path)) for path in system.glob(pattern))
+    except (ImportError, ValueError, OSError) as error:
+        raise FeedError(f"{without_credentials(url)}: cannot be listed ({' '.join(str(error).split())[:200]})") from error
+    if not found:
+        raise FeedError(f"{without_credentials(url)}: the pattern matches no file")
+    return found
 
 
 def without_credentials(url: str) -> str:
@@ -86,24 +105,43 @@ def without_credentials(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, _SECRETS.sub(r"\1=", "?" + parts.query)[1:], ""))
 
 
+@dataclass(frozen=True, kw_only=True)
+class AtHand:
+    """What one location came to.
+
+    Attributes:
+        feeds: The guides it holds; none where it is unchanged.
+        unchanged: It is what it was when it was read last, and was not fetched.
+        validators: What the server says of it; None for a local file.
+    """
+
+    feeds: list[Feed]
+    unchanged: bool = False
+    validators: Validators | None = None
+
+
 @contextmanager
-def at_hand(location: str, home: Path, size_cap_bytes: int) -> Iterator[list[Feed]]:
-    """The feeds of one resolved location; a URL is downloaded into the home and removed after the block.
+def at_hand(location: str, home: Path, size_cap_bytes: int, source: str = "", known: Validators | None = None) -> Iterator[AtHand]:
+    """The feeds of one resolved location; what is fetched lies in the home and is removed after the block.
+
+    Args:
+        source: What the catalogue shall know it by; empty is the location, without credentials.
+        known: What the server said when it was read last.
 
     Raises:
         FeedError: It cannot be fetched or read, or is empty.
     """
     if not is_url(location):
-        yield _describe(Path(location), location)
+        yield AtHand(feeds=_describe(Path(location), source or location))
         return
-    source = without_credentials(location)
+    source = source or without_credentials(location)
     place = home / "downloads" / f"{hashlib.sha256(location.encode()).hexdigest()[:16]}.{os.getpid()}"
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
-        problem = download(location, place, size_cap_bytes)
-        if problem:
-            raise FeedError(f"{source}: {problem}")
-        yield _describe(place, source)
+        answer = download(location, place, size_cap_bytes, known)
+        if answer.problem:
+            raise FeedError(f"{source}: {answer.problem}")
+        yield AtHand(feeds=[] if answer.unchanged else _describe(place, source), unchanged=answer.unchanged, validators=answer.validators)
     finally:
         place.unlink(missing_ok=True)
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import os
+import shutil
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +15,14 @@ from storage.artifacts import Progress
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.ledger import Counts, Reading, has_read, reading
 from storage.catalogue.status import publish_status
-from tasks.ingest.feeds import Feed, FeedError, at_hand, resolve
+from storage.catalogue.validators import last_readings, note_validators, recall_validators
+from tasks.ingest.download import Validators
+from tasks.ingest.feeds import AtHand, Feed, FeedError, at_hand, is_url, resolve, without_credentials
+from tasks.ingest.parallel import Submit, open_pool, parse_to_folder, read_folder
 from tasks.ingest.progress import Meter
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.streams import FeedStream
-from tasks.ingest.xmltv import read_batches
+from tasks.ingest.xmltv import Batch, read_batches
 
 CUT = ("truncated", "damaged")  # one an interrupted file: they tell of its end, not of its programmes
 
@@ -42,48 +49,125 @@ class Outcome:
         return f"{self.source}: {'unchanged (' if self.unchanged else ''}{counts}{')' if self.unchanged else ''}{f' ({reasons})' if reasons else ''}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Dated:
+    """A guide with a date of its own, read after the fact.
+
+    Attributes:
+        location: Absolute path or URL.
+        source: What the catalogue knows it by, the same for every date: the path with ``{date}`` where the date stands.
+        grabbed_at: When it was said, with a time zone.
+    """
+
+    location: str
+    source: str
+    grabbed_at: datetime.datetime
+
+
 def ingest_feeds(
     catalogue: Catalogue,
-    given: Sequence[str],
+    given: Sequence[str | Dated],
     settings: IngestSettings,
     *,
     clock: Callable[[], float],
     now: Callable[[], datetime.datetime],
 ) -> Iterator[Progress | Outcome]:
-    """Reads feeds one after another; yields progress about once a second and an outcome a feed.
+    """Reads feeds, in the order given; yields progress about once a second and an outcome a feed.
 
     Args:
         catalogue: Open.
-        given: Paths, patterns, directories, http(s) URLs.
-        settings: Caps and thresholds.
+        given: Paths, patterns, directories, URLs; or guides with dates, all resolved.
+        settings: Caps, thresholds, and how many feeds are parsed at a time.
         clock: Seconds, rising (when to speak again).
         now: The instant, with a time zone (when a feed was read).
 
     Raises:
         FeedError: A feed cannot be used. Of it nothing is stored; feeds before it are.
     """
-    locations = resolve(given)
+    locations = [each for each in given if isinstance(each, Dated)] or resolve([each for each in given if isinstance(each, str)])
     meter = Meter(clock, len(locations))
-    for location in locations:
-        with at_hand(location, catalogue.home, settings.size_cap_bytes) as feeds:
-            for feed in feeds:
-                known = has_read(catalogue, feed.source, feed.content_digest)
-                if known is not None:
-                    yield Outcome(source=feed.source, counts=known, reasons={}, unchanged=True)
-                    continue
-                with reading(catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now()) as draft:
-                    yield from _read(feed, draft, settings, meter)
-                    counts = draft.settle()
-                publish_status(catalogue)
-                yield Outcome(source=feed.source, counts=counts, reasons=draft.reasons, unchanged=False)
-        meter.done += 1
-        yield meter.state()
+    written = clock()
+    begun: deque[_Begun] = deque()
+    with ExitStack() as stack:
+        parallel = settings.workers > 1 and len(locations) > 1
+        submit = stack.enter_context(open_pool(settings)) if parallel else None
+        stack.callback(publish_status, catalogue)
+        for place, location in enumerate([*locations, *[None] * settings.workers]):
+            if location is not None:
+                begun.append(_begin(catalogue, location, settings, submit, catalogue.home / "parsed" / f"{os.getpid()}.{place}"))
+                stack.push(begun[-1].stack)
+            if begun and (location is None or len(begun) > (settings.workers if parallel else 0)):
+                for event in _finish(catalogue, begun.popleft(), settings, meter, now):
+                    yield event
+                    if isinstance(event, Outcome) and not event.unchanged and clock() - written > 1.0:  # it counts the whole catalogue
+                        publish_status(catalogue)
+                        written = clock()
+                meter.done += 1
+                yield meter.state()
 
 
-def _read(feed: Feed, draft: Reading, settings: IngestSettings, meter: Meter) -> Iterator[Progress]:
+@dataclass
+class _Begun:
+    """A location at hand, its feeds being parsed (or about to be)."""
+
+    stack: ExitStack
+    name: str
+    hand: AtHand
+    grabbed_at: datetime.datetime | None
+    feeds: list[tuple[Feed, Counts | None, Callable[[], Iterator[Batch]]]]
+
+
+def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings, submit: Submit | None, folder: Path) -> _Begun:
+    """Fetches a location and starts parsing what is new of it."""
+    if isinstance(location, Dated):
+        place, name, grabbed_at = location.location, location.source, location.grabbed_at
+    else:
+        place, name, grabbed_at = location, without_credentials(location) if is_url(location) else location, None
+    etag, last_modified = recall_validators(catalogue, name) if grabbed_at is None else (None, None)
+    stack = ExitStack()
+    with stack:
+        hand = stack.enter_context(at_hand(place, catalogue.home, settings.size_cap_bytes, name, Validators(etag=etag, last_modified=last_modified)))
+        feeds = []
+        for number, feed in enumerate(hand.feeds):
+            counts = has_read(catalogue, feed.source, feed.content_digest, grabbed_at)
+            feeds.append((feed, counts, _parsing(feed, settings, submit if counts is None else None, folder.with_name(f"{folder.name}.{number}"))))
+        return _Begun(stack.pop_all(), name, hand, grabbed_at, feeds)
+
+
+def _parsing(feed: Feed, settings: IngestSettings, submit: Submit | None, folder: Path) -> Callable[[], Iterator[Batch]]:
+    """How the batches of a feed are had: parsed here when they are asked for, or elsewhere from now on."""
+    arguments = (feed, settings.size_cap_bytes, settings.batch_rows, settings.zone(feed.source))
+    if submit is None:
+        return lambda: read_batches(FeedStream(feed, settings.size_cap_bytes), *arguments[2:])
+    future = submit(parse_to_folder, *arguments, folder)
+    return lambda: read_folder(folder, future.result())
+
+
+def _finish(catalogue: Catalogue, begun: _Begun, settings: IngestSettings, meter: Meter, now: Callable[[], datetime.datetime]) -> Iterator[Progress | Outcome]:
+    """Writes the feeds of a location, each in a transaction of its own."""
+    with begun.stack:
+        if begun.hand.unchanged:
+            for source, counts in last_readings(catalogue, begun.name):
+                yield Outcome(source=source, counts=counts, reasons={}, unchanged=True)
+        for feed, known, batches in begun.feeds:
+            if known is not None:
+                yield Outcome(source=feed.source, counts=known, reasons={}, unchanged=True)
+                continue
+            with reading(
+                catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at
+            ) as draft:
+                yield from _write(feed, batches(), draft, settings, meter)
+                counts = draft.settle()
+            yield Outcome(source=feed.source, counts=counts, reasons=draft.reasons, unchanged=False)
+        validators = begun.hand.validators
+        if validators is not None and not begun.hand.unchanged and begun.grabbed_at is None:
+            note_validators(catalogue, begun.name, validators.etag, validators.last_modified)
+
+
+def _write(feed: Feed, batches: Iterator[Batch], draft: Reading, settings: IngestSettings, meter: Meter) -> Iterator[Progress]:
     """Streams a feed into its transaction; raises when too much of it is rejected."""
-    for batch in read_batches(FeedStream(feed, settings.size_cap_bytes), settings.batch_rows):
-        draft.add_programmes(batch.programmes)
+    for batch in batches:
+        draft.add_programmes(batch.programmes, batch.details, batch.originals)
         if batch.channels.num_rows:
             draft.add_channels(batch.channels)
         if batch.rejects.num_rows:
@@ -101,6 +185,7 @@ def _read(feed: Feed, draft: Reading, settings: IngestSettings, meter: Meter) ->
 
 
 def leave_no_downloads(home: Path) -> None:
-    """Removes what a killed run had downloaded."""
+    """Removes what a killed run had downloaded or parsed."""
+    shutil.rmtree(home / "parsed", ignore_errors=True)
     for file in (home / "downloads").glob("*"):
         file.unlink(missing_ok=True)

@@ -16,10 +16,10 @@ from prefect.exceptions import MissingContextError
 
 from storage.artifacts import Guide, Progress
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.snapshots import snapshot, snapshot_digest
+from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
 from storage.catalogue.status import publish_status
 from storage.workspace import Workspace
-from tasks.ingest.ingest import Outcome, ingest_feeds, leave_no_downloads
+from tasks.ingest.ingest import Dated, Outcome, ingest_feeds, leave_no_downloads
 from tasks.ingest.settings import IngestSettings
 
 
@@ -43,13 +43,14 @@ def _is_passing(task: object, run: object, state: Any) -> bool:
     retry_jitter_factor=0.5,
     retry_condition_fn=_is_passing,
 )
-def ingest(home: str, feeds: Sequence[str], settings: IngestSettings) -> Guide:
-    """Reads feeds into the catalogue and publishes the Guide: a snapshot of all that it holds.
+def ingest(home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as_of: datetime.datetime | None = None) -> Guide:
+    """Reads feeds into the catalogue and publishes the Guide: a snapshot of what it knows.
 
     Args:
         home: Where everything is.
-        feeds: Paths, patterns, directories, http(s) URLs.
+        feeds: Paths, patterns, directories, URLs; or guides with dates. None is needed where there is an ``as_of``.
         settings: Caps, thresholds, what is left out of the snapshot.
+        as_of: The snapshot holds what was known then, by grabs made up to that instant; None is now.
 
     Raises:
         FeedError: A feed cannot be used; nothing of it is stored, and the feeds before it stay.
@@ -60,15 +61,16 @@ def ingest(home: str, feeds: Sequence[str], settings: IngestSettings) -> Guide:
     leave_no_downloads(workspace.home)
     with Catalogue.open(workspace.home) as catalogue:
         publish_status(catalogue)  # a run killed between its commit and this file is caught up with
-        for event in ingest_feeds(catalogue, feeds, settings, clock=time.monotonic, now=lambda: datetime.datetime.now(datetime.UTC)):
+        for event in ingest_feeds(catalogue, feeds, settings, clock=time.monotonic, now=lambda: datetime.datetime.now(datetime.UTC)) if feeds or as_of is None else ():
             tell(event)
-        digest = snapshot_digest(catalogue, settings.leave_out)
+        choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of)
+        digest = snapshot_digest(catalogue, choice)
         known = workspace.read(Guide, digest[:32])
         if known is not None:
             return known
         with workspace.publishing(Guide, digest[:32]) as draft:
-            draft.counts |= snapshot(catalogue, draft.folder, settings.leave_out)
-            draft.details |= {"schema_version": catalogue.schema_version, "left_out": list(settings.leave_out)}
+            draft.counts |= snapshot(catalogue, draft.folder, choice)
+            draft.details |= {"schema_version": catalogue.schema_version, "left_out": list(settings.leave_out), "as_of": as_of and as_of.isoformat()}
             draft.digest = digest
     return draft.artifact
 

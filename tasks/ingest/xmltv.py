@@ -1,6 +1,6 @@
 """XMLTV to batches of columns, streaming: memory is bounded by a frame and a batch, not by the file.
 
-What a programme says is kept as it says it; what it means (episodes, categories) is for later stages. Rejected, with
+What a programme says is kept as it says it; what it means (episodes, categories) is for views and later stages. Rejected, with
 line and excerpt, is what has no place in a schedule:
 
     no_channel   no channel attribute, or an empty one
@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import lxml.etree as etree
 import pyarrow as pa
 
-from tasks.ingest.columns import ProgrammeColumns, to_batch
+from storage.catalogue.rows import CHANNELS, REJECTS
+from tasks.ingest.columns import Part, ProgrammeColumns, to_batch
 from tasks.ingest.elements import Elements
 from tasks.ingest.feeds import FeedError
 from tasks.ingest.frames import Frame, cut_frames
@@ -32,32 +33,30 @@ from tasks.ingest.text import clean
 
 EXCERPT = 200  # characters
 PART = 2048  # programmes converted at a time: their strings fit a core's cache
-TAGS = ("programme", "channel", "title", "sub-title", "category", "episode-num", "date")
+_OTHERS = frozenset(
+    "desc keyword country language orig-language new premiere live previously-shown star-rating rating credits length icon url".split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """A part of a feed, as Arrow.
-
-    Attributes:
-        programmes: channel, start, stop, stop_note, title, title_language, sub_title, categories, episode_numbers, date.
-        channels: channel, name.
-        rejects: line, reason, excerpt.
-        share_read: Share of the file read so far, 0 to 1.
-    """
+    """A part of a feed, as Arrow; the columns are those of storage/catalogue/rows.py."""
 
     programmes: pa.RecordBatch
+    details: pa.RecordBatch
+    originals: pa.RecordBatch
     channels: pa.RecordBatch
     rejects: pa.RecordBatch
-    share_read: float
+    share_read: float  # of the file so far, 0 to 1
 
 
-def read_batches(stream: FeedStream, batch_rows: int) -> Iterator[Batch]:
+def read_batches(stream: FeedStream, batch_rows: int, zone: str = "") -> Iterator[Batch]:
     """Reads a feed; at least one batch, the last of which may be empty.
 
     Args:
         stream: The feed's bytes.
         batch_rows: Programmes a batch, about (a frame is never split).
+        zone: Of times that name none; empty is UTC.
 
     Raises:
         FeedError: It is empty, no XMLTV, too large, or nothing in it can be read.
@@ -68,7 +67,7 @@ def read_batches(stream: FeedStream, batch_rows: int) -> Iterator[Batch]:
         if stream.damage:
             raise stream.nothing_readable() from error
         raise
-    reader = _Reader(Elements(prolog.encoding))
+    reader = _Reader(Elements(prolog.encoding), zone)
     for frame in cut_frames(blocks, prolog.lines + 1) if not prolog.ended else ():
         if not frame.reason:
             reader.take(frame)
@@ -82,25 +81,32 @@ def read_batches(stream: FeedStream, batch_rows: int) -> Iterator[Batch]:
 class _Reader:
     """A batch being filled, part by part."""
 
-    def __init__(self, elements: Elements) -> None:
+    def __init__(self, elements: Elements, zone: str) -> None:
         self.elements = elements
-        self.rows = 0
-        self.parts: list[pa.RecordBatch] = []
-        self.channels: list[tuple[str, str]] = []
-        self.rejects: list[tuple[int, str, str]] = []
-        self.columns = ProgrammeColumns()
+        self.zone = zone
+        self.columns = ProgrammeColumns(zone)
         self.frames: list[tuple[int, Frame]] = []  # of the part being filled, each with its first row
+        self._begin()
+
+    def _begin(self) -> None:
+        self.rows = 0
+        self.parts: list[Part] = []
+        self.firsts: list[int] = []  # row of the batch at which each part begins
+        self.channels: list[tuple[str, str, list[str], str | None, str | None, list[str]]] = []
+        self.rejects: list[tuple[int, str, str]] = []
 
     def flush(self, share_read: float) -> Batch:
         """What was taken since the last flush."""
         self._settle()
         batch = Batch(
-            programmes=pa.concat_batches(self.parts),
-            channels=to_batch(self.channels, {"channel": pa.string(), "name": pa.string()}),
-            rejects=to_batch(self.rejects, {"line": pa.int64(), "reason": pa.string(), "excerpt": pa.string()}),
+            programmes=pa.concat_batches([part.programmes for part in self.parts]),
+            details=_with_rows([part.details for part in self.parts], self.firsts),
+            originals=_with_rows([part.originals for part in self.parts], self.firsts),
+            channels=to_batch(self.channels, CHANNELS),
+            rejects=to_batch(self.rejects, REJECTS),
             share_read=share_read,
         )
-        self.rows, self.parts, self.channels, self.rejects = 0, [], [], []
+        self._begin()
         return batch
 
     def take(self, frame: Frame) -> None:
@@ -122,9 +128,10 @@ class _Reader:
         """Adds the channels and programmes below a root as they are written; the hot loop of the stage."""
         columns = self.columns
         channels, starts, stops, titles, languages = columns.channel, columns.start, columns.stop, columns.title, columns.title_language
-        sub_titles, dates, categories, episode_numbers = columns.sub_title, columns.date, columns.categories, columns.episode_numbers
+        sub_titles, dates, categories = columns.sub_title, columns.date, columns.categories
+        numbers, systems = columns.episode_numbers, columns.episode_systems
         category_offsets, episode_offsets = columns.category_offsets, columns.episode_offsets
-        for element in root.iter(*TAGS):
+        for element in root.iter():
             tag = element.tag
             if tag == "category":
                 categories.append(element.text)
@@ -134,6 +141,8 @@ class _Reader:
                     if text and not text.isspace():
                         titles[-1] = text
                         languages[-1] = element.get("lang")
+                elif titles:
+                    columns.details.take(len(titles) - 1, element)
             elif tag == "programme":
                 channels.append(element.get("channel"))
                 starts.append(element.get("start"))
@@ -143,32 +152,49 @@ class _Reader:
                 sub_titles.append(None)
                 dates.append(None)
                 category_offsets.append(len(categories))
-                episode_offsets.append(len(episode_numbers))
+                episode_offsets.append(len(numbers))
             elif tag == "episode-num":
-                episode_numbers.append(element.text)
+                numbers.append(element.text)
+                systems.append(element.get("system"))
+            elif tag == "sub-title":
+                if titles and not sub_titles[-1]:
+                    sub_titles[-1] = element.text
+                elif titles:
+                    columns.details.take(len(titles) - 1, element)
+            elif tag == "date":
+                if titles:
+                    dates[-1] = dates[-1] or element.text
             elif tag == "channel":
                 self._read_channel(element)
-            elif titles:
-                column = sub_titles if tag == "sub-title" else dates
-                column[-1] = column[-1] or element.text
+            elif titles and tag in _OTHERS:
+                columns.details.take(len(titles) - 1, element)
 
     def _read_channel(self, element: etree._Element) -> None:
         channel = clean(element.get("id", ""))
-        names = (clean(name.text or "") for name in element.iterchildren("display-name"))
         if channel:
-            self.channels.append((channel, next(filter(None, names), channel)))
+            said = {tag: [text for child in element.iterchildren(tag) if (text := clean(child.text or ""))] for tag in ("display-name", "lcn", "url")}
+            icon = next((clean(child.get("src", "")) for child in element.iterchildren("icon")), None)
+            names = said["display-name"] or [channel]
+            self.channels.append((channel, names[0], names, icon or None, next(iter(said["lcn"]), None), said["url"]))
 
     def _settle(self) -> None:
         """Converts the part, and looks up in their frames the programmes that cannot be kept."""
-        part, reasons = self.columns.settle()
+        part = self.columns.settle()
+        self.firsts.append(self.rows)
         self.parts.append(part)
-        self.rows += part.num_rows
+        self.rows += part.programmes.num_rows
         row = 0
-        for first, frame in self.frames if reasons else ():
+        for first, frame in self.frames if part.reasons else ():
             row = first
             for root, line, _ in self.elements.roots(frame):
                 for element in root.iter("programme") if root is not None else ():
-                    if row in reasons:
-                        self.reject(line + (element.sourceline or 1) - 1, reasons[row], etree.tostring(element, encoding="utf-8", with_tail=False))
+                    if row in part.reasons:
+                        self.reject(line + (element.sourceline or 1) - 1, part.reasons[row], etree.tostring(element, encoding="utf-8", with_tail=False))
                     row += 1
-        self.columns, self.frames = ProgrammeColumns(), []
+        self.columns, self.frames = ProgrammeColumns(self.zone), []
+
+
+def _with_rows(batches: list[pa.RecordBatch], firsts: list[int]) -> pa.RecordBatch:
+    """The batches as one, their rows counted from the first of all."""
+    filled = [batch.set_column(0, "row", pa.array(batch.column("row").to_numpy() + first)) for batch, first in zip(batches, firsts) if batch.num_rows]
+    return pa.concat_batches(filled) if filled else batches[0]

@@ -71,7 +71,7 @@ def test_left_out_sources_stay_in_the_catalogue(tmp_path: Path, home: Path) -> N
     (tmp_path / "b.xml").write_bytes(guide(programmes=7))
     found = run(home, tmp_path / "a.xml", tmp_path / "b.xml", leave_out=("*/b.xml",))
     assert found.counts["programmes"] == 5 and status(home)["programmes"] == 12
-    assert run(home, tmp_path / "a.xml").counts["programmes"] == 12
+    assert run(home, tmp_path / "a.xml").counts["programmes"] == 7  # two sources on one channel: the first is heard where it speaks
 
 
 SLOW = """
@@ -84,8 +84,8 @@ def slowly(*given, **named):
         yield event
 from tasks.ingest import ingest as module
 add = module.Reading.add_programmes
-def add_slowly(self, batch):
-    add(self, batch)
+def add_slowly(self, *batch):
+    add(self, *batch)
     print("added", flush=True)
     time.sleep(float(sys.argv[3]))
 module.Reading.add_programmes = add_slowly
@@ -115,7 +115,8 @@ def test_killed_in_the_middle_of_a_feed_leaves_what_was_there(tmp_path: Path, ho
     assert status(home) == before
     assert rows(home, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [(1, 20_000)]
     assert Workspace(home).read(Guide, first.digest[:32]) == first
-    assert run(home, tmp_path / "b.xml").counts["programmes"] == 40_000  # and the next run completes
+    run(home, tmp_path / "b.xml")  # and the next run completes
+    assert rows(home, "SELECT count(*) FROM programmes") == [(40_000,)]
 
 
 def test_a_second_writer_is_told_who_holds_the_catalogue_while_status_answers(tmp_path: Path, home: Path) -> None:

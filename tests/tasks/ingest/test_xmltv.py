@@ -6,7 +6,7 @@ from guides import SOUND, guide, read, real_data, rows
 
 from tasks.ingest.feeds import FeedError
 
-DAY = datetime.datetime(2025, 3, 1)
+NINE = datetime.datetime(2025, 3, 1, 9)
 
 
 def only(home: Path, file: Path, content: bytes, **settings: object):
@@ -29,9 +29,9 @@ def test_all_columns(tmp_path: Path) -> None:
             '<programme channel="two" start="20250301100000 +0100"><title> </title><title>Second &lt;b&gt;bold&lt;/b&gt;</title></programme>',
         ),
     )
-    assert rows(tmp_path, "SELECT * EXCLUDE (feed_id, source) FROM programmes ORDER BY channel") == [
-        ("one", DAY.replace(hour=9), DAY.replace(hour=9, minute=30), None, "First", "en", "The & beginning", ["Drama", "Krimi"], ["0.1.", "S1E2"], "2024"),
-        ("two", DAY.replace(hour=9), None, "missing", "Second bold", None, None, [], [], None),
+    assert rows(tmp_path, "SELECT * EXCLUDE (programme_id, feed_id, replaced_by, source) FROM programmes ORDER BY channel") == [
+        ("one", NINE, NINE + datetime.timedelta(minutes=30), None, "First", "en", "The & beginning", ["Drama", "Krimi"], ["0.1.", "S1E2"], ["xmltv_ns", "onscreen"], "2024"),
+        ("two", NINE, None, "missing", "Second bold", None, None, [], [], [], None),
     ]
     assert rows(tmp_path, "SELECT channel, name FROM channels ORDER BY channel") == [("one", "Channel One"), ("two", "two")]
 

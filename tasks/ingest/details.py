@@ -1,0 +1,125 @@
+"""What programmes say beyond what a schedule needs: read as it comes, one dictionary a programme that says anything.
+
+Most guides say little here or something of every programme; either way a programme that says nothing costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import lxml.etree as etree
+import numpy as np
+import pyarrow as pa
+
+from storage.catalogue.rows import DETAILS
+from tasks.ingest.text import clean
+from tasks.ingest.times import parse_time
+
+_MINUTES = {"seconds": 1 / 60, "minutes": 1.0, "hours": 60.0}
+_NUMBER = re.compile(r"\d{1,6}(?:[.,]\d{1,4})?", re.ASCII)
+_TEXTS = {"sub-title": "sub_title", "desc": "description"}
+_LISTS = {"keyword": "keywords", "country": "countries"}
+_LANGUAGES = {"language": "language", "orig-language": "original_language"}
+_FLAGS = {"new": "is_new", "premiere": "is_premiere", "live": "is_live"}
+
+
+class Details:
+    """The details of a part of a feed.
+
+    Args:
+        zone: Of times that name none.
+    """
+
+    def __init__(self, zone: str = "") -> None:
+        self.zone = zone
+        self.rows: dict[int, dict[str, Any]] = {}
+        self.originals: list[tuple[int, str, str]] = []
+
+    def take(self, row: int, element: etree._Element) -> None:
+        """Notes what an element says of the programme of a row; elements that say nothing to us are passed over."""
+        read = _READERS.get(element.tag)
+        parent = element.getparent()
+        if read is not None and parent is not None and parent.tag not in _NOT_PROGRAMMES:
+            said = self.rows.get(row)
+            if said is None:
+                said = {}
+            read(self, row, said, element)
+            if said:
+                self.rows[row] = said
+
+    def batch(self, kept: np.ndarray | None) -> pa.RecordBatch:
+        """The details as Arrow; ``kept`` (bool, one a row) leaves out the rows that were rejected and closes the gaps."""
+        place = None if kept is None else np.cumsum(kept) - 1
+        rows = [{"row": row if place is None else int(place[row]), **said} for row, said in self.rows.items() if kept is None or kept[row]]
+        columns = [pa.array([said.get(field.name) for said in rows], field.type) for field in DETAILS]
+        return pa.RecordBatch.from_arrays(columns, schema=DETAILS)
+
+    def _text(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        """The first description; further titles, sub-titles and descriptions."""
+        raw = "".join(element.itertext()) if len(element) else element.text or ""
+        text = clean(raw)
+        name = _TEXTS.get(element.tag, "title")
+        if not text:
+            return
+        if name == "description" and "description" not in said:
+            said["description"] = text
+            if text != raw and text != raw.strip():
+                self.originals.append((row, name, raw))
+        else:
+            said.setdefault("translations", []).append({"element": name, "text": text, "language": clean(element.get("lang", "")) or None})
+
+    def _list(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        text = clean(element.text or "")
+        if text:
+            said.setdefault(_LISTS[element.tag], []).append(text)
+
+    def _language(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        said.setdefault(_LANGUAGES[element.tag], clean(element.text or "") or None)
+
+    def _flag(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        said[_FLAGS[element.tag]] = True
+
+    def _shown(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        said["previously_shown"] = True
+        said["previously_shown_at"] = parse_time(element.get("start", ""), self.zone)
+
+    def _rating(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        value = clean(element.findtext("value") or element.text or "")
+        if value:
+            said.setdefault("ratings" if element.tag == "rating" else "star_ratings", []).append({"system": element.get("system"), "value": value})
+
+    def _credits(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        people = [
+            {"role": person.tag, "name": name, "character": clean(person.get("role", "")) or None}
+            for person in element.iterchildren()
+            if isinstance(person.tag, str) and (name := clean(person.text or ""))
+        ]
+        if people:
+            said.setdefault("credits", []).extend(people)
+
+    def _length(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        number = _NUMBER.fullmatch((element.text or "").strip())
+        scale = _MINUTES.get(element.get("units", "minutes"))
+        if number is not None and scale is not None:
+            said["length_minutes"] = float(number[0].replace(",", ".")) * scale
+
+    def _icon(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        said.setdefault("icon", clean(element.get("src", "")) or None)
+
+    def _url(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
+        text = clean(element.text or "")
+        if text:
+            said.setdefault("urls", []).append(text)
+
+
+_Reader = Callable[[Details, int, dict[str, Any], etree._Element], None]
+# What else may hold a url, an icon, a language.
+_NOT_PROGRAMMES = frozenset({"channel", "tv", "programmes", "subtitles", "credits", "audio", "video", "actor", "director", "presenter", "guest"})
+_READERS: Mapping[str, _Reader] = {
+    "title": Details._text, "sub-title": Details._text, "desc": Details._text, "keyword": Details._list, "country": Details._list,
+    "language": Details._language, "orig-language": Details._language, "new": Details._flag, "premiere": Details._flag, "live": Details._flag,
+    "previously-shown": Details._shown, "star-rating": Details._rating, "rating": Details._rating, "credits": Details._credits,
+    "length": Details._length, "icon": Details._icon, "url": Details._url,
+}  # fmt: skip
