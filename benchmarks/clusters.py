@@ -1,0 +1,133 @@
+"""Clusters without k: Chinese Whispers against the PyPI package, DBSCAN against scikit-learn, in CPU seconds.
+
+One thread each, a process of its own each. Whispers: the graph of 25 nearest titles, its building apart. Planted graphs
+(2,000 nodes in 40 groups) say whether speed was paid for in quality.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks._apart import measure_apart
+from benchmarks.claims import Claim, run
+from benchmarks.neighbours import K, world
+from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, symmetric_graph
+from tasks.cluster.stability import adjusted_rand
+
+PACKAGE = "chinese_whispers"
+EPS, MIN_SAMPLES = 0.3, 5
+
+
+def graph_of(titles: int) -> Graph:
+    """The graph of each title's 25 nearest by cosine."""
+    import torch
+
+    from tasks.neighbours.similarity import top_neighbours
+
+    torch.set_num_threads(1)
+    vectors = world(titles)
+    return neighbour_graph(Neighbours(*top_neighbours(vectors, vectors, K, exclude_self=True)))
+
+
+def planted(seed: int, inside: float, between: float) -> tuple[Graph, np.ndarray]:
+    """A random graph of 2,000 nodes in 40 groups, weights 1, and the groups."""
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(40), 50)
+    rows, columns = np.nonzero(np.triu(rng.random((2_000, 2_000)) < np.where(truth[:, None] == truth, inside, between), 1))
+    return symmetric_graph(2_000, rows, columns, np.ones(len(rows), np.float32)), truth
+
+
+def our_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
+    from tasks.cluster.chinese_whispers import whisper
+
+    return lambda: whisper(graph, "log", 20, np.random.default_rng(seed))[0]
+
+
+def their_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
+    import networkx  # pyright: ignore[reportMissingImports]
+    from chinese_whispers import chinese_whispers  # pyright: ignore[reportMissingImports]
+
+    built = networkx.Graph()
+    built.add_nodes_from(range(len(graph)))
+    heads = np.repeat(np.arange(len(graph)), graph.degrees)
+    built.add_weighted_edges_from(zip(heads.tolist(), graph.targets.tolist(), graph.weights.tolist(), strict=True))
+
+    def whisper() -> np.ndarray:
+        chinese_whispers(built, weighting="log", iterations=20, seed=seed)
+        return np.array([built.nodes[node]["label"] for node in range(len(graph))])
+
+    return whisper
+
+
+def edges_and_whispers(titles: int) -> Callable[[], Any]:
+    import torch
+
+    from tasks.cluster import ChineseWhispers
+    from tasks.neighbours.similarity import top_neighbours
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    vectors = world(titles)
+    top_neighbours(vectors[:600], vectors[:600], 5)
+    return lambda: ChineseWhispers().cluster(vectors, Neighbours(*top_neighbours(vectors, vectors, K, exclude_self=True)), seed=0).count
+
+
+def our_dbscan(titles: int) -> Callable[[], Any]:
+    import torch
+
+    from tasks.cluster.dbscan import density_clusters
+
+    torch.set_num_threads(1)
+    vectors = world(titles)
+    density_clusters(vectors[:500], EPS, MIN_SAMPLES)
+    return lambda: density_clusters(vectors, EPS, MIN_SAMPLES)
+
+
+def their_dbscan(titles: int) -> Callable[[], Any]:
+    from sklearn.cluster import DBSCAN
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+    vectors = world(titles)
+    return lambda: DBSCAN(eps=EPS, min_samples=MIN_SAMPLES, metric="cosine", algorithm="brute").fit(vectors).labels_
+
+
+def measure_clusters(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    claims: list[Claim] = []
+    there = importlib.util.find_spec(PACKAGE) is not None
+    if not there:
+        print("chinese-whispers is not installed; its rows are left out (pip install chinese-whispers)", file=sys.stderr)
+    titles = 10_000 if quick else 100_000
+    graph = graph_of(titles)
+    mine = measure_apart(our_whispers, graph)
+    if there:
+        theirs = measure_apart(their_whispers, graph)
+        claims.append(Claim(name=f"Chinese Whispers, {titles:,} titles x {K}, CPU s", value=mine.cpu, rival="chinese-whispers", rival_value=theirs.cpu, aim=1 / 25, better="less"))
+    else:
+        claims.append(Claim(name=f"Chinese Whispers, {titles:,} titles x {K}, CPU s", value=mine.cpu, better=None))
+    for inside, between in ((0.3, 0.002), (0.2, 0.005)):
+        graphs = [planted(seed, inside, between) for seed in range(3)]
+        own = float(np.mean([adjusted_rand(truth, our_whispers(graph, seed)()) for seed, (graph, truth) in enumerate(graphs)]))
+        other = float(np.mean([adjusted_rand(truth, their_whispers(graph, seed)()) for seed, (graph, truth) in enumerate(graphs)])) if there else None
+        name = f"Chinese Whispers, planted groups ({inside} inside, {between} between), ARI"
+        claims.append(Claim(name=name, value=own, rival="chinese-whispers" if there else "", rival_value=other, aim=1.0 if there else None))
+    if not quick:
+        both = measure_apart(edges_and_whispers, titles)
+        claims.append(Claim(name=f"edges and whispers, {titles:,} titles, all cores, wall s", value=both.wall, aim=15, better="less"))
+        claims.append(Claim(name=f"edges and whispers, {titles:,} titles, peak MiB", value=both.peak, aim=600, better="less"))
+    titles = 10_000 if quick else 50_000
+    mine, theirs = measure_apart(our_dbscan, titles), measure_apart(their_dbscan, titles)
+    claims.append(Claim(name=f"DBSCAN, {titles:,} titles, CPU s", value=mine.cpu, rival="scikit-learn", rival_value=theirs.cpu, aim=0.25, better="less"))
+    claims.append(Claim(name=f"DBSCAN, {titles:,} titles, MiB above imports", value=mine.above, rival="scikit-learn", rival_value=theirs.above, aim=0.2, better="less"))
+    claims.append(Claim(name=f"DBSCAN, {titles:,} titles, ARI with scikit-learn's labels", value=adjusted_rand(mine.result, theirs.result), aim=0.999))
+    return claims
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_clusters, __doc__ or ""))

@@ -1,0 +1,139 @@
+"""Nearest neighbours: exact against faiss and scikit-learn, approximate by hnswlib and usearch with their recall.
+
+Gaussian groups of unit vectors, 100 dimensions, k = 25, one thread: CPU seconds, since other work on the machine moves
+the clock. Each measurement has a process of its own. Rivals that are not installed are left out, and said so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks._apart import Measured, measure_apart
+from benchmarks.claims import Claim, run
+
+DIM, K, GROUPS, SPREAD, SAMPLE = 100, 25, 200, 0.7, 1_000
+
+
+def world(titles: int) -> np.ndarray:
+    """Unit vectors around 200 centres: float32, shape (titles, 100)."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(GROUPS, DIM))[rng.integers(GROUPS, size=titles)] + SPREAD * rng.normal(size=(titles, DIM))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def ours(titles: int) -> Callable[[], Any]:
+    import torch
+
+    from tasks.neighbours.similarity import top_neighbours
+
+    torch.set_num_threads(1)
+    vectors = world(titles)
+    top_neighbours(vectors[:600], vectors[:600], 5)
+    return lambda: top_neighbours(vectors, vectors, K, exclude_self=True)[0][:SAMPLE]
+
+
+def faiss_flat(titles: int) -> Callable[[], Any]:
+    import faiss  # pyright: ignore[reportMissingImports]
+
+    faiss.omp_set_num_threads(1)
+    vectors = world(titles)
+
+    def search() -> np.ndarray:
+        index = faiss.IndexFlatIP(DIM)
+        index.add(vectors)
+        return index.search(vectors, K + 1)[1][:SAMPLE, 1:]
+
+    return search
+
+
+def scikit_learn(titles: int) -> Callable[[], Any]:
+    from sklearn.neighbors import NearestNeighbors
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+    vectors = world(titles)
+    return lambda: NearestNeighbors(n_neighbors=K + 1, metric="cosine", algorithm="brute").fit(vectors).kneighbors(vectors)[1][:SAMPLE, 1:]
+
+
+def hnsw(titles: int) -> Callable[[], Any]:
+    import hnswlib  # pyright: ignore[reportMissingImports]
+
+    vectors = world(titles)
+
+    def search() -> np.ndarray:
+        index = hnswlib.Index(space="ip", dim=DIM)
+        index.init_index(max_elements=titles, ef_construction=100, M=16, random_seed=0)
+        index.set_num_threads(1)
+        index.add_items(vectors)
+        index.set_ef(100)
+        return _without_self(index.knn_query(vectors, k=K + 1)[0][:SAMPLE])
+
+    return search
+
+
+def usearch(titles: int) -> Callable[[], Any]:
+    from usearch.index import Index  # pyright: ignore[reportMissingImports]
+
+    vectors = world(titles)
+
+    def search() -> np.ndarray:
+        index = Index(ndim=DIM, metric="ip", dtype="f32", connectivity=16, expansion_add=100, expansion_search=100)
+        index.add(np.arange(titles), vectors, threads=1)
+        return _without_self(np.asarray(index.search(vectors, K + 1, threads=1).keys)[:SAMPLE].astype(np.int64))
+
+    return search
+
+
+def simhash(titles: int) -> Callable[[], Any]:
+    from tasks.neighbours.simhash import draw_planes, search
+
+    vectors = world(titles)
+    return lambda: _without_self(search(vectors[:SAMPLE], vectors, draw_planes(DIM, 512, np.random.default_rng(0)), K + 1)[0])
+
+
+def _without_self(ids: np.ndarray) -> np.ndarray:
+    """The first K of each row that are not the row itself."""
+    return np.array([[other for other in row if other != own][:K] for own, row in enumerate(ids.tolist())])
+
+
+def recall(exact: np.ndarray, found: np.ndarray) -> float:
+    """Share of the exact neighbours that were found."""
+    return float(np.mean([len(set(one) & set(other)) / len(one) for one, other in zip(exact.tolist(), found.tolist(), strict=True)]))
+
+
+def measure_neighbours(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    claims: list[Claim] = []
+    sizes = (20_000,) if quick else (20_000, 50_000, 100_000)
+    for titles in sizes:
+        mine = measure_apart(ours, titles)
+        for name, package, rival, aim in (("faiss IndexFlatIP", "faiss", faiss_flat, 1.0), ("scikit-learn brute force", "sklearn", scikit_learn, 0.25)):
+            if theirs := _rival(package, rival, titles):
+                claims.append(Claim(name=f"exact k-NN, {titles:,} titles, CPU s", value=mine.cpu, rival=name, rival_value=theirs.cpu, aim=aim, better="less"))
+                claims.append(Claim(name=f"exact k-NN, {titles:,} titles, share of neighbours that agree with {name}", value=recall(theirs.result, mine.result), aim=0.999))
+        aim = 600 if titles == 100_000 else None
+        claims.append(Claim(name=f"exact k-NN, {titles:,} titles, peak MiB", value=mine.peak, aim=aim, better="less" if aim else None))
+        for name, package, rival in (("hnswlib", "hnswlib", hnsw), ("usearch", "usearch", usearch)) if titles == sizes[-1] or quick else ():
+            if theirs := _rival(package, rival, titles):
+                claims.append(Claim(name=f"approximate k-NN by {name}, {titles:,} titles, build and search, CPU s", value=theirs.cpu, better=None))
+                claims.append(Claim(name=f"approximate k-NN by {name}, {titles:,} titles, recall", value=recall(mine.result, theirs.result), better=None))
+        hashed = measure_apart(simhash, titles)
+        claims.append(Claim(name=f"SimHash of 512 bits, 200 candidates, {titles:,} titles, {SAMPLE:,} queries, recall", value=recall(mine.result, hashed.result), better=None))
+    return claims
+
+
+def _rival(package: str, prepare: Callable[[int], Callable[[], Any]], titles: int) -> Measured | None:
+    """The rival's measurement; None, with a line, where it is not installed."""
+    if importlib.util.find_spec(package) is None:
+        print(f"{package} is not installed; its rows are left out (pip install it to see them)", file=sys.stderr)
+        return None
+    return measure_apart(prepare, titles)
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_neighbours, __doc__ or ""))
