@@ -24,13 +24,14 @@ import scipy.sparse
 
 from tasks.augment.ngrams import bucket_ids
 from tasks.augment.unseen import NgramRows
+from tasks.form import FORM
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distilled:
     """Ridge regression of trained word rows on their n-grams."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     name: Literal["distilled"] = "distilled"
     shortest: int = field(default=3, metadata={"description": "Shortest n-gram; the edges of the word count as characters", "ge": 1, "le": 10})
     longest: int = field(default=6, metadata={"description": "Longest n-gram, counted alike", "ge": 1, "le": 10})

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sparse
 
+from tasks.form import FORM
+
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -23,7 +25,7 @@ SEPARATOR = "\x1f"  # between a title and its context tokens, which are features
 class TfidfFeatures:
     """Which n-grams count. The n-grams' range and count are those that scored best on four English guides."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
 
     longest_word_ngram: int = field(default=2, metadata={"description": "Longest run of words that is a feature.", "ge": 1, "le": 5})
     shortest_char_ngram: int = field(default=3, metadata={"description": "Shortest character n-gram, within words.", "ge": 1, "le": 10})

@@ -12,6 +12,7 @@ import scipy.sparse as sparse
 from tasks.baselines.predictions import LabelledTitles, Predictions
 from tasks.baselines.tfidf import FittedTfidf, TfidfFeatures
 from tasks.baselines.vote import vote
+from tasks.form import FORM
 
 BLOCK_BYTES = 64 << 20  # of one dense block of similarities
 
@@ -20,7 +21,7 @@ BLOCK_BYTES = 64 << 20  # of one dense block of similarities
 class TfidfKnn:
     """The k training titles of greatest cosine vote."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
 
     name: Literal["tfidf_knn"] = "tfidf_knn"
     k: int = field(default=10, metadata={"description": "Neighbours that vote.", "ge": 1})

@@ -34,13 +34,14 @@ import numpy as np
 
 from tasks.baselines.predictions import LabelledTitles, Predictions, label_matrix, predict_from_scores
 from tasks.baselines.tfidf import FittedTfidf, TfidfFeatures
+from tasks.form import FORM
 
 
 @dataclass(frozen=True, kw_only=True)
 class TfidfSvm:
     """A linear classifier a label."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
 
     name: Literal["tfidf_svm"] = "tfidf_svm"
     cost: float = field(default=0.2, metadata={"description": "C: price of a margin not kept.", "gt": 0})

@@ -31,6 +31,7 @@ import numpy as np
 
 from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, shared_share
 from tasks.cluster.partition import Partition, finish
+from tasks.form import FORM
 from tasks.neighbours.similarity import known_rows
 
 BLOCKS = 16
@@ -59,7 +60,7 @@ class ChineseWhispers:
     mutual: bool = field(default=False, metadata={"description": "Link only titles that are among each other's nearest: smaller clusters, more noise."})
     iterations: int = field(default=50, metadata={"description": "Most passes over all titles; it stops before when nothing changes.", "ge": 1})
     minimum_size: int = field(default=3, metadata={"description": "Smaller clusters count as noise.", "ge": 1})
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
+    __pydantic_config__: ClassVar = FORM
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters of the titles.

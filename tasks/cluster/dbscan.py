@@ -22,6 +22,7 @@ import torch
 
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import Partition, finish
+from tasks.form import FORM
 from tasks.neighbours.radius import exact_cosines, tiles_within
 from tasks.neighbours.similarity import DECIMALS, known_rows
 
@@ -38,7 +39,7 @@ class DBSCAN:
         default=None, metadata={"description": "Greatest cosine distance (1 - cosine) of two near titles; empty suggests it from the k-distance curve.", "ge": 0, "le": 2}
     )
     min_samples: int = field(default=5, metadata={"description": "Titles within eps, itself included, that make a title core.", "ge": 1})
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
+    __pydantic_config__: ClassVar = FORM
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters of the titles.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tasks.form import FORM
 from tasks.tokenize.splits import SplitSettings
 from tasks.tokenize.words import CONTEXT_KINDS, Tokenizer, WordsAndNgrams
 
@@ -13,7 +14,7 @@ from tasks.tokenize.words import CONTEXT_KINDS, Tokenizer, WordsAndNgrams
 class TokenizeSettings:
     """How titles become tokens, which are held out, and how much further the rows of rare tokens step."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     tokenizer: Tokenizer = field(default=WordsAndNgrams(), metadata={"description": "What a title's tokens are"})
     splits: SplitSettings = field(default=SplitSettings(), metadata={"description": "What is held out"})
     context: tuple[Literal["channel", "hour", "weekday", "duration", "manner"], ...] = field(

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tasks.form import FORM
+
 TRAIN, UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD, PLACEHOLDER = range(5)
 SPLITS = ("train", "unseen_title", "unseen_show", "next_period", "placeholder")
 DAY = 86_400_000_000  # microseconds
@@ -28,7 +30,7 @@ DAY = 86_400_000_000  # microseconds
 class SplitSettings:
     """How much is held out, and under which salt."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     salt: str = field(default="guidespace-1", metadata={"description": "Another salt holds out other titles and starts a new lineage of scores"})
     share: float = field(default=0.05, metadata={"description": "Largest share of titles in each of the three held-out sets", "gt": 0, "le": 0.05})
     shortest_span_days: float = field(default=2.0, metadata={"description": "A guide that spans less has no next_period", "ge": 0})

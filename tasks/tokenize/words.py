@@ -24,6 +24,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tasks.form import FORM
 from tasks.tokenize.titles import COMBINING, parse_title
 
 CONTEXT_KINDS = ("channel", "hour", "weekday", "duration", "manner")  # how a title airs: storage/catalogue/contexts.py
@@ -41,7 +42,7 @@ _RAW = re.compile(rf"[^\W_](?:[^\W_]|[{COMBINING}])*|[^\w\s]")
 class WordsAndNgrams:
     """Words, bigrams, character n-grams, edges, shape and raw form of a title."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     name: Literal["words_and_ngrams"] = "words_and_ngrams"
     shortest_ngram: int = field(default=3, metadata={"description": "Shortest character n-gram; the edges of the word count as characters", "ge": 1, "le": 10})
     longest_ngram: int = field(default=5, metadata={"description": "Longest character n-gram; below the shortest: none", "ge": 0, "le": 10})
@@ -72,7 +73,7 @@ class WordsAndNgrams:
 class Words:
     """Words alone: the plain bag of the first design, for comparison."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     name: Literal["words"] = "words"
     minimum_ngram_titles: int = field(default=1, metadata={"description": "No n-grams here; kept at 1", "ge": 1, "le": 1})
 

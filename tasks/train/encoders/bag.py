@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tasks.form import FORM
 from tasks.preprocess.bags import Bags
 
 
@@ -29,15 +30,15 @@ from tasks.preprocess.bags import Bags
 class Bag:
     """Weights of the kinds of tokens; a kind of weight 0 is left out."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     name: Literal["bag"] = "bag"
     word: float = field(default=0.5, metadata={"description": "Weight of words", "ge": 0})
     bigram: float = field(default=0.3, metadata={"description": "Weight of two words in a row", "ge": 0})
-    ngram: float = field(default=1.0, metadata={"description": "Weight of character n-grams", "ge": 0})
+    ngram: float = field(default=1.0, metadata={"title": "Character n-grams", "description": "Weight of character n-grams", "ge": 0})
     edge: float = field(default=0.3, metadata={"description": "Weight of the first and the last word", "ge": 0})
     shape: float = field(default=0.2, metadata={"description": "Weight of length and shape", "ge": 0})
-    raw: float = field(default=0.3, metadata={"description": "Weight of words and punctuation as written", "ge": 0})
-    mark: float = field(default=0.2, metadata={"description": "Weight of what was glued to the title", "ge": 0})
+    raw: float = field(default=0.3, metadata={"title": "As written", "description": "Weight of words and punctuation as written", "ge": 0})
+    mark: float = field(default=0.2, metadata={"title": "Glued marks", "description": "Weight of what was glued to the title", "ge": 0})
     channel: float = field(default=1.5, metadata={"description": "Weight of the channels that air it", "ge": 0})
     hour: float = field(default=0.8, metadata={"description": "Weight of the hours at which it airs", "ge": 0})
     weekday: float = field(default=0.3, metadata={"description": "Weight of the weekdays on which it airs", "ge": 0})

@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from storage.arrays import Ragged
+from tasks.form import FORM
 
 
 class Plan(NamedTuple):
@@ -56,7 +57,7 @@ class Groups(NamedTuple):
 class _LeaveOneOut:
     """Sampler, collate and scores that both losses share."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     pack: int = field(default=8, metadata={"description": "Titles of one label drawn together", "ge": 2})
     packs: int = field(default=128, metadata={"description": "Packs a step: a step shows pack × packs titles", "ge": 2})
 

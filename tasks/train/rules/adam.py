@@ -14,12 +14,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from tasks.form import FORM
+
 
 @dataclass(frozen=True, kw_only=True)
 class Adam:
     """Two moments a coordinate."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     name: Literal["adam"] = "adam"
     learning_rate: float = field(default=0.01, metadata={"description": "Step at the start of training", "gt": 0})
     beta1: float = field(default=0.9, metadata={"description": "Decay of the first moment", "ge": 0, "lt": 1})

@@ -15,12 +15,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from tasks.form import FORM
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowwiseAdagrad:
     """One accumulator a row."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     name: Literal["rowwise_adagrad"] = "rowwise_adagrad"
     learning_rate: float = field(default=0.07, metadata={"description": "Step at the start of training", "gt": 0})
     epsilon: float = field(default=1e-10, metadata={"description": "Keeps the first division finite", "gt": 0})

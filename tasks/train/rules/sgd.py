@@ -7,12 +7,14 @@ from typing import Literal
 
 from torch import Tensor
 
+from tasks.form import FORM
+
 
 @dataclass(frozen=True, kw_only=True)
 class SGD:
     """Plain gradient descent, no state."""
 
-    __pydantic_config__ = {"extra": "forbid"}
+    __pydantic_config__ = FORM
     name: Literal["sgd"] = "sgd"
     learning_rate: float = field(default=5.0, metadata={"description": "Step at the start of training", "gt": 0})
 
