@@ -19,9 +19,12 @@ scores against held-out categories, and a map you can open in a browser.
 
   guidespace nightly --feed guide.xml.gz     read, learn, score, publish
   guidespace similar "Murder, She Wrote"     titles like this one, known to the guide or not
+  guidespace explain "A" "B"                 which words bring two titles together, and which keep them apart
+  guidespace duplicates                      titles that are nearly the same, on whatever channel
   guidespace scores                          how good the space is, beside plain baselines
   guidespace status                          what the catalogue holds, and what was rejected
   guidespace export --format word2vec FILE   vectors or corpus for other programs
+  guidespace vector MODEL WORD …             vectors of words from a fastText model (also: ngrams, neighbours)
   guidespace doctor                          what is wrong with this installation, if anything
 """
 HOME_HELP = "folder that holds everything a run writes (default: $GUIDESPACE_HOME, else ./guidespace-home)"
@@ -70,14 +73,33 @@ def _parser() -> argparse.ArgumentParser:
     similar.add_argument("title", metavar="TITLE")
     similar.add_argument("-k", type=int, default=10, help="how many (default: 10)")
 
+    explain = command("explain", _explain, "Which words bring two titles together, which keep them apart, and what changes without each word.")
+    explain.add_argument("left", metavar="A", help="a title; its words are taken away in turn")
+    explain.add_argument("right", metavar="B", help="the other title")
+    duplicates = command("duplicates", _duplicates, "Pairs of titles of the last run that are nearly the same, nearest first.")
+    duplicates.add_argument("--minimum", type=_cosine, default=0.95, metavar="COSINE", help="least cosine of a pair, 0.8 to 1 (default: 0.95)")
+
     command("scores", _scores, "Scores of the last run, beside plain baselines.")
     command("status", _status, "What the catalogue holds: feeds, rejects with reasons, counts.")
     export = command("export", _export, "Write the corpus or the vectors for other programs.", as_json=False)
     export.add_argument(
-        "--format", choices=("labels", "word2vec", "parquet"), required=True,
-        help="labels: __label__ lines, train and test files in a folder; word2vec: text; parquet: one file",
+        "--format", choices=("labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary"), required=True,
+        help="of titles: labels (__label__ lines, train and test files in a folder), word2vec (text), parquet; "
+        "of words: fasttext (.bin with n-grams), vec, glove, word2vec-binary",
     )  # fmt: skip
+    export.add_argument("--buckets", type=int, metavar="N", help="fasttext: hash buckets to distil into, for a smaller file (default: the model's own 2,000,000)")
     export.add_argument("out", metavar="OUT", type=Path, help="file to write; a folder for labels")
+    for name, function, text in (
+        ("ngrams", _words, "Character n-grams of words with their rows and vectors, from a fastText model."),
+        ("vector", _words, "Vectors of words, known or not, from a fastText model or a text form."),
+        ("neighbours", _words, "Words nearest to a word in a fastText model or a text form."),
+    ):
+        words = commands.add_parser(name, help=text, description=text)
+        words.add_argument("model", metavar="MODEL", type=Path, help="fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file")
+        words.add_argument("words", metavar="WORD", nargs=1 if name == "neighbours" else "+", help="a word; - reads them from standard input, one a line")
+        words.add_argument("-k", type=int, default=10, help="how many (default: 10)" if name == "neighbours" else argparse.SUPPRESS)
+        words.add_argument("--json", action="store_true", help="print JSON, for other programs")
+        words.set_defaults(command=function, question=name)
     command("doctor", _doctor, "Check versions, home, locks and devices.")
     return parser
 
@@ -115,6 +137,36 @@ def _similar(given: argparse.Namespace) -> int:
     return 0
 
 
+def _explain(given: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from flows.explain import explain_titles, explanation_lines
+
+    found = explain_titles(given.home, given.left, given.right)
+    print(json.dumps(asdict(found), ensure_ascii=False, indent=1) if given.json else "\n".join(explanation_lines(found)))
+    return 0
+
+
+def _cosine(text: str) -> float:
+    """A number from 0.8 to 1: below, the bands that find near duplicates would be too many."""
+    value = float(text)
+    if not 0.8 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.8 and 1")
+    return value
+
+
+def _duplicates(given: argparse.Namespace) -> int:
+    from flows.explain import duplicates
+
+    pairs = duplicates(given.home, given.minimum)
+    if given.json:
+        print(json.dumps(pairs, ensure_ascii=False, indent=1))
+        return 0
+    for pair in pairs:
+        print(f"{pair['cosine']:.3f}  " + "  =  ".join(f"{title} [{', '.join(channels[:2])}]" for title, channels in zip(pair["titles"], pair["channels"], strict=True)))
+    return 0
+
+
 def _scores(given: argparse.Namespace) -> int:
     from flows.latest import read_scores
     from flows.tables import scores_table
@@ -137,7 +189,20 @@ def _status(given: argparse.Namespace) -> int:
 def _export(given: argparse.Namespace) -> int:
     from flows.export import export
 
-    for line in export(given.home, given.format, given.out):
+    for line in export(given.home, given.format, given.out, given.buckets):
+        print(line)
+    return 0
+
+
+def _words(given: argparse.Namespace) -> int:
+    from flows.words import print_neighbours, print_ngrams, print_vectors
+
+    words = [line.rstrip("\n") for line in sys.stdin] if given.words == ["-"] else given.words
+    if given.question == "neighbours":
+        lines = print_neighbours(given.model, words[0], given.k, given.json)
+    else:
+        lines = (print_ngrams if given.question == "ngrams" else print_vectors)(given.model, words, given.json)
+    for line in lines:
         print(line)
     return 0
 

@@ -64,6 +64,10 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         from tasks.neighbours.search import SearchError
 
         kinds.append(SearchError)
+    if "flows.words" in sys.modules:
+        from flows.words import WordsError
+
+        kinds.append(WordsError)
     if "tasks.preprocess.task" in sys.modules:
         from tasks.preprocess.task import TooFewTitles
 

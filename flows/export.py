@@ -13,10 +13,10 @@ from flows.latest import read_latest
 from storage.arrays import open_array
 from tasks.tokenize.words import split_words
 
-FORMATS = ("labels", "word2vec", "parquet")
+FORMATS = ("labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary")
 
 
-def export(home: str | Path, form: str, out: Path) -> Iterator[str]:
+def export(home: str | Path, form: str, out: Path, buckets: int | None = None) -> Iterator[str]:
     """Writes what the last run made.
 
     Args:
@@ -24,6 +24,9 @@ def export(home: str | Path, form: str, out: Path) -> Iterator[str]:
         form: ``labels``: a folder with train.txt, test.txt (all held-out titles) and one file a held-out set, a line a
             title, ``__label__drama __label__crime words of the title``, as fastText and StarSpace read it;
             ``word2vec``: one text file, titles with underscores for spaces; ``parquet``: title, labels, vector.
+            Of words instead of titles: ``fasttext``: a .bin that fastText loads, with n-grams for words never seen;
+            ``vec``, ``glove``, ``word2vec-binary``: the words that training saw.
+        buckets: Of ``fasttext``; None takes the model's own.
         out: File to write, or folder for ``labels``; what is there under that name is replaced.
 
     Yields:
@@ -36,6 +39,8 @@ def export(home: str | Path, form: str, out: Path) -> Iterator[str]:
         yield _word2vec(Path(latest["model"]), out)
     elif form == "parquet":
         yield _parquet(Path(latest["model"]), out)
+    elif form in FORMATS:
+        yield _words(Path(latest["model"]), form, out, buckets)
     else:
         raise ValueError(f"format is {form!r}, known are {', '.join(FORMATS)}")
 
@@ -77,6 +82,22 @@ def _parquet(model: Path, out: Path) -> str:
     flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
     pq.write_table(table.append_column("vector", flat), out, compression="zstd")
     return f"{out}: {len(table)} titles, {vectors.shape[1]} dimensions"
+
+
+def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:
+    from tasks.augment.fasttext.exporting import export_bin, word_vectors
+    from tasks.augment.fasttext.text_forms import write_vectors
+    from tasks.augment.lexicon import Lexicon
+
+    lexicon = Lexicon.open(model)
+    if form == "fasttext":
+        frequency = pq.read_table(model / "tokens.parquet", columns=["document_frequency"])["document_frequency"].to_numpy()
+        return (
+            f"{out}: {export_bin(lexicon, frequency, out, buckets)} words, {buckets or lexicon.ngrams.buckets} buckets, {lexicon.dim} dimensions, {out.stat().st_size / 1e6:.0f} MB"
+        )
+    words, vectors = word_vectors(lexicon)
+    write_vectors(out, "vec" if form == "vec" else "glove" if form == "glove" else "word2vec", words, vectors)
+    return f"{out}: {len(words)} words, {lexicon.dim} dimensions"
 
 
 def _vectors(model: Path) -> tuple[list[str], np.ndarray]:
