@@ -6,8 +6,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN as Reference
 
-from tasks.cluster import dbscan
-from tasks.cluster.dbscan import DBSCAN, density_clusters, k_distance_curve, merge, suggest_eps
+from tasks.cluster import components
+from tasks.cluster.components import merge
+from tasks.cluster.dbscan import DBSCAN, density_clusters
+from tasks.cluster.eps import k_distance_curve, sizes_at, suggest_eps
 from tasks.cluster.graph import Neighbours
 from tasks.neighbours import radius
 from tasks.neighbours.similarity import top_neighbours
@@ -114,5 +116,31 @@ def test_pairs_boiled_down_early_give_the_same_clusters(monkeypatch, eps):
     vectors = unit(rng.normal(size=(12, 8))[rng.integers(12, size=400)] + 0.3 * rng.normal(size=(400, 8)))
     whole = density_clusters(vectors, eps, 4)
     monkeypatch.setattr(radius, "SIDE", 16)
-    monkeypatch.setattr(dbscan, "KEPT", 1)
+    monkeypatch.setattr(components, "KEPT", 1)
     np.testing.assert_array_equal(density_clusters(vectors, eps, 4), whole)
+
+
+def test_where_the_knee_would_make_one_heap_the_groups_are_kept_apart():
+    """Groups along a chain: dense in their middles, so that a large eps runs through all of them."""
+    rng = np.random.default_rng(0)
+    middles = np.linspace(0, 170, 18)
+    degrees = np.concatenate([middle + rng.normal(0, 1.2, size=60) for middle in middles] + [np.linspace(0, 170, 250)])
+    vectors = on_circle(*degrees)
+    neighbours = Neighbours(*top_neighbours(vectors, vectors, 25, exclude_self=True))
+    eps = suggest_eps(neighbours, 5)
+    labels = density_clusters(vectors, eps, 5)
+    sizes = np.unique(labels[labels >= 0], return_counts=True)[1]
+    assert len(sizes) >= 9 and sizes.max() < len(vectors) / 4
+
+
+def test_sizes_read_from_the_neighbours_are_those_of_the_clusters():
+    rng = np.random.default_rng(4)
+    vectors = unit(rng.normal(size=(9, 6))[rng.integers(9, size=300)] + 0.25 * rng.normal(size=(300, 6)))
+    neighbours = Neighbours(*top_neighbours(vectors, vectors, 299, exclude_self=True))
+    tried = np.array([0.01, 0.03, 0.06, 0.2])
+    clustered, largest = sizes_at(neighbours, 4, tried)
+    for eps, among, most in zip(tried, clustered, largest, strict=True):
+        labels = density_clusters(vectors, eps, 4)
+        core = ((vectors @ vectors.T) >= 1 - eps).sum(1) >= 4
+        assert core.sum() == among
+        assert np.unique(labels[core], return_counts=True)[1].max() == most
