@@ -75,6 +75,17 @@ class Lexicon:
         alone, full = zip(*pairs, strict=True)
         return np.concatenate(alone), np.concatenate(full)
 
+    def without_ngrams(self) -> Lexicon:
+        """The same, but words never seen are left out: the difference is what augmenting adds."""
+        none = dataclasses.replace(self.ngrams, bucket_ids=self.ngrams.bucket_ids[:0], rows=self.ngrams.rows[:0])
+        return Lexicon(self.tokenizer, self.encoder, self.ids, self.rows, self.kinds, none)
+
+    def count_unseen(self, raw_titles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Words of titles, and how many of them training never touched: int32 (titles,) twice."""
+        words = [[token for token in self.tokenizer.tokens(raw) if token[0] == WORD] for raw in raw_titles]
+        unseen = [sum(token not in self.ids for token in own) for own in words]
+        return np.array([len(own) for own in words], dtype=np.int32), np.array(unseen, dtype=np.int32)
+
     def _embed(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
         unseen: dict[str, int] = {}
         entries: list[list[int]] = []

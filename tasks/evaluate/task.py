@@ -17,6 +17,7 @@ from tasks.baselines.tfidf import SEPARATOR
 from tasks.evaluate.agreement import measure_agreement, reference_labels
 from tasks.evaluate.protocols import Form, Titles, score_titles
 from tasks.evaluate.settings import EvaluateSettings
+from tasks.evaluate.unseen_words import measure_unseen_words
 from tasks.preprocess.corpus import open_corpus
 
 STAGE = Stage(Scores, __file__)
@@ -32,7 +33,7 @@ def evaluate(home: str, corpus: Corpus, vectors: Vectors, clustering: Clustering
     logger = get_run_logger()
     workspace = Workspace(home)
     opened = open_corpus(workspace.folder(corpus))
-    about = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["raw_title", "split", "context"])
+    about = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["raw_title", "split", "context", "language"])
     split = np.array(about["split"].to_pylist())
     titles = Titles(split=split, labels=opened.labels, label_count=len(opened.label_names), show=opened.show, family=opened.family, oov=opened.oov)
     form = Form(texts=about["raw_title"].to_pylist(), vectors=np.asarray(open_array(workspace.folder(vectors), "vectors")))
@@ -51,13 +52,18 @@ def evaluate(home: str, corpus: Corpus, vectors: Vectors, clustering: Clustering
             scored = ended.value
             break
 
+    places = workspace.folder(vectors)
+    unaugmented = form.vectors.copy()
+    unaugmented[opened.oov] = open_array(places, "unaugmented")
+    counts = np.asarray(open_array(places, "words")), np.asarray(open_array(places, "unseen"))
+    unseen_words = measure_unseen_words(titles, about["language"].to_pylist(), *counts, form.vectors, unaugmented, settings.k)
     kept = split != "placeholder"
     clusters = np.asarray(open_array(workspace.folder(clustering), "clusters"))[kept]
     labels = opened.labels.take(np.flatnonzero(kept))
     agreement = measure_agreement(clusters, reference_labels(labels, len(opened.label_names), split[kept] == "train"), held_out=split[kept] != "train")
     agreement["run_to_run_ari"] = workspace.details(clustering).get("run_to_run_ari")
     with STAGE.publish(home, corpus, vectors, clustering, settings) as draft:
-        (draft.folder / "scores.json").write_text(json.dumps({"protocols": scored.protocols, "clusters": agreement}, indent=1))
+        (draft.folder / "scores.json").write_text(json.dumps({"protocols": scored.protocols, "clusters": agreement, "unseen_words": unseen_words}, indent=1))
         pq.write_table(pa.table(scored.rows), draft.folder / "queries.parquet")
         draft.counts |= {"queries": len(scored.rows["title_id"]), "clusters": int(str(agreement["count"]))}
     return draft.artifact

@@ -51,7 +51,7 @@ def test_everything_a_run_writes_is_in_the_home(night):
 
 def test_scores_have_the_documented_form(night):
     document = answer("scores", "--home", night[0], "--json")
-    assert set(document) == {"protocols", "clusters", "champion"} and document["champion"] is True
+    assert set(document) == {"protocols", "clusters", "unseen_words", "champion"} and document["champion"] is True
     assert set(document["protocols"]) == {"unseen_title", "unseen_show", "next_period"}
     for forms in document["protocols"].values():
         assert set(forms) == {"title_only", "title_context"}

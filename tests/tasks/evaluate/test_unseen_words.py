@@ -1,0 +1,46 @@
+"""Shares, distances and scores of titles with words never seen, counted by hand."""
+
+import numpy as np
+import pytest
+
+from storage.arrays import Ragged
+from tasks.evaluate.protocols import Titles
+from tasks.evaluate.unseen_words import measure_unseen_words
+
+SPLIT = np.array(["train"] * 20 + ["unseen_title"] * 24 + ["placeholder"])
+N = len(SPLIT)
+
+
+def world(oov: list[int]) -> Titles:
+    """Two labels, even and odd titles; two families alike."""
+    labels = Ragged.from_rows([[number % 2] for number in range(N)])
+    flags = np.zeros(N, dtype=bool)
+    flags[oov] = True
+    return Titles(split=SPLIT, labels=labels, label_count=2, show=np.arange(N), family=np.arange(N) % 2, oov=flags)
+
+
+def test_by_hand():
+    vectors = np.eye(2, dtype=np.float32)[np.arange(N) % 2]
+    wrong = vectors.copy()
+    wrong[[20, 21]] = vectors[[21, 20]]
+    words, unseen = np.full(N, 4), np.zeros(N, dtype=int)
+    unseen[[20, 21]] = [1, 2]
+    languages = ["en"] * 43 + [None, "xx"]
+    found = measure_unseen_words(world([20, 21]), languages, words, unseen, vectors, wrong, 5)
+    assert found["titles"] == 24 and found["titles_share"] == pytest.approx(2 / 24) and found["tokens_share"] == pytest.approx(3 / 96)
+    assert found["languages"] == {"en": {"titles": 23, "titles_share": pytest.approx(2 / 23), "tokens_share": pytest.approx(3 / 92)}}
+    assert found["distance"]["augmented"] == {"n": 2, "mean": pytest.approx(0, abs=1e-6)}
+    assert found["distance"]["unaugmented"]["mean"] == pytest.approx(1, abs=0.01)
+    assert found["distance"]["known"] == {"n": 22, "mean": pytest.approx(0, abs=1e-6)}
+    assert found["unseen_title"] == {
+        "n": 2,
+        "augmented": {"accuracy": 1, "precision_at_10": 1, "mrr": 1},
+        "unaugmented": {"accuracy": 0, "precision_at_10": 0, "mrr": pytest.approx(0.5)},
+    }
+
+
+def test_no_such_word():
+    vectors = np.eye(2, dtype=np.float32)[np.arange(N) % 2]
+    found = measure_unseen_words(world([]), [None] * N, np.ones(N, dtype=int), np.zeros(N, dtype=int), vectors, vectors, 5)
+    assert found["titles_share"] == 0 and found["distance"]["augmented"] == {"n": 0, "mean": None} and "unseen_title" not in found
+    assert list(found["languages"]) == ["unknown"]
