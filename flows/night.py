@@ -18,6 +18,7 @@ from prefect.settings import PREFECT_UI_URL
 from flows.latest import write_latest
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
+from storage.pruning import prune
 from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.publish.verdict import Verdict
@@ -92,6 +93,7 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[
         get_run_logger().info("MLflow: %s", tracking.where(run))
         try:
             yield Night(workspace, tracking, run)
+            prune(workspace, settings.publish.keep)
         except BaseException as error:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")

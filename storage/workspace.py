@@ -190,6 +190,7 @@ class Workspace:
         place = self.place(kind, key)
         if not _verifies(place):
             return None
+        os.utime(place / "artifact.json")  # used tonight: pruning goes by it
         content = json.loads((place / "artifact.json").read_text())
         return kind(path=place.relative_to(self.home).as_posix(), digest=content["digest"], counts=content["counts"])
 

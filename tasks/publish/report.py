@@ -50,7 +50,7 @@ def report_markdown(guide: Guide, feeds: Sequence[Mapping[str, Any]], scores: Ma
         "| --- | ---: | ---: | ---: | ---: |",
         *(f"| {_cell(feed['source'])} | {feed['seen']:,} | {feed['stored']:,} | {feed['duplicates']:,} | {feed['rejected']:,} |" for feed in feeds),
         "",
-        f"The snapshot holds {', '.join(f'{count:,} {name}' for name, count in guide.counts.items())}.",
+        "The snapshot holds " + ", ".join(f"{guide.counts[name]:,} {name}" for name in ("programmes", "channels") if name in guide.counts) + ".",
     ]
     for protocol, title in PROTOCOLS.items():
         score = scores["protocols"][protocol]["title_only"]
