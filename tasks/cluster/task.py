@@ -6,8 +6,10 @@ import dataclasses
 import json
 import logging
 import re
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
@@ -15,8 +17,10 @@ from storage.arrays import open_array
 from storage.artifacts import Clustering, Corpus, Vectors
 from storage.stages import Stage
 from storage.workspace import Workspace
+from storage.yesterday import newest_other
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.names import name_clusters
+from tasks.cluster.nights import Identity, keep_identities
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.stability import several_seeds
 from tasks.neighbours.similarity import top_neighbours
@@ -33,7 +37,7 @@ def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettin
         ValueError: The vectors are not those of this corpus.
     """
     workspace = Workspace(home)
-    table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["title", "split", "labels"])
+    table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["title", "show_key", "split", "labels"])
     titles = table["title"].to_pylist()
     points = np.array(open_array(workspace.folder(vectors), "vectors"), dtype=np.float32)
     if len(points) != len(titles):
@@ -47,11 +51,20 @@ def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettin
     if partition.note:
         get_run_logger().log(logging.WARNING if partition.collapsed else logging.INFO, partition.note)
 
+    shows = table["show_key"].to_pylist()
+    yesterday, known_before, next_identity = _yesterday(workspace, STAGE.key(corpus, vectors, settings))
+    identities, next_identity, stayed = keep_identities(shows, partition.labels, yesterday, known_before, next_identity)
     with STAGE.publish(home, corpus, vectors, settings) as draft:
         np.save(draft.folder / "clusters.npy", partition.labels)
         np.save(draft.folder / "neighbours.npy", neighbours.ids.astype(np.int32))
         np.save(draft.folder / "similarities.npy", neighbours.cosines)
-        (draft.folder / "clusters.json").write_text(json.dumps([dataclasses.asdict(name) for name in names], ensure_ascii=False, indent=1), encoding="utf-8")
+        (draft.folder / "clusters.json").write_text(
+            json.dumps(
+                [{**dataclasses.asdict(name), **dataclasses.asdict(identity)} for name, identity in zip(names, identities, strict=True)], ensure_ascii=False, indent=1
+            ),
+            encoding="utf-8",
+        )
+        _write_tables(draft.folder, shows, titles, partition.labels, [name.name for name in names], neighbours)
         known = int(points.any(axis=1).sum())
         noise = int((partition.labels < 0).sum()) - (len(points) - known)
         draft.counts |= {"titles": len(titles), "clusters": partition.count, "noise": noise}
@@ -63,6 +76,41 @@ def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettin
             "largest_share": int((partition.labels == 0).sum()) / known if known else 0.0,
             "iterations": partition.iterations,
             "collapsed": partition.collapsed,
+            "stayed_share": stayed,
+            "next_identity": next_identity,
+            "corpus": corpus.digest,
             "note": partition.note,
         }
     return draft.artifact
+
+
+def _yesterday(workspace: Workspace, key: str) -> tuple[dict[str, int] | None, list[Identity], int]:
+    """Show key to cluster, identities and the least number never given, of the clustering before tonight's."""
+    before = newest_other(workspace, Clustering, key)
+    if before is None or not (file := workspace.folder(before) / "clusters.parquet").exists():
+        return None, [], 0
+    table = pq.read_table(file, columns=["show_key", "cluster"]).to_pydict()
+    known = [Identity(identity=one["identity"], colour=one["colour"]) for one in json.loads((workspace.folder(before) / "clusters.json").read_text(encoding="utf-8"))]
+    members = {show: number for show, number in zip(table["show_key"], table["cluster"], strict=True) if number is not None}
+    return members, known, int(workspace.details(before)["next_identity"])
+
+
+def _write_tables(folder: Path, shows: list[str], titles: list[str], clusters: np.ndarray, names: list[str], neighbours: Neighbours) -> None:
+    """clusters.parquet, a row a title (cluster null: noise), and neighbours.parquet, a row a pair: for SQL."""
+    numbers = clusters.tolist()
+    columns = {
+        "title_id": pa.array(range(len(titles)), pa.int32()),
+        "title": pa.array(titles, pa.string()),
+        "show_key": pa.array(shows, pa.string()),
+        "cluster": pa.array([number if number >= 0 else None for number in numbers], pa.int32()),
+        "cluster_name": pa.array([names[number] if number >= 0 else None for number in numbers], pa.string()),
+    }
+    pq.write_table(pa.table(columns), folder / "clusters.parquet", compression="zstd")
+    rows, ranks = np.nonzero(neighbours.ids >= 0)
+    pairs = {
+        "title_id": rows.astype(np.int32),
+        "neighbour_id": neighbours.ids[rows, ranks].astype(np.int32),
+        "rank": (ranks + 1).astype(np.int16),
+        "cosine": neighbours.cosines[rows, ranks],
+    }
+    pq.write_table(pa.table(pairs), folder / "neighbours.parquet", compression="zstd")

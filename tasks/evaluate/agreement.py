@@ -14,9 +14,6 @@ scoring coreference chains*, 1998, and Amigó et al., *A comparison of extrinsic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import combinations
-
 import numpy as np
 from scipy import sparse
 
@@ -45,9 +42,7 @@ def reference_labels(labels: Ragged, label_count: int, training: np.ndarray | No
     return reference
 
 
-def measure_agreement(
-    clusters: np.ndarray, reference: np.ndarray, *, held_out: np.ndarray | None = None, runs: Sequence[np.ndarray] = ()
-) -> dict[str, object]:
+def measure_agreement(clusters: np.ndarray, reference: np.ndarray, *, held_out: np.ndarray | None = None) -> dict[str, object]:
     """Scores a clustering.
 
     Args:
@@ -55,17 +50,16 @@ def measure_agreement(
         reference: Reference label of each title, shape (titles,), -1 where it has none: such titles count for ``count``
             and ``noise_share`` alone.
         held_out: bool, shape (titles,): titles whose labels training did not see, scored once more apart.
-        runs: Clusterings of the same titles from other seeds, each of shape (titles,).
 
     Returns:
         ``count``, ``noise_share``, the scores with noise as singletons (``ari``, ``ami``, ``v_measure``, ``b_cubed``,
-        ``b_cubed_precision``, ``b_cubed_recall``, and ``n``), the same scores under ``non_noise`` and ``held_out``, and
-        ``run_to_run_ari`` (none with fewer than two clusterings). A score that nothing supports is none.
+        ``b_cubed_precision``, ``b_cubed_recall``, and ``n``), and the same scores under ``non_noise`` and ``held_out``. A
+        score that nothing supports is none.
 
     Raises:
         ValueError: Lengths differ.
     """
-    for other in (reference, *runs, *(() if held_out is None else (held_out,))):
+    for other in (reference, *(() if held_out is None else (held_out,))):
         if len(other) != len(clusters):
             raise ValueError(f"{len(clusters)} clusters but {len(other)} of what they are compared with; all must be per title")
     labelled = reference >= 0
@@ -76,7 +70,6 @@ def measure_agreement(
         "count": len(np.unique(clusters[clusters != NOISE])),
         "noise_share": float((clusters == NOISE).mean()) if len(clusters) else None,
         **compare(singled[labelled], reference[labelled]),
-        "run_to_run_ari": run_to_run_ari([clusters, *runs]),
         "non_noise": compare(clusters[clustered], reference[clustered]),
         "held_out": compare(singled[apart], reference[apart]),
     }
@@ -125,13 +118,3 @@ def b_cubed(clusters: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
     squares = table.data**2
     cluster_sizes, label_sizes = np.bincount(rows), np.bincount(columns)
     return float((squares / cluster_sizes[table.row]).sum() / len(rows)), float((squares / label_sizes[table.col]).sum() / len(rows))
-
-
-def run_to_run_ari(runs: Sequence[np.ndarray]) -> float | None:
-    """Mean ARI over all pairs of clusterings of the same titles, noise as singletons; none with fewer than two."""
-    from sklearn.metrics import adjusted_rand_score
-
-    if len(runs) < 2 or not len(runs[0]):
-        return None
-    singled = [noise_as_singletons(run) for run in runs]
-    return float(np.mean([adjusted_rand_score(one, other) for one, other in combinations(singled, 2)]))

@@ -18,7 +18,7 @@ from tasks.cluster.task import cluster
 GROUPS = ["Kitchen", "Football", "Whales", "Murder"]
 
 
-def publish(home: Path, vectors_kept: int = 82) -> tuple[Corpus, Vectors]:
+def publish(home: Path, vectors_kept: int = 82, name: str = "x", turn: int = 0) -> tuple[Corpus, Vectors]:
     """Four groups of twenty titles, a placeholder that looks like the first of them, and a title nobody knows."""
     rng = np.random.default_rng(0)
     rows = np.repeat(np.eye(4, 16), 20, axis=0) + 0.1 * rng.normal(size=(80, 16))
@@ -27,10 +27,18 @@ def publish(home: Path, vectors_kept: int = 82) -> tuple[Corpus, Vectors]:
     vectors[80] = vectors[0]
     titles = [f"The {GROUPS[row // 20]} {row}" for row in range(80)] + ["Paid Programming", "Zzz"]
     workspace = Workspace(home)
-    with workspace.publishing(Corpus, "x") as corpus:
-        table = {"title": titles, "split": ["train"] * 80 + ["placeholder", "train"], "labels": [[GROUPS[row // 20].casefold()] for row in range(80)] + [[], []]}
+    if turn:  # another night: the last titles of the first group are gone, and everything has turned in space
+        vectors[20 - turn : 20] = 0
+        vectors = np.roll(vectors, turn, axis=1)
+    with workspace.publishing(Corpus, name) as corpus:
+        table = {
+            "title": titles,
+            "show_key": [title.casefold() for title in titles],
+            "split": ["train"] * 80 + ["placeholder", "train"],
+            "labels": [[GROUPS[row // 20].casefold()] for row in range(80)] + [[], []],
+        }
         pq.write_table(pa.table(table), corpus.folder / "titles.parquet")
-    with workspace.publishing(Vectors, "x") as draft:
+    with workspace.publishing(Vectors, name) as draft:
         np.save(draft.folder / "vectors.npy", vectors[:vectors_kept])
     return corpus.artifact, draft.artifact
 
@@ -71,3 +79,25 @@ def test_vectors_of_another_corpus_are_refused(tmp_path: Path):
     corpus, vectors = publish(tmp_path, vectors_kept=50)
     with pytest.raises(ValueError, match="50 vectors for 82 titles"):
         run(tmp_path, corpus, vectors, ClusterSettings())
+
+
+def test_the_next_night_keeps_identities_and_says_how_many_titles_stayed(tmp_path: Path):
+    first = run(tmp_path, *publish(tmp_path), ClusterSettings())
+    second = run(tmp_path, *publish(tmp_path, name="y", turn=3), ClusterSettings())
+    workspace = Workspace(tmp_path)
+    one, other = ({group["name"]: group for group in json.loads((workspace.folder(night) / "clusters.json").read_text())} for night in (first, second))
+    assert one.keys() == other.keys() == set(GROUPS)
+    assert {name: (group["identity"], group["colour"]) for name, group in one.items()} == {name: (group["identity"], group["colour"]) for name, group in other.items()}
+    assert other["Kitchen"]["id"] == 3 != one["Kitchen"]["id"]  # it is the smallest now
+    assert workspace.details(first)["stayed_share"] is None and workspace.details(second)["stayed_share"] == pytest.approx(77 / 80)
+    assert run(tmp_path, *publish(tmp_path), ClusterSettings()) == first  # its own yesterday is none, whatever came later
+
+
+def test_tables_for_sql(tmp_path: Path):
+    folder = Workspace(tmp_path).folder(run(tmp_path, *publish(tmp_path), ClusterSettings()))
+    clusters = pq.read_table(folder / "clusters.parquet").to_pylist()
+    assert clusters[0]["title"] == "The Kitchen 0" and clusters[0]["cluster_name"] == "Kitchen" and clusters[81]["cluster"] is None
+    pairs = pq.read_table(folder / "neighbours.parquet").to_pydict()
+    neighbours = np.load(folder / "neighbours.npy")
+    assert len(pairs["rank"]) == (neighbours >= 0).sum()
+    assert [pairs["neighbour_id"][row] for row in range(25)] == neighbours[0].tolist()

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
 
 from storage.arrays import Ragged
-from tasks.evaluate.agreement import b_cubed, compare, measure_agreement, noise_as_singletons, reference_labels, run_to_run_ari
+from tasks.evaluate.agreement import b_cubed, compare, measure_agreement, noise_as_singletons, reference_labels
 
 
 def naive_b_cubed(clusters: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
@@ -54,7 +54,6 @@ def test_noise_is_read_in_three_ways():
     clear = found["non_noise"]
     assert isinstance(clear, dict)
     assert clear["n"] == 4 and clear["ari"] == clear["ami"] == clear["v_measure"] == clear["b_cubed"] == pytest.approx(1.0)
-    assert found["run_to_run_ari"] is None
 
 
 def test_noise_titles_become_clusters_of_their_own():
@@ -76,15 +75,6 @@ def test_held_out_titles_are_scored_apart():
     found = measure_agreement(clusters, reference, held_out=np.array([0, 0, 0, 0, 1, 1], dtype=bool))
     assert isinstance(found["held_out"], dict)
     assert found["held_out"]["n"] == 2 and found["held_out"]["b_cubed"] == 1.0
-
-
-def test_run_to_run():
-    one = np.array([0, 0, 1, 1, 2, 2])
-    assert run_to_run_ari([one, one + 5]) == 1.0  # names of clusters do not matter
-    other = np.array([0, 0, 0, 1, 1, 1])
-    assert run_to_run_ari([one, one, other]) == pytest.approx((1 + 2 * adjusted_rand_score(one, other)) / 3)
-    assert measure_agreement(one, one, runs=[one])["run_to_run_ari"] == 1.0
-    assert run_to_run_ari([one]) is None
 
 
 def test_agreement_empty():
