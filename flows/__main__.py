@@ -18,6 +18,7 @@ GuideSpace turns a TV guide (XMLTV) into a space: a vector for every programme t
 scores against held-out categories, and a map you can open in a browser.
 
   guidespace nightly --feed guide.xml.gz     read, learn, score, publish
+  guidespace ingest --feed guide.xml.gz      only read; backfill reads a folder of dated guides
   guidespace similar "Murder, She Wrote"     titles like this one, known to the guide or not
   guidespace explain "A" "B"                 which words bring two titles together, and which keep them apart
   guidespace duplicates                      titles that are nearly the same, on whatever channel
@@ -59,15 +60,21 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     nightly = command("nightly", _nightly, "Read a guide, learn its space, score it and publish it.", as_json=False)
-    nightly.add_argument(
-        "--feed", action="extend", nargs="+", required=True, metavar="FEED",
-        help="XMLTV file, glob, folder or http(s) URL; plain or compressed; may be given more than once",
-    )  # fmt: skip
     nightly.add_argument("--preset", choices=("smoke", "laptop", "gpu"), default="laptop", help="settings to start from (default: laptop)")
-    nightly.add_argument(
-        "--set", action="extend", nargs="+", default=[], dest="assignments", metavar="NAME=VALUE",
-        help="change one setting, such as train.epochs=5 or train.rule=adam",
-    )  # fmt: skip
+    nightly.add_argument("--as-of", metavar="DATE", help="run on what was known at the end of that day (YYYY-MM-DD, UTC) or at an ISO instant; --feed may be left out")
+    ingest = command("ingest", _ingest, "Read guides into the catalogue and publish the snapshot; learn nothing.", as_json=False)
+    backfill = command("backfill", _backfill, "Read guides with a date in their name, each as what was said on that date.", as_json=False)
+    for end, text in (("from", "first"), ("to", "last")):
+        backfill.add_argument(f"--{end}", required=True, dest=text, metavar="DATE", help=f"{text} date, YYYY-MM-DD")
+    for reading in (nightly, ingest, backfill):
+        reading.add_argument(
+            "--feed", action="extend", nargs="+", required=reading is not nightly, default=None, metavar="FEED",
+            help="XMLTV file, glob, folder or URL (http, s3 …); plain or compressed; may be given more than once",
+        )  # fmt: skip
+        reading.add_argument(
+            "--set", action="extend", nargs="+", default=[], dest="assignments", metavar="NAME=VALUE",
+            help="change one setting, such as train.epochs=5, train.rule=adam or ingest.workers=4",
+        )  # fmt: skip
 
     similar = command("similar", _similar, "Titles like this one under the model that serves, also for a title no guide ever had.")
     similar.add_argument("title", metavar="TITLE")
@@ -107,14 +114,36 @@ def _parser() -> argparse.ArgumentParser:
 def _nightly(given: argparse.Namespace) -> int:
     from flows.console import run_nightly
     from flows.presets import PRESETS
+    from flows.reading import read_instant
     from flows.settings import override
     from tasks.ingest.check import check_feeds
 
     settings = override(PRESETS[given.preset], given.assignments)
-    check_feeds(given.feed, settings.ingest)
-    if SAMPLE.exists() and str(SAMPLE) not in {str(Path(feed).resolve()) for feed in given.feed}:
+    as_of = read_instant(given.as_of) if given.as_of else None
+    feeds = given.feed or []
+    if feeds or as_of is None:
+        check_feeds(feeds, settings.ingest)
+    if SAMPLE.exists() and str(SAMPLE) not in {str(Path(feed).resolve()) for feed in feeds}:
         settings = override(settings, [f"ingest.leave_out={json.dumps([*settings.ingest.leave_out, str(SAMPLE)])}"])  # your guide, without the bundled sample
-    return run_nightly(given.feed, given.home, settings)
+    return run_nightly(feeds, given.home, settings, as_of)
+
+
+def _ingest(given: argparse.Namespace) -> int:
+    from flows.reading import run_ingest
+    from flows.settings import Settings, override
+    from tasks.ingest.check import check_feeds
+
+    settings = override(Settings(), given.assignments).ingest
+    check_feeds(given.feed, settings)
+    return run_ingest(given.feed, given.home, settings)
+
+
+def _backfill(given: argparse.Namespace) -> int:
+    from flows.reading import cores, run_backfill
+    from flows.settings import Settings, override
+
+    settings = override(Settings(), [f"ingest.workers={cores()}", *given.assignments]).ingest
+    return run_backfill(given.feed, given.first, given.last, given.home, settings)
 
 
 def _similar(given: argparse.Namespace) -> int:

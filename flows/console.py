@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import os
 import sys
@@ -16,13 +17,13 @@ from flows.ticker import Ticker
 from storage.tracking.connection import Connection
 from storage.workspace import HomeError, Workspace
 
-ROAD = ("ingest", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
+ROAD = ("ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
 SAID_ELSEWHERE = ("Encountered exception", "Finished in state Failed(", "Beginning flow run", "Created task run", "View at")
 WELCOME = "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; the lines above say where it happened."
 
 
-def run_nightly(feeds: Sequence[str], home: str, settings: Settings) -> int:
+def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: datetime.datetime | None = None) -> int:
     """Runs the flow in this process and says where the result is."""
     started = time.perf_counter()
     with Workspace(home).writing("nightly run"):
@@ -39,7 +40,7 @@ def run_nightly(feeds: Sequence[str], home: str, settings: Settings) -> int:
         Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
         starting.join()
         _speak(started, ticker)
-        outcome = nightly(list(feeds), str(Path(home).expanduser().resolve()), settings)
+        outcome = nightly(list(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
     print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
     print(f"The model:  version {outcome.version}, {'champion' if outcome.champion else 'not promoted'}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s.")
     return 0

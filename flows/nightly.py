@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 from prefect import flow
 
 from flows.night import Outcome, close_crashed, name_run, open_night
@@ -11,7 +13,7 @@ from tasks.augment.task import augment
 from tasks.cluster.task import cluster
 from tasks.embed.task import embed
 from tasks.evaluate.task import evaluate
-from tasks.ingest.task import ingest
+from tasks.ingest.task import check, ingest
 from tasks.preprocess.task import preprocess
 from tasks.publish.task import draw, pack, promote, report
 from tasks.tokenize.task import tokenize
@@ -19,16 +21,18 @@ from tasks.train.task import train
 
 
 @flow(name="nightly", flow_run_name=name_run, on_crashed=[close_crashed], on_cancellation=[close_crashed])
-def nightly(feeds: list[str], home: str = "guidespace-home", settings: Settings = LAPTOP) -> Outcome:
+def nightly(feeds: list[str], home: str = "guidespace-home", settings: Settings = LAPTOP, as_of: datetime.datetime | None = None) -> Outcome:
     """Turns a TV guide into a space and publishes it.
 
     Args:
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         settings: Of every stage; the defaults suit any machine with two cores.
+        as_of: Runs on what was known then; feeds may be left out. Empty is now.
     """
     with open_night(home, feeds, settings) as night:
-        guide = ingest(home, feeds, settings.ingest)
+        guide = ingest(home, feeds, settings.ingest, as_of)
+        check(home, guide, night.run)
         vocabulary = tokenize(home, guide, settings.tokenize)
         corpus = preprocess(home, guide, vocabulary, settings.tokenize, settings.preprocess)
         checkpoint = train(home, corpus, settings.train, night.run)

@@ -16,6 +16,7 @@ from storage.catalogue.connection import Catalogue
 from storage.catalogue.ledger import Counts, Reading, has_read, reading
 from storage.catalogue.status import publish_status
 from storage.catalogue.validators import last_readings, note_validators, recall_validators
+from tasks.ingest.dated import Dated
 from tasks.ingest.download import Validators
 from tasks.ingest.feeds import AtHand, Feed, FeedError, at_hand, is_url, resolve, without_credentials
 from tasks.ingest.parallel import Submit, open_pool, parse_to_folder, read_folder
@@ -47,21 +48,6 @@ class Outcome:
         counts = f"{self.counts.seen:,} programmes seen, {self.counts.stored:,} stored, {self.counts.duplicates:,} duplicates, {self.counts.rejected:,} rejected"
         reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(self.reasons.items()))
         return f"{self.source}: {'unchanged (' if self.unchanged else ''}{counts}{')' if self.unchanged else ''}{f' ({reasons})' if reasons else ''}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dated:
-    """A guide with a date of its own, read after the fact.
-
-    Attributes:
-        location: Absolute path or URL.
-        source: What the catalogue knows it by, the same for every date: the path with ``{date}`` where the date stands.
-        grabbed_at: When it was said, with a time zone.
-    """
-
-    location: str
-    source: str
-    grabbed_at: datetime.datetime
 
 
 def ingest_feeds(

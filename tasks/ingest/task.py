@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import datetime
 import logging
-import time
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from prefect import get_run_logger, task
-from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.artifacts import create_progress_artifact, create_table_artifact, update_progress_artifact
 from prefect.context import TaskRunContext
 from prefect.exceptions import MissingContextError
 
 from storage.artifacts import Guide, Progress
-from storage.catalogue.connection import Catalogue
-from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
-from storage.catalogue.status import publish_status
+from storage.tracking import Tracking
 from storage.workspace import Workspace
-from tasks.ingest.ingest import Dated, Outcome, ingest_feeds, leave_no_downloads
+from tasks.ingest.checks import check_guide
+from tasks.ingest.dated import Dated
+from tasks.ingest.ingest import Outcome
+from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
+
+TABLE_ROWS = 500  # an artifact is a page, not a database
 
 
 def _is_passing(task: object, run: object, state: Any) -> bool:
@@ -56,38 +58,53 @@ def ingest(home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as
         FeedError: A feed cannot be used; nothing of it is stored, and the feeds before it stay.
         HomeLocked: Another process has the catalogue open.
     """
+    return read_and_publish(Workspace(home), feeds, settings, as_of, Teller())
+
+
+@task(name="check", task_run_name="check", persist_result=False)
+def check(home: str, guide: Guide, run: str = "") -> int:
+    """Checks a Guide day by day: a table artifact of the newest days and of every anomaly, and metrics in MLflow.
+
+    Args:
+        home: Where everything is.
+        guide: What ingest published.
+        run: MLflow run; empty tells MLflow nothing.
+
+    Returns:
+        Number of anomalies.
+    """
     workspace = Workspace(home)
-    tell = _Teller()
-    leave_no_downloads(workspace.home)
-    with Catalogue.open(workspace.home) as catalogue:
-        publish_status(catalogue)  # a run killed between its commit and this file is caught up with
-        for event in ingest_feeds(catalogue, feeds, settings, clock=time.monotonic, now=lambda: datetime.datetime.now(datetime.UTC)) if feeds or as_of is None else ():
-            tell(event)
-        choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of)
-        digest = snapshot_digest(catalogue, choice)
-        known = workspace.read(Guide, digest[:32])
-        if known is not None:
-            return known
-        with workspace.publishing(Guide, digest[:32]) as draft:
-            draft.counts |= snapshot(catalogue, draft.folder, choice)
-            draft.details |= {"schema_version": catalogue.schema_version, "left_out": list(settings.leave_out), "as_of": as_of and as_of.isoformat()}
-            draft.digest = digest
-    return draft.artifact
+    checked = check_guide(workspace.folder(guide))
+    for anomaly in checked.anomalies[:20]:
+        logger().warning("%s", anomaly)
+    if TaskRunContext.get():
+        rows = sorted(checked.days, key=lambda row: (not row["anomalies"], row["source"], row["day"]))[:TABLE_ROWS]
+        summary = f"{len(checked.days)} days of feeds, {len(checked.anomalies)} anomalies"
+        create_table_artifact(table=[dict(row) for row in rows], key="guide-checks", description=summary)  # pyright: ignore[reportUnusedCoroutine]
+    if run:
+        Tracking(workspace.home).log_progress(run, 0, checked.metrics)
+    return len(checked.anomalies)
 
 
-class _Teller:
+def logger() -> Any:
+    """The run's logger, or a plain one outside a run."""
+    try:
+        return get_run_logger()
+    except MissingContextError:
+        return logging.getLogger("guidespace.ingest")
+
+
+class Teller:
     """Forwards what the reading yields: to the run's log and its progress bar, or to plain logging outside a run."""
 
     def __init__(self) -> None:
-        try:
-            self.logger: Any = get_run_logger()
-        except MissingContextError:
-            self.logger = logging.getLogger("guidespace.ingest")
+        self.logger = logger()
         self.bar: UUID | None = None
         if TaskRunContext.get():
             self.bar = create_progress_artifact(progress=0.0, key="ingest", description="Feeds read")  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
 
     def __call__(self, event: Progress | Outcome) -> None:
+        """Forwards an event."""
         if isinstance(event, Outcome):
             self.logger.info("%s", event)
             return

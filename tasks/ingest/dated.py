@@ -1,0 +1,61 @@
+"""Guides with a date in their name: one source, said again and again."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tasks.ingest.feeds import FeedError, resolve
+
+_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12]\d|3[01]))?(?!\d)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dated:
+    """A guide with a date of its own, read after the fact.
+
+    Attributes:
+        location: Absolute path or URL.
+        source: What the catalogue knows it by, the same for every date: the path with ``{date}`` where the date stands.
+        grabbed_at: When it was said, with a time zone.
+    """
+
+    location: str
+    source: str
+    grabbed_at: datetime.datetime
+
+
+def dated_guides(given: Sequence[str], first: datetime.date, last: datetime.date) -> list[Dated]:
+    """The guides whose names hold a date from ``first`` to ``last``, both included, oldest first.
+
+    A date is 2025-03-31, 20250331, or 2025-03 for the first of the month; it means midnight UTC.
+
+    Args:
+        given: Folders, patterns, files.
+
+    Raises:
+        FeedError: None has a date in that span.
+    """
+    found: list[Dated] = []
+    for location in resolve(given):
+        date, source = date_of(location)
+        if date is not None and first <= date <= last:
+            found.append(Dated(location=location, source=source, grabbed_at=datetime.datetime.combine(date, datetime.time(), datetime.UTC)))
+    if not found:
+        raise FeedError(f"{' '.join(given)}: no guide with a date from {first} to {last} in its name; expected names such as guide-2025-03-31.xml.gz")
+    return sorted(found, key=lambda guide: (guide.grabbed_at, guide.location))
+
+
+def date_of(location: str) -> tuple[datetime.date | None, str]:
+    """The last date in a file's name, and the location with ``{date}`` in its place."""
+    name = Path(location).name
+    for match in reversed(list(_DATE.finditer(name))):
+        try:
+            date = datetime.date(int(match[1]), int(match[3]), int(match[4] or 1))
+        except ValueError:
+            continue
+        return date, location[: len(location) - len(name)] + name[: match.start()] + "{date}" + name[match.end() :]
+    return None, location
