@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flows.settings import Settings
+from tasks.augment.pretrained import Pretrained
 from tasks.cluster.dbscan import DBSCAN
 from tasks.tokenize.words import Words
 from tasks.train.objectives import LeaveOneOutHinge
@@ -28,5 +29,6 @@ COMPARED = {
     "tokenize.tokenizer": (Words(),),
     "train.rule": (SGD(), Adagrad(), Adam()),
     "train.objective": (LeaveOneOutHinge(),),
+    "augment.strategy": (Pretrained(),),
     "cluster.strategy": (DBSCAN(),),
 }
