@@ -43,15 +43,25 @@ class Site:
 
     def post(self, path: str, content: object = None) -> Any:
         """Answer to a POST that must succeed."""
-        response = self.api.post(path, json=content if content is not None else {})
+        response = self._asked(lambda: self.api.post(path, json=content if content is not None else {}))
         assert response.is_success, f"{path}: {response.status_code} {response.text}"
         return response.json()
 
     def get(self, path: str) -> Any:
         """Answer to a GET that must succeed."""
-        response = self.api.get(path)
+        response = self._asked(lambda: self.api.get(path))
         assert response.is_success, f"{path}: {response.status_code} {response.text}"
         return response.json()
+
+    @staticmethod
+    def _asked(ask: Callable[[], httpx.Response]) -> httpx.Response:
+        """The answer, asked for again while the server says that its database is busy (503 on SQLite), as Prefect's own clients do."""
+        for _ in range(20):
+            response = ask()
+            if response.status_code != 503:
+                return response
+            time.sleep(0.5)
+        return response
 
     def deployment(self, name: str) -> dict[str, Any]:
         """The deployment of the nightly flow with that name."""
