@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tasks.ingest.feeds import Feed, is_url, resolve
+from tasks.ingest.feeds import Feed, FeedError, is_url, resolve
 from tasks.ingest.prolog import read_prolog
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.streams import FeedStream
@@ -20,5 +20,12 @@ def check_feeds(given: Sequence[str], settings: IngestSettings) -> None:
     for location in resolve(given):
         if not is_url(location) and Path(location).suffix.lower() != ".zip":
             file = Path(location)
+            if not file.stat().st_size:
+                raise FeedError(f"{location}: empty file (0 bytes); expected XMLTV")
             stream = FeedStream(Feed(source=location, file=file, content_digest="", bytes=file.stat().st_size), settings.size_cap_bytes)
-            read_prolog(iter(stream), location)
+            try:
+                read_prolog(iter(stream), location)
+            except FeedError as error:
+                if stream.damage:
+                    raise stream.nothing_readable() from error
+                raise

@@ -18,6 +18,7 @@ from tasks.ingest.frames import Frame
 
 _HARDENED = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False, "collect_ids": False, "remove_comments": True, "remove_pis": True}
 _AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
+_NUMBER = re.compile(rb"&(#(?:x[0-9a-fA-F]{1,6}|[0-9]{1,7});)")
 _BARE_LESS = re.compile(rb"<(?![A-Za-z_/!?])")
 _STARTS = re.compile(rb"<programme(?=[\s/>])")
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
@@ -75,6 +76,8 @@ class Elements:
         codes = np.frombuffer(content, dtype=np.uint8)
         if np.count_nonzero(codes < 32) != sum(np.count_nonzero(codes == space) for space in b"\t\n\r"):
             content = content.translate(None, _CONTROLS)
+        if b"&#" in content:
+            content = _NUMBER.sub(_sound_number, content)
         return _AMPERSAND.sub(b"&amp;", content)
 
     def _utf8(self, content: bytes) -> bytes:
@@ -92,3 +95,11 @@ class Elements:
             return content.decode("cp1252", "replace").encode("utf-8")
         starts = [0, *(match.start() for match in _STARTS.finditer(content) if match.start()), len(content)]
         return b"".join(self._utf8(content[start:end]) for start, end in pairwise(starts))
+
+
+def _sound_number(reference: re.Match[bytes]) -> bytes:
+    """A reference to a character that XML has, as it is; one to any other as text (libxml2's recovery hands out broken UTF-8 for them)."""
+    number = reference[1][1:-1]
+    code = int(number[1:], 16) if number[:1] == b"x" else int(number)
+    sound = code in (9, 10, 13) or 32 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
+    return reference[0] if sound else b"&amp;" + reference[1]

@@ -107,11 +107,13 @@ def _find_root(head: bytes) -> tuple[int, re.Match[bytes] | None]:
 
 
 def _codec(name: str) -> str:
-    """Python's name of a declared encoding; an unknown one is tried as UTF-8."""
+    """Python's name of a declared encoding of bytes that hold ASCII as it is; any other is tried as UTF-8."""
     try:
-        return codecs.lookup(name).name
-    except LookupError:
+        ascii_as_it_is = bytes(range(32, 127)).decode(name, "replace") == "".join(map(chr, range(32, 127)))
+        bytes(range(256)).decode(name, "replace")
+    except (LookupError, UnicodeError, ValueError):  # unknown, no encoding of text (hex), or one that mends nothing (idna)
         return "utf-8"
+    return codecs.lookup(name).name if ascii_as_it_is else "utf-8"
 
 
 def _as_utf8(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 from guides import guide, read, rows
 
-from tasks.ingest.download import download
+from tasks.ingest.check import check_feeds
+from tasks.ingest.download import Validators, download
 from tasks.ingest.feeds import FeedError, resolve, without_credentials
+from tasks.ingest.settings import IngestSettings
 
 
 def zstd(content: bytes) -> bytes:
@@ -103,6 +105,10 @@ def test_what_is_no_feed_is_one_clear_line_and_changes_nothing(tmp_path: Path, n
     with pytest.raises(FeedError, match=".*" + message.replace("(", r"\(")) as caught:
         read(tmp_path, tmp_path / name)
     assert "\n" not in str(caught.value) and name in str(caught.value)
+    if name != "bad.zip":
+        with pytest.raises(FeedError) as before:  # the look before anything is started says the same
+            check_feeds([str(tmp_path / name)], IngestSettings())
+        assert str(before.value) == str(caught.value)
     assert rows(tmp_path, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [(1, 3)]
 
 
@@ -129,9 +135,14 @@ def test_size_cap(tmp_path: Path) -> None:
 def server() -> Iterator[ThreadingHTTPServer]:
     class Handler(BaseHTTPRequestHandler):
         failures = 0
+        requests: list[tuple[str, str | None, str | None]] = []
 
         def do_GET(self) -> None:
-            if self.path.startswith("/flaky") and Handler.failures < 2:
+            Handler.requests.append((self.path, self.headers["If-None-Match"], self.headers["If-Modified-Since"]))
+            if self.headers["If-None-Match"] == '"v1"' or self.headers["If-Modified-Since"] == "Sat, 01 Mar 2025 00:00:00 GMT":
+                self.send_response(304)
+                self.end_headers()
+            elif self.path.startswith("/flaky") and Handler.failures < 2:
                 Handler.failures += 1
                 self.send_error(503)
             elif self.path.startswith("/missing"):
@@ -140,6 +151,10 @@ def server() -> Iterator[ThreadingHTTPServer]:
                 self.send_error(401)
             else:
                 self.send_response(200)
+                if self.path.startswith("/tagged"):
+                    self.send_header("ETag", '"v1"')
+                if self.path.startswith("/dated"):
+                    self.send_header("Last-Modified", "Sat, 01 Mar 2025 00:00:00 GMT")
                 self.end_headers()
                 self.wfile.write(gzip.compress(guide(programmes=20)))
 
@@ -172,3 +187,46 @@ def test_downloads_are_tried_again_and_capped(tmp_path: Path, server: ThreadingH
     assert "larger than 100 bytes" in download(f"{url}/any", tmp_path / "f", 100).problem
     refused = download("http://127.0.0.1:1/x", tmp_path / "f", 100, pause=pauses.append).problem
     assert refused.startswith("cannot be fetched (ConnectError") and refused.endswith("4 times")
+
+
+@pytest.mark.parametrize("path", ["/tagged.xml?token=a", "/dated.xml"])
+def test_an_unchanged_url_costs_one_request_and_no_bytes(tmp_path: Path, server: ThreadingHTTPServer, path: str) -> None:
+    url = f"http://127.0.0.1:{server.server_port}{path}"
+    first = read(tmp_path, url)[0]
+    asked = server.RequestHandlerClass.requests  # type: ignore[attr-defined]
+    before = len(asked)
+    again = read(tmp_path, url)
+    assert [(outcome.source, outcome.counts, outcome.unchanged) for outcome in again] == [(first.source, first.counts, True)]
+    assert len(asked) == before + 1 and (asked[-1][1] or asked[-1][2])
+    assert rows(tmp_path, "SELECT source, etag IS NULL, last_modified IS NULL FROM validators") == [(first.source, path == "/dated.xml", path != "/dated.xml")]
+
+
+def test_a_feed_that_fails_is_asked_for_again_in_full(tmp_path: Path, server: ThreadingHTTPServer) -> None:
+    url = f"http://127.0.0.1:{server.server_port}/tagged.xml"
+    with pytest.raises(FeedError, match="larger than 500 bytes"):
+        read(tmp_path, url, size_cap_bytes=500)
+    assert rows(tmp_path, "SELECT count(*) FROM validators") == [(0,)]
+    assert read(tmp_path, url)[0].counts.stored == 20
+
+
+def test_object_stores_by_fsspec(tmp_path: Path) -> None:
+    import fsspec
+
+    store = fsspec.filesystem("memory")
+    for name in ("b", "a"):
+        store.pipe(f"/bucket/{name}.xml.gz", gzip.compress(guide(programmes=3)))
+    try:
+        assert [url.rpartition("/")[2] for url in resolve(["memory://bucket/*.gz"])] == ["a.xml.gz", "b.xml.gz"]
+        outcomes = read(tmp_path, "memory://bucket/*.gz")
+        assert [outcome.counts.stored for outcome in outcomes] == [3, 3] and list((tmp_path / "downloads").iterdir()) == []
+        assert all(outcome.unchanged for outcome in read(tmp_path, "memory://bucket/*.gz"))
+        known = Validators(etag=rows(tmp_path, "SELECT etag FROM validators ORDER BY source")[0][0])
+        assert download("memory://bucket/a.xml.gz", tmp_path / "f", 10_000, known).unchanged
+        with pytest.raises(FeedError, match=r"cannot be fetched \(FileNotFoundError\)"):
+            read(tmp_path, "memory://bucket/none.xml")
+        with pytest.raises(FeedError, match="the pattern matches no file"):
+            resolve(["memory://bucket/x*"])
+        with pytest.raises(FeedError, match="nosuch"):
+            read(tmp_path, "nosuch://bucket/none.xml")
+    finally:
+        store.rm("/bucket", recursive=True)

@@ -1,0 +1,85 @@
+import datetime
+from pathlib import Path
+
+import pytest
+from guides import guide, read, rows
+
+from storage.catalogue.connection import Catalogue
+from storage.workspace import Workspace
+from tasks.ingest.dated import date_of, dated_guides
+from tasks.ingest.feeds import FeedError
+from tasks.ingest.ingest import Outcome
+from tasks.ingest.publish import read_and_publish
+from tasks.ingest.settings import IngestSettings
+
+
+@pytest.mark.parametrize(
+    ("name", "date", "source"),
+    [
+        ("/g/guide-2025-03-31.xml.gz", (2025, 3, 31), "/g/guide-{date}.xml.gz"),
+        ("/g/20250331.xml", (2025, 3, 31), "/g/{date}.xml"),
+        ("/2024-01-01/uk_2025.03.31_full.xml", (2025, 3, 31), "/2024-01-01/uk_{date}_full.xml"),
+        ("/g/magenta_de_2022-05.xml.gz", (2022, 5, 1), "/g/magenta_de_{date}.xml.gz"),
+        ("/g/guide-2025-02-31.xml", None, None),
+        ("/g/guide-123420250331.xml", None, None),
+        ("/2025-03-31/guide.xml", None, None),
+    ],
+)
+def test_dates_in_names(name: str, date: tuple[int, int, int] | None, source: str | None) -> None:
+    assert date_of(name) == (datetime.date(*date) if date else None, source or name)
+
+
+def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -> None:
+    programme = '<programme channel="one" start="2025030110{:02d}00" stop="20250301110000"><title>{}</title></programme>'
+    for day, title in ((3, "third"), (1, "first"), (2, "second"), (9, "too late")):
+        (tmp_path / f"guide-2025-02-0{day}.xml").write_bytes(guide(programme.format(0, title)))
+    first, last = datetime.date(2025, 2, 1), datetime.date(2025, 2, 3)
+    given = dated_guides([str(tmp_path)], first, last)
+    assert [guide.grabbed_at.day for guide in given] == [1, 2, 3]
+    home = tmp_path / "home"
+    told: list[Outcome] = []
+    settings = IngestSettings(workers=2)
+    published = read_and_publish(Workspace(home), given, settings, None, lambda event: told.append(event) if isinstance(event, Outcome) else None)
+    assert published.counts == {"programmes": 1, "channels": 1, "feeds": 3}
+    assert ([outcome.unchanged for outcome in told] == [False] * 3 and not (home / "parsed").exists()) or not list((home / "parsed").iterdir())
+    asked = "SELECT title FROM programmes_as_of(TIMESTAMP '2025-02-0{} 12:00')"
+    assert [rows(home, asked.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
+    assert rows(home, "SELECT DISTINCT source FROM feeds") == [(f"{tmp_path}/guide-{{date}}.xml",)]
+    told.clear()
+    assert read_and_publish(Workspace(home), given, settings, None, lambda event: told.append(event) if isinstance(event, Outcome) else None) == published
+    assert [outcome.unchanged for outcome in told] == [True] * 3
+    then = read_and_publish(Workspace(home), [], IngestSettings(), datetime.datetime(2025, 2, 2, 12, tzinfo=datetime.UTC), print)
+    assert then.digest != published.digest and then.counts["feeds"] == 2
+    with pytest.raises(FeedError, match="no guide with a date from 2020-01-01"):
+        dated_guides([str(tmp_path)], datetime.date(2020, 1, 1), datetime.date(2020, 1, 2))
+
+
+def test_side_by_side_is_the_same_as_one_after_another(tmp_path: Path) -> None:
+    for number in range(4):
+        broken = '<programme channel="x" start="soon"><title>lost</title></programme>'
+        extra = '<programme channel="x" start="2025"><title>é\u200b</title><desc>d</desc></programme>'.replace('"2025"', '"20250301"')
+        (tmp_path / f"{number}.xml").write_bytes(guide(extra, broken, f'<channel id="{number}"/>', programmes=5 + number))
+    found = []
+    for workers in (1, 3):
+        home = tmp_path / str(workers)
+        home.mkdir()
+        outcomes = read(home, tmp_path / "*.xml", workers=workers, batch_rows=3)
+        tables = [rows(home, f"FROM {table} ORDER BY ALL") for table in ("programmes", "details", "originals", "channel_history", "rejects", "windows")]
+        found.append((outcomes, tables))
+    assert found[0] == found[1]
+
+
+def test_a_feed_that_fails_elsewhere_names_itself_and_leaves_the_ones_before_it(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=5))
+    (tmp_path / "b.xml").write_bytes(b"<html/>")
+    (tmp_path / "c.xml").write_bytes(guide(programmes=5))
+    with pytest.raises(FeedError, match=r"b\.xml: XML, but not XMLTV"):
+        read(tmp_path, tmp_path / "*.xml", workers=2)
+    with Catalogue.open(tmp_path) as catalogue:
+        assert catalogue.connection.execute("SELECT source FROM feeds").fetchall() == [(str(tmp_path / "a.xml"),)]
+
+
+@pytest.mark.parametrize("zones", [("Europe/Paris",), ("*=Nowhere/Land",), ("=CET",)])
+def test_a_zone_that_is_none_is_refused(zones: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="is not PATTERN=ZONE"):
+        IngestSettings(zones=zones)

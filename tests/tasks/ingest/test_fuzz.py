@@ -1,0 +1,81 @@
+"""Mutated guides: whatever comes, it is read, rejected or refused in one line. ``corpus/`` holds what broke a reader once."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tasks.ingest.feeds import Feed, FeedError
+from tasks.ingest.streams import FeedStream
+from tasks.ingest.xmltv import Batch, read_batches
+
+CORPUS = sorted(Path(__file__).with_name("corpus").glob("*.xml"))
+PIECES = [
+    b"<programme", b"</programme>", b"<!--", b"-->", b"<![CDATA[", b"]]>", b"<!DOCTYPE", b"&x;", b"&#0;", b"&#xD800;", b"&#x1F600;", b"\x00", b"\xff", b"\xed\xa0\x80",
+    b"<tv>", b"</tv>", b"<?xml encoding='utf-7'?>", b"<?pi", b"?>", b"<title", b"'", b'"', b"=", b">", b"<", b"/>", b"xmlns:a='b'", b"a:b", b"xml:lang='x'", b"xmlns='http://x'",
+    b"encoding='utf-16'", b"encoding='hex'", b"<credits><actor>", b"<desc>", b"<channel id='a'>", b"<episode-num system='xmltv_ns'>1.2.3",
+]  # fmt: skip
+RICH = b"""<?xml version="1.0" encoding="UTF-8"?>\n<tv><channel id="a"><display-name>A</display-name><icon src="i"/></channel>
+<programme channel="a" start="20250301100000 +0100" stop="20250301110000 +0100"><title lang="en">T</title><title lang="de">U</title><sub-title>s</sub-title><desc>d</desc>
+<credits><actor role="r">n</actor></credits><date>2024</date><category>c</category><keyword>k</keyword><length units="minutes">60</length><icon src="p"/><url>u</url>
+<episode-num system="onscreen">S1E2</episode-num><previously-shown start="2024"/><star-rating><value>1/2</value></star-rating><rating><value>PG</value></rating><new/></programme>
+<programme channel="a" start="20250301110000"><title>caf\xc3\xa9 &amp; x</title></programme></tv>"""
+
+
+def batches(file: Path) -> list[Batch]:
+    return list(read_batches(FeedStream(Feed(source=file.name, file=file, content_digest="", bytes=file.stat().st_size), 1 << 30), 10))
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
+def test_what_was_found_once_stays_mended(file: Path) -> None:
+    found = batches(file)
+    assert "after" in [title for batch in found for title in batch.programmes.column("title").to_pylist()]
+    seen = sum(batch.programmes.num_rows + batch.rejects.num_rows for batch in found)
+    assert seen == 2
+
+
+def mutated(chance: random.Random, seeds: list[bytes]) -> bytes:
+    content = bytearray(chance.choice(seeds))
+    for _ in range(chance.randint(1, 12)):
+        place = chance.randrange(len(content) + 1)
+        kind = chance.random()
+        if kind < 0.4:
+            content[place:place] = chance.choice(PIECES)
+        elif kind < 0.6:
+            del content[place : place + chance.randint(1, 60)]
+        elif kind < 0.8 and place < len(content):
+            content[place] = chance.randrange(256)
+        else:
+            start = chance.randrange(len(content) + 1)
+            content[place:place] = content[start : start + chance.randint(1, 300)]
+    return bytes(content)
+
+
+def fuzz(tmp_path: Path, seed: int, seconds: float, at_most: int) -> None:
+    chance = random.Random(seed)
+    seeds = [RICH, *(file.read_bytes() for file in CORPUS)]
+    file = tmp_path / "mutated.xml"
+    ends = time.monotonic() + seconds
+    for number in range(at_most):
+        file.write_bytes(mutated(chance, seeds))
+        try:
+            for batch in batches(file):
+                batch.programmes.validate(full=True)
+                batch.details.validate(full=True)
+                assert all(0 <= row < batch.programmes.num_rows for row in batch.details.column("row").to_pylist())
+        except FeedError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+        except Exception as error:
+            raise AssertionError(f"mutation {number} of seed {seed}: {file.read_bytes()!r}") from error
+        if time.monotonic() > ends:
+            break
+
+
+def test_three_hundred_mutations(tmp_path: Path) -> None:
+    fuzz(tmp_path, 1, 20.0, 300)
+
+
+@pytest.mark.soak
+def test_ten_minutes_of_mutations(tmp_path: Path) -> None:
+    fuzz(tmp_path, time.time_ns(), 600.0, 10**9)
