@@ -16,7 +16,9 @@ from tasks.publish.map import MapContent
 from tasks.publish.settings import PublishSettings
 
 
-def map_content(titles: pa.Table, vectors: np.ndarray, clustering: Path, facts: Mapping[str, str], settings: PublishSettings) -> MapContent:
+def map_content(
+    titles: pa.Table, vectors: np.ndarray, clustering: Path, facts: Mapping[str, str], settings: PublishSettings, before: pa.Table | None = None
+) -> tuple[MapContent, pa.Table]:
     """The map's content; placeholders and titles of which nothing is known are not on it.
 
     Args:
@@ -25,6 +27,10 @@ def map_content(titles: pa.Table, vectors: np.ndarray, clustering: Path, facts: 
         clustering: Folder of the Clustering.
         facts: Label to text for the header.
         settings: Heading, neighbours, seed.
+        before: Places of the map before: show_key, x, y.
+
+    Returns:
+        The content, and the places of its titles in the same form.
     """
     split = np.array(titles["split"].to_pylist())
     shown = np.flatnonzero((split != "placeholder") & vectors.any(axis=1))
@@ -33,13 +39,17 @@ def map_content(titles: pa.Table, vectors: np.ndarray, clustering: Path, facts: 
     neighbours = np.asarray(open_array(clustering, "neighbours"))[shown]
     cosines = np.asarray(open_array(clustering, "similarities"))[shown]
     neighbours = np.where(neighbours >= 0, place[neighbours.clip(min=0)], -1)
-    columns: dict[str, list[Any]] = titles.select(["title", "labels", "channels", "airings"]).take(pa.array(shown)).to_pydict()
+    columns: dict[str, list[Any]] = titles.select(["title", "show_key", "labels", "channels", "airings", "language", "first_airing"]).take(pa.array(shown)).to_pydict()
     clusters = json.loads((clustering / "clusters.json").read_text(encoding="utf-8"))
-    return MapContent(
+    stood = None if before is None else {show: (x, y) for show, x, y in zip(*before.select(["show_key", "x", "y"]).to_pydict().values(), strict=True)}
+    absent = (np.nan, np.nan)
+    old_places = None if stood is None else np.array([stood.get(show, absent) for show in columns["show_key"]]).reshape(-1, 2)
+    xy = lay_out(vectors[shown], neighbours, cosines, seed=settings.seed, before=old_places)
+    content = MapContent(
         heading=settings.heading,
         facts=facts,
         titles=columns["title"],
-        xy=lay_out(vectors[shown], neighbours, cosines, seed=settings.seed),
+        xy=xy,
         categories=columns["labels"],
         channels=columns["channels"],
         airings=columns["airings"],
@@ -48,4 +58,9 @@ def map_content(titles: pa.Table, vectors: np.ndarray, clustering: Path, facts: 
         neighbours=neighbours[:, : settings.neighbours],
         cosines=cosines[:, : settings.neighbours].clip(-1, 1),
         held_out=split[shown] != "train",
+        languages=columns["language"],
+        days=[None if first is None else f"{first:%Y-%m-%d}" for first in columns["first_airing"]],
+        fresh=None if old_places is None else np.isnan(old_places[:, 0]),
+        cluster_colours=[cluster["colour"] for cluster in clusters] if all("colour" in cluster for cluster in clusters) else None,
     )
+    return content, pa.table({"show_key": pa.array(columns["show_key"], pa.string()), "x": xy[:, 0], "y": xy[:, 1]})

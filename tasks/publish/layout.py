@@ -19,17 +19,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from tasks.publish.carry import bring_back, place_newcomers, scale_of
+
 NEAREST = 12  # links a title starts; more blur the groups and cost time
 DRAWN = 10  # titles that push each title in a round
 REPULSION = 6.0
 STEP = 0.35  # of the first round, falling to 0; from .5 on linked pairs overshoot each other
+SMALL_STEP = 0.1  # of the first round after a night before
 MOMENTUM = 0.8
 GRAVITY = 2e-3
 SPREAD = 10.0  # half-width of the start, in units of the plane in which q falls to 1/2 at distance 1
 LONGEST_STEP = 2.0
 
 
-def lay_out(vectors: np.ndarray, ids: np.ndarray, cosines: np.ndarray, *, seed: int, rounds: int | None = None) -> np.ndarray:
+def lay_out(vectors: np.ndarray, ids: np.ndarray, cosines: np.ndarray, *, seed: int, rounds: int | None = None, before: np.ndarray | None = None) -> np.ndarray:
     """A place in the plane for each title.
 
     A title without neighbours stands where its principal components put it, inside the cloud of the others.
@@ -39,7 +42,9 @@ def lay_out(vectors: np.ndarray, ids: np.ndarray, cosines: np.ndarray, *, seed: 
         ids: Integers, shape (titles, k): nearest neighbours, nearest first, -1 where there is none.
         cosines: float32, shape (titles, k).
         seed: Of the draws; one seed gives one layout.
-        rounds: How often all titles move; by default 500, fewer above 20,000 titles.
+        rounds: How often all titles move; by default 500, fewer above 20,000 titles; with ``before`` a quarter of it.
+        before: Floats, shape (titles, 2): where titles stood the night before, NaN for newcomers. Used when at least half
+            of the titles were there.
 
     Returns:
         float32, shape (titles, 2), within -1 and 1.
@@ -48,6 +53,12 @@ def lay_out(vectors: np.ndarray, ids: np.ndarray, cosines: np.ndarray, *, seed: 
     start = principal_plane(vectors)
     offsets, heads, targets, pull = _links(ids[:, :NEAREST], cosines[:, :NEAREST], titles)
     linked = np.flatnonzero(np.diff(offsets) > 0)
+    if before is not None and len(linked) > 2 and 2 * int((~np.isnan(before[:, 0])).sum()) >= titles:
+        generator = np.random.default_rng(seed)
+        places = place_newcomers(before, offsets, targets, pull)
+        places *= scale_of(places, heads, targets, pull, REPULSION, generator)
+        rounds = rounds or int(np.clip(1e7 / titles, 200, 500)) // 4
+        return bring_back(_move(places, offsets, heads, targets, pull, linked, rounds, generator, step=SMALL_STEP), before)
     if len(linked) > 2:
         places = _smooth(start, offsets, targets, pull, linked)
         rounds = rounds or int(np.clip(1e7 / titles, 200, 500))
@@ -108,8 +119,9 @@ def _smooth(start: np.ndarray, offsets: np.ndarray, targets: np.ndarray, pull: n
 
 
 def _move(
-    places: np.ndarray, offsets: np.ndarray, heads: np.ndarray, targets: np.ndarray, pull: np.ndarray, linked: np.ndarray, rounds: int, generator: np.random.Generator
-) -> np.ndarray:
+    places: np.ndarray, offsets: np.ndarray, heads: np.ndarray, targets: np.ndarray, pull: np.ndarray, linked: np.ndarray, rounds: int, generator: np.random.Generator,
+    step: float = STEP,
+) -> np.ndarray:  # fmt: skip
     """The places of the linked titles after all rounds; equal starts are told apart by a little noise."""
     count = len(linked)
     number = np.zeros(len(places), dtype=np.int64)
@@ -122,14 +134,14 @@ def _move(
         fade = 1 - round_ / rounds
         across = [axis[columns] - axis[rows] for axis in place]
         weight = pull / (1 + across[0] * across[0] + across[1] * across[1])
-        step = np.stack([2 * np.add.reduceat(weight * axis, begins) for axis in across])
+        force = np.stack([2 * np.add.reduceat(weight * axis, begins) for axis in across])
         drawn = generator.integers(count, size=(DRAWN, count), dtype=np.int32)
         away = [axis - axis[drawn] for axis in place]
         square = away[0] * away[0] + away[1] * away[1]
         push = (2 * REPULSION / DRAWN) / ((0.05 + square) * (1 + square))
-        step += np.stack([(push * axis).sum(axis=0) for axis in away])
-        step -= GRAVITY * place
-        speed = MOMENTUM * speed + (STEP * fade) * step
+        force += np.stack([(push * axis).sum(axis=0) for axis in away])
+        force -= GRAVITY * place
+        speed = MOMENTUM * speed + (step * fade) * force
         length = np.sqrt(speed[0] * speed[0] + speed[1] * speed[1])
         speed *= np.minimum(1, LONGEST_STEP / np.maximum(length, 1e-12))
         place += speed

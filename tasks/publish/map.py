@@ -24,7 +24,10 @@ import numpy as np
 
 HERE = Path(__file__).parent
 STYLE = "map.css"
-SCRIPTS = ("map_data.js", "map_colours.js", "map_camera.js", "map_points.js", "map_labels.js", "map_search.js", "map_legend.js", "map_card.js", "map_input.js", "map_main.js")
+SCRIPTS = (
+    "map_data.js", "map_colours.js", "map_camera.js", "map_points.js", "map_labels.js", "map_search.js",
+    "map_legend.js", "map_filter.js", "map_link.js", "map_card.js", "map_input.js", "map_main.js",
+)  # fmt: skip
 MOST_NEIGHBOURS = 10
 ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
@@ -46,6 +49,10 @@ class MapContent:
         neighbours: Integers, shape (titles, k), k at most 10, nearest first; -1 where there is none.
         cosines: Floats, shape (titles, k).
         held_out: Bools, shape (titles,): titles that training did not see; None shows none.
+        languages: Language code of each title, None where it has none; empty: no filter by language.
+        days: Day of each title's first airing, as text that sorts; empty: no filter by day.
+        fresh: Bools, shape (titles,): titles that the map before did not have; None shows none.
+        cluster_colours: A small number a cluster, the same from night to night; None colours by size.
 
     Raises:
         ValueError: Shapes do not agree or a number is out of its range.
@@ -63,6 +70,10 @@ class MapContent:
     cosines: np.ndarray
     facts: Mapping[str, str] = field(default_factory=dict)
     held_out: np.ndarray | None = None
+    languages: Sequence[str | None] = ()
+    days: Sequence[str | None] = ()
+    fresh: np.ndarray | None = None
+    cluster_colours: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         titles = len(self.titles)
@@ -71,6 +82,12 @@ class MapContent:
                 raise ValueError(f"{name} has {len(getattr(self, name))} rows for {titles} titles; give one row a title")
         if self.held_out is not None and len(self.held_out) != titles:
             raise ValueError(f"held_out has {len(self.held_out)} rows for {titles} titles; give one row a title, or None")
+        for name in ("languages", "days", "fresh"):
+            value = getattr(self, name)
+            if value is not None and len(value) not in ((titles,) if name == "fresh" else (0, titles)):
+                raise ValueError(f"{name} has {len(value)} rows for {titles} titles; give one row a title, or none")
+        if self.cluster_colours is not None and len(self.cluster_colours) != len(self.cluster_names):
+            raise ValueError(f"{len(self.cluster_colours)} colours for {len(self.cluster_names)} clusters; give one a cluster, or None")
         if self.neighbours.ndim != 2 or self.neighbours.shape != self.cosines.shape or self.neighbours.shape[1] > MOST_NEIGHBOURS:
             raise ValueError(f"neighbours {self.neighbours.shape} and cosines {self.cosines.shape} must both be (titles, k), k at most {MOST_NEIGHBOURS}")
         if self.xy.shape != (titles, 2):
@@ -114,6 +131,8 @@ def encode_content(content: MapContent) -> str:
     titles = len(content.titles)
     category_names, categories = _index(content.categories)
     channel_names, channels = _index(content.channels)
+    language_names, languages = _index([[name] if name else [] for name in content.languages] or [[]] * titles)
+    day_names, days = _index([[name] if name else [] for name in content.days] or [[]] * titles)
     data = {
         "heading": content.heading,
         "facts": [[label, text] for label, text in content.facts.items()],
@@ -125,6 +144,12 @@ def encode_content(content: MapContent) -> str:
         "categoryNames": category_names,
         "categories": _pack_rows(categories),
         "channelNames": channel_names,
+        "languageNames": language_names,
+        "languages": _pack_rows(languages),
+        "dayNames": day_names,
+        "days": _pack_rows(days),
+        "fresh": None if content.fresh is None else _pack(content.fresh, "<u1"),
+        "clusterColours": None if content.cluster_colours is None else list(content.cluster_colours),
         "channels": _pack_rows(channels),
         "neighbourCount": int(content.neighbours.shape[1]),
         # 0 is "none", so indices travel plus one; two bytes do up to 65,534 titles.

@@ -31,7 +31,7 @@ function makeLegends(guide) {
   }
   const legends = {
     category: makeLegend(guide.categoryNames, byCategory, "no category", uncategorised),
-    cluster: makeLegend(guide.clusterNames, byCluster, "in no cluster", noise),
+    cluster: makeLegend(guide.clusterNames, byCluster, "in no cluster", noise, guide.clusterColours),
   };
   for (const legend of Object.values(legends)) {
     legend.entryOf = new Array(guide.count).fill(legend.none);
@@ -45,12 +45,13 @@ function makeLegends(guide) {
   return legends;
 }
 
-function makeLegend(names, members, noneName, noneMembers) {
+function makeLegend(names, members, noneName, noneMembers, colours = null) {
   const entries = names
     .map((name, id) => ({ id, name, members: members[id], count: members[id].length, rank: 0 }))
     .filter((entry) => entry.count > 0)
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
-  entries.forEach((entry, rank) => (entry.rank = rank));
+  // `colour` is the place in the palette: by size, or as it was the night before.
+  entries.forEach((entry, rank) => Object.assign(entry, { rank, colour: colours ? colours[entry.id] : rank }));
   const none = { id: -1, name: noneName, members: noneMembers, count: noneMembers.length, rank: -1 };
   if (none.count) entries.push(none);
   return { entries, none };
@@ -59,9 +60,9 @@ function makeLegend(names, members, noneName, noneMembers) {
 /** Colour of a legend entry as #rrggbb. Clusters beyond the palette keep apart by a hue of their own, categories are grey. */
 function colourOf(entry, mode, theme) {
   if (entry.rank < 0) return GREYS[theme].none;
-  if (entry.rank < PALETTES[theme].length) return PALETTES[theme][entry.rank];
+  if (entry.colour < PALETTES[theme].length) return PALETTES[theme][entry.colour];
   if (mode === "category") return GREYS[theme].other;
-  return hueToHex((entry.rank * 137.508) % 360, 0.3, theme === "dark" ? 0.62 : 0.56); // golden angle
+  return hueToHex((entry.colour * 137.508) % 360, 0.3, theme === "dark" ? 0.62 : 0.56); // golden angle
 }
 
 function hueToHex(hue, saturation, lightness) {
@@ -83,10 +84,11 @@ function hexToBytes(hex) {
  * Returns {rgba: Uint8Array of 4 a title, order: titles in drawing order, lit: Uint8Array}: faded and colourless points
  * lie below, and within a layer the often aired ones, which are larger, so that small points stay in reach.
  */
-function paintPoints(guide, legend, mode, theme, litEntry) {
+function paintPoints(guide, legend, mode, theme, litEntry, mask = null) {
   const rgba = new Uint8Array(4 * guide.count);
   const lit = new Uint8Array(guide.count).fill(litEntry ? 0 : 1);
   if (litEntry) for (const i of litEntry.members) lit[i] = 1;
+  if (mask) for (let i = 0; i < guide.count; i++) lit[i] &= mask[i];
   const bytes = new Map();
   const paint = (entry) => {
     if (!bytes.has(entry)) bytes.set(entry, hexToBytes(colourOf(entry, mode, theme)));

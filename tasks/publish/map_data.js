@@ -29,6 +29,9 @@ function readGuide(json) {
   const channelsOf = unpackRows(raw.channels);
   const categoriesOf = unpackRows(raw.categories);
   const heldOut = raw.heldOut ? unpack(raw.heldOut) : null;
+  const languagesOf = unpackRows(raw.languages);
+  const daysOf = unpackRows(raw.days);
+  const fresh = raw.fresh ? unpack(raw.fresh) : null;
   const width = raw.neighbourCount;
   return {
     count,
@@ -41,6 +44,15 @@ function readGuide(json) {
     clusterNames: raw.clusterNames,
     categoryNames: raw.categoryNames,
     categoriesOf,
+    clusterColours: raw.clusterColours,
+    channelNames: raw.channelNames,
+    channelsOf,
+    languageNames: raw.languageNames,
+    languageOf: languagesOf,
+    dayNames: raw.dayNames,
+    dayOf: daysOf,
+    isFresh: (i) => fresh !== null && fresh[i] === 1,
+    freshCount: fresh === null ? 0 : fresh.reduce((sum, one) => sum + one, 0),
     categoriesIn: (i) => Array.from(categoriesOf(i), (c) => raw.categoryNames[c]),
     channelsIn: (i) => Array.from(channelsOf(i), (c) => raw.channelNames[c]),
     isHeldOut: (i) => heldOut !== null && heldOut[i] === 1,

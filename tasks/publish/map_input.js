@@ -116,6 +116,7 @@ function wireKeys(app) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const target = event.target;
+    if (target instanceof HTMLSelectElement) return;
     if (target instanceof HTMLInputElement && (target.type !== "radio" || event.key.startsWith("Arrow"))) return;
     if (event.key.startsWith("Arrow") && target.closest?.(".scrolls")) return;
     const act = keys[event.key];

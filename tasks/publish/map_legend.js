@@ -3,7 +3,7 @@
 const ENTRIES_AT_FIRST = 20;
 
 /** Wires #legend of `total` titles; setMode(mode) and highlight(entry or null) are called, render(state) draws. */
-function createLegend(legends, total, { setMode, highlight }) {
+function createLegend(legends, total, { setMode, highlight, clearAll }) {
   const count = document.getElementById("count");
   const list = document.getElementById("legend-list");
   const more = document.getElementById("legend-more");
@@ -15,7 +15,7 @@ function createLegend(legends, total, { setMode, highlight }) {
   let drawn = null;
 
   for (const input of switches) input.addEventListener("change", () => setMode(input.value));
-  clear.addEventListener("click", () => highlight(null));
+  clear.addEventListener("click", () => clearAll());
   fold.addEventListener("click", () => {
     const open = panel.classList.toggle("folded") === false;
     fold.setAttribute("aria-expanded", String(open));
@@ -54,8 +54,9 @@ function createLegend(legends, total, { setMode, highlight }) {
       opened[state.mode] = !all;
       render(state);
     };
-    clear.hidden = !state.lit;
-    count.textContent = `${state.lit ? `${formatCount(state.lit.count)} of ` : ""}${formatCount(total)} ${total === 1 ? "title" : "titles"}`;
+    clear.hidden = !state.lit && !state.filtered;
+    clear.textContent = state.filtered ? (state.lit ? "Clear highlight and filters" : "Clear filters") : "Clear highlight";
+    count.textContent = `${state.lit || state.filtered ? `${formatCount(state.shown)} of ` : ""}${formatCount(total)} ${total === 1 ? "title" : "titles"}`;
     if (drawn !== state.mode) list.scrollTop = 0;
     drawn = state.mode;
     if (state.lit) list.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest" });

@@ -4,7 +4,8 @@ const guide = readGuide(document.getElementById("data").textContent);
 const legends = makeLegends(guide);
 const camera = createCamera(guide);
 const surface = document.getElementById("overlay");
-const state = { mode: guide.categoryNames.length ? "category" : "cluster", theme: "light", lit: null, hover: -1, pinned: -1 };
+const firstMode = guide.categoryNames.length ? "category" : "cluster";
+const state = { mode: firstMode, theme: "light", lit: null, hover: -1, pinned: -1, filtered: false, shown: 0 };
 let ratio = 1;
 let radii = pointRadii(guide, 1, 1);
 let paint = null;
@@ -15,7 +16,9 @@ let panels = []; // what covers the map: names keep out of it
 const points = createPointLayer(document.getElementById("points"), redraw);
 const overlay = createOverlay(surface, guide, legends);
 const search = createSearch(guide, { choose: (i) => select(i, { fly: true, searched: true }), swatch: (i) => colourOf(legends[state.mode].entryOf[i], state.mode, state.theme) });
-const legend = createLegend(legends, guide.count, { setMode, highlight });
+const legend = createLegend(legends, guide.count, { setMode, highlight, clearAll });
+const filter = createFilter(guide, repaint);
+const address = createLinkWriter(describeView);
 const cards = createCards(guide, legends, { select, close: () => select(-1), highlight: (mode, entry) => setMode(mode, entry) });
 const scene = () => ({ camera, ratio, radii, paint, colours, panels, hover: state.hover, pinned: state.pinned, litEntry: state.lit, mode: state.mode });
 
@@ -29,12 +32,16 @@ function redraw() {
     panels = coveringPanels();
     overlay.draw(scene());
     if (flying) redraw();
+    else address.later();
   });
 }
 
-/** Colours changed: by the switch, the theme or a highlight. */
+/** Colours changed: by the switch, the theme, a highlight or a filter. */
 function repaint() {
-  paint = paintPoints(guide, legends[state.mode], state.mode, state.theme, state.lit);
+  const mask = filter.mask();
+  state.filtered = mask !== null;
+  paint = paintPoints(guide, legends[state.mode], state.mode, state.theme, state.lit, mask);
+  state.shown = paint.lit.reduce((sum, one) => sum + one, 0);
   points.load(guide, radii, paint);
   legend.render(state);
   redraw();
@@ -107,6 +114,37 @@ function setMode(mode, entry = null) {
   repaint();
 }
 
+function clearAll() {
+  state.lit = null;
+  filter.clear();
+}
+
+/** What the address says: colours, highlight, filters, the pinned title and, once moved, where the camera is. */
+function describeView() {
+  const whole = camera.whole();
+  const moved = Math.abs(camera.x - whole.x) + Math.abs(camera.y - whole.y) > 1e-3 || Math.abs(camera.zoom() - 1) > 1e-3;
+  return {
+    ...(state.mode === firstMode ? {} : { by: state.mode }),
+    ...(state.lit ? { lit: state.lit.name } : {}),
+    ...filter.get(),
+    ...(state.pinned >= 0 ? { title: guide.titles[state.pinned] } : {}),
+    ...(moved ? { at: [camera.x.toFixed(4), camera.y.toFixed(4), camera.zoom().toFixed(3)].join(",") } : {}),
+  };
+}
+
+/** The reverse; what this guide does not have is passed over. */
+function openView(view) {
+  if (view.by in legends) state.mode = view.by;
+  state.lit = legends[state.mode].entries.find((entry) => entry.name === view.lit) ?? null;
+  filter.set(view);
+  repaint();
+  const pinned = guide.titles.indexOf(view.title);
+  if (pinned >= 0) select(pinned);
+  camera.free = layOut().free;
+  const [x, y, zoom] = (view.at ?? "").split(",").map(Number);
+  if (view.at && [x, y, zoom].every(Number.isFinite)) Object.assign(camera, { x, y, scale: camera.home * zoom });
+}
+
 function setTheme(theme) {
   state.theme = theme;
   document.documentElement.dataset.theme = theme;
@@ -134,7 +172,7 @@ const app = {
   focusSearch: () => search.focus(),
   help: () => document.getElementById("help").showModal(),
   /** Takes back one thing at a time: the pinned title, then the highlight. */
-  clear: () => (state.pinned >= 0 ? select(-1) : state.lit ? highlight(null) : null),
+  clear: () => (state.pinned >= 0 ? select(-1) : state.lit ? highlight(null) : state.filtered ? clearAll() : null),
 };
 
 function fillPage() {
@@ -166,6 +204,8 @@ fillPage();
 setTheme(systemTheme.matches ? "dark" : "light");
 resize();
 Object.assign(camera, camera.whole());
+openView(readLink());
+addEventListener("hashchange", () => openView(readLink()));
 wirePointers(surface, app);
 wireKeys(app);
 addEventListener("resize", resize);
@@ -185,10 +225,12 @@ window.guidespace = {
     categories: guide.categoryNames.length,
     clusters: guide.clusterNames.length,
     noise: legends.cluster.none.count,
-    lit: state.lit ? state.lit.count : guide.count,
+    lit: state.shown,
     colouredBy: state.mode,
     drawnBy: points.kind,
   }),
+  /** The end of a link that reopens this view. */
+  link: () => address.link(),
   /** Where a title's point is in the window, in CSS pixels, and whether the camera is still. */
   where(title) {
     const i = guide.titles.indexOf(title);

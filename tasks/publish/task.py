@@ -18,6 +18,7 @@ from storage.artifacts import Checkpoint, Clustering, Corpus, Guide, Lexicon, Mo
 from storage.stages import Stage
 from storage.tracking import Registry, Tracking
 from storage.workspace import Workspace
+from storage.yesterday import newest_other
 from tasks.publish.content import map_content
 from tasks.publish.judge import NotComparable, decide_between, lineage
 from tasks.publish.map import render_map
@@ -28,6 +29,7 @@ from tasks.publish.verdict import Verdict
 
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
+PLACES = "places.parquet"  # where the titles stand: the start of the next night
 QUALITY = "quality"  # name of the score that the gate remembers of a promoted model
 
 
@@ -38,11 +40,16 @@ def draw(home: str, corpus: Corpus, checkpoint: Checkpoint, vectors: Vectors, cl
     titles = pq.read_table(workspace.folder(corpus) / "titles.parquet")
     matrix = np.asarray(open_array(workspace.folder(vectors), "vectors"))
     document = json.loads((workspace.folder(scores) / "scores.json").read_text())
-    content = map_content(titles, matrix, workspace.folder(clustering), facts_of(titles, document), settings)
+    before = newest_other(workspace, Page, PAGE.key(corpus, checkpoint, vectors, clustering, scores, settings))
+    stood = workspace.folder(before) / PLACES if before else None
+    content, places = map_content(
+        titles, matrix, workspace.folder(clustering), facts_of(titles, document), settings, pq.read_table(stood) if stood and stood.exists() else None
+    )
     history = workspace.details(checkpoint)["history"]
     queries = pq.read_table(workspace.folder(scores) / "queries.parquet")
     with PAGE.publish(home, corpus, checkpoint, vectors, clustering, scores, settings) as draft:
         (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
+        pq.write_table(places, draft.folder / PLACES)
         write_plots(draft.folder, history, titles, queries, content)
         draft.counts |= {"titles": len(content.titles), "clusters": len(content.cluster_names)}
     get_run_logger().info("map of %(titles)d titles in %(clusters)d clusters", draft.counts)

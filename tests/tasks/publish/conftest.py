@@ -50,6 +50,9 @@ def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed:
         neighbours=nearest,
         cosines=cosines,
         held_out=np.arange(titles) % 4 == 0,
+        languages=["en" if i % 3 else "de" for i in range(titles)],
+        days=[f"2025-06-0{1 + i % 7}" for i in range(titles)],
+        fresh=np.arange(titles) % 20 == 3,
     )
 
 

@@ -100,3 +100,29 @@ def test_twenty_thousand_titles_take_seconds():
     before = time.process_time()
     lay_out(vectors, *neighbours, seed=0)
     assert time.process_time() - before < 24  # 12 s of two cores
+
+
+def test_the_next_night_starts_where_titles_stood_and_newcomers_join_their_kind():
+    vectors, truth = planted(30, 40)
+    first = lay_out(vectors, *top_neighbours(vectors, vectors, 15, exclude_self=True), seed=0)
+    rng = np.random.default_rng(1)
+    turned = unit(vectors + 0.02 * rng.normal(size=vectors.shape))
+    stayed = rng.random(len(vectors)) > 0.1
+    before = np.where(stayed[:, None], first, np.nan)
+    near = top_neighbours(turned, turned, 15, exclude_self=True)
+    second, jumped = lay_out(turned, *near, seed=1, before=before), lay_out(turned, *near, seed=1)
+
+    def moves(places: np.ndarray) -> float:
+        return float(np.median(np.linalg.norm(places[stayed] - first[stayed], axis=1)))
+
+    assert moves(second) < 0.05 < moves(jumped)
+    assert purity(second, truth) > 0.95 and np.abs(second).max() <= 1
+    assert second.dtype == np.float32
+
+
+def test_a_night_before_with_few_of_the_titles_is_no_start():
+    vectors, _ = planted(5, 20)
+    near = top_neighbours(vectors, vectors, 10, exclude_self=True)
+    before = np.full((100, 2), np.nan)
+    before[:40] = 0.5
+    np.testing.assert_array_equal(lay_out(vectors, *near, seed=3, before=before), lay_out(vectors, *near, seed=3))

@@ -123,6 +123,8 @@ def test_empty(plant_map):
         ({"cosines": np.zeros((5, 4))}, "must both be"),
         ({"airings": [-1, 0, 0, 0, 0]}, "airings holds"),
         ({"held_out": np.zeros(4, bool)}, "held_out has 4 rows"),
+        ({"days": ["2025-06-01"]}, "days has 1 rows"),
+        ({"cluster_colours": [1]}, "1 colours for 5 clusters"),
     ],
 )
 def test_what_does_not_fit_is_refused(plant_map, change, message):
@@ -133,5 +135,5 @@ def test_what_does_not_fit_is_refused(plant_map, change, message):
 def _five(plant_map) -> MapContent:
     """Five titles with room for five neighbours each, none given."""
     content = plant_map(10)
-    rows = {name: getattr(content, name)[:5] for name in ("titles", "xy", "categories", "channels", "airings", "clusters", "cosines", "held_out")}
+    rows = {name: getattr(content, name)[:5] for name in ("titles", "xy", "categories", "channels", "airings", "clusters", "cosines", "held_out", "languages", "days", "fresh")}
     return dataclasses.replace(content, **rows, neighbours=np.full((5, 5), -1))

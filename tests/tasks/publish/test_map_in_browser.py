@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import shutil
 from pathlib import Path
@@ -43,7 +44,7 @@ def open_map(browser, file):
     """Opens the map (or another file) in a fresh page; at the end nothing may have complained or asked the network."""
     pages, complaints, requests = [], [], []
 
-    def open_(path: Path = file, script: str = "", color_scheme: str = "light"):
+    def open_(path: Path = file, script: str = "", color_scheme: str = "light", link: str = ""):
         page = browser.new_page()
         pages.append(page)
         page.emulate_media(color_scheme=color_scheme)
@@ -53,7 +54,7 @@ def open_map(browser, file):
         page.on("request", lambda request: requests.append(request.url))
         if script:
             page.add_init_script(script)
-        page.goto(path.as_uri())
+        page.goto(path.as_uri() + link)
         return page
 
     yield open_
@@ -236,3 +237,57 @@ def test_no_titles_at_all(open_map, plant_map, tmp_path):
     page = open_map(empty)
     assert page.locator("#empty").inner_text() == "This guide has no titles to show."
     assert page.evaluate("guidespace.counts().titles") == 0
+
+
+def test_filters_narrow_together_and_with_a_highlight(page):
+    lit = "guidespace.counts().lit"
+    page.locator("#filter-language").select_option("de")
+    assert page.evaluate(lit) == 34
+    assert page.locator("#count").inner_text() == "34 of 100 titles"
+    page.locator("#filter-day").select_option("2025-06-01")
+    assert page.evaluate(lit) == len([i for i in range(100) if i % 3 == 0 and i % 7 == 0])
+    page.locator("#legend .entry", has_text="news").click()
+    assert page.evaluate(lit) == len([i for i in range(100) if i % 21 == 0 and i % 5 == 0 and i % 7])
+    page.get_by_role("button", name="Clear highlight and filters").click()
+    assert page.evaluate(lit) == 100
+    page.get_by_label("New since the last run (5)").check()
+    assert page.evaluate(lit) == 5
+    page.locator("#filter-channel").select_option("ITV")
+    assert page.evaluate(lit) == 5 and page.locator("#filter-channel option").count() == 3
+    page.locator("#overlay").focus()
+    page.keyboard.press("Escape")
+    assert page.evaluate(lit) == 100 and page.locator("#filter-channel").input_value() == ""
+
+
+def test_a_link_reopens_the_view(open_map):
+    page = open_map()
+    assert page.evaluate("guidespace.link()") == "#"
+    page.get_by_text("Cluster", exact=True).first.click()
+    page.locator("#filter-language").select_option("en")
+    page.locator("#legend .entry", has_text="quiz").click()
+    page.evaluate("guidespace.flyTo('Quiz 24')")
+    page.mouse.move(700, 420)
+    page.mouse.wheel(0, -80)
+    page.wait_for_function("() => location.hash.includes('at=') && location.hash === guidespace.link()")
+    link = page.evaluate("location.hash")
+    at = where(page, "Quiz 24")
+    again = open_map(link=link)
+    assert again.evaluate("guidespace.counts()") == page.evaluate("guidespace.counts()")
+    assert again.evaluate("guidespace.selected()") == "Quiz 24"
+    assert where(again, "Quiz 24") == pytest.approx(at, abs=0.5)
+    assert again.locator("#filter-language").input_value() == "en"
+    assert again.evaluate("guidespace.link()") == link
+
+
+def test_a_link_to_what_this_guide_does_not_have_opens_the_whole_map(open_map):
+    page = open_map(link="#title=No+such+title&by=nothing&lit=none&language=tlh&at=a,b,c&day=yesterday")
+    assert page.evaluate("[guidespace.selected(), guidespace.counts().lit, guidespace.link()]") == [None, 100, "#"]
+
+
+def test_clusters_have_the_colours_they_had(open_map, content, tmp_path):
+    path = tmp_path / "coloured.html"
+    path.write_text(render_map(dataclasses.replace(content, cluster_colours=[4, 0, 1, 2, 3])), encoding="utf-8")
+    page = open_map(path)
+    page.get_by_text("Cluster", exact=True).first.click()
+    dot = page.locator("#legend .entry", has_text="football").locator(".dot")
+    assert dot.evaluate("dot => getComputedStyle(dot).backgroundColor") == "rgb(71, 111, 219)"  # colour 0, though not the largest

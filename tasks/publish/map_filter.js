@@ -1,0 +1,66 @@
+// Filters: titles of one channel, one language, one first day, new ones; together, and together with a highlight.
+
+/** Wires #filters; changed() is called when a choice was made. mask() is null when nothing is filtered. */
+function createFilter(guide, changed) {
+  const fields = {
+    channel: { select: document.getElementById("filter-channel"), names: guide.channelNames, of: (i) => guide.channelsOf(i) },
+    language: { select: document.getElementById("filter-language"), names: guide.languageNames, of: (i) => guide.languageOf(i) },
+    day: { select: document.getElementById("filter-day"), names: guide.dayNames, of: (i) => guide.dayOf(i) },
+  };
+  const fresh = document.getElementById("filter-new");
+  const freshCount = guide.freshCount;
+  fresh.parentElement.hidden = !freshCount;
+  fresh.nextElementSibling.textContent = `New since the last run (${formatCount(freshCount)})`;
+
+  for (const [kind, { select, names, of }] of Object.entries(fields)) {
+    const counts = new Uint32Array(names.length);
+    for (let i = 0; i < guide.count; i++) for (const name of of(i)) counts[name]++;
+    select.parentElement.hidden = names.length < 2;
+    const order = names.map((_, name) => name).sort((a, b) => (kind === "day" ? (names[a] < names[b] ? -1 : 1) : counts[b] - counts[a] || (names[a] < names[b] ? -1 : 1)));
+    select.append(...order.map((name) => {
+      const option = element("option", "", `${kind === "language" ? languageName(names[name]) : names[name]} (${formatCount(counts[name])})`);
+      option.value = names[name];
+      return option;
+    }));
+    select.addEventListener("change", changed);
+  }
+  fresh.addEventListener("change", changed);
+  document.getElementById("filters").hidden = ![...document.querySelectorAll("#filters label")].some((label) => !label.hidden);
+
+  const chosen = () => Object.values(fields).filter(({ select }) => select.value);
+  return {
+    /** 1 for titles that pass, or null when all do. */
+    mask() {
+      const active = chosen().map(({ select, names, of }) => ({ wanted: names.indexOf(select.value), of }));
+      if (!active.length && !fresh.checked) return null;
+      const mask = new Uint8Array(guide.count);
+      for (let i = 0; i < guide.count; i++) {
+        mask[i] = (!fresh.checked || guide.isFresh(i)) && active.every(({ wanted, of }) => of(i).includes(wanted)) ? 1 : 0;
+      }
+      return mask;
+    },
+    /** The choices as {channel, language, day, new}, empty ones left out. */
+    get() {
+      const choices = Object.fromEntries(Object.entries(fields).filter(([, { select }]) => select.value).map(([kind, { select }]) => [kind, select.value]));
+      return fresh.checked ? { ...choices, new: "1" } : choices;
+    },
+    /** Sets the choices; one that this guide does not have is passed over. */
+    set(choices) {
+      for (const [kind, { select, names }] of Object.entries(fields)) select.value = names.includes(choices[kind]) ? choices[kind] : "";
+      fresh.checked = Boolean(choices.new) && freshCount > 0;
+    },
+    clear() {
+      this.set({});
+      changed();
+    },
+  };
+}
+
+/** "German" for "de", the code itself where the browser knows no name. */
+function languageName(code) {
+  try {
+    return new Intl.DisplayNames(["en"], { type: "language" }).of(code) ?? code;
+  } catch {
+    return code;
+  }
+}
