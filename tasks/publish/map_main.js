@@ -139,7 +139,7 @@ function openView(view) {
   filter.set(view);
   repaint();
   const pinned = guide.titles.indexOf(view.title);
-  if (pinned >= 0) select(pinned);
+  if (pinned >= 0) select(pinned, { fly: !view.at });
   camera.free = layOut().free;
   const [x, y, zoom] = (view.at ?? "").split(",").map(Number);
   if (view.at && [x, y, zoom].every(Number.isFinite)) Object.assign(camera, { x, y, scale: camera.home * zoom });
