@@ -123,7 +123,7 @@ def _nightly(given: argparse.Namespace) -> int:
     feeds = given.feed or []
     if feeds or as_of is None:
         check_feeds(feeds, settings.ingest)
-    if SAMPLE.exists() and str(SAMPLE) not in {str(Path(feed).resolve()) for feed in feeds}:
+    if feeds and SAMPLE.exists() and str(SAMPLE) not in {str(Path(feed).resolve()) for feed in feeds}:
         settings = override(settings, [f"ingest.leave_out={json.dumps([*settings.ingest.leave_out, str(SAMPLE)])}"])  # your guide, without the bundled sample
     return run_nightly(feeds, given.home, settings, as_of)
 
