@@ -60,7 +60,9 @@ class Catalogue:
 def _connect(file: Path) -> duckdb.DuckDBPyConnection:
     """Opens the file; DuckDB's own message about a lock becomes one that says what to do."""
     try:
-        return duckdb.connect(str(file))
+        connection = duckdb.connect(str(file))
+        connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
+        return connection
     except duckdb.IOException as error:
         if "lock" not in str(error).lower():
             raise
