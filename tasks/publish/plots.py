@@ -16,11 +16,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
+from tasks.publish.cluster_plots import plot_cluster_sizes, plot_clusters_by_category, plot_k_distances
+from tasks.publish.figure import FONT, GRID, INK, MUTED, make_figure, say
 from tasks.publish.map import MapContent
 
-INK, MUTED, GRID = "#14181f", "#5b6472", "#e2e5ea"
 COLOURS = ("#476fdb", "#f88e03", "#3dbaa9")
-FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif'
 PROTOCOLS = {"unseen_title": "titles never seen", "unseen_show": "franchises never seen", "next_period": "what comes next in time"}
 MOST_CATEGORIES = 25
 ROW_PIXELS = 26
@@ -41,14 +41,14 @@ def plot_loss(history: Sequence[Mapping[str, float]]) -> go.Figure:
         history: Metrics of each epoch, the first being epoch 1; "loss" among them.
     """
     losses = [epoch["loss"] for epoch in history]
-    figure = _figure("Loss over epochs", height=380)
+    figure = make_figure("Loss over epochs", height=380)
     figure.add_scatter(
         x=list(range(1, len(losses) + 1)), y=losses, mode="lines+markers", line={"color": COLOURS[0], "width": 2.5}, marker={"size": 7},
         hovertemplate="epoch %{x}: %{y:.4f}<extra></extra>",
     )  # fmt: skip
     figure.update_xaxes(title="epoch", dtick=max(1, len(losses) // 12))
     figure.update_yaxes(title="mean loss", rangemode="tozero")
-    return figure if losses else _say(figure, "No epoch was trained.")
+    return figure if losses else say(figure, "No epoch was trained.")
 
 
 def plot_category_accuracy(labels: Sequence[Sequence[str]], correct: Sequence[bool], protocols: Sequence[str]) -> go.Figure:
@@ -69,7 +69,7 @@ def plot_category_accuracy(labels: Sequence[Sequence[str]], correct: Sequence[bo
             found.setdefault((protocol, name), []).append(bool(right))
             sizes[name] = sizes.get(name, 0) + 1
     shown = sorted(sizes, key=lambda name: (-sizes[name], name))[:MOST_CATEGORIES]
-    figure = _figure("Right category, by category", height=130 + ROW_PIXELS * len(shown))
+    figure = make_figure("Right category, by category", height=130 + ROW_PIXELS * len(shown))
     present = [protocol for protocol in PROTOCOLS if any((protocol, name) in found for name in shown)]
     for order, protocol in enumerate(present):
         answers = {name: found.get((protocol, name), []) for name in shown}
@@ -83,7 +83,7 @@ def plot_category_accuracy(labels: Sequence[Sequence[str]], correct: Sequence[bo
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 1, "xanchor": "right"}, bargap=0.3)
     figure.update_xaxes(range=[0, 1.12], tickformat=".0%", tickvals=[0, 0.25, 0.5, 0.75, 1])
     figure.update_yaxes(categoryorder="array", categoryarray=[html.escape(name) for name in reversed(shown)], automargin=True, showgrid=False)
-    return figure if shown else _say(figure, "No held-out title has a category.")
+    return figure if shown else say(figure, "No held-out title has a category.")
 
 
 def plot_neighbours(content: MapContent, sample: int = 15, nearest: int = 5) -> go.Figure:
@@ -103,14 +103,14 @@ def plot_neighbours(content: MapContent, sample: int = 15, nearest: int = 5) -> 
     for rank in range(nearest):
         near = [(int(content.neighbours[i, rank]), float(content.cosines[i, rank])) for i in rows]
         columns.append([f"{html.escape(content.titles[j])} <i>{cosine:.2f}</i>" if j >= 0 else "–" for j, cosine in near])
-    figure = _figure("Nearest titles, a sample", height=140 + 2 * ROW_PIXELS * len(rows))
+    figure = make_figure("Nearest titles, a sample", height=140 + 2 * ROW_PIXELS * len(rows))
     look = {"align": "left", "line": {"color": GRID}}
     figure.add_table(
         header={**look, "values": ["title", *(f"nearest {rank + 1}" for rank in range(nearest))], "fill": {"color": "#f0f2f6"}, "font": {"color": MUTED, "size": 12}},
         cells={**look, "values": columns, "fill": {"color": "#ffffff"}, "font": {"color": INK, "size": 12}, "height": ROW_PIXELS},
     )
     figure.update_layout(margin={"l": 8, "r": 8, "t": 56, "b": 8})
-    return figure if rows else _say(figure, "There is no title.")
+    return figure if rows else say(figure, "There is no title.")
 
 
 def write_plots(folder: Path, history: Sequence[Mapping[str, float]], titles: pa.Table, queries: pa.Table, content: MapContent) -> list[Path]:
@@ -132,6 +132,9 @@ def write_plots(folder: Path, history: Sequence[Mapping[str, float]], titles: pa
         "loss": plot_loss(history),
         "category_accuracy": plot_category_accuracy(labels, [row["correct"] for row in rows], [row["protocol"] for row in rows]),
         "neighbours": plot_neighbours(content),
+        "cluster_sizes": plot_cluster_sizes(content),
+        "clusters_by_category": plot_clusters_by_category(content),
+        "k_distances": plot_k_distances(content),
     }
     (folder / "plots").mkdir(exist_ok=True)
     written = [folder / "plots.html"]
@@ -161,22 +164,3 @@ def _sample(content: MapContent, sample: int) -> list[int]:
     chosen = [firsts[cluster] for cluster in np.argsort(-sizes, kind="stable") if int(cluster) in firsts]
     taken = set(chosen)
     return [*chosen, *(int(i) for i in order if int(i) not in taken)][:sample]
-
-
-def _figure(title: str, height: int) -> go.Figure:
-    figure = go.Figure()
-    figure.update_layout(
-        title={"text": title, "x": 0, "xref": "paper", "font": {"size": 18}}, font={"family": FONT, "color": INK, "size": 13}, height=height,
-        paper_bgcolor="#ffffff", plot_bgcolor="#ffffff", margin={"l": 64, "r": 24, "t": 64, "b": 56}, showlegend=False,
-    )  # fmt: skip
-    figure.update_xaxes(gridcolor=GRID, zeroline=False)
-    figure.update_yaxes(gridcolor=GRID, zeroline=False)
-    return figure
-
-
-def _say(figure: go.Figure, text: str) -> go.Figure:
-    """Puts a sentence where there is nothing to draw."""
-    figure.add_annotation(text=text, showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5, font={"size": 15, "color": MUTED})
-    figure.update_xaxes(visible=False)
-    figure.update_yaxes(visible=False)
-    return figure

@@ -9,6 +9,7 @@ import plotly.io
 import pyarrow as pa
 import pytest
 
+from tasks.publish.cluster_plots import plot_cluster_sizes, plot_clusters_by_category, plot_k_distances
 from tasks.publish.plots import plot_category_accuracy, plot_loss, plot_neighbours, render_plots, write_plots
 
 
@@ -69,10 +70,11 @@ def test_written_page_and_figures(tmp_path, plant_map, hostile_titles):
     titles = pa.table({"labels": pa.array(content.categories, pa.list_(pa.string()))})
     queries = pa.table({"form": ["title_only", "title_only", "title_context"], "protocol": ["unseen_title"] * 3, "title_id": [3, 4, 5], "correct": [True, False, True]})
     written = write_plots(tmp_path, [{"loss": 1.0}], titles, queries, content)
-    assert sorted(path.relative_to(tmp_path).as_posix() for path in written) == ["plots.html", "plots/category_accuracy.json", "plots/loss.json", "plots/neighbours.json"]
+    names = ("category_accuracy", "cluster_sizes", "clusters_by_category", "k_distances", "loss", "neighbours")
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in written) == ["plots.html", *(f"plots/{name}.json" for name in names)]
     page = written[0].read_text(encoding="utf-8")
     assert page.count("plotly.js v") == 1
-    assert all(f'id="{name}"' in page for name in ("loss", "category_accuracy", "neighbours"))
+    assert all(f'id="{name}"' in page for name in names)
     assert "cdn.plot.ly" not in page.split("</script>")[-2]
     assert max(path.stat().st_size for path in written[1:]) < 40_000
     accuracy = plotly.io.read_json(tmp_path / "plots" / "category_accuracy.json")
@@ -83,3 +85,21 @@ def test_written_page_and_figures(tmp_path, plant_map, hostile_titles):
 def test_same_figures_same_bytes():
     history = [{"loss": 1.0}]
     assert render_plots({"loss": plot_loss(history)}) == render_plots({"loss": plot_loss(history)})
+
+
+def test_sizes_categories_and_distances_of_the_planted_clusters(plant_map):
+    content = plant_map(100)
+    assert plot_cluster_sizes(content).data[0].y == (20, 20, 20, 20, 10)  # every tenth title is noise, all of them of one kind
+    heat = plot_clusters_by_category(content).data[0]
+    shares = {(cluster, category): heat.z[i][j] for i, cluster in enumerate(heat.y) for j, category in enumerate(heat.x)}
+    assert shares["football · tonight", "football"] == shares["football · tonight", "sport"] == 1.0
+    assert shares["football · tonight", "news"] == 0 < shares["news · tonight", "news"] < 1  # every seventh has no category
+    curve = plot_k_distances(content).data[0]
+    assert len(curve.y) == 100 and list(curve.y) == sorted(curve.y)
+    assert curve.y[-1] == round(1 - float(content.cosines[:, 3].min()), 4)
+
+
+def test_plots_of_clusters_without_titles(plant_map):
+    for plot in (plot_cluster_sizes, plot_clusters_by_category, plot_k_distances):
+        figure = plot(plant_map(0))
+        assert len(figure.layout.annotations) == 1
