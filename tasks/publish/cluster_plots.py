@@ -63,6 +63,6 @@ def plot_k_distances(content: MapContent) -> go.Figure:
         x=(places / max(len(curve) - 1, 1)).tolist(), y=np.round(curve[places], 4).tolist(), mode="lines", line={"color": BLUE, "width": 2.5},
         hovertemplate="%{x:.0%} of the titles: %{y:.3f}<extra></extra>",
     )  # fmt: skip
-    figure.update_xaxes(title="share of the titles", tickformat=".0%")
-    figure.update_yaxes(title="cosine distance (DBSCAN's eps, with min_samples 5)", rangemode="tozero")
+    figure.update_xaxes(title="share of the titles (DBSCAN with min_samples 5 takes its eps from this curve)", tickformat=".0%")
+    figure.update_yaxes(title="cosine distance", rangemode="tozero")
     return figure
