@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; what was finished is kept, the same command goes on from there", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # `guidespace scores | head`: whoever read has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:
         from flows.console import explain
 
@@ -112,20 +115,24 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _nightly(given: argparse.Namespace) -> int:
+    from flows.server import start_prefect
+    from tasks.ingest.check import check_feeds
+    from tasks.ingest.settings import IngestSettings
+
+    feeds = given.feed or []
+    if feeds or not given.as_of:
+        check_feeds(feeds, IngestSettings())
+    starting = None if given.assignments or given.as_of else start_prefect(given.home)  # what can be mistyped is read first
     from flows.console import run_nightly
     from flows.presets import PRESETS
     from flows.reading import read_instant
     from flows.settings import override
-    from tasks.ingest.check import check_feeds
 
     settings = override(PRESETS[given.preset], given.assignments)
     as_of = read_instant(given.as_of) if given.as_of else None
-    feeds = given.feed or []
-    if feeds or as_of is None:
-        check_feeds(feeds, settings.ingest)
     if feeds and SAMPLE.exists() and str(SAMPLE) not in {str(Path(feed).resolve()) for feed in feeds}:
         settings = override(settings, [f"ingest.leave_out={json.dumps([*settings.ingest.leave_out, str(SAMPLE)])}"])  # your guide, without the bundled sample
-    return run_nightly(feeds, given.home, settings, as_of)
+    return run_nightly(feeds, given.home, settings, as_of, starting or start_prefect(given.home))
 
 
 def _ingest(given: argparse.Namespace) -> int:
@@ -248,5 +255,12 @@ def _doctor(given: argparse.Namespace) -> int:
     return 1 if any(finding.state == "bad" for finding in findings) else 0
 
 
+def entry() -> None:
+    """The console command: runs it and leaves without the interpreter's teardown."""
+    from flows.server import leave
+
+    leave(main())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

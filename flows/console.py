@@ -15,7 +15,7 @@ from pathlib import Path
 from flows.settings import SettingError, Settings
 from flows.ticker import Ticker
 from storage.tracking.connection import Connection
-from storage.workspace import HomeError, Workspace
+from storage.workspace import HomeError
 
 ROAD = ("ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
@@ -23,18 +23,14 @@ SAID_ELSEWHERE = ("Encountered exception", "Finished in state Failed(", "Beginni
 WELCOME = "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; the lines above say where it happened."
 
 
-def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: datetime.datetime | None = None) -> int:
+def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: datetime.datetime | None, starting: threading.Thread) -> int:
     """Runs the flow in this process and says where the result is."""
     started = time.perf_counter()
-    with Workspace(home).writing("nightly run"):
-        pass  # a home in use is refused at once, not after Prefect has started
-    _point_prefect_at(Path(home))
     print("starting Prefect …" if not os.environ.get("PREFECT_API_URL") else f"Prefect server: {os.environ['PREFECT_API_URL']}", flush=True)
     logging.captureWarnings(True)  # of libraries, about themselves: two threads that import at a time undo each other's filters
     logging.getLogger("py.warnings").propagate = False
     ticker = Ticker(started)
     with ticker.ticking():
-        starting = _start_prefect()  # in a thread, while our own libraries are imported
         from flows.nightly import nightly
 
         Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
@@ -74,32 +70,6 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
         kinds.append(TooFewTitles)
     return tuple(kinds)
-
-
-def _point_prefect_at(home: Path) -> None:
-    """Without a server of the user's, Prefect's own one writes into the home, like everything else."""
-    place = Workspace(home).home
-    chosen = any(name in os.environ for name in ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE"))
-    if not chosen and not (Path.home() / ".prefect" / "profiles.toml").exists():
-        os.environ["PREFECT_HOME"] = str(place / "prefect")
-    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
-    os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "ERROR")
-    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
-
-
-def _start_prefect() -> threading.Thread:
-    """Starts Prefect's own server where no other is named: what the first call of a client would do, only earlier."""
-
-    def start() -> None:
-        from prefect.server.api.server import SubprocessASGIServer
-        from prefect.settings import PREFECT_API_URL
-
-        if not PREFECT_API_URL.value():
-            SubprocessASGIServer().start()
-
-    thread = threading.Thread(target=start, name="prefect-start", daemon=True)
-    thread.start()
-    return thread
 
 
 class _Lines(logging.Formatter):
