@@ -66,7 +66,7 @@ def test_a_triggered_run_publishes_everything(site: Site, smoke: tuple[dict[str,
     assert run["name"] == f"{run['expected_start_time'][:10]} guide.xml.gz"
     assert set(run["tags"]) >= {"guidespace", "smoke"}
     states = site.task_states(run["id"])
-    assert states.keys() == CACHED | {"ingest", "promote", "report"}
+    assert states.keys() == CACHED | {"ingest", "check", "promote", "report"}
     assert set(states.values()) == {"Completed"}
 
     artifacts = {artifact["key"]: artifact for artifact in site.post("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run["id"]]}}})}
@@ -94,7 +94,7 @@ def test_nothing_is_done_twice(site: Site, smoke: tuple[dict[str, Any], Path]) -
     assert again["state_name"] == "Completed", site.logs(again["id"])
     states = site.task_states(again["id"])
     assert {name for name, state in states.items() if state == "Cached"} == CACHED
-    assert {states[name] for name in ("ingest", "promote", "report")} == {"Completed"}
+    assert {states[name] for name in ("ingest", "check", "promote", "report")} == {"Completed"}
     assert again["total_run_time"] < 30
 
 

@@ -109,7 +109,7 @@ def test_a_killed_run_goes_on_where_it_was(crashed: tuple[Path, Ended]) -> None:
     assert "guide.xml.gz: unchanged" in again.output
     assert [(feed["seen"], feed["stored"] + feed["duplicates"] + feed["rejected"]) for feed in status(home)["feeds"]] == [(10_031, 10_031)]
     assert again.kept == ["tokenize", "preprocess"]
-    assert again.made == ["ingest", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report"]
+    assert again.made == ["ingest", "check", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report"]
     resumed = re.search(rf"going on after epoch (\d+) of {EPOCHS}", again.output)
     assert resumed and 4 <= int(resumed[1]) < EPOCHS
     assert f"epoch {resumed[1]} of" not in again.output.partition("going on")[2].partition("\n")[2]
@@ -131,7 +131,7 @@ def test_an_unchanged_run_repeats_nothing(crashed: tuple[Path, Ended]) -> None:
     again = nightly(home)
     assert again.code == 0, again
     assert again.kept == STAGES
-    assert again.made == ["ingest", "promote", "report"]
+    assert again.made == ["ingest", "check", "promote", "report"]
     assert {path: path.stat().st_mtime_ns for path in home.glob("artifacts/*/*/artifact.json")} == before
     assert "challenger and champion are one" in again.output
 
@@ -144,7 +144,7 @@ def test_a_damaged_file_is_made_again(crashed: tuple[Path, Ended]) -> None:
         handle.truncate(1000)
     again = nightly(home)
     assert again.code == 0, again
-    assert again.made == ["ingest", "embed", "promote", "report"]  # the same vectors: nothing after them is made again
+    assert again.made == ["ingest", "check", "embed", "promote", "report"]  # the same vectors: nothing after them is made again
     assert again.kept == [stage for stage in STAGES if stage != "embed"]
     assert vectors.read_bytes() == before
 
