@@ -125,14 +125,20 @@ def test_a_resumed_training_is_the_uninterrupted_one(crashed: tuple[Path, Ended]
     assert resumed.read_bytes() == uninterrupted.read_bytes()
 
 
+def written(home: Path) -> dict[Path, tuple[int, int]]:
+    """Every published file with its inode and when it was written; artifact.json is touched when it is used, for pruning."""
+    files = (path for path in home.glob("artifacts/*/*/*") if path.is_file())
+    return {path: (path.stat().st_ino, 0 if path.name == "artifact.json" else path.stat().st_mtime_ns) for path in files}
+
+
 def test_an_unchanged_run_repeats_nothing(crashed: tuple[Path, Ended]) -> None:
     home = crashed[0]
-    before = {path: path.stat().st_mtime_ns for path in home.glob("artifacts/*/*/artifact.json")}
+    before = written(home)
     again = nightly(home)
     assert again.code == 0, again
     assert again.kept == STAGES
     assert again.made == ["ingest", "check", "promote", "report"]
-    assert {path: path.stat().st_mtime_ns for path in home.glob("artifacts/*/*/artifact.json")} == before
+    assert written(home) == before
     assert "challenger and champion are one" in again.output
 
 
