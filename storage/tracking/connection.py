@@ -2,8 +2,8 @@
 
 The first client of a process costs about a second and a half for ``import mlflow`` and 0.6 s for its database layer; the first
 client of a home 1.1 s more, for MLflow builds its database by replaying all its migrations. There is no supported shortcut
-(creating the tables in one go and stamping the version is private to MLflow), but nobody has to wait for it: ``warm_up``
-pays in a thread while other work goes on.
+(creating the tables in one go and stamping the version is private to MLflow), so the command opens the first client while
+Prefect's server starts.
 """
 
 from __future__ import annotations
@@ -111,22 +111,6 @@ class Connection:
                 f"MLFLOW_TRACKING_URI={self.uri} mlflow experiments restore --experiment-id {experiment.experiment_id}"
             )
         return experiment.experiment_id
-
-    def warm_up(self) -> threading.Thread:
-        """Imports MLflow and opens (or creates) its database in a thread, so that the first call does not wait.
-
-        A failure is kept for the first real call, which meets it again and can answer.
-        """
-
-        def work() -> None:
-            try:
-                self.client  # noqa: B018
-            except Exception as error:
-                logging.getLogger(__name__).debug("warm-up of MLflow failed: %s", error)
-
-        thread = threading.Thread(target=work, name="mlflow-warm-up", daemon=True)
-        thread.start()
-        return thread
 
 
 def _set_quiet_defaults() -> None:
