@@ -14,7 +14,7 @@ run: $(READY)
 	.venv/bin/guidespace nightly --feed $(FEED) --home "$(GUIDESPACE_HOME)" --preset $(PRESET)
 
 test: $(READY)
-	.venv/bin/python -m pytest -q
+	.venv/bin/python -m pytest -q -n 2 --dist loadfile
 
 slow: $(READY)
 	.venv/bin/python -m pytest -q -m slow

@@ -25,6 +25,7 @@ def guidespace_data() -> Path:
 @pytest.fixture
 def without_run() -> Iterator[Callable[..., Any]]:
     """Calls a task's function without a Prefect run: ``without_run(tokenize, home, guide, settings)``."""
+    import prefect.main  # noqa: F401  (sets logging up, which would turn the run's logger on again)
     from prefect.logging import disable_run_logger
 
     with disable_run_logger():

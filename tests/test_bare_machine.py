@@ -72,7 +72,7 @@ corpus, lexicon, out = map(Path, sys.argv[1:])
 
 from tasks.train.__main__ import main
 settings = out / "settings.json"
-settings.write_text(json.dumps({"dim": 16, "epochs": 3, "threads": 1, "objective": {"name": "leave_one_out_softmax", "pack": 4, "packs": 24}}))
+settings.write_text(json.dumps({"dim": 16, "epochs": 3, "threads": 1, "objective": {"name": "label", "batch": 96}}))
 assert main([str(corpus), str(out / "checkpoint"), str(settings)]) == 0
 
 from tasks.neighbours.search import TitleSearch

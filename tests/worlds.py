@@ -23,6 +23,7 @@ from storage.workspace import Workspace
 from tasks.augment.settings import AugmentSettings
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.tokenize.settings import TokenizeSettings
+from tasks.train.checkpoint import write_checkpoint
 from tasks.train.loop import Training
 from tasks.train.objectives import LeaveOneOutSoftmax
 from tasks.train.settings import TrainSettings
@@ -141,7 +142,7 @@ def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:
     for _ in training.run():
         pass
     with Workspace(home).publishing(Checkpoint, "toy") as draft:
-        training.save(draft.folder / "checkpoint.safetensors")
+        write_checkpoint(draft.folder / "checkpoint.safetensors", training.learner, training.position)
     return draft.artifact
 
 
