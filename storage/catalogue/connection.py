@@ -7,6 +7,7 @@ all other processes out, readers too, while one writes.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from storage.catalogue.migrations import Migration, known_migrations, migrate
 from storage.workspace import HomeLocked
 
 FILE = "catalogue.duckdb"
+MEMORY = 160_000_000  # bytes of DuckDB's own; more goes to catalogue.duckdb.tmp. A guide of 1 GB is read in less than 400 MB in all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class Catalogue:
         steps = known_migrations() if migrations is None else list(migrations)
         file = Path(home) / FILE
         connection = _connect(file)
+        shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # what a killed process had put aside
         try:
             migrate(connection, steps, str(file))
             yield Catalogue(home=Path(home), connection=connection, schema_version=len(steps))
@@ -57,11 +60,17 @@ class Catalogue:
             connection.close()
 
 
+def allow_memory(connection: duckdb.DuckDBPyConnection, size: int) -> None:
+    """Lets DuckDB hold ``size`` bytes, or the least that it always may."""
+    connection.execute(f"SET memory_limit = '{max(size, MEMORY)}B'")
+
+
 def _connect(file: Path) -> duckdb.DuckDBPyConnection:
     """Opens the file; DuckDB's own message about a lock becomes one that says what to do."""
     try:
         connection = duckdb.connect(str(file))
         connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
+        allow_memory(connection, MEMORY)
         return connection
     except duckdb.IOException as error:
         if "lock" not in str(error).lower():

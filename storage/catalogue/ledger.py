@@ -11,14 +11,17 @@ import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.open_ends import OpenEnds
 from storage.catalogue.replacing import Grab, drop_doubles, infer_stops, replace, write_windows
 
+Rows: TypeAlias = pa.RecordBatch | pa.Table
 TABLES = ("programmes", "details", "originals")
 
 
@@ -41,17 +44,18 @@ class Reading:
     next_id: int
     staged: int = 0
     rejected: int = 0
-    open_ends: int = 0
+    open_ends: OpenEnds = field(default_factory=OpenEnds)
     reasons: dict[str, int] = field(default_factory=dict)
     counts: Counts | None = None
 
-    def add_programmes(self, rows: pa.RecordBatch, details: pa.RecordBatch | None = None, originals: pa.RecordBatch | None = None) -> None:
+    def add_programmes(self, rows: Rows, details: Rows | None = None, originals: Rows | None = None) -> None:
         """Adds programmes (schema PROGRAMMES), in the feed's order.
 
         Args:
             details: What else they say (schema DETAILS).
             originals: Their text before it was cleaned (schema ORIGINALS).
         """
+        rows = self.open_ends.fill(rows)
         ids = pa.array(np.arange(self.next_id, self.next_id + rows.num_rows))
         self._insert(f"{self.grab.prefix}programmes SELECT programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)", rows.append_column("programme_id", ids), self._names)
         for name, further in (("details", details), ("originals", originals)):
@@ -59,13 +63,12 @@ class Reading:
                 self._insert(f"{self.grab.prefix}{name} SELECT row + $first, * EXCLUDE (row)", further, {"first": self.next_id})
         self.next_id += rows.num_rows
         self.staged += rows.num_rows
-        self.open_ends += rows.column("stop").null_count
 
-    def add_channels(self, rows: pa.RecordBatch) -> None:
+    def add_channels(self, rows: Rows) -> None:
         """Notes channels (schema CHANNELS) that their source describes otherwise than before; the first of doubles counts."""
         self._insert("arrived SELECT *", rows, {})
 
-    def add_rejects(self, rows: pa.RecordBatch) -> None:
+    def add_rejects(self, rows: Rows) -> None:
         """Keeps what could not be read (schema REJECTS); each row counts as one programme seen and rejected."""
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})
         self.rejected += rows.num_rows
@@ -74,8 +77,8 @@ class Reading:
 
     def settle(self) -> Counts:
         """Takes doubles out, infers stops, and replaces what the source said before of the same channels and times."""
-        if self.open_ends:
-            infer_stops(self.connection, self.grab)
+        if self.open_ends.count:
+            infer_stops(self.connection, self.grab, self.open_ends)
         stored = self.staged - drop_doubles(self.connection, self.grab, self.staged)
         write_windows(self.connection, self.grab)
         if self.grab.known:
@@ -88,11 +91,10 @@ class Reading:
     def _names(self) -> dict[str, object]:
         return {"feed_id": self.grab.feed_id, "source": self.grab.source}
 
-    def _insert(self, into: str, rows: pa.RecordBatch, values: dict[str, object]) -> None:
-        """INSERT INTO … FROM a batch."""
-        self.connection.register("arriving", rows)
+    def _insert(self, into: str, rows: Rows, values: dict[str, object]) -> None:
+        """INSERT INTO … FROM a batch, which DuckDB finds by the name of the variable; a registered one it would hold until the commit."""
+        arriving = rows  # noqa: F841
         self.connection.execute(f"INSERT INTO {into} FROM arriving", values)
-        self.connection.unregister("arriving")
 
     def _settle_channels(self) -> None:
         """A row of history for each channel that is new or described otherwise, whether listed or only used."""
@@ -134,9 +136,7 @@ def has_read(catalogue: Catalogue, source: str, content_digest: str, grabbed_at:
 
 
 @contextmanager
-def reading(
-    catalogue: Catalogue, *, source: str, content_digest: str, size: int, read_at: datetime.datetime, grabbed_at: datetime.datetime | None = None
-) -> Iterator[Reading]:
+def reading(catalogue: Catalogue, *, source: str, content_digest: str, size: int, read_at: datetime.datetime, grabbed_at: datetime.datetime | None = None) -> Iterator[Reading]:
     """One feed, one transaction: all of it is there after the block, or nothing when the block raises (or dies).
 
     Args:

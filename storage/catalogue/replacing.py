@@ -13,12 +13,19 @@ import datetime
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
+
+from storage.catalogue.connection import allow_memory
+from storage.catalogue.open_ends import OpenEnds
 
 SAYS = "programmes.stop, programmes.stop_note, title_language, sub_title, categories, episode_numbers, episode_systems, date"
 MORE = (
     "description, translations, keywords, credits, is_new, is_premiere, is_live, previously_shown, previously_shown_at, star_ratings, ratings, "
     "length_minutes, language, original_language, countries, icon, urls"
 )
+OPEN_END = 160  # bytes that DuckDB needs for a programme whose stop is looked for, about
+_BOUNDS = pa.schema([("channel", pa.string()), ("start", pa.timestamp("us")), ("next", pa.timestamp("us"))])
+PART = 500_000  # programmes looked through for doubles at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,21 +50,28 @@ class Grab:
         return "staged_" if self.known else ""
 
 
-def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
+def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: OpenEnds) -> None:
     """Where there is no stop: the next start on the channel, if that is within a day."""
     table = f"{grab.prefix}programmes"
+    if open_ends.ordered:
+        bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_BOUNDS)  # noqa: F841  (found by its name)
+        following = "bounds"
+    else:  # what it updates, and the channels it looks along, DuckDB keeps in memory until the commit
+        allow_memory(connection, open_ends.count * OPEN_END)
+        following = f"""(
+            SELECT channel, start, lead(start) OVER (PARTITION BY channel ORDER BY start) AS next
+            FROM (SELECT DISTINCT channel, start FROM {table} WHERE feed_id = $feed_id)
+        )"""
     connection.execute(
         f"""
         UPDATE {table} SET stop = following.next
-        FROM (
-            SELECT channel, start, lead(start) OVER (PARTITION BY channel ORDER BY start) AS next
-            FROM (SELECT DISTINCT channel, start FROM {table} WHERE feed_id = $feed_id)
-        ) AS following
+        FROM {following} AS following
         WHERE feed_id = $feed_id
-          AND stop IS NULL
+          AND stop_note IN ('missing', 'unreadable')
           AND following.channel = {table}.channel
           AND following.start = {table}.start
           AND following.next <= {table}.start + INTERVAL 1 DAY
+          AND stop IS DISTINCT FROM following.next
         """,
         {"feed_id": grab.feed_id},
     )
@@ -66,8 +80,10 @@ def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
 def drop_doubles(connection: duckdb.DuckDBPyConnection, grab: Grab, arrived: int) -> int:
     """Of a feed's programmes with the same channel, start and title, the first stays. Returns how many went."""
     table = f"{grab.prefix}programmes"
-    distinct = connection.execute(f"SELECT count(DISTINCT hash(channel, start, title)) FROM {table} WHERE feed_id = $feed_id", {"feed_id": grab.feed_id}).fetchall()[0][0]
-    if distinct == arrived:
+    parts = 1 + arrived // PART  # a part at a time: all at once 3 million take 130 MB
+    count = f"SELECT count(DISTINCT key) FROM (SELECT hash(channel, start, title) AS key FROM {table} WHERE feed_id = $feed_id) WHERE key % $parts = $part"
+    distinct = (connection.execute(count, {"feed_id": grab.feed_id, "parts": parts, "part": part}).fetchall()[0][0] for part in range(parts))
+    if sum(distinct) == arrived:
         return 0
     connection.execute(
         f"""

@@ -1,8 +1,12 @@
 """Snapshots: what was known at an instant, as Parquet files that anyone may read while the next feed is being written.
 
-Where several sources speak of one channel (the same XMLTV id) and time, the one with the highest priority is heard:
-sources that match an earlier pattern of ``priority`` before those that match a later one or none, then the source read
-first. It is heard throughout the windows its grabs speak of; elsewhere the next one is.
+Where several sources speak of one channel and time, the one with the highest priority is heard: sources that match an
+earlier pattern of ``priority`` before those that match a later one or none, then the source read first. It is heard
+throughout the windows its grabs speak of; elsewhere the next one is.
+
+One channel is the same id with a display name in common (its letters and digits, case aside). Names alone are no identity,
+nor is an id alone: many a guide numbers its channels from 1, and of two such guides neither may silence the other. Where
+a source gives a channel no name at all, the id must do, if there is a letter in it.
 """
 
 from __future__ import annotations
@@ -17,7 +21,38 @@ from pathlib import Path
 
 from storage.catalogue.connection import Catalogue
 
+RULES = 2  # counts up when the same catalogue gives another snapshot
 PARQUET = "(FORMAT parquet, COMPRESSION zstd)"
+
+
+# Channels as their sources described them last, their names reduced to letters and digits; none where the id is the only name.
+_NAMED = r"""
+    CREATE OR REPLACE TEMP TABLE named AS
+    SELECT rank, source, channel, name,
+           list_filter(
+               list_transform(list_filter(names, lambda each: each != channel), lambda each: regexp_replace(lower(each), '[^\pL\pN]', '', 'g')),
+               lambda each: each != ''
+           ) AS folded
+    FROM channel_history
+    JOIN included USING (feed_id, source)
+    JOIN feeds USING (feed_id, source)
+    JOIN ranks USING (source)
+    QUALIFY row_number() OVER (PARTITION BY source, channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
+"""
+# Where a source is heard, and which one is not heard there.
+_HEARD = r"""
+    CREATE OR REPLACE TEMP TABLE heard AS
+    SELECT DISTINCT outranked.rank AS outranked, channel, begins, ends
+    FROM named AS heard
+    JOIN named AS outranked USING (channel)
+    JOIN included ON included.source = heard.source
+    JOIN windows USING (feed_id, channel)
+    WHERE heard.rank < outranked.rank
+      AND (
+        list_has_any(heard.folded, outranked.folded)
+        OR (regexp_matches(channel, '\pL') AND (len(heard.folded) = 0 OR len(outranked.folded) = 0))
+      )
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +91,10 @@ def included_feeds(catalogue: Catalogue, choice: Choice = ALL) -> list[tuple[int
 
 
 def snapshot_digest(catalogue: Catalogue, choice: Choice = ALL) -> str:
-    """SHA-256 over the schema's version, the included grabs in their order, what is left out, who is heard first, and the as-of instant."""
+    """SHA-256 over the versions of the schema and of the rules below, the included grabs in their order, what is left out, who is heard first, and the as-of instant."""
     ledger = [feed[1:] for feed in included_feeds(catalogue, choice)]
     instant = choice.instant and choice.instant.isoformat()
-    return hashlib.sha256(json.dumps([catalogue.schema_version, ledger, sorted(set(choice.leave_out)), list(choice.priority), instant]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([catalogue.schema_version, RULES, ledger, sorted(set(choice.leave_out)), list(choice.priority), instant]).encode()).hexdigest()
 
 
 def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[str, int]:
@@ -78,21 +113,13 @@ def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[s
     order = sorted(first_read, key=lambda source: (choice.rank(source), first_read[source]))
     connection.execute("CREATE OR REPLACE TEMP TABLE included AS SELECT feed_id, source FROM feeds WHERE feed_id IN (SELECT unnest(?::INTEGER[]))", [[feed[0] for feed in feeds]])
     connection.execute("CREATE OR REPLACE TEMP TABLE ranks AS SELECT unnest(?::VARCHAR[]) AS source, unnest(?::INTEGER[]) AS rank", [order, list(range(len(order)))])
-    connection.execute(
-        """
-        CREATE OR REPLACE TEMP TABLE heard AS
-        SELECT DISTINCT rank, channel, begins, ends
-        FROM windows
-        JOIN included USING (feed_id)
-        JOIN ranks USING (source)
-        QUALIFY min(rank) OVER (PARTITION BY channel) < max(rank) OVER (PARTITION BY channel)
-        """
-    )
+    connection.execute(_NAMED)
+    connection.execute(_HEARD)
     shared = connection.execute("SELECT count(*) FROM heard").fetchall()[0][0]
     outranked = """
         AND NOT EXISTS (
             FROM heard
-            WHERE heard.channel = programmes.channel AND heard.rank < ranks.rank AND programmes.start >= heard.begins AND programmes.start < heard.ends
+            WHERE heard.channel = programmes.channel AND heard.outranked = ranks.rank AND programmes.start >= heard.begins AND programmes.start < heard.ends
         )
     """
     said = "programmes WHERE replaced_by IS NULL" if choice.instant is None else f"programmes_as_of(TIMESTAMP '{choice.instant}')"
@@ -106,10 +133,7 @@ def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[s
         """,
         "channels": """
             SELECT source, channel, name
-            FROM channel_history
-            JOIN included USING (feed_id, source)
-            JOIN feeds USING (feed_id, source)
-            QUALIFY row_number() OVER (PARTITION BY source, channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
+            FROM named
             ORDER BY source, channel
         """,
         "feeds": """
@@ -123,6 +147,6 @@ def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[s
     for name, query in queries.items():
         place = str(folder / f"{name}.parquet").replace("'", "''")
         counts[name] = connection.execute(f"COPY ({query}) TO '{place}' {PARQUET}").fetchall()[0][0]
-    for table in ("included", "ranks", "heard"):
+    for table in ("included", "ranks", "named", "heard"):
         connection.execute(f"DROP TABLE temp.{table}")
     return counts

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from storage.catalogue.rows import ORIGINALS, PROGRAMMES
+from storage.catalogue.rows import DETAILS, ORIGINALS, PROGRAMMES
 from tasks.ingest.common_times import parse_times
 from tasks.ingest.details import Details
+from tasks.ingest.said import Said
 from tasks.ingest.text import all_clean, clean
 
 DAY = 24 * 3600 * 1_000_000  # microseconds
@@ -48,7 +49,6 @@ class ProgrammeColumns:
     """
 
     def __init__(self, zone: str = "") -> None:
-        self.zone = zone
         self.details = Details(zone)
         self.channel: list[str | None] = []
         self.start: list[str | None] = []
@@ -66,50 +66,80 @@ class ProgrammeColumns:
     def __len__(self) -> int:
         return len(self.channel)
 
-    def settle(self) -> Part:
-        """The rows that have a place in a schedule, and for each other row the reason why not."""
-        originals = _Originals()
-        channel, title = _cleaned(self.channel), _cleaned(self.title, originals.column("title"))
-        times = _times([*self.start, *self.stop], self.zone)  # together: one programme's stop is the next one's start
-        start, stop = times[: len(self)], times[len(self) :]
-        categories, _ = _lists(self.categories, self.category_offsets, originals.column("category", self.category_offsets))
-        episode_numbers, kept_numbers = _lists(self.episode_numbers, self.episode_offsets)
-        systems = _cleaned(self.episode_systems)
-        batch = pa.RecordBatch.from_arrays(
-            [
-                channel,
-                start.cast(pa.timestamp("us")),
-                stop.cast(pa.timestamp("us")),
-                self._stop_notes(start, stop),
-                title,
-                _cleaned(self.title_language),
-                _cleaned(self.sub_title, originals.column("sub_title")),
-                categories,
-                episode_numbers,
-                pa.ListArray.from_arrays(episode_numbers.offsets, systems if kept_numbers is None else systems.filter(kept_numbers)),
-                _cleaned(self.date),
-            ],
-            schema=PROGRAMMES,
+    def said(self) -> Said:
+        """The same as Arrow, but for the details."""
+        texts = ("channel", "start", "stop", "title", "title_language", "sub_title", "date", "categories", "episode_numbers", "episode_systems")
+        return Said(
+            **{name: pa.array(getattr(self, name), pa.string()) for name in texts},
+            description=None,
+            category_offsets=np.array(self.category_offsets, np.int64),
+            episode_offsets=np.array(self.episode_offsets, np.int64),
         )
-        no_channel, no_title, bad_start = (np.asarray(column.is_null()) for column in (channel, title, start))
-        bad = no_channel | no_title | bad_start
-        if not bad.any():
-            return Part(batch, self.details.batch(None), originals.batch(self.details.originals, None), {})
-        reasons = {int(row): "no_channel" if no_channel[row] else "no_title" if no_title[row] else "bad_start" for row in np.flatnonzero(bad)}
-        return Part(batch.filter(pa.array(~bad)), self.details.batch(~bad), originals.batch(self.details.originals, ~bad), reasons)
 
-    def _stop_notes(self, start: pa.Array, stop: pa.Array) -> pa.Array:
-        """missing, unreadable, not_after_start, over_a_day, or null."""
-        length = np.asarray(stop.fill_null(0)) - np.asarray(start.fill_null(0))
-        absent = np.asarray(stop.is_null())
-        if not absent.any() and length.min(initial=1) > 0 and length.max(initial=0) <= DAY:
-            return pa.nulls(len(self), pa.string())
-        notes = np.full(len(self), None, dtype=object)
-        notes[length <= 0] = "not_after_start"
-        notes[length > DAY] = "over_a_day"
-        for row in np.flatnonzero(absent):
-            notes[row] = "unreadable" if self.stop[row] else "missing"
-        return pa.array(notes, pa.string())
+
+def settle(said: Said, zone: str = "", details: Details | None = None) -> Part:
+    """The rows that have a place in a schedule, and for each other row the reason why not.
+
+    Args:
+        zone: Of times that name none.
+        details: What else the programmes say; None where a description is all there may be.
+    """
+    originals = _Originals()
+    channel, title = _cleaned(said.channel), _cleaned(said.title, originals.column("title"))
+    times = _times(pa.concat_arrays([said.start, said.stop]), zone)  # together: one programme's stop is the next one's start
+    start, stop = times[: len(said)], times[len(said) :]
+    categories, _ = _lists(said.categories, said.category_offsets, originals.column("category", said.category_offsets))
+    episode_numbers, kept_numbers = _lists(said.episode_numbers, said.episode_offsets)
+    systems = _cleaned(said.episode_systems)
+    batch = pa.RecordBatch.from_arrays(
+        [
+            channel,
+            start.cast(pa.timestamp("us")),
+            stop.cast(pa.timestamp("us")),
+            _stop_notes(start, stop, said.stop),
+            title,
+            _cleaned(said.title_language),
+            _cleaned(said.sub_title, originals.column("sub_title")),
+            categories,
+            episode_numbers,
+            pa.ListArray.from_arrays(episode_numbers.offsets, systems if kept_numbers is None else systems.filter(kept_numbers)),
+            _cleaned(said.date),
+        ],
+        schema=PROGRAMMES,
+    )
+    no_channel, no_title, bad_start = (np.asarray(column.is_null()) for column in (channel, title, start))
+    bad = no_channel | no_title | bad_start
+    kept = ~bad if bad.any() else None
+    descriptions = None if said.description is None else _cleaned(said.description, originals.column("description"))
+    more = details.batch(kept) if details is not None else _described(descriptions if descriptions is not None else pa.nulls(len(said), pa.string()), kept)
+    told = originals.batch(details.originals if details is not None else [], kept)
+    if kept is None:
+        return Part(batch, more, told, {})
+    reasons = {int(row): "no_channel" if no_channel[row] else "no_title" if no_title[row] else "bad_start" for row in np.flatnonzero(bad)}
+    return Part(batch.filter(pa.array(kept)), more, told, reasons)
+
+
+def _described(descriptions: pa.Array, kept: np.ndarray | None) -> pa.RecordBatch:
+    """Details of programmes that have a description and nothing else."""
+    if kept is not None:
+        descriptions = descriptions.filter(pa.array(kept))
+    rows = np.flatnonzero(np.asarray(descriptions.is_valid()))
+    given = {"row": pa.array(rows), "description": descriptions.drop_null()}
+    return pa.RecordBatch.from_arrays([given[field.name] if field.name in given else pa.nulls(len(rows), field.type) for field in DETAILS], schema=DETAILS)
+
+
+def _stop_notes(start: pa.Array, stop: pa.Array, given: pa.StringArray) -> pa.Array:
+    """missing, unreadable, not_after_start, over_a_day, or null."""
+    length = np.asarray(stop.fill_null(0)) - np.asarray(start.fill_null(0))
+    absent = np.asarray(stop.is_null())
+    if not absent.any() and length.min(initial=1) > 0 and length.max(initial=0) <= DAY:
+        return pa.nulls(len(start), pa.string())
+    notes = np.full(len(start), None, dtype=object)
+    notes[length <= 0] = "not_after_start"
+    notes[length > DAY] = "over_a_day"
+    for row in np.flatnonzero(absent):
+        notes[row] = "unreadable" if given[row].as_py() else "missing"
+    return pa.array(notes, pa.string())
 
 
 class _Originals:
@@ -118,11 +148,11 @@ class _Originals:
     def __init__(self) -> None:
         self.found: list[tuple[int, str, str]] = []
 
-    def column(self, element: str, offsets: Sequence[int] | None = None) -> _Note:
+    def column(self, element: str, offsets: np.ndarray | None = None) -> _Note:
         """Takes what was changed in a column; ``offsets`` where a row holds several values."""
 
         def note(places: np.ndarray, texts: list[str]) -> None:
-            rows = places if offsets is None else np.searchsorted(np.asarray(offsets), places, side="right") - 1
+            rows = places if offsets is None else np.searchsorted(offsets, places, side="right") - 1
             self.found.extend((int(row), element, text) for row, text in zip(rows, texts))
 
         return note
@@ -140,9 +170,8 @@ def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBat
     return pa.RecordBatch.from_arrays([pa.array(column, form) for column, form in zip(columns, schema.types)], schema=schema)
 
 
-def _cleaned(values: Sequence[str | None], changed: _Note | None = None) -> pa.Array:
+def _cleaned(column: pa.StringArray, changed: _Note | None = None) -> pa.Array:
     """Clean text; null where nothing is left. Of what cleaning changed, ``changed`` is told places and text."""
-    column = pa.array(values, pa.string())
     if all_clean(column):
         return column
     encoded = column.dictionary_encode()
@@ -157,13 +186,13 @@ def _cleaned(values: Sequence[str | None], changed: _Note | None = None) -> pa.A
     return pa.array(clean_texts, pa.string()).take(encoded.indices)
 
 
-def _times(values: Sequence[str | None], zone: str) -> pa.Array:
+def _times(texts: pa.StringArray, zone: str) -> pa.Array:
     """Microseconds since 1970 UTC (int64); null where it is no time."""
-    encoded = pa.array(values, pa.string()).dictionary_encode()
+    encoded = texts.dictionary_encode()
     return parse_times(encoded.dictionary, zone).take(encoded.indices)
 
 
-def _lists(values: Sequence[str | None], offsets: Sequence[int], changed: _Note | None = None) -> tuple[pa.ListArray, pa.Array | None]:
+def _lists(values: pa.StringArray, offsets: np.ndarray, changed: _Note | None = None) -> tuple[pa.ListArray, pa.Array | None]:
     """A list column of clean text, and which values it holds (None: all): what was nothing but white space is left out."""
     clean_values = _cleaned(values, changed)
     bounds = np.array([*offsets, len(values)], dtype=np.int32)

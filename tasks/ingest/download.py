@@ -101,6 +101,7 @@ def _by_fsspec(url: str, place: Path, cap: int, known: Validators) -> tuple[Answ
     """One attempt; whether what went wrong may pass."""
     try:
         system, path = fsspec.core.url_to_fs(url)
+        system.invalidate_cache()  # fsspec keeps listings for as long as a process lives
         said = Validators(etag=str(system.ukey(path)))
         if said == known:
             return Answer(unchanged=True, validators=known), False
@@ -110,7 +111,7 @@ def _by_fsspec(url: str, place: Path, cap: int, known: Validators) -> tuple[Answ
         return Answer(problem=f"cannot be fetched ({type(error).__name__})"), False
     except (ImportError, ValueError) as error:  # no such scheme, or the package for it is missing
         return Answer(problem=f"cannot be fetched ({' '.join(str(error).split())[:200]})"), False
-    except (OSError, TimeoutError) as error:
+    except Exception as error:  # each store has kinds of its own; botocore's are no OSError
         return Answer(problem=f"cannot be fetched ({type(error).__name__}: {' '.join(str(error).split())[:200]})"), True
 
 

@@ -37,12 +37,12 @@ class Elements:
         self._lenient = etree.XMLParser(encoding="utf-8", recover=True, **_HARDENED)
 
     def roots(self, frame: Frame) -> Iterator[tuple[etree._Element | None, int, bytes]]:
-        """Trees that hold the frame's channels and programmes as descendants.
+        """Trees that hold the channels and programmes of a repaired frame as descendants.
 
         Yields:
             (tree, line of the tree's line 1, empty bytes), or (None, line, the bytes of a programme that gives no tree).
         """
-        content = self._repaired(frame.content)
+        content = frame.content
         try:
             yield etree.fromstring(b"<tv>" + content + b"</tv>", self._strict), frame.line, b""
             return
@@ -70,8 +70,8 @@ class Elements:
                 continue
         return None
 
-    def _repaired(self, content: bytes) -> bytes:
-        """UTF-8 without control bytes, in which every ampersand begins one of XML's own references."""
+    def repaired(self, content: bytes) -> bytes:
+        """A frame's bytes as UTF-8 without control bytes, in which every ampersand begins one of XML's own references."""
         content = self._utf8(content)
         codes = np.frombuffer(content, dtype=np.uint8)
         if np.count_nonzero(codes < 32) != sum(np.count_nonzero(codes == space) for space in b"\t\n\r"):

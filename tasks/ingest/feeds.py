@@ -91,8 +91,9 @@ def _expanded(url: str) -> list[str]:
         return [url]
     try:
         system, pattern = fsspec.core.url_to_fs(url)
+        system.invalidate_cache()
         found = sorted(str(system.unstrip_protocol(path)) for path in system.glob(pattern))
-    except (ImportError, ValueError, OSError) as error:
+    except Exception as error:  # each store has kinds of its own
         raise FeedError(f"{without_credentials(url)}: cannot be listed ({' '.join(str(error).split())[:200]})") from error
     if not found:
         raise FeedError(f"{without_credentials(url)}: the pattern matches no file")

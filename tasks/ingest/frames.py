@@ -1,4 +1,4 @@
-"""Cuts an XMLTV file into frames: runs of whole programmes, some 64 KiB each, that a parser can take one by one.
+"""Cuts an XMLTV file into frames: runs of whole programmes, some 256 KiB each, that can be read one by one.
 
 Why not one parser over the whole file: what is broken in one programme (a bare ``<``, a tag not closed, an attribute of a
 gigabyte) would end it or change all that follows, and a tree that is built and dropped as a whole costs less than one
@@ -71,6 +71,17 @@ def cut_frames(blocks: Iterator[bytes], first_line: int) -> Iterator[Frame]:
             yield Frame(content=held[:1000], line=line, reason="oversized")
             skipping = True
     yield from _last(held, line)
+
+
+def split(frame: Frame, size: int) -> Iterator[Frame]:
+    """The frame as smaller ones of about ``size`` bytes, whole programmes each."""
+    begin, line = 0, frame.line
+    while begin < len(frame.content):
+        cut = frame.content.find(END, begin + size - len(END))
+        end = cut + len(END) if cut >= 0 else len(frame.content)
+        content = frame.content[begin:end]
+        yield Frame(content=content, line=line)
+        begin, line = end, line + count_lines(content)
 
 
 def count_lines(content: bytes) -> int:

@@ -19,7 +19,7 @@ from storage.catalogue.validators import last_readings, note_validators, recall_
 from tasks.ingest.dated import Dated
 from tasks.ingest.download import Validators
 from tasks.ingest.feeds import AtHand, Feed, FeedError, at_hand, is_url, resolve, without_credentials
-from tasks.ingest.parallel import Submit, open_pool, parse_to_folder, read_folder
+from tasks.ingest.parallel import Parsing, Pool, open_pool
 from tasks.ingest.progress import Meter
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.streams import FeedStream
@@ -76,14 +76,18 @@ def ingest_feeds(
     begun: deque[_Begun] = deque()
     with ExitStack() as stack:
         parallel = settings.workers > 1 and len(locations) > 1
-        submit = stack.enter_context(open_pool(settings)) if parallel else None
+        pool = stack.enter_context(open_pool(settings)) if parallel else None
+        ahead = 2 * settings.workers if parallel else 0
         stack.callback(publish_status, catalogue)
-        for place, location in enumerate([*locations, *[None] * settings.workers]):
+        for place, location in enumerate([*locations, *[None] * ahead]):
             if location is not None:
-                begun.append(_begin(catalogue, location, settings, submit, catalogue.home / "parsed" / f"{os.getpid()}.{place}"))
+                own = None if pool is not None and pool.helped and not place else pool  # this process would only wait for the first
+                begun.append(_begin(catalogue, location, settings, own, catalogue.home / "parsed" / f"{os.getpid()}.{place}"))
                 stack.push(begun[-1].stack)
-            if begun and (location is None or len(begun) > (settings.workers if parallel else 0)):
-                for event in _finish(catalogue, begun.popleft(), settings, meter, now):
+            if begun and (location is None or len(begun) > ahead):
+                current = begun.popleft()
+                later = [parsing for each in begun for _, _, parsing in each.feeds if parsing is not None]
+                for event in _finish(catalogue, current, later, settings, meter, now):
                     yield event
                     if isinstance(event, Outcome) and not event.unchanged and clock() - written > 1.0:  # it counts the whole catalogue
                         publish_status(catalogue)
@@ -100,10 +104,10 @@ class _Begun:
     name: str
     hand: AtHand
     grabbed_at: datetime.datetime | None
-    feeds: list[tuple[Feed, Counts | None, Callable[[], Iterator[Batch]]]]
+    feeds: list[tuple[Feed, Counts | None, Parsing | None]]  # each with its earlier counts if it is unchanged, and who parses it if not this process
 
 
-def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings, submit: Submit | None, folder: Path) -> _Begun:
+def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings, pool: Pool | None, folder: Path) -> _Begun:
     """Fetches a location and starts parsing what is new of it."""
     if isinstance(location, Dated):
         place, name, grabbed_at = location.location, location.source, location.grabbed_at
@@ -116,33 +120,29 @@ def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings
         feeds = []
         for number, feed in enumerate(hand.feeds):
             counts = has_read(catalogue, feed.source, feed.content_digest, grabbed_at)
-            feeds.append((feed, counts, _parsing(feed, settings, submit if counts is None else None, folder.with_name(f"{folder.name}.{number}"))))
+            parsing = Parsing(pool, feed, settings, folder.with_name(f"{folder.name}.{number}")) if pool is not None and counts is None else None
+            feeds.append((feed, counts, parsing))
         return _Begun(stack.pop_all(), name, hand, grabbed_at, feeds)
 
 
-def _parsing(feed: Feed, settings: IngestSettings, submit: Submit | None, folder: Path) -> Callable[[], Iterator[Batch]]:
-    """How the batches of a feed are had: parsed here when they are asked for, or elsewhere from now on."""
-    arguments = (feed, settings.size_cap_bytes, settings.batch_rows, settings.zone(feed.source))
-    if submit is None:
-        return lambda: read_batches(FeedStream(feed, settings.size_cap_bytes), *arguments[2:])
-    future = submit(parse_to_folder, *arguments, folder)
-    return lambda: read_folder(folder, future.result())
-
-
-def _finish(catalogue: Catalogue, begun: _Begun, settings: IngestSettings, meter: Meter, now: Callable[[], datetime.datetime]) -> Iterator[Progress | Outcome]:
-    """Writes the feeds of a location, each in a transaction of its own."""
+def _finish(
+    catalogue: Catalogue, begun: _Begun, later: list[Parsing], settings: IngestSettings, meter: Meter, now: Callable[[], datetime.datetime]
+) -> Iterator[Progress | Outcome]:
+    """Writes the feeds of a location, each in a transaction of its own; ``later`` are those of the locations after it."""
     with begun.stack:
         if begun.hand.unchanged:
             for source, counts in last_readings(catalogue, begun.name):
                 yield Outcome(source=source, counts=counts, reasons={}, unchanged=True)
-        for feed, known, batches in begun.feeds:
+        for number, (feed, known, parsing) in enumerate(begun.feeds):
             if known is not None:
                 yield Outcome(source=feed.source, counts=known, reasons={}, unchanged=True)
                 continue
-            with reading(
-                catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at
-            ) as draft:
-                yield from _write(feed, batches(), draft, settings, meter)
+            if parsing is None:
+                batches = read_batches(FeedStream(feed, settings.size_cap_bytes), settings.batch_rows, settings.zone(feed.source))
+            else:
+                batches = parsing.batches([*(further for *_, further in begun.feeds[number + 1 :] if further is not None), *later])
+            with reading(catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at) as draft:
+                yield from _write(feed, batches, draft, settings, meter)
                 counts = draft.settle()
             yield Outcome(source=feed.source, counts=counts, reasons=draft.reasons, unchanged=False)
         validators = begun.hand.validators

@@ -149,6 +149,20 @@ def test_a_database_held_by_another_process_names_it(tmp_path: Path) -> None:
         pass
 
 
+def test_what_a_killed_process_put_aside_is_removed(tmp_path: Path) -> None:
+    with Catalogue.open(tmp_path):
+        pass
+    left = tmp_path / "catalogue.duckdb.tmp" / "duckdb_temp_storage_DEFAULT-0.tmp"
+    left.parent.mkdir()
+    left.write_bytes(b"x" * 1000)
+    with Catalogue.open(tmp_path) as catalogue:
+        assert not left.exists()
+        catalogue.connection.execute("CREATE TEMP TABLE many AS SELECT hash(range) AS key FROM range(30_000_000)")  # more than it may hold in memory
+        assert catalogue.connection.execute("SELECT count(*) FROM many").fetchall() == [(30_000_000,)]
+        assert list(left.parent.iterdir())
+    assert not left.parent.exists()
+
+
 def test_readers_see_whole_status_files_only(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         publish_status(catalogue)
@@ -161,10 +175,10 @@ def test_readers_see_whole_status_files_only(tmp_path: Path) -> None:
 
         reader = threading.Thread(target=look)
         reader.start()
-        for i in range(20):
+        for i in range(8):
             store(catalogue, "s", str(i), programmes(("a", i, "x", "c")))
             publish_status(catalogue)
         done.set()
         reader.join()
     assert [report["programmes"] for report in found] == sorted(report["programmes"] for report in found)  # type: ignore[type-var]
-    assert status(tmp_path)["programmes"] == 20
+    assert status(tmp_path)["programmes"] == 8

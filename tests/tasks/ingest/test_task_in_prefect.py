@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ from prefect.testing.utilities import prefect_test_harness
 from storage.artifacts import Guide
 from tasks.ingest.feeds import FeedError
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.task import ingest
+from tasks.ingest.task import check, ingest
 
 
 @flow
 def read_one(home: str, file: str) -> Guide:
-    return ingest(home, (file,), IngestSettings())
+    guide = ingest(home, (file,), IngestSettings())
+    check(home, guide)
+    return guide
 
 
 @pytest.mark.slow
@@ -26,8 +29,12 @@ def test_in_a_flow_there_is_a_bar_and_a_bad_feed_is_not_tried_again(tmp_path: Pa
         assert read_one(str(tmp_path / "home"), str(tmp_path / "a.xml")).counts["programmes"] == 5
         bar = Artifact.get("ingest")
         assert bar is not None and bar.type == "progress" and float(str(bar.data)) == 100.0
+        table = Artifact.get("guide-checks")
+        assert table is not None and table.type == "table"
+        [day] = json.loads(str(table.data))
+        assert (day["day"], day["programmes"], day["channels"], day["anomalies"]) == ("2025-03-01", 5, 1, "")
         with pytest.raises(FeedError, match="its root is <html>"):
             read_one(str(tmp_path / "home"), str(tmp_path / "b.xml"))
         with get_client(sync_client=True) as client:
             runs = client.read_task_runs()
-        assert [(run.name, run.run_count) for run in runs] == [("ingest", 1), ("ingest", 1)]
+        assert sorted((run.name, run.run_count) for run in runs) == [("check", 1), ("ingest", 1), ("ingest", 1)]

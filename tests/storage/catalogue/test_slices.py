@@ -1,0 +1,55 @@
+"""Frequencies per language, category and week, counted by hand on a guide of four titles."""
+
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from storage.catalogue.slices import write_slices
+from tests.worlds import Programme, publish_guide
+
+MONDAY = datetime.datetime(2025, 3, 3, 20)
+WEEK = datetime.timedelta(days=7)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> dict[tuple[str, str, str], tuple[int, int, int, int | None]]:
+    """(slice, value, token) to (term frequency, document frequency, titles, airings)."""
+    rows = [
+        Programme("Goal Goal", start=MONDAY),
+        Programme("Goal Goal", start=MONDAY + WEEK),
+        Programme("Goal Kitchen", start=MONDAY + WEEK),
+        Programme("Goal Kitchen", start=MONDAY + WEEK + WEEK / 2),
+        Programme("Goal new", start=MONDAY + WEEK),
+        Programme("No goal", start=MONDAY),
+    ]
+    guide = publish_guide(tmp_path, rows)
+    names = ["Goal Goal", "Goal Kitchen", "Goal new", "No goal"]
+    titles = pa.table({"language": ["en", "en", None, "en"], "split": ["train", "train", "next_period", "placeholder"]})
+    pq.write_table(titles, tmp_path / "titles.parquet")
+    pq.write_table(pa.table({"raw_title": names, "title_id": pa.array(range(4), pa.int32())}), tmp_path / "variants.parquet")
+    pq.write_table(pa.table({"token_id": [0, 1], "token": ["goal", "kitchen"]}), tmp_path / "tokens.parquet")
+    entries = pa.table({"title_id": pa.array([0, 0, 1, 1, 2, 3], pa.int32()), "token_id": pa.array([0, 0, 0, 1, 0, 0], pa.int32())})
+    labels = pa.table({"title_id": pa.array([0, 1, 1, 2], pa.int32()), "label": ["sport", "food", "sport", "sport"]})
+    pq.write_table(entries, tmp_path / "entries.parquet")
+    pq.write_table(labels, tmp_path / "labels.parquet")
+    written = write_slices(tmp_path / guide.path, tmp_path, tmp_path / "entries.parquet", tmp_path / "labels.parquet", tmp_path / "it's.parquet")
+    table = pq.read_table(tmp_path / "it's.parquet").to_pylist()
+    assert written == len(table)
+    return {(row["slice"], row["value"], row["token"]): (row["term_frequency"], row["document_frequency"], row["titles"], row["airings"]) for row in table}
+
+
+def test_every_slice_is_counted(found):
+    assert found == {
+        ("language", "en", "goal"): (3, 2, 2, None),
+        ("language", "en", "kitchen"): (1, 1, 1, None),
+        ("category", "sport", "goal"): (3, 2, 3, None),  # the title of the next period is a title, no training title
+        ("category", "sport", "kitchen"): (1, 1, 1, None),
+        ("category", "food", "goal"): (1, 1, 1, None),
+        ("category", "food", "kitchen"): (1, 1, 1, None),
+        ("week", "2025-03-03", "goal"): (2, 1, 1, 1),
+        ("week", "2025-03-10", "goal"): (3, 2, 3, 4),
+        ("week", "2025-03-10", "kitchen"): (1, 1, 1, 2),
+    }

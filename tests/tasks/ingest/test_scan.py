@@ -1,0 +1,132 @@
+"""What the scan takes is what the parser makes of it, to the last column; what is in doubt it leaves alone."""
+
+import random
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from guides import guide, real_data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.ingest import xmltv
+from tasks.ingest.elements import Elements
+from tasks.ingest.feeds import Feed
+from tasks.ingest.scan import scan
+from tasks.ingest.streams import FeedStream
+
+PLAIN = '<programme channel="one" start="20250301" stop="20250302"><title lang="en">T</title><desc>d</desc><date>2024</date><category>c</category></programme>'
+PIECES = [
+    *("<programme", "</programme>", "<title>", "<title lang='de'>", '<title lang="de">', "</title>", "<title/>", "<sub-title>s</sub-title>"),
+    *("<desc>", "</desc>", '<desc lang="x"/>', "<category>", "</category>", "<category/>", '<episode-num system="xmltv_ns">0.1.</episode-num>'),
+    *("<episode-num>", "</episode-num>", "<date>", "</date>", "<new/>", "<credits>", ' channel="b"', ' start="2025"', ' stop=""'),
+    *(' lang="&amp;"', ' x="1"', ' xml:lang="en"', ' x:y="1"', ">", "<", "/", '"', "'", "=", " ", "\n", "\r\n", "\t"),
+    *("&amp;", "&#233;", "&#13;", "&lt;b&gt;", "&quot;", "&#xFFFF;", "\uffff", "é", "\u200b", "Ã©", "]]>", "<![CDATA[x]]>"),
+    *("<!-- c -->", "<?p?>", "x", "  ", "</tv>", "<tv>", '<channel id="a">', "</channel>"),
+]
+
+
+def read(content: bytes, folder: Path, *, scanned: bool) -> dict[str, list[dict[str, object]]]:
+    """Every row that a guide gives, with the scan or without."""
+    file = folder / "g.xml"
+    file.write_bytes(content)
+    stream = FeedStream(Feed(source="g", file=file, content_digest="", bytes=len(content)), 1 << 30)
+    with patch.object(xmltv, "scan", scan if scanned else lambda content: None):
+        batches = list(xmltv.read_batches(stream, 1 << 30))
+    kinds = ("programmes", "details", "originals", "channels", "rejects")
+    found = {kind: pa.Table.from_batches([getattr(batch, kind) for batch in batches]).to_pylist() for kind in kinds}
+    found["originals"].sort(key=repr)
+    return found
+
+
+def agree(content: bytes, folder: Path) -> None:
+    assert read(content, folder, scanned=True) == read(content, folder, scanned=False)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN,
+        PLAIN.replace('stop="20250302"', ""),
+        PLAIN.replace("<desc>d</desc>", ""),
+        PLAIN.replace(">T<", "><").replace(">c<", "> <").replace(">d<", "> d\\n &amp;amp; Ã© <"),
+        PLAIN.replace(">T<", '>"T" &amp; &lt;b&gt;U&lt;/b&gt; &#233;&#xe9;<'),
+        PLAIN.replace("><", ">\n\t <").replace("T", "T\r\nU"),
+        PLAIN.replace('lang="en"', 'lang="en" x="y"').replace("<title ", "<title  ").replace("</title>", "</title >"),
+        PLAIN.replace("20250301", "soon") + PLAIN,
+        PLAIN + PLAIN.replace("one", ""),
+        PLAIN.replace("<date>2024</date>", "<date/><category/><category>e</category><episode-num system=''>1</episode-num>".replace("''", '"onscreen"')),
+    ],
+)
+def test_common_forms_are_taken_as_the_parser_takes_them(tmp_path: Path, content: str) -> None:
+    assert scan(Elements("utf-8").repaired((content * 3).encode())) is not None
+    agree(guide(content * 3), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN.replace(">T<", ">1 > 2<"),
+        PLAIN.replace("</desc>", "</title>"),
+        PLAIN.replace("</programme>", ""),
+        PLAIN.replace("<desc>", "<desc><b/>"),
+        PLAIN.replace("<title", "text<title"),
+        PLAIN.replace("<desc>d</desc>", "<title>U</title>"),
+        PLAIN.replace('channel="one"', "channel='one'"),
+        PLAIN.replace('channel="one"', 'channel="one" channel="two"'),
+        PLAIN.replace('"20250302"', '"20250302"/'),
+        PLAIN + PLAIN.replace("stop", "end"),
+        PLAIN.replace("one", "o\nne"),
+        PLAIN.replace("<title ", "<title\n"),
+        PLAIN.replace(' lang="en"', ' lang="en" lang="de"'),
+        PLAIN.replace("T", "\uffff"),
+        PLAIN + "</tv><tv>" + PLAIN,
+        PLAIN + "text",
+        '<channel id="a"/>' + PLAIN,
+        "",
+    ],
+)
+def test_the_rest_is_left_to_the_parser(tmp_path: Path, content: str) -> None:
+    assert scan(Elements("utf-8").repaired(content.encode())) is None
+    agree(guide(content, PLAIN), tmp_path)
+
+
+def mutated(chance: random.Random) -> bytes:
+    """A few programmes with some pieces put in, out of place more often than not."""
+    text = PLAIN * 3
+    for _ in range(chance.choice((0, 1, 1, 2, 3))):
+        place = chance.randrange(len(text))
+        text = text[:place] + chance.choice(PIECES) + text[place + chance.choice((0, 0, 1, 8)) :]
+    return guide(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**63))
+def test_mutations_read_alike(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    agree(mutated(random.Random(seed)), tmp_path_factory.getbasetemp())
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_mutations_read_alike(tmp_path: Path) -> None:
+    chance = random.Random()
+    for _ in range(100_000):
+        content = mutated(chance)
+        try:
+            agree(content, tmp_path)
+        except AssertionError as error:
+            raise AssertionError(f"{content!r}") from error
+
+
+def test_a_real_guide_reads_alike(tmp_path: Path) -> None:
+    import gzip
+
+    agree(gzip.decompress((real_data() / "edge-cases/unescaped-amp_fr.BROKEN.xml.gz").read_bytes()), tmp_path)
+
+
+@pytest.mark.slow
+def test_every_real_guide_reads_alike(tmp_path: Path) -> None:
+    import gzip
+
+    for file in sorted((real_data() / "guides").glob("*.gz")):
+        agree(gzip.decompress(file.read_bytes()), tmp_path)
