@@ -1,103 +1,68 @@
-"""What a Guide snapshot says of titles: who airs when, under which categories. Reads published Parquet, never the writer's file."""
+"""What a Guide snapshot says of titles: who airs when, under which categories. Reads published Parquet, never the writer's file.
+
+One join of programmes with titles, on disk and in the order of titles, answers all; so that what is asked of a run of titles reads that run alone.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
+from storage.catalogue.bounded import bounded
 
-def raw_titles(guide: Path) -> pa.Table:
-    """Distinct raw titles.
-
-    Args:
-        guide: Folder of a Guide.
-
-    Returns:
-        raw_title, airings, first_airing and last_airing (microseconds since 1970, UTC), language (the commonest code).
-        Sorted by raw_title.
-    """
-    with duckdb.connect() as connection:
-        return connection.sql(
-            """
-            SELECT title AS raw_title,
-                   count(*) AS airings,
-                   epoch_us(min(start)) AS first_airing,
-                   epoch_us(max(start)) AS last_airing,
-                   mode(title_language ORDER BY title_language) AS language
-            FROM read_parquet($programmes)
-            WHERE title IS NOT NULL
-            GROUP BY title
-            ORDER BY title
-            """,
-            params={"programmes": str(guide / "programmes.parquet")},
-        ).to_arrow_table()
+ROWS = 1 << 18  # of a result in memory at a time
 
 
-def title_categories(guide: Path, variants: pa.Table) -> pa.Table:
-    """Raw categories of each title, by feed.
+class Airings:
+    """The airings of a Guide's titles; made by ``open_airings``."""
 
-    Args:
-        guide: Folder of a Guide.
-        variants: raw_title, title_id.
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
 
-    Returns:
-        source, category, title_id; distinct and sorted.
-    """
-    with duckdb.connect() as connection:
-        connection.register("variants", variants)
-        return connection.sql(
+    def categories(self) -> Iterator[tuple[str, str, np.ndarray]]:
+        """Raw categories of titles, by feed: source, category and int32 rising titles; sorted. A long run comes in several parts."""
+        reader: Any = self._connection.sql(
             """
             SELECT DISTINCT source, category, title_id
             FROM (
-                SELECT source, title, unnest(categories) AS category
-                FROM read_parquet($programmes)
+                SELECT source, title_id, unnest(categories) AS category
+                FROM airings
             )
-            JOIN variants ON raw_title = title
             WHERE category IS NOT NULL
             ORDER BY source, category, title_id
-            """,
-            params={"programmes": str(guide / "programmes.parquet")},
-        ).to_arrow_table()
-
-
-def titles_by_source(guide: Path, variants: pa.Table) -> dict[str, int]:
-    """Number of distinct titles a feed airs, placeholders included."""
-    with duckdb.connect() as connection:
-        connection.register("variants", variants)
-        rows = connection.sql(
             """
-            SELECT source, count(DISTINCT title_id)
-            FROM read_parquet($programmes)
-            JOIN variants ON raw_title = title
-            GROUP BY source
-            """,
-            params={"programmes": str(guide / "programmes.parquet")},
-        ).fetchall()
-    return dict(rows)
+        ).to_arrow_reader(ROWS)
+        for batch in reader:
+            source, category = (batch.column(place).dictionary_encode() for place in (0, 1))
+            titles = batch.column(2).to_numpy()
+            codes = source.indices.to_numpy() * np.int64(len(category.dictionary)) + category.indices.to_numpy()
+            for begin, end in itertools.pairwise([*np.flatnonzero(np.diff(codes, prepend=-1)).tolist(), len(titles)]):
+                yield source[begin].as_py(), category[begin].as_py(), titles[begin:end]
 
+    def titles_by_source(self) -> dict[str, int]:
+        """Number of distinct titles a feed airs, placeholders included."""
+        return dict(self._connection.execute("SELECT source, count(*) FROM (SELECT DISTINCT source, title_id FROM airings) GROUP BY source").fetchall())
 
-def title_channels(guide: Path, variants: pa.Table, limit: int = 12) -> pa.Table:
-    """Display names of the channels that air each title, most airings first.
+    def channels(self, begin: int, end: int, limit: int = 12) -> pa.Table:
+        """Display names of the channels that air each of the titles begin to end (that one left out), most airings first.
 
-    Returns:
-        title_id, channels (list of at most ``limit`` names); sorted by title_id.
-    """
-    with duckdb.connect() as connection:
-        connection.register("variants", variants)
-        return connection.sql(
+        Returns:
+            title_id, channels (list of at most ``limit`` names); sorted by title_id.
+        """
+        return self._connection.sql(
             """
-            WITH names AS (
-                SELECT source, channel, min(name) AS name
-                FROM read_parquet($channels)
-                GROUP BY source, channel
-            ),
-            counted AS (
-                SELECT title_id, coalesce(names.name, programmes.channel) AS name, count(*) AS airings
-                FROM read_parquet($programmes) AS programmes
-                JOIN variants ON raw_title = title
+            WITH counted AS (
+                SELECT title_id, coalesce(names.name, airings.channel) AS name, count(*) AS airings
+                FROM airings
                 LEFT JOIN names USING (source, channel)
+                WHERE title_id >= $begin AND title_id < $end
                 GROUP BY ALL
             )
             SELECT title_id, list(name ORDER BY airings DESC, name)[1:$limit] AS channels
@@ -105,5 +70,50 @@ def title_channels(guide: Path, variants: pa.Table, limit: int = 12) -> pa.Table
             GROUP BY title_id
             ORDER BY title_id
             """,
-            params={"programmes": str(guide / "programmes.parquet"), "channels": str(guide / "channels.parquet"), "limit": limit},
+            params={"begin": begin, "end": end, "limit": limit},
         ).to_arrow_table()
+
+    def days(self, begin: int, end: int, limit: int = 14) -> pa.Table:
+        """Days (UTC) on which each of the titles begin to end (that one left out) airs, the latest ``limit`` of them.
+
+        Returns:
+            title_id, days (list of "2025-03-01", rising); sorted by title_id.
+        """
+        return self._connection.sql(
+            """
+            WITH aired AS (
+                SELECT DISTINCT title_id, strftime(start, '%Y-%m-%d') AS day
+                FROM airings
+                WHERE title_id >= $begin AND title_id < $end
+            )
+            SELECT title_id, list(day ORDER BY day)[-$limit:] AS days
+            FROM aired
+            GROUP BY title_id
+            ORDER BY title_id
+            """,
+            params={"begin": begin, "end": end, "limit": limit},
+        ).to_arrow_table()
+
+
+@contextmanager
+def open_airings(guide: Path, variants: Path, folder: Path) -> Iterator[Airings]:
+    """Joins on disk, in bounded memory.
+
+    Args:
+        guide: Folder of a Guide.
+        variants: Parquet of raw_title, title_id.
+        folder: For what does not fit in memory; gone afterwards.
+    """
+    with bounded(folder) as connection:
+        connection.execute(
+            """
+            CREATE TABLE airings AS
+            SELECT title_id, source, channel, start, categories
+            FROM read_parquet($programmes)
+            JOIN read_parquet($variants) ON raw_title = title
+            ORDER BY title_id
+            """,
+            {"programmes": str(guide / "programmes.parquet"), "variants": str(variants)},
+        )
+        connection.execute("CREATE TABLE names AS SELECT source, channel, min(name) AS name FROM read_parquet(?) GROUP BY source, channel", [str(guide / "channels.parquet")])
+        yield Airings(connection)

@@ -14,7 +14,7 @@ passed (one franchise can be large), the hash threshold is lowered in steps of a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,7 +45,7 @@ class Split:
     reason: str
 
 
-def split_titles(show_keys: Sequence[str], families: Sequence[str], first_airings: np.ndarray, last_start: int, placeholder: np.ndarray, settings: SplitSettings) -> Split:
+def split_titles(show_keys: Iterable[str], families: Iterable[str], first_airings: np.ndarray, last_start: int, placeholder: np.ndarray, settings: SplitSettings) -> Split:
     """Assigns every title to training or to one held-out set.
 
     Args:
@@ -56,10 +56,10 @@ def split_titles(show_keys: Sequence[str], families: Sequence[str], first_airing
         placeholder: bool, shape (titles,): kept out of training and scoring.
         settings: Salt and shares.
     """
-    codes = np.full(len(show_keys), TRAIN, dtype=np.int8)
+    codes = np.full(len(first_airings), TRAIN, dtype=np.int8)
     allowed = settings.share * max(1, int((~placeholder).sum()))
-    by_family = _hashes(families, settings.salt + "/family")
-    by_show = _hashes(show_keys, settings.salt + "/show")
+    by_family = hashes(families, settings.salt + "/family")
+    by_show = hashes(show_keys, settings.salt + "/show")
     codes[_below(by_family, settings.share, allowed, ~placeholder)] = UNSEEN_SHOW
     codes[_below(by_show, settings.share, allowed, ~placeholder & (codes == TRAIN))] = UNSEEN_TITLE
     cut, reason = _period_cut(first_airings[~placeholder], last_start, allowed, settings.shortest_span_days)
@@ -69,9 +69,10 @@ def split_titles(show_keys: Sequence[str], families: Sequence[str], first_airing
     return Split(codes, cut, reason)
 
 
-def _hashes(texts: Sequence[str], salt: str) -> np.ndarray:
+def hashes(texts: Iterable[str], salt: str) -> np.ndarray:
     """A number in [0, 1) a text, the same on every machine."""
-    return np.array([int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=salt.encode()[:64]).digest(), "little") / 2**64 for text in texts], dtype=np.float64)
+    key = salt.encode()[:64]
+    return np.fromiter((int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=key).digest(), "little") / 2**64 for text in texts), dtype=np.float64)
 
 
 def _below(hashes: np.ndarray, share: float, allowed: float, eligible: np.ndarray) -> np.ndarray:

@@ -20,21 +20,19 @@ from __future__ import annotations
 
 import itertools
 import re
-import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tasks.form import FORM
-from tasks.tokenize.titles import COMBINING, parse_title
+from tasks.tokenize.letters import COMBINING
+from tasks.tokenize.splitting import split_all_words, split_words
+from tasks.tokenize.titles import Title, parse_title, parse_titles
 
 CONTEXT_KINDS = ("channel", "hour", "weekday", "duration", "manner")  # how a title airs: storage/catalogue/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
 WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)  # kinds from CONTEXT on are not of the title
 
-_CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD_LETTERS = rf"[^\W_{_CJK}](?:[^\W_{_CJK}]|[{COMBINING}])*"
-_EMOTICON = r"[:;=8][-o]?(?:[)(/]|[dp](?![^\W_]))"  # text is case-folded; the p of "csi:paris" is no tongue
-_WORD = re.compile(rf"[#@](?:\w|[{COMBINING}])+|[{_CJK}]{{1,2}}|{_WORD_LETTERS}(?:['’ʼ]{_WORD_LETTERS})*|[\U0001f300-\U0001faff\u2600-\u27bf]|{_EMOTICON}")
 _RAW = re.compile(rf"[^\W_](?:[^\W_]|[{COMBINING}])*|[^\w\s]")
 
 
@@ -48,18 +46,28 @@ class WordsAndNgrams:
     longest_ngram: int = field(default=5, metadata={"description": "Longest character n-gram; below the shortest: none", "ge": 0, "le": 10})
     minimum_ngram_titles: int = field(default=2, metadata={"description": "Training titles that must hold an n-gram, bigram or edge for it to get a row", "ge": 1})
 
+    def fit(self, raw_titles: Iterable[str]) -> WordsAndNgrams:
+        """Nothing is learnt."""
+        return self
+
     def tokens(self, raw: str) -> list[tuple[int, str]]:
         """Tokens of a raw title as (kind, text), duplicates kept, in a fixed order."""
         title = parse_title(raw)
-        words = split_words(title.display)
+        return self._tokens(title, split_words(title.display), {})
+
+    def all_tokens(self, raw_titles: Sequence[str]) -> list[list[tuple[int, str]]]:
+        """Tokens of many raw titles: equal to those of each, several times as fast."""
+        titles = parse_titles(raw_titles)
+        memo: dict[str, list[tuple[int, str]]] = {}
+        return [self._tokens(title, words, memo) for title, words in zip(titles, split_all_words([title.display for title in titles]), strict=True)]
+
+    def _tokens(self, title: Title, words: list[str], memo: dict[str, list[tuple[int, str]]]) -> list[tuple[int, str]]:
         found = [(WORD, word) for word in words]
         found += [(BIGRAM, f"{first} {second}") for first, second in itertools.pairwise(words)]
-        low, high = self.shortest_ngram, self.longest_ngram
         for word in words:
-            bounded = f"<{word}>"
-            length = len(bounded)
-            for n in range(low, min(high, length) + 1):
-                found += [(NGRAM, bounded[start : start + n]) for start in range(length - n + 1)]
+            if word not in memo:
+                memo[word] = self._ngrams(word)
+            found += memo[word]
         if words:
             found += [(EDGE, f"^{words[0]}"), (EDGE, f"{words[-1]}$")]
         raws = _RAW.findall(title.display)
@@ -67,6 +75,12 @@ class WordsAndNgrams:
         found += [(RAW, f"raw:{text}") for text in raws if not text.islower()]
         found += [(MARK, mark) for mark in title.marks]
         return found
+
+    def _ngrams(self, word: str) -> list[tuple[int, str]]:
+        bounded = f"<{word}>"
+        length = len(bounded)
+        lengths = range(self.shortest_ngram, min(self.longest_ngram, length) + 1)
+        return [(NGRAM, bounded[start : start + n]) for n in lengths for start in range(length - n + 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,19 +91,20 @@ class Words:
     name: Literal["words"] = "words"
     minimum_ngram_titles: int = field(default=1, metadata={"description": "No n-grams here; kept at 1", "ge": 1, "le": 1})
 
+    def fit(self, raw_titles: Iterable[str]) -> Words:
+        """Nothing is learnt."""
+        return self
+
     def tokens(self, raw: str) -> list[tuple[int, str]]:
         """Words and marks of a raw title as (kind, text)."""
         title = parse_title(raw)
         return [(WORD, word) for word in split_words(title.display)] + [(MARK, mark) for mark in title.marks]
 
-
-Tokenizer = Words | WordsAndNgrams  # smaller set of fields first: tests/contracts/test_form.py
-
-
-def split_words(text: str) -> list[str]:
-    """Words of a text: NFKC, case-folded, apostrophes alike; hashtags, handles, emoji and emoticons whole; CJK by pairs."""
-    plain = text.replace("´", "'").replace("`", "'")  # NFKC would make a space of the first
-    return [match.replace("’", "'").replace("ʼ", "'") for match in _WORD.findall(unicodedata.normalize("NFKC", plain).casefold())]
+    def all_tokens(self, raw_titles: Sequence[str]) -> list[list[tuple[int, str]]]:
+        """The same of many raw titles."""
+        titles = parse_titles(raw_titles)
+        words = split_all_words([title.display for title in titles])
+        return [[(WORD, word) for word in own] + [(MARK, mark) for mark in title.marks] for title, own in zip(titles, words, strict=True)]
 
 
 def _shape(raws: list[str]) -> str:

@@ -1,62 +1,142 @@
-"""The queries of docs/sql.md, run as they stand there, on the toy world."""
+"""The queries of docs/sql.md, run as they stand there, on the toy world; and the command that asks them."""
 
+import datetime
+import json
 import re
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from prefect.logging import disable_run_logger
 
+from flows.latest import write_latest
+from flows.sql import answer, run_folders, statements
 from storage.artifacts import Vectors
-from storage.workspace import Workspace
+from storage.catalogue.views import VIEWS, QueryError
+from storage.workspace import HomeError, Workspace
+from tasks.augment.lexicon import Lexicon
+from tasks.cluster.settings import ClusterSettings
+from tasks.cluster.task import cluster
 from tests import worlds
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sql.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+TONIGHT, ELSEWHERE, MOST, TASTE, ROSE, TELLING, DROPPED = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
-def database(learnt, tmp_path_factory):
-    """The views of the page over a home with a clustering."""
-    import numpy as np
-    import pyarrow.parquet as pq
-
-    from tasks.augment.lexicon import Lexicon
-    from tasks.cluster.settings import ClusterSettings
-    from tasks.cluster.task import cluster
-
-    home, guide, _, corpus, _, lexicon = learnt
+def home(learnt):
+    """A home with a clustering, as a finished run leaves it."""
+    home, _, _, corpus, _, lexicon = learnt
     raw_titles = pq.read_table(home / corpus.path / "titles.parquet", columns=["raw_title"])["raw_title"].to_pylist()
     with Workspace(home).publishing(Vectors, "sql") as draft:
         np.save(draft.folder / "vectors.npy", Lexicon.open(home / lexicon.path).embed(raw_titles))
     with disable_run_logger():
-        clustering = cluster.fn(str(home), corpus, draft.artifact, ClusterSettings())
-    views = BLOCKS[0].replace("'artifacts/", f"'{home}/artifacts/")
-    for name, artifact in (("GUIDE", guide), ("CORPUS", corpus), ("CLUSTERING", clustering)):
-        views = views.replace(f"/{name}/", f"/{Path(artifact.path).name}/")
-    with duckdb.connect() as connection:
-        connection.execute(views)
-        yield connection
+        cluster.fn(str(home), corpus, draft.artifact, ClusterSettings())
+    write_latest(home, {"map": home, "scores": home, "model": home, "corpus": home / corpus.path, "champion": True})
+    yield home
+    (home / "latest.json").unlink()
 
 
-def ask(database, number: int, **values: object) -> list[tuple]:
-    return database.execute(BLOCKS[number], values or None).fetchall()
-
-
-def test_tonight_in_the_cluster_of_a_title(database):
+def test_tonight_in_the_cluster_of_a_title(home):
     title, category = worlds.titles()[4]
-    found = ask(database, 1, title=title, evening=worlds.START)
-    assert len(found) > 10 and found == sorted(found)
+    found = answer(home, TONIGHT, [f"title={title}", f"evening={worlds.START:%Y-%m-%d %H:%M}"])
+    rows = [tuple(row.values()) for row in found]
+    assert len(rows) > 10 and rows == sorted(rows)
     kinds = dict(worlds.titles())
-    assert sum(kinds[row[2]] == category for row in found) > 0.9 * len(found)
-    assert {row[1] for row in found} == {"Channel One"}
+    assert sum(kinds[row["title"]] == category for row in found) > 0.9 * len(found)
+    assert {row["channel_name"] for row in found} == {"Channel One"}
 
 
-def test_neighbours_on_other_channels(database):
-    assert ask(database, 2, title=worlds.titles()[0][0]) == []  # the toy world shows every title on both
+def test_tonight_in_the_cluster_finds_every_form_of_a_title(home):
+    """The second channel shows every title three days later, under an episode's mark."""
+    title, _ = worlds.titles()[4]
+    first, later = (
+        answer(home, TONIGHT, [f"title={title}", f"evening={worlds.START + datetime.timedelta(days=days):%Y-%m-%d %H:%M}"]) for days in (0, 3)
+    )  # fmt: skip
+    assert [re.sub(r" \(\d+\)$", "", row["title"]) for row in later] == [row["title"] for row in first]
+    assert {row["channel_name"] for row in later} == {"Channel Two"} and f"{title} (4)" in {row["title"] for row in later}
 
 
-def test_the_cluster_that_each_channel_shows_most(database):
-    found = ask(database, 3)
-    assert [row[0] for row in found] == ["Channel One", "Channel Two"] or [row[0] for row in found] == ["Channel One"]
-    assert all(row[2] > 10 for row in found)
+def test_every_programme_is_an_airing_of_its_title(home):
+    found = answer(home, "SELECT t.title AS show, a.title, a.channel FROM airings a JOIN titles t USING (title_id)", [])
+    expected = [(title, title, "one") for title, _ in worlds.titles()] + [(title, f"{title} ({number})", "two") for number, (title, _) in enumerate(worlds.titles())]
+    assert sorted((row["show"], row["title"], row["channel"]) for row in found) == sorted(expected)
+
+
+def test_neighbours_on_other_channels(home):
+    assert answer(home, ELSEWHERE, [f"title={worlds.titles()[0][0]}"]) == []  # the toy world shows every title on both
+
+
+def test_the_cluster_that_each_channel_shows_most(home):
+    found = answer(home, MOST, [])
+    assert [row["channel_name"] for row in found] == ["Channel One", "Channel Two"]
+    assert all(row["airings"] > 10 for row in found)
+
+
+def test_titles_nearest_to_a_channels_taste(home):
+    found = answer(home, TASTE, ["channel=Channel One"])
+    vectors = answer(home, "SELECT title, vector FROM vectors JOIN titles USING (title_id)", [])
+    shown = {row["title_id"] for row in answer(home, "SELECT title_id FROM airings WHERE channel_name = 'Channel One'", [])}
+    table = np.array([row["vector"] for row in vectors])
+    mean = np.mean([row["vector"] for row in answer(home, "FROM vectors", []) if row["title_id"] in shown], axis=0)
+    best = np.sort(table @ mean / np.linalg.norm(mean) / np.linalg.norm(table, axis=1))[::-1][:10]
+    np.testing.assert_allclose([row["cosine"] for row in found], best, atol=1e-3)
+
+
+def test_every_view_has_the_columns_that_the_page_names(home):
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| (.*) \|$", PAGE, re.MULTILINE)
+    assert [name for name, _ in rows] == list(VIEWS)
+    for name, columns in rows:
+        there = {row["column_name"] for row in answer(home, f"DESCRIBE {name}", [])}
+        named = set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", columns)))
+        assert named and named <= there, name
+
+
+def test_the_printed_views_work_in_a_duckdb_of_ones_own(home):
+    with duckdb.connect() as connection:
+        connection.execute(statements(home))
+        assert connection.execute("SELECT count(*) FROM clusters").fetchone() == (len(pq.read_table(run_folders(home)["corpus"] / "titles.parquet")),)
+
+
+def test_the_command_prints_rows_and_explains_what_is_wrong(home, capsys):
+    from flows.__main__ import main
+
+    assert main(["sql", "--home", str(home), "--json", "--with", f"title={worlds.titles()[0][0]}", "SELECT title_id FROM clusters WHERE title = $title"]) == 0
+    assert [list(row) for row in json.loads(capsys.readouterr().out)] == [["title_id"]]
+    assert main(["sql", "--home", str(home), "SELECT 1 AS one, NULL AS none"]) == 0
+    assert capsys.readouterr().out == "one  none\n1       –\n"
+    assert main(["sql", "--home", str(home), "SELECT 1 WHERE false"]) == 0
+    assert capsys.readouterr().out == "no rows\n"
+    assert main(["sql", "--home", str(home), "SELECT * FROM clutsers"]) == 2
+    assert "views: programmes, channels, titles" in capsys.readouterr().err
+    with pytest.raises(QueryError, match="clutsers"):
+        answer(home, "FROM clutsers", [])
+
+
+def test_a_home_without_a_finished_run_is_refused(tmp_path):
+    with pytest.raises(HomeError):
+        run_folders(tmp_path)
+
+
+def test_words_that_rose(home):
+    """Of 10 titles this week 6 hold "cup", of 20 before 2: (6 + 1) / 10 against (2 + 1) / 20. "news" fell, "rare" is below the bound."""
+    answer(home, ROSE, ["titles=1"])  # on the real table
+    with duckdb.connect() as own:
+        own.execute("CREATE TABLE words (slice VARCHAR, value VARCHAR, token VARCHAR, titles BIGINT)")
+        weeks = {"2025-03-03": {"cup": 1, "news": 9}, "2025-03-10": {"cup": 1, "news": 9}, "2025-03-17": {"cup": 6, "news": 3, "rare": 1}}
+        own.executemany("INSERT INTO words VALUES ('week', ?, ?, ?)", [(week, token, count) for week, counts in weeks.items() for token, count in counts.items()])
+        own.execute("INSERT INTO words VALUES ('language', 'en', 'news', 99)")
+        assert own.execute(ROSE, {"titles": 2}).fetchall() == [("cup", 6, 2, 4.67)]
+        assert [row[0] for row in own.execute(ROSE, {"titles": 1}).fetchall()] == ["cup", "rare"]
+
+
+def test_words_that_say_most_about_a_category(home):
+    found = [tuple(row.values()) for row in answer(home, TELLING, ["category=cookery", "titles=10"])]
+    assert {row[0] for row in found[:5]} <= set(worlds.WORDS["cookery"]) and all(row[2] == 1 for row in found[:5])
+    assert found[-1][1] >= 10
+
+
+def test_dropped_categories(home):
+    assert answer(home, DROPPED, []) == []  # the toy world's three are labels

@@ -3,9 +3,11 @@
 import datetime
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.contexts import title_contexts
+from storage.catalogue import contexts
+from storage.catalogue.contexts import write_contexts
 from tests.worlds import Programme, publish_guide
 
 EVENING = datetime.datetime(2026, 1, 5, 20, 0)  # a Monday
@@ -27,7 +29,9 @@ VARIANTS = pa.table({"raw_title": ["Tatort", "Wetter"], "title_id": pa.array([0,
 
 def tokens(guide, later=(), cut=None, kinds=KINDS):
     found: dict[int, set[str]] = {0: set(), 1: set()}
-    for row in title_contexts(guide, VARIANTS, later, cut, kinds).to_pylist():
+    pq.write_table(VARIANTS, guide.parent / "variants.parquet")
+    write_contexts(guide, guide.parent / "variants.parquet", later, cut, kinds, guide.parent / "contexts.parquet")
+    for row in pq.read_table(guide.parent / "contexts.parquet").to_pylist():
         assert row["token"].startswith(row["kind"] + ":")
         found[row["title_id"]].add(row["token"])
     return found
@@ -54,3 +58,10 @@ def test_no_token_derives_from_a_category(guide):
 def test_only_the_kinds_asked_for(guide):
     assert {token.partition(":")[0] for own in tokens(guide, kinds=("hour",)).values() for token in own} == {"hour"}
     assert tokens(guide, kinds=()) == {0: set(), 1: set()}
+
+
+def test_titles_a_few_at_a_time_are_all_titles_at_once(guide, monkeypatch):
+    together = tokens(guide)
+    monkeypatch.setattr(contexts, "TITLES", 1)
+    assert tokens(guide) == together
+    assert pq.read_table(guide.parent / "contexts.parquet")["title_id"].to_pylist() == sorted(title for title, own in together.items() for _ in own)

@@ -1,12 +1,16 @@
 """What a Guide snapshot says of titles, against a small guide that a person can count."""
 
 import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.titles import raw_titles, title_categories, title_channels, titles_by_source
+from storage.catalogue.shows import write_raw_titles
+from storage.catalogue.titles import Airings, open_airings
 from tests.worlds import START, Programme, publish_guide
 
 DAY = datetime.timedelta(days=1)
@@ -21,6 +25,19 @@ ROWS = [
 VARIANTS = pa.table({"raw_title": ["Maus", "News"], "title_id": pa.array([0, 1], pa.int32())})
 
 
+@pytest.fixture
+def airings(guide: Path, tmp_path: Path) -> Iterator[Airings]:
+    with opened(guide, VARIANTS, tmp_path) as airings:
+        yield airings
+
+
+@contextmanager
+def opened(guide: Path, variants: pa.Table, folder: Path) -> Iterator[Airings]:
+    pq.write_table(variants, folder / "variants.parquet")
+    with open_airings(guide, folder / "variants.parquet", folder) as airings:
+        yield airings
+
+
 @pytest.fixture(scope="module")
 def guide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
@@ -31,29 +48,56 @@ def microseconds(moment: datetime.datetime) -> int:
     return int(moment.replace(tzinfo=datetime.UTC).timestamp() * 1_000_000)
 
 
-def test_raw_titles(guide: Path):
-    assert raw_titles(guide).to_pylist() == [
+def test_raw_titles(guide: Path, tmp_path: Path):
+    write_raw_titles(guide, tmp_path / "raw.parquet", 1000)
+    assert pq.read_table(tmp_path / "raw.parquet").to_pylist() == [
         {"raw_title": "Maus", "airings": 3, "first_airing": microseconds(START), "last_airing": microseconds(START + DAY), "language": "de"},
         {"raw_title": "News", "airings": 3, "first_airing": microseconds(START), "last_airing": microseconds(START + 3 * DAY), "language": None},
     ]
 
 
-def test_categories_by_feed(guide: Path):
-    rows = [tuple(row.values()) for row in title_categories(guide, VARIANTS).to_pylist()]
-    assert rows == [("a", "Family", 0), ("a", "Kids", 0), ("b", "Children", 0)]
+def test_categories_by_feed(airings: Airings):
+    rows = [(source, category, titles.tolist()) for source, category, titles in airings.categories()]
+    assert rows == [("a", "Family", [0]), ("a", "Kids", [0]), ("b", "Children", [0])]
 
 
-def test_titles_by_feed(guide: Path):
-    assert titles_by_source(guide, VARIANTS) == {"a": 2, "b": 1}
+def test_a_category_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("storage.catalogue.titles.ROWS", 2048)
+    names = [f"Title {number:05}" for number in range(5000)]
+    guide = tmp_path / publish_guide(tmp_path, [Programme(name, ("Kids",) if number % 2 else ("Kids", "News")) for number, name in enumerate(names)]).path
+    found: dict[str, list[int]] = {"Kids": [], "News": []}
+    with opened(guide, pa.table({"raw_title": names, "title_id": pa.array(range(5000), pa.int32())}), tmp_path) as airings:
+        parts = [(category, titles.tolist()) for _, category, titles in airings.categories()]
+    for category, titles in parts:
+        found[category] += titles
+    assert len(parts) > 2 and found == {"Kids": list(range(5000)), "News": list(range(0, 5000, 2))}
 
 
-def test_channels_by_airings_then_name(guide: Path):
-    rows = title_channels(guide, VARIANTS).to_pylist()
+def test_no_airing_has_a_category(tmp_path: Path):
+    guide = tmp_path / publish_guide(tmp_path, [Programme("News")]).path
+    with opened(guide, VARIANTS, tmp_path) as airings:
+        assert list(airings.categories()) == [] and airings.titles_by_source() == {"toy": 1}
+
+
+def test_titles_by_feed(airings: Airings):
+    assert airings.titles_by_source() == {"a": 2, "b": 1}
+
+
+def test_channels_by_airings_then_name(airings: Airings):
+    rows = airings.channels(0, 2).to_pylist()
     assert rows == [{"title_id": 0, "channels": ["Channel One", "Channel Two"]}, {"title_id": 1, "channels": ["Channel Two", "Channel One"]}]
-    assert [row["channels"] for row in title_channels(guide, VARIANTS, limit=1).to_pylist()] == [["Channel One"], ["Channel Two"]]
+    assert [row["channels"] for row in airings.channels(0, 2, limit=1).to_pylist()] == [["Channel One"], ["Channel Two"]]
+    assert airings.channels(1, 2).to_pylist() == rows[1:] and airings.channels(2, 2).to_pylist() == []
 
 
-def test_variants_join_their_show(guide: Path):
+def test_days_are_the_latest_each_once(airings: Airings):
+    day = lambda later: f"{START + later * DAY:%Y-%m-%d}"  # noqa: E731
+    assert airings.days(0, 2).to_pylist() == [{"title_id": 0, "days": [day(0), day(1)]}, {"title_id": 1, "days": [day(0), day(2), day(3)]}]
+    assert airings.days(0, 2, limit=2)["days"].to_pylist() == [[day(0), day(1)], [day(2), day(3)]]
+
+
+def test_variants_join_their_show(guide: Path, tmp_path: Path):
     together = pa.table({"raw_title": ["Maus", "News"], "title_id": pa.array([0, 0], pa.int32())})
-    assert titles_by_source(guide, together) == {"a": 1, "b": 1}
-    assert title_channels(guide, together).to_pylist() == [{"title_id": 0, "channels": ["Channel One", "Channel Two"]}]
+    with opened(guide, together, tmp_path) as airings:
+        assert airings.titles_by_source() == {"a": 1, "b": 1}
+        assert airings.channels(0, 1).to_pylist() == [{"title_id": 0, "channels": ["Channel One", "Channel Two"]}]

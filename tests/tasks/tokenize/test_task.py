@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.workspace import Workspace
+from tasks.pool import open_pool
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.shows import gather_shows
 from tasks.tokenize.splits import SPLITS, TRAIN, SplitSettings
@@ -113,17 +114,51 @@ def test_settings_are_another_vocabulary(tmp_path: Path, without_run):
     assert without_run(tokenize, str(tmp_path), guide, TokenizeSettings()) == plain  # the same bytes again
 
 
-def test_most_aired_form_wins_then_the_shorter():
+def test_most_aired_form_wins_then_the_shorter(tmp_path: Path):
     raw = pa.table(
         {
-            "raw_title": ["Maus (2)", "Maus [R]", "MAUS"],
-            "airings": [5, 5, 1],
-            "first_airing": [30, 20, 10],
-            "last_airing": [40, 50, 60],
-            "language": ["de", None, "xx"],
+            "raw_title": ["MAUS", "Maus (2)", "Maus [R]"],
+            "airings": [1, 5, 5],
+            "first_airing": [10, 30, 20],
+            "last_airing": [60, 40, 50],
+            "language": pa.array(["xx", "de", None], pa.string()),
         }
     )
-    shows = gather_shows(raw, SplitSettings())
-    assert shows.show_keys == ["maus"] and shows.displays == ["Maus"] and shows.languages in (["de"], [None])
-    assert shows.airings == [11] and shows.first_airings.tolist() == [10]
-    assert shows.split.codes.tolist() == [TRAIN] and shows.split.codes.dtype == np.int8
+    (tmp_path / "work").mkdir()
+    pq.write_table(raw, tmp_path / "work" / "raw.parquet", row_group_size=2)
+    with open_pool(TokenizeSettings(workers=0)) as submit:
+        split = gather_shows(tmp_path / "work" / "raw.parquet", SplitSettings(), tmp_path, 2, submit)
+    (row,) = read(tmp_path, "titles")
+    assert row["show_key"] == "maus" and row["title"] == "Maus" and row["raw_title"] == "Maus [R]" and row["language"] is None
+    assert row["airings"] == 11 and row["first_airing"] == datetime.datetime(1970, 1, 1, 0, 0, 0, 10)
+    assert split.codes.tolist() == [TRAIN] and split.codes.dtype == np.int8
+    assert read(tmp_path, "variants") == [{"raw_title": text, "title_id": 0} for text in ("MAUS", "Maus (2)", "Maus [R]")]
+
+
+def test_cutting_titles_otherwise_changes_no_token(tmp_path: Path, without_run):
+    from tasks.tokenize.task import tokenize
+
+    guide = publish_guide(tmp_path, programmes(40))
+    whole, cut = (without_run(tokenize, str(tmp_path), guide, TokenizeSettings(piece=piece)) for piece in (20_000, 7))
+    folders = [Workspace(tmp_path).folder(made) for made in (whole, cut)]
+    assert len(list(folders[0].glob("dictionary-*"))) == 1 and len(list(folders[1].glob("dictionary-*"))) == -(-120 // 7)
+    for name in ("tokens", "titles", "variants", "contexts"):
+        assert read(folders[0], name) == read(folders[1], name)
+    assert not list(folders[1].glob("work-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pool", ["processes", "dask"])
+def test_two_workers_make_the_same_bits(tmp_path: Path, without_run, pool: str):
+    """The vocabulary made by two processes, and by two workers of Dask on loopback, is that made here, bit for bit."""
+    if pool == "dask":
+        pytest.importorskip("distributed", reason="two Dask workers need the package distributed (extra dask)")
+    from tasks.tokenize.task import tokenize
+
+    guide = publish_guide(tmp_path, programmes(40))
+    alone, together = (without_run(tokenize, str(tmp_path), guide, TokenizeSettings(piece=25, **more)) for more in ({"workers": 0}, {"workers": 2, "pool": pool}))
+    assert alone.path != together.path
+    first, second = (Workspace(tmp_path).folder(made) for made in (alone, together))
+    names = sorted(file.name for file in first.iterdir() if file.suffix == ".parquet")
+    assert len(names) == 4 + 2 * 5 and names == sorted(file.name for file in second.iterdir() if file.suffix == ".parquet")
+    assert [name for name in names if (first / name).read_bytes() != (second / name).read_bytes()] == []

@@ -1,0 +1,91 @@
+"""Which vocabulary tonight's grows from, and where its tokens have gone.
+
+A Vocabulary's details say: ``lineage`` (settings and source code of splits and tokenizer: ids and checkpoints pass only within
+one), ``ancestor`` (path and digest of the vocabulary it grew from, or None), ``compacted`` (ids were sorted anew) and the
+hit rates of the hot prefix. The Corpus repeats them. Beside tokens.parquet lies ``remap.npy`` where there is an ancestor: int64, the
+id of each of the ancestor's tokens in this vocabulary, -1 for a token that is gone. ``storage.tables.remap_rows`` moves a
+checkpoint's rows by it; for two vocabularies that are not parent and child, ``token_remap`` makes the same array.
+
+A token in tokens.parquet whose ``document_frequency`` is 0 is not known tonight: no training title holds it, the Corpus
+has no entry of it and a Lexicon does not use its row. Its row is only kept for the night on which it returns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage.artifacts import Vocabulary
+from storage.stages import ROOT, import_closure
+from storage.workspace import Workspace
+from tasks.tokenize.settings import TokenizeSettings
+
+CODE = ("tasks/tokenize/shows.py", "tasks/tokenize/strategies.py")  # what makes a show key, a split and a token
+
+
+def lineage(settings: TokenizeSettings) -> str:
+    """Name of what ids, splits and checkpoints can be carried over within: settings and source code of splits and tokenizer."""
+    files = set().union(*(import_closure(ROOT / file)[0] for file in CODE))
+    digest = hashlib.sha256(json.dumps([dataclasses.asdict(part) for part in (settings.tokenizer, settings.splits)], sort_keys=True).encode())
+    digest.update(json.dumps(settings.context).encode())
+    for file in sorted(files):
+        digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def find_ancestor(workspace: Workspace, base: str, name: str) -> Vocabulary | None:
+    """The vocabulary that tonight's grows from: the newest of its lineage; None for the first night.
+
+    A night that is repeated grows from what it grew from the first time, whatever came after it, so that it is found in the
+    cache and its ids stay.
+
+    Args:
+        workspace: The home.
+        base: Key of guide, settings and code: what is equal in a repeated night.
+        name: Of the lineage.
+    """
+    folder = workspace.place(Vocabulary, base).parent
+    files = sorted((file for file in folder.glob("*/artifact.json") if file.parent.suffix != ".tmp"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    found = [(file.parent.name, _details(file)) for file in files]
+    for key, details in found:
+        if details.get("base") == base:
+            recorded = details["ancestor"]
+            if recorded is None:
+                return None
+            if (workspace.home / recorded["path"] / "artifact.json").exists() or workspace.read(Vocabulary, key) is not None:
+                return Vocabulary(path=recorded["path"], digest=recorded["digest"])
+    for key, details in found:
+        if details.get("lineage") == name and (artifact := workspace.read(Vocabulary, key)) is not None:
+            return artifact
+    return None
+
+
+def token_remap(before: pa.Table, after: pa.Table) -> np.ndarray:
+    """Where the tokens of one vocabulary are in another.
+
+    Args:
+        before: kind and token, row i being id i.
+        after: Likewise.
+
+    Returns:
+        int64 (tokens before,): ids in ``after``, -1 where a token is not there.
+    """
+    text = pa.large_string()
+    old, new = (
+        pc.binary_join_element_wise(table["kind"].cast(text), table["token"].cast(text), pa.scalar(" ", text))  # pyright: ignore[reportAttributeAccessIssue]
+        for table in (before, after)
+    )
+    return pc.index_in(old, value_set=new).fill_null(-1).to_numpy().astype(np.int64)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _details(file: Any) -> dict[str, Any]:
+    try:
+        return dict(json.loads(file.read_text())["details"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

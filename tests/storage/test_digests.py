@@ -1,0 +1,61 @@
+"""A digest of what a file holds, read once while nothing about it changes."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from storage.digests import ABSENT, content_digest
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def written(path: Path, content: bytes, changed: float) -> Path:
+    path.write_bytes(content)
+    os.utime(path, (changed, changed))
+    return path
+
+
+def test_it_is_the_files_sha256(tmp_path: Path):
+    assert content_digest(written(tmp_path / "a", b"vectors", 1e9)) == hashlib.sha256(b"vectors").hexdigest()
+    assert content_digest(tmp_path / "none") == ABSENT
+
+
+def test_an_old_file_is_read_once(tmp_path: Path, cache: Path):
+    path = written(tmp_path / "a", b"vectors", 1e9)
+    digest = content_digest(path)
+    (note,) = cache.rglob("*.json")
+    note.write_text(note.read_text().replace(digest, "remembered"))
+    assert content_digest(path) == "remembered"
+    assert content_digest(written(path, b"VECTORS", 1e9 + 1)) == hashlib.sha256(b"VECTORS").hexdigest()
+    note.write_text("damaged")
+    assert content_digest(path) == hashlib.sha256(b"VECTORS").hexdigest()
+
+
+def test_a_file_that_just_changed_is_not_remembered(tmp_path: Path, cache: Path):
+    path = tmp_path / "a"
+    path.write_bytes(b"vectors")
+    content_digest(path)
+    assert not list(cache.rglob("*.json"))
+
+
+def test_a_folder_is_its_names_and_contents(tmp_path: Path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        (folder / "deep").mkdir(parents=True)
+        written(folder / "deep" / "a", b"vectors", 1e9)
+    assert content_digest(one) == content_digest(other)
+    (other / "deep" / "a").rename(other / "deep" / "b")
+    assert content_digest(one) != content_digest(other)
+
+
+def test_without_a_place_to_remember_it_is_read_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    path = written(tmp_path / "a", b"vectors", 1e9)
+    assert content_digest(path) == content_digest(path) == hashlib.sha256(b"vectors").hexdigest()
