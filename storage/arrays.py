@@ -41,18 +41,29 @@ class Ragged:
         """int64, shape (rows,)."""
         return np.diff(self.offsets)
 
+    @property
+    def owners(self) -> np.ndarray:
+        """The row of each value: int64, shape (sum of lengths,)."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
     def take(self, rows: np.ndarray) -> Ragged:
         """The named rows, in that order, by one vectorised gather.
 
         Args:
             rows: Integers, shape (taken,).
         """
-        starts = self.offsets[rows]
-        lengths = self.offsets[np.asarray(rows) + 1] - starts
+        all_offsets = np.asarray(self.offsets)  # no memmap: that would be made anew at every gather
+        starts = all_offsets.take(rows)
+        lengths = all_offsets.take(np.asarray(rows) + 1) - starts
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         positions = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
-        return Ragged(offsets, np.asarray(self.values[positions]))
+        return Ragged(offsets, np.asarray(self.values).take(positions))
+
+    def between(self, begin: int, end: int) -> Ragged:
+        """Rows begin to end (that one left out), their values not copied."""
+        offsets = np.asarray(self.offsets[begin : end + 1])
+        return Ragged(offsets - offsets[0], self.values[offsets[0] : offsets[-1]])
 
     def append(self, other: Ragged) -> Ragged:
         """Each row followed by the other's row of the same number.
@@ -67,6 +78,12 @@ class Ragged:
         values[np.arange(len(self.values)) + np.repeat(other.offsets[:-1], self.lengths)] = self.values
         values[np.arange(len(other.values)) + np.repeat(self.offsets[1:], other.lengths)] = other.values
         return Ragged(offsets, values)
+
+    def members(self, width: int) -> np.ndarray:
+        """Which values below ``width`` each row holds: bool, shape (rows, width)."""
+        matrix = np.zeros((len(self), width), dtype=bool)
+        matrix[self.owners, self.values] = True
+        return matrix
 
     @staticmethod
     def from_rows(rows: Sequence[Sequence[int]] | Sequence[np.ndarray], dtype: np.typing.DTypeLike = np.int32) -> Ragged:
@@ -85,6 +102,55 @@ class Ragged:
     def open(folder: Path, name: str) -> Ragged:
         """Maps a saved ragged array."""
         return Ragged(open_array(folder, f"{name}.offsets"), open_array(folder, f"{name}.values"))
+
+
+class ArrayWriter:
+    """Writes ``NAME.npy`` part by part, in memory for one part. Complete when the ``with`` block ends.
+
+    Args:
+        folder: Where.
+        name: Of the array.
+        dtype: Of its elements.
+    """
+
+    def __init__(self, folder: Path, name: str, dtype: np.typing.DTypeLike) -> None:
+        self._path, self._dtype, self._length = Path(folder) / f"{name}.npy", np.dtype(dtype), 0
+
+    def __enter__(self) -> ArrayWriter:
+        self._file = open(self._path, "wb")
+        self._write_header()
+        return self
+
+    def append(self, part: np.ndarray) -> None:
+        """Writes a part, shape (any,)."""
+        self._length += len(part)
+        self._file.write(np.ascontiguousarray(part, dtype=self._dtype).data)
+
+    def __exit__(self, *error: object) -> None:
+        self._file.seek(0)
+        self._write_header()
+        self._file.close()
+
+    def _write_header(self) -> None:
+        """NumPy leaves room in the header for the first axis to grow, so the last header fits where the first was."""
+        header = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": (self._length,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+
+def stable_order(values: np.ndarray, below: int) -> np.ndarray:
+    """Where each value goes when they are sorted, equal ones staying in order: NumPy's radix sort, sixteen bits a pass.
+
+    Args:
+        values: Integers, shape (any,), none negative.
+        below: More than the largest.
+
+    Returns:
+        int64 (any,).
+    """
+    order = np.argsort(values.astype(np.uint16), kind="stable")
+    for shift in range(16, (below - 1).bit_length(), 16):
+        order = order.take(np.argsort((values.take(order) >> shift).astype(np.uint16), kind="stable"))
+    return order
 
 
 def open_array(folder: Path, name: str) -> np.ndarray:

@@ -1,21 +1,24 @@
 """Batches for training: whole batches by vectorised gathers, in this process or in DataLoader workers.
 
 Chance belongs to (seed, epoch, number of the batch), never to a worker: any number of workers gives the same batches,
-and a run resumed at an epoch sees what the uninterrupted run saw.
+and a run resumed at (epoch, batch) sees what the uninterrupted run saw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from torch.utils.data import DataLoader, Dataset
 
 from storage.arrays import Ragged
+from tasks.pool import AUTOMATIC, cores
 from tasks.preprocess.bags import Bagger, Bags
 from tasks.preprocess.corpus import OpenCorpus, open_corpus
+from tasks.preprocess.delivery import Delivery
+from tasks.preprocess.orders import ByGroup, Order
+from tasks.preprocess.workers import choose_loading_workers, free_memory
 from tasks.tokenize.words import CONTEXT
 
 
@@ -33,15 +36,16 @@ class Sampler(Protocol):
         """The batches of one epoch, before anything is gathered."""
         ...
 
-    def collate(self, plan: Any, labels: Ragged) -> Any:
-        """What the loss needs to know of a batch."""
+    def collate(self, plan: Any, labels: Ragged, aired: np.ndarray) -> Any:
+        """What the loss needs to know of a batch; aired: bool (titles,): is shown with how it airs, not the title alone."""
         ...
 
 
-class _Batches(Dataset[Batch]):
+class _Batches:
     """Plans to batches. Pickled, it holds the corpus' path, never its arrays."""
 
-    def __init__(self, folder: Path, sampler: Sampler, dropout: float, context_dropout: float, seed: int) -> None:
+    def __init__(self, folder: Path, sampler: Sampler, dropout: float, context_dropout: float, seed: int, rank: int) -> None:
+        self.rank = rank
         self.folder, self.sampler, self.dropout, self.context_dropout, self.seed = folder, sampler, dropout, context_dropout, seed
         self._open: tuple[OpenCorpus, Bagger] | None = None
 
@@ -55,39 +59,70 @@ class _Batches(Dataset[Batch]):
             self._open = corpus, Bagger(corpus.kinds)
         corpus, bagger = self._open
         tokens = corpus.tokens.take(plan.rows)
-        rng = np.random.default_rng([self.seed, epoch, number])
-        keep = rng.random(len(tokens.values), dtype=np.float32) >= self.dropout
-        bare = rng.random(len(tokens), dtype=np.float32) < self.context_dropout
-        keep &= ~(np.repeat(bare, tokens.lengths) & (corpus.kinds[tokens.values] >= CONTEXT))
-        return Batch(bagger.bags(tokens, keep), self.sampler.collate(plan, corpus.labels))
+        rng = np.random.default_rng([self.seed, epoch, number, *([self.rank] if self.rank else [])])
+        with_context = bagger.kinds.max(initial=0) >= CONTEXT
+        keep = rng.random(len(tokens.values), dtype=np.float32) >= self.dropout if self.dropout or with_context else None
+        aired = np.zeros(len(tokens), dtype=bool)
+        if keep is not None and with_context:
+            aired = rng.random(len(tokens), dtype=np.float32) >= self.context_dropout
+            keep = np.where(bagger.kinds.take(tokens.values) >= CONTEXT, np.repeat(aired, tokens.lengths), keep)
+        return Batch(bagger.bags(tokens, keep), self.sampler.collate(plan, corpus.labels, aired))
+
+
+EVERY_TITLE = ByGroup()
 
 
 class BatchLoader:
-    """Loads the batches of any epoch.
+    """Loads the batches of any epoch, from any of them on.
 
     Args:
         folder: Of a Corpus.
         sampler: The objective.
-        dropout: Share of entries left out of each bag, drawn anew each time.
-        context_dropout: Share of titles whose context is left out whole, likewise.
+        rows: int64: the titles to show; all labelled training titles by default.
+        order: Which of them an epoch shows, and in which company; all, as the objective groups them, by default.
+        dropout: Share of a title's own entries left out of its bag, drawn anew each time.
+        context_dropout: Share of titles whose context is left out whole, likewise; no entry of it is left out alone.
         seed: Of all chance in here.
-        workers: Processes (forkserver); 0 loads in this one, which is faster while a batch takes less than a few
-            milliseconds to gather.
+        workers: Processes that make batches, kept from epoch to epoch; 0 makes them in this one, AUTOMATIC chooses
+            (tasks.preprocess.workers).
+        share: (rank, ranks): of each batch, every so-manieth title from the rank's first on; all of it by default.
+        pin: Whether batches come in pinned memory, from which a copy to the GPU need not be waited for.
     """
 
-    def __init__(self, folder: Path, sampler: Sampler, *, dropout: float, context_dropout: float = 0.0, seed: int, workers: int) -> None:
-        self._dataset = _Batches(folder, sampler, dropout, context_dropout, seed)
+    def __init__(
+        self,
+        folder: Path,
+        sampler: Sampler,
+        *,
+        rows: np.ndarray | None = None,
+        order: Order = EVERY_TITLE,
+        dropout: float,
+        context_dropout: float = 0.0,
+        seed: int,
+        workers: int,
+        share: tuple[int, int] = (0, 1),
+        pin: bool = False,
+    ) -> None:
+        self._dataset = _Batches(folder, sampler, dropout, context_dropout, seed, share[0])
+        self._share = share
         self._corpus = open_corpus(folder)
-        self._rows = self._corpus.training
-        self._workers = workers
+        self._rows = self._corpus.training if rows is None else rows
+        self._order = order
+        self.workers = _choose(folder) if workers == AUTOMATIC else workers
+        self._delivery = Delivery(self._dataset, workers=self.workers, pin=pin)
 
-    def epoch(self, epoch: int) -> tuple[int, Iterator[Batch]]:
-        """Number of batches in an epoch, and the batches."""
-        plans = self._dataset.sampler.plan_epoch(self._rows, self._corpus.labels, np.random.default_rng([self._dataset.seed, epoch]))
-        return len(plans), self._load([(epoch, number, plan) for number, plan in enumerate(plans)])
+    def epoch(self, epoch: int, first: int = 0) -> tuple[int, Iterator[Batch]]:
+        """Number of batches in an epoch, and its batches from the first that is asked for."""
+        rng = np.random.default_rng([self._dataset.seed, epoch])
+        portions = self._order.portions(self._rows, self._corpus, rng)
+        plans = [plan for rows in portions for plan in self._dataset.sampler.plan_epoch(rows, self._corpus.labels, rng)]
+        rank, ranks = self._share
+        if ranks > 1:
+            plans = [plan.part(rank, ranks) for plan in plans]
+        return len(plans), self._delivery.deliver([(epoch, number, plan) for number, plan in enumerate(plans)][first:])
 
-    def _load(self, items: Sequence[tuple[int, int, Any]]) -> Iterator[Batch]:
-        if not self._workers:
-            yield from (self._dataset[item] for item in items)
-            return
-        yield from DataLoader(self._dataset, sampler=items, batch_size=None, num_workers=self._workers, multiprocessing_context="forkserver", prefetch_factor=4)
+
+def _choose(folder: Path) -> int:
+    """Workers for this corpus on this machine as it is now."""
+    size = sum(file.stat().st_size for file in Path(folder).glob("*.npy"))
+    return choose_loading_workers(corpus_bytes=size, free_bytes=free_memory(), cores=cores())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.arrays import Ragged, open_array
+from storage.arrays import ArrayWriter, Ragged, open_array, stable_order
 
 ROWS = st.lists(st.lists(st.integers(-1000, 1000), max_size=6), max_size=8)
 
@@ -31,6 +31,18 @@ def test_rows_come_back(rows: list[list[int]]):
 def test_take_is_the_named_rows(rows: list[list[int]], data: st.DataObject):
     taken = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=12)), dtype=np.int64)
     assert lists(Ragged.from_rows(rows).take(taken)) == [rows[row] for row in taken]
+
+
+def test_members_are_the_values_that_a_row_holds():
+    assert Ragged.from_rows([[2, 0], [], [1, 1]]).members(3).tolist() == [[True, False, True], [False] * 3, [False, True, False]]
+
+
+@settings(deadline=None)
+@given(ROWS, st.data())
+def test_rows_between_two(rows: list[list[int]], data: st.DataObject):
+    begin = data.draw(st.integers(0, len(rows)))
+    end = data.draw(st.integers(begin, len(rows)))
+    assert lists(Ragged.from_rows(rows).between(begin, end)) == rows[begin:end]
 
 
 def test_take_of_everything_is_everything():
@@ -80,3 +92,21 @@ def test_append_puts_each_row_behind_its_own():
     assert [list(joined[row]) for row in range(3)] == [[1, 2, 7], [8, 9], [3]]
     with pytest.raises(ValueError, match="3 rows cannot be followed by 1"):
         first.append(Ragged.from_rows([[1]]))
+
+
+@pytest.mark.parametrize("parts", [[], [[]], [[1, 2], [], [3]], [list(range(1000))] * 30], ids=["none", "empty", "some", "many"])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.bool_])
+def test_written_part_by_part(tmp_path: Path, parts: list[list[int]], dtype: type):
+    with ArrayWriter(tmp_path, "numbers", dtype) as writer:
+        for part in parts:
+            writer.append(np.array(part, dtype=np.int64))
+    np.save(tmp_path / "whole.npy", np.concatenate([np.zeros(0), *parts]).astype(dtype))
+    assert (tmp_path / "numbers.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+@pytest.mark.parametrize("below", [1, 7, 1 << 16, (1 << 16) + 1, 1 << 33])
+def test_order_is_a_stable_sorts(below: int):
+    values = np.random.default_rng(0).integers(0, below, 5000)
+    values[:100] = values[100:200]
+    assert np.array_equal(stable_order(values, below), np.argsort(values, kind="stable"))
+    assert len(stable_order(values[:0], below)) == 0

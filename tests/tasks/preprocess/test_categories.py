@@ -1,8 +1,11 @@
 """Dirty categories to labels: each rule with values as guides have them."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from tasks.preprocess.categories import clean_category, generic_categories, label_titles
+from tasks.preprocess.categories import MAPPED, Labels, MappingError, clean_category, generic_categories, label_titles, map_category, read_mapping
 
 
 @pytest.mark.parametrize(
@@ -68,13 +71,21 @@ def test_the_list_holds_the_names_of_the_design():
 
 
 def label(rows: list[tuple[str, str, int]], titles: int, training: list[bool] | None = None, per_feed: dict[str, int] | None = None, minimum: int = 2, share: float = 0.4):
-    return label_titles(rows, per_feed or {"feed": titles}, training or [True] * titles, minimum, share)
+    return label_titles(as_arrays(rows), per_feed or {"feed": titles}, np.array(training or [True] * titles), minimum, share)
+
+
+def as_arrays(rows: list[tuple[str, str, int]]) -> list[tuple[str, str, np.ndarray]]:
+    return [(source, category, np.array([title], dtype=np.int32)) for source, category, title in rows]
+
+
+def of_titles(labels: Labels) -> list[list[int]]:
+    return [labels.of_title[row].tolist() for row in range(len(labels.of_title))]
 
 
 def test_case_doubles_are_one_label():
     labels = label([("feed", "News", 0), ("feed", "NEWS", 1), ("feed", "news, sport", 2), ("feed", "Sport", 3)], 10)
     assert labels.names == ["news", "sport"]
-    assert labels.of_title[:4] == [[0], [0], [0, 1], [1]]
+    assert of_titles(labels)[:4] == [[0], [0], [0, 1], [1]]
 
 
 def test_order_is_by_titles_then_by_name():
@@ -98,7 +109,7 @@ def test_held_out_titles_do_not_make_a_label():
 
 def test_held_out_titles_carry_labels_too():
     labels = label([("feed", "drama", title) for title in range(5)], 20, [True] * 3 + [False] * 17)
-    assert labels.of_title[:6] == [[0]] * 5 + [[]]
+    assert of_titles(labels)[:6] == [[0]] * 5 + [[]]
 
 
 def test_a_category_on_too_many_titles_of_a_feed_says_nothing_there():
@@ -106,8 +117,9 @@ def test_a_category_on_too_many_titles_of_a_feed_says_nothing_there():
     rows = [("a", "kids", title) for title in range(41)] + [("b", "kids", title) for title in range(100, 105)] + [("a", "news", title) for title in range(40)]
     labels = label(rows, 150, per_feed={"a": 100, "b": 50})
     assert labels.names == ["news", "kids"]  # 40 of 100 is not more than 40 %
-    assert all(labels.of_title[title] == [0] for title in range(40)) and labels.of_title[40] == []
-    assert all(labels.of_title[title] == [1] for title in range(100, 105))
+    of_title = of_titles(labels)
+    assert of_title[:40] == [[0]] * 40 and of_title[40] == []
+    assert of_title[100:105] == [[1]] * 5
     assert ("kids", "on too many titles of a feed", 41) in labels.dropped
 
 
@@ -120,4 +132,60 @@ def test_the_report_counts_what_was_dropped_most_first():
 
 def test_no_category_at_all():
     labels = label([], 3)
-    assert labels.names == [] and labels.of_title == [[], [], []] and labels.dropped == []
+    assert labels.names == [] and of_titles(labels) == [[], [], []] and labels.dropped == []
+
+
+MAPPING = {"børn/unge": "children", "kids": "children", "sports": "sport", "noise": "", "tv": "television", "series": "serial"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "mapped"),
+    [
+        ("Børn/unge", [("children", "")]),  # a whole value, before it is split
+        ("Kids, Sports", [("children", ""), ("sport", "")]),  # parts
+        ("Kids / Børn, unge", [("children", ""), ("børn", ""), ("unge", "")]),
+        ("kids; KIDS", [("children", "")]),  # once
+        ("NOISE", [("noise", MAPPED)]),
+        ("Drama, noise", [("drama", ""), ("noise", MAPPED)]),
+        ("TV", [("television", "")]),  # too short, but mapped
+        ("Series", [("serial", "")]),  # generic, but mapped
+        ("Drama", [("drama", "")]),
+        ("7", [("7", "digits")]),
+        ("", []),
+    ],
+)
+def test_the_mapping_table_comes_first(raw: str, mapped: list[tuple[str, str]]):
+    assert map_category(raw, MAPPING) == tuple(mapped)
+
+
+def test_synonyms_are_one_label_and_what_the_table_drops_is_reported():
+    rows = [("feed", "Kids", 0), ("feed", "Børn/unge", 1), ("feed", "Noise", 2)]
+    labels = label_titles(as_arrays(rows), {"feed": 20}, np.ones(20, dtype=bool), 2, 0.4, MAPPING)
+    assert labels.names == ["children"] and of_titles(labels)[:3] == [[0], [0], []]
+    assert labels.dropped == [("noise", MAPPED, 1)]
+
+
+def test_the_bundled_table_holds_synonyms_alone():
+    mapping = read_mapping()
+    assert mapping["kids"] == "children" and mapping["tv-show"] == ""
+    assert not set(mapping.values()) & set(mapping), "a canonical name is mapped again"
+    assert all(map_category(canonical, {}) == ((canonical, ""),) for canonical in mapping.values() if canonical)
+
+
+def test_a_table_of_ones_own(tmp_path: Path):
+    file = tmp_path / "mine.csv"
+    file.write_text("\ufeffraw,canonical\n\"Krimi, Thriller\",CRIME\nＮＥＷＳ,\n", encoding="utf-8")
+    assert read_mapping(str(file)) == {"krimi, thriller": "crime", "news": ""}
+    assert map_category("Krimi, Thriller", read_mapping(str(file))) == (("crime", ""),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("from,to\na,b\n", "expected raw,canonical"), ("raw,canonical\na,b\nA,c\n", "line 3: 'a' is mapped twice"), ("raw,canonical\n,b\n", "no category")],
+)
+def test_a_table_that_is_none(tmp_path: Path, text: str, message: str):
+    (tmp_path / "bad.csv").write_text(text)
+    with pytest.raises(MappingError, match=message):
+        read_mapping(str(tmp_path / "bad.csv"))
+    with pytest.raises(MappingError, match="No such file"):
+        read_mapping(str(tmp_path / "missing.csv"))

@@ -4,12 +4,15 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
-from tasks.preprocess.corpus import _Chunks, open_corpus, token_ids
+from tasks.pool import AUTOMATIC
+from tasks.preprocess.corpus import open_corpus
 from tasks.preprocess.loader import BatchLoader
-from tasks.tokenize.words import CONTEXT, WordsAndNgrams
-from tasks.train.objectives import LeaveOneOutSoftmax
+from tasks.preprocess.orders import Order, Shuffled, Subset
+from tasks.tokenize.words import CONTEXT
+from tasks.train.objectives import Label, LeaveOneOutSoftmax
 
 
 def loader(corpus: Path, **changes) -> BatchLoader:
@@ -37,10 +40,25 @@ def test_chance_belongs_to_seed_and_epoch(toy_corpus: Path):
         assert len(other) != len(first) or any(not torch.equal(one, two) for one, two in zip(first, other, strict=True))
 
 
-def test_dropout_leaves_out_its_share(toy_corpus: Path):
-    entries = {share: sum(len(batch.bags.tokens) for batch in loader(toy_corpus, dropout=share).epoch(0)[1]) for share in (0.0, 0.4)}
-    assert entries[0.0] == open_corpus(toy_corpus).tokens.take(open_corpus(toy_corpus).training).offsets[-1]
-    assert abs(entries[0.4] / entries[0.0] - 0.6) < 0.02
+def test_dropout_leaves_out_its_share_of_a_titles_own_entries(toy_corpus: Path):
+    def entries(dropout: float) -> np.ndarray:
+        """Of the titles themselves, and of how they air."""
+        of_context = np.concatenate([batch.bags.kinds >= CONTEXT for batch in loader(toy_corpus, dropout=dropout).epoch(0)[1]])
+        return np.bincount(of_context, minlength=2)
+
+    whole, part = entries(0.0), entries(0.4)
+    assert whole.sum() == open_corpus(toy_corpus).tokens.take(open_corpus(toy_corpus).training).offsets[-1]
+    assert abs(part[0] / whole[0] - 0.6) < 0.02 and part[1] == whole[1] > 0
+
+
+def test_an_objective_is_told_which_titles_are_shown_with_how_they_air(toy_corpus: Path):
+    told = []
+    for batch in BatchLoader(toy_corpus, Label(batch=50), dropout=0.4, context_dropout=0.5, seed=1, workers=0).epoch(0)[1]:
+        in_context = torch.zeros(len(batch.bags.known), dtype=torch.bool)
+        in_context[batch.bags.titles[batch.bags.kinds >= CONTEXT]] = True
+        assert torch.equal(batch.groups.aired, in_context)
+        told += in_context.tolist()
+    assert 0.3 < sum(told) / len(told) < 0.7
 
 
 def test_what_is_sent_to_a_worker_is_small(toy_corpus: Path):
@@ -54,16 +72,6 @@ def test_what_is_sent_to_a_worker_is_small(toy_corpus: Path):
     assert again._open is None and again.folder == toy_corpus
 
 
-def test_chunks_cover_every_title_once():
-    titles = [f"Maus {number}" for number in range(23)] + [""]
-    ids = {(0, "maus"): 0}
-    chunks = list(token_ids(titles, WordsAndNgrams(), ids, chunk=5, workers=0))
-    assert [len(lengths) for lengths, _, _ in chunks] == [5, 5, 5, 5, 4]
-    lengths, values, oov = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
-    assert lengths.tolist() == [1] * 23 + [0] and values.tolist() == [0] * 23 and oov.tolist() == [True] * 23 + [False]
-    assert len(_Chunks([], WordsAndNgrams(), {}, 5)) == 0
-
-
 def test_context_is_left_out_whole_or_not_at_all(toy_corpus: Path):
     def shares(context_dropout: float) -> list[bool]:
         _, batches = loader(toy_corpus, dropout=0.0, context_dropout=context_dropout).epoch(0)
@@ -72,3 +80,43 @@ def test_context_is_left_out_whole_or_not_at_all(toy_corpus: Path):
     assert all(shares(0.0)) and not any(shares(1.0))
     half = shares(0.5)
     assert 0.3 < sum(half) / len(half) < 0.7
+
+
+def test_any_batch_can_be_the_first(toy_corpus: Path):
+    count, whole = loader(toy_corpus).epoch(2)
+    made = list(whole)
+    for first in (1, count - 1, count):
+        again = loader(toy_corpus)
+        list(again.epoch(1)[1])
+        assert again.epoch(2, first)[0] == count
+        rest = list(again.epoch(2, first)[1])
+        assert len(rest) == count - first
+        assert all(torch.equal(one, other) for one, other in zip(flat(made[first:]), flat(rest), strict=True))
+
+
+def test_an_order_says_what_is_shown(toy_corpus: Path):
+    corpus = open_corpus(toy_corpus)
+    rows = corpus.training[:100]
+
+    def shown(order: Order) -> list[int]:
+        _, batches = loader(toy_corpus, dropout=0.0, rows=rows, order=order).epoch(0)
+        return [len(batch.bags.offsets) - 1 for batch in batches]
+
+    assert sum(shown(Shuffled(portion=30))) == 100 and len(shown(Shuffled(portion=30))) >= 4
+    assert sum(shown(Subset(part=0.3))) == 30
+
+
+def test_what_fits_in_memory_is_loaded_in_this_process(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+    assert loader(toy_corpus, workers=AUTOMATIC).workers == 0
+    monkeypatch.setattr("tasks.preprocess.loader.free_memory", lambda: 1000)
+    monkeypatch.setattr("tasks.preprocess.loader.cores", lambda: 3)
+    assert loader(toy_corpus, workers=AUTOMATIC).workers == 2
+
+
+def test_one_core_and_two_see_the_same_batches(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+    """Made when asked for, and by a thread ahead: the same bits."""
+    made = []
+    for number in (1, 2):
+        monkeypatch.setattr("tasks.preprocess.delivery.cores", lambda number=number: number)
+        made.append(flat(loader(toy_corpus).epoch(0)[1]))
+    assert len(made[0]) == len(made[1]) > 14 and all(torch.equal(one, other) for one, other in zip(*made, strict=True))
