@@ -1,0 +1,19 @@
+"""The example of docs/offload.md, run as it stands there: it learns which words are used together."""
+
+import re
+from pathlib import Path
+
+import torch
+
+PAGE = (Path(__file__).parents[2] / "docs" / "offload.md").read_text(encoding="utf-8")
+
+
+def test_the_example_trains():
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    found: dict = {}
+    exec(code, found)
+    losses, embedding = found["losses"], found["embedding"]
+    assert sum(losses[-20:]) < 0.75 * sum(losses[:20])
+    rows = torch.nn.functional.normalize(embedding.state_dict()["weight"][: found["WORDS"]], dim=1)
+    nearest = (rows @ rows.T).fill_diagonal_(-1).argmax(1)
+    assert (nearest // 10 == torch.arange(len(rows)) // 10).float().mean() > 0.9

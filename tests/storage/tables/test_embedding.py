@@ -1,0 +1,114 @@
+"""OffloadedEmbedding beside nn.Embedding with torch's own optimizers."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from storage.tables import OffloadedEmbedding
+from storage.tables.embedding import add_up
+from tasks.train.rules import SGD, Adagrad, Adam
+
+ROWS, DIM = 50, 6
+
+
+def batches(number: int = 40, seed: int = 3) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Pairs of id tensors, with duplicates within and between the two."""
+    generator = torch.Generator().manual_seed(seed)
+    return [(torch.randint(0, ROWS, (4, 3), generator=generator), torch.randint(0, 20, (4,), generator=generator)) for _ in range(number)]
+
+
+def loss_of(embedding, pair) -> torch.Tensor:
+    left, right = embedding(pair[0]).mean(1), embedding(pair[1])
+    return F.softplus(-(left * right).sum(1) + right.square().sum(1)).sum()
+
+
+@pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "plain"])
+@pytest.mark.parametrize("cache_rows", [50, 12])
+def test_it_learns_what_the_dense_embedding_learns(ahead: bool, cache_rows: int):
+    """Adagrad moves only what has a gradient, so the dense optimizer does the same; sums in another order differ in the last place."""
+    dense = nn.Embedding(ROWS, DIM)
+    ours = OffloadedEmbedding(ROWS, DIM, rule=Adagrad(learning_rate=0.1), cache_rows=cache_rows, start=dense.weight.detach().clone())
+    optimizer = torch.optim.Adagrad(dense.parameters(), lr=0.1, eps=ours.rule.epsilon)
+    for pair in batches():
+        optimizer.zero_grad()
+        loss_of(dense, pair).backward()
+        optimizer.step()
+    for pair in ours.ahead(batches(), ids=lambda pair: pair) if ahead else batches():
+        loss_of(ours, pair).backward()
+        ours.step()
+    assert ours.steps == 40
+    torch.testing.assert_close(ours.state_dict()["weight"], dense.weight.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_the_cache_changes_no_bit():
+    found = []
+    for cache_rows in (50, 12, 1):
+        embedding = OffloadedEmbedding(ROWS, DIM, rule=Adam(), cache_rows=cache_rows, seed=4)
+        for pair in embedding.ahead(batches(), ids=lambda pair: pair):
+            loss_of(embedding, pair).backward()
+            embedding.step(0.05)
+        found.append(embedding.state_dict()["weight"])
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+
+
+def test_a_module_trades_its_state_with_nn_embedding(tmp_path: Path):
+    plain = nn.Sequential(nn.Embedding(ROWS, DIM), nn.Linear(DIM, 2))
+    ours = nn.Sequential(OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=9), nn.Linear(DIM, 2))
+    ours.load_state_dict(plain.state_dict())
+    assert list(ours.state_dict()) == list(plain.state_dict())
+    assert torch.equal(ours(torch.arange(ROWS)), plain(torch.arange(ROWS)))
+    ours(torch.tensor([3, 40])).sum().backward()
+    ours[0].step(0.5)
+    torch.save(ours.state_dict(), tmp_path / "model.pt")
+    plain.load_state_dict(torch.load(tmp_path / "model.pt"))
+    assert torch.equal(plain(torch.arange(ROWS)), ours(torch.arange(ROWS)))
+    with pytest.raises(RuntimeError, match=r"0\.weight has shape \(7, 6\), expected \(50, 6\)"):
+        ours.load_state_dict({**plain.state_dict(), "0.weight": torch.zeros(7, 6)})
+    with pytest.raises(RuntimeError, match="Missing key"):
+        ours.load_state_dict({name: tensor for name, tensor in plain.state_dict().items() if name != "0.weight"})
+
+
+def test_saved_and_loaded_it_goes_on_with_the_same_bits(tmp_path: Path):
+    whole, stopped, resumed = (OffloadedEmbedding(ROWS, DIM, rule=Adam(), cache_rows=size) for size in (50, 20, 7))
+    for embedding, part in ((whole, batches()), (stopped, batches()[:15])):
+        for pair in embedding.ahead(part, ids=lambda pair: pair):
+            loss_of(embedding, pair).backward()
+            embedding.step()
+    stopped.save(tmp_path / "rows.safetensors")
+    resumed.load(tmp_path / "rows.safetensors")
+    for pair in resumed.ahead(batches()[15:], ids=lambda pair: pair):
+        loss_of(resumed, pair).backward()
+        resumed.step()
+    assert torch.equal(resumed.state_dict()["weight"], whole.state_dict()["weight"]) and resumed.steps == 40
+    with pytest.raises(ValueError, match="it was saved with another size, type or rule"):
+        OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=7).load(tmp_path / "rows.safetensors")
+
+
+def test_an_id_that_was_not_announced_is_told():
+    embedding = OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=7)
+    for _ in embedding.ahead([torch.tensor([1, 5])], ids=lambda ids: ids):
+        for wrong in (torch.tensor([2]), torch.tensor([49])):
+            with pytest.raises(ValueError, match="forward asks for ids that `ahead` was not told of"):
+                embedding(wrong)
+
+
+def test_without_gradients_nothing_is_kept_or_moved():
+    embedding = OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=7)
+    before = copy.deepcopy(embedding.state_dict()["weight"])
+    with torch.no_grad():
+        assert torch.equal(embedding(torch.tensor([[1, 49], [1, 0]])), before[torch.tensor([[1, 49], [1, 0]])])
+    embedding.step()
+    assert embedding.steps == 0 and torch.equal(embedding.state_dict()["weight"], before)
+
+
+def test_add_up_keeps_the_order_of_the_values():
+    values, places = torch.randn(500, 4), torch.randint(0, 7, (500,))
+    expected = torch.zeros(9, 4)
+    for value, place in zip(values, places):
+        expected[place] += value
+    torch.testing.assert_close(add_up(values, places, 9), expected, rtol=1e-5, atol=1e-5)
+    assert torch.equal(add_up(values, places, 9), add_up(values, places, 9))

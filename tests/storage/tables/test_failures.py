@@ -1,0 +1,189 @@
+"""What may go wrong is said once, costs no row, and leaves the last checkpoint whole."""
+
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from storage.tables import host, places
+from storage.tables.host import Host
+from storage.tables.movers import Staged, choose_mover
+from storage.tables.streaming import write_safetensors
+from tasks.train.rules import SGD, Adam
+
+ROOT = Path(__file__).parents[3]
+
+
+class Breaking(Staged):
+    """Fails at its third read."""
+
+    reads = 0
+
+    def read(self, ids):
+        self.reads += 1
+        if self.reads == 3:
+            raise OSError("the disk under the table is gone")
+        return super().read(ids)
+
+
+def test_a_mover_that_dies_stops_the_run_with_its_traceback(world, tmp_path: Path):
+    rule, file = Adam(), tmp_path / "table.safetensors"
+    table = world.offloaded(rule, 12)
+    world.drive(table, rule, world.schedule(5, seed=1))
+    write_safetensors(file, table.parts(), {})
+    before = load_file(file)
+    table.mover = Breaking(table.places.host, table.device)
+    with pytest.raises(OSError, match="the disk under the table is gone") as caught:
+        world.drive(table, rule, world.schedule(40, seed=2), first=5)
+    assert "carry_out" in "".join(traceback.format_tb(caught.value.__traceback__))  # where it happened, in the mover's thread
+    with pytest.raises(RuntimeError, match="a mover failed and rows are lost with it; build the table again and go on from the last checkpoint"):
+        write_safetensors(file, table.parts(), {})
+    with pytest.raises(RuntimeError, match="a mover failed"):
+        next(iter(table.ahead([torch.tensor([1])], lambda ids: ids)))
+    assert world.same(load_file(file), before)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("table ")]
+
+
+def test_a_loader_that_fails_is_told_and_costs_no_row(world):
+    rule = SGD()
+    expected, table = world.resident(rule), world.offloaded(rule, 12)
+    batches = world.schedule(10, seed=1)
+
+    def failing():
+        yield from batches
+        raise ValueError("batch 10 cannot be read")
+
+    with pytest.raises(ValueError, match="batch 10 cannot be read"):
+        world.drive(table, rule, failing())
+    world.drive(expected, rule, batches)
+    assert world.same(world.tensors(table), world.tensors(expected))
+
+
+def test_a_device_without_room_gets_a_smaller_cache_said_once(world, monkeypatch, caplog):
+    empty = torch.empty
+
+    def scarce(*shape, **about):
+        if len(shape) == 2 and shape[0] > 12 and "device" in about:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return empty(*shape, **about)
+
+    monkeypatch.setattr(places.torch, "empty", scarce)
+    rule, batches = Adam(), world.schedule(30, seed=6)
+    table = world.offloaded(rule, 48)
+    monkeypatch.undo()
+    assert table.places.hot + table.places.recent == 12
+    assert [record.message for record in caplog.records] == ["cpu has no room for a cache of 48 rows: it has 12, and more rows are moved"]
+    expected = world.resident(rule)
+    world.drive(table, rule, batches)
+    world.drive(expected, rule, batches)
+    assert world.same(world.tensors(table), world.tensors(expected))
+
+
+def test_pinning_that_is_refused_is_said_and_leaves_pageable_memory(monkeypatch, caplog):
+    class Runtime:
+        def cudaHostRegister(self, pointer, size, flags):
+            return 2
+
+    monkeypatch.setattr(host, "_runtime", Runtime)
+    memory = Host(10, 128)
+    with caplog.at_level(logging.WARNING):
+        memory.pin()
+    assert not memory.pinned and len(caplog.records) == 1
+    assert caplog.records[0].message.startswith("pinning 0.0 GB of host memory was refused (CUDA error 2): rows are moved through a small pinned buffer")
+    assert isinstance(choose_mover("auto", memory, torch.device("cpu")), Staged)
+    with pytest.raises(ValueError, match=r"mover is 'uva', which needs a CUDA device.* and pinned memory too; use 'auto' or 'staged'"):
+        choose_mover("uva", memory, torch.device("cpu"))
+
+
+def test_pinned_memory_is_taken_by_the_byte_and_given_back(monkeypatch):
+    calls = []
+
+    class Runtime:
+        def cudaHostRegister(self, pointer, size, flags):
+            calls.append(("register", pointer, size))
+            return 0
+
+        def cudaHostUnregister(self, pointer):
+            calls.append(("unregister", pointer))
+
+    monkeypatch.setattr(host, "_runtime", Runtime)
+    memory = Host(1001, 384)
+    memory.pin()
+    assert memory.pinned and memory.data.data_ptr() % 128 == 0
+    pointer = memory.data.data_ptr()
+    del memory
+    gc.collect()
+    assert calls == [("register", pointer, 1001 * 384), ("unregister", pointer)]  # no power of two
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_hundred_tables_leave_nothing_behind(world, tmp_path: Path):
+    """Memory, threads and open files after a hundred tables of 1.5 MB each, half of them in files."""
+
+    def use(number: int) -> None:
+        table = world.offloaded(Adam(), 300, tokens=1000, folder=tmp_path if number % 2 else None)
+        world.drive(table, Adam(), [torch.arange(number, 1000, 7), torch.arange(500)])
+
+    for number in range(10):
+        use(number)
+    gc.collect()
+    memory, threads, files = resident_bytes(), threading.active_count(), len(os.listdir("/proc/self/fd"))
+    for number in range(100):
+        use(number)
+    gc.collect()
+    assert threading.active_count() == threads and len(os.listdir("/proc/self/fd")) <= files
+    assert resident_bytes() - memory < 8 << 20
+
+
+KILLED = """
+import os, signal, sys
+from dataclasses import replace
+from pathlib import Path
+from tasks.train.checkpoint import KeptOnDisk
+from tasks.train.loop import Training
+from tasks.train.tables import MappedTable
+from tests.worlds import TRAINING
+
+corpus, out, kill_at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+training = Training(corpus, replace(TRAINING, epochs=3, patience=0, table=MappedTable(folder=str(out), cached=0.05)))
+kept = KeptOnDisk(out / "kept")
+training.resume(kept)
+step, steps = training.learner.step, [0]
+
+def counted(*arguments):
+    steps[0] += 1
+    if steps[0] == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return step(*arguments)
+
+training.learner.step = counted
+for _ in training.run(kept):
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_mapped_run_goes_on_with_the_same_bits(toy_corpus: Path, tmp_path: Path):
+    """Killed twice in the middle of an epoch, rows in a file: the end is that of the run nobody killed, and no scratch file is left."""
+
+    def run(out: Path, kill_at: int) -> int:
+        out.mkdir(exist_ok=True)
+        return subprocess.run([sys.executable, "-c", KILLED, str(toy_corpus), str(out), str(kill_at)], cwd=ROOT, timeout=120, check=False).returncode
+
+    assert run(tmp_path / "whole", -1) == 0
+    assert [run(tmp_path / "killed", at) for at in (6, 4, -1)] == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert [file.name for file in (tmp_path / "killed").iterdir()] == ["kept"]
+    whole, killed = (load_file(tmp_path / name / "kept" / "last.safetensors") for name in ("whole", "killed"))
+    assert set(whole) == set(killed) and all(torch.equal(tensor, killed[name]) for name, tensor in whole.items())

@@ -1,0 +1,116 @@
+"""The same laws on a GPU: streams and events instead of threads; and, without one, what can be known of that path."""
+
+import importlib.util
+from typing import get_args
+
+import pytest
+import torch
+
+from storage.tables import Offloaded
+from storage.tables.host import Host
+from storage.tables.movers import Staged, choose_mover
+from storage.tables.uva import LARGEST_GRID, SOURCE, grid
+from tasks.train.rules import Adam, Rule
+
+RULES = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Rule)]
+MOVERS = ["staged", "uva"]
+
+
+def needs(mover: str) -> str:
+    """Skips where CuPy is missing."""
+    if mover == "uva" and importlib.util.find_spec("cupy") is None:
+        pytest.skip("CuPy is not installed: the GPU cannot gather by itself")
+    return mover
+
+
+class Waiting(Offloaded):
+    """The copy stream is held up for a while before every plan."""
+
+    def carry_out(self, plan):
+        with torch.cuda.stream(self._stream):
+            torch.cuda._sleep(2_000_000 if plan.number % 3 else 10)
+        return super().carry_out(plan)
+
+
+class Stale(Offloaded):
+    """Moves without waiting for the steps."""
+
+    def carry_out(self, plan):
+        return super().carry_out(plan.__class__(**{**plan.__dict__, "after": -1}))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mover", MOVERS)
+@pytest.mark.parametrize("rule", RULES)
+def test_it_is_the_resident_table_bit_for_bit_on_a_gpu(world, rule: Rule, mover: str):
+    needs(mover)
+    batches = world.schedule(80, seed=7)
+    expected = world.offloaded(rule, 60, device="cuda")  # the whole table cached: nothing moves
+    world.drive(expected, rule, batches)
+    for cache_rows, lookahead in ((25, 3), (12, 0), (4, 5)):
+        table = world.offloaded(rule, cache_rows, kind=Waiting, lookahead=lookahead, device="cuda", mover=mover)
+        world.drive(table, rule, batches)
+        assert world.same(world.tensors(table), world.tensors(expected)), (cache_rows, lookahead)
+
+
+@pytest.mark.gpu
+def test_the_stale_control_goes_astray_on_a_gpu(world):
+    rule, batches = Adam(), world.schedule(60, seed=7)
+    expected, table = world.offloaded(rule, 60, device="cuda"), world.offloaded(rule, 12, kind=Stale, lookahead=3, device="cuda")
+    world.drive(expected, rule, batches)
+    world.drive(table, rule, batches, between=lambda step: torch.cuda._sleep(5_000_000))
+    assert not torch.equal(world.tensors(table)["rows"], world.tensors(expected)["rows"])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mover", MOVERS)
+def test_records_go_there_and_back(mover: str):
+    needs(mover)
+    host, device = Host(5000, 384), torch.device("cuda")
+    host.data.copy_(torch.randint(0, 256, host.data.shape, dtype=torch.uint8))
+    host.pin()
+    assert host.pinned
+    before, carrier = host.data.clone(), choose_mover(mover, host, device)
+    ids = torch.randperm(5000)[:1777]
+    records = carrier.read(ids).clone()
+    assert torch.equal(records.cpu(), before[ids])
+    carrier.write(ids.flip(0), records)
+    torch.cuda.synchronize()
+    before[ids.flip(0)] = records.cpu()
+    assert torch.equal(host.data, before)
+
+
+@pytest.mark.gpu
+def test_a_hundred_tables_leave_the_gpu_as_it_was(world):
+    for number in range(100):
+        table = world.offloaded(Adam(), 300, tokens=1000, device="cuda")
+        world.drive(table, Adam(), [torch.arange(number, 1000, 7)])
+        del table
+        if number == 9:
+            torch.cuda.synchronize()
+            taken = torch.cuda.memory_allocated()
+    torch.cuda.synchronize()
+    assert torch.cuda.memory_allocated() <= taken + (1 << 20)
+
+
+@pytest.mark.gpu
+def test_offsets_are_64_bit():
+    """A record beyond 2^31 bytes, in five gigabytes of host memory."""
+    needs("uva")
+    host, device = Host(10_000_000, 512), torch.device("cuda")
+    host.data[9_999_999] = 77
+    host.pin()
+    assert (choose_mover("uva", host, device).read(torch.tensor([9_999_999])) == 77).all()
+
+
+def test_the_launch_is_capped_and_covers_small_ones():
+    assert grid(1, 32) == 1 and grid(8, 32) == 1 and grid(9, 32) == 2 and grid(10**9, 96) == LARGEST_GRID
+    assert SOURCE.count("long long at") == 2 and "int at" not in SOURCE.replace("long long at", "")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_without_a_gpu_auto_is_staged_and_uva_says_what_it_needs():
+    host = Host(4, 128)
+    assert isinstance(choose_mover("auto", host, torch.device("cpu")), Staged)
+    with pytest.raises(ValueError, match="mover is 'uva', which needs a CUDA device"):
+        choose_mover("uva", host, torch.device("cpu"))

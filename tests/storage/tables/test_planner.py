@@ -1,0 +1,75 @@
+"""The directory of the cache: who has a slot, who leaves, and what a move waits for."""
+
+import numpy as np
+import pytest
+
+from storage.tables.planner import NEVER, Planner
+
+
+def plan(planner: Planner, *ids: int):
+    return planner.plan(np.array(ids, dtype=np.int64))
+
+
+def test_hot_rows_never_move():
+    planner = Planner(10, hot=3, recent=2)
+    made = plan(planner, 0, 1, 2)
+    assert made.slots.tolist() == [0, 1, 2] and made.after == NEVER
+    assert not len(made.enter_ids) and not len(made.leave_ids) and not len(made.direct)
+
+
+def test_a_row_enters_once_and_is_found_after():
+    planner = Planner(10, hot=3, recent=4)
+    first, second = plan(planner, 1, 7, 9), plan(planner, 7, 8, 9)
+    assert first.enter_ids.tolist() == [7, 9] and first.slots.tolist() == [1, 3, 4]
+    assert second.enter_ids.tolist() == [8] and second.slots.tolist() == [3, 5, 4] and second.after == NEVER
+    assert planner.locate(np.array([0, 7, 5])).tolist() == [0, 3, -1]
+
+
+def test_who_was_used_longest_ago_leaves_behind_its_last_step():
+    planner = Planner(10, hot=0, recent=3)
+    for ids in ([1, 2], [2, 3], [1]):  # used last: 1 in batch 2, 2 and 3 in batch 1
+        plan(planner, *ids)
+    made = plan(planner, 4)
+    assert made.leave_ids.tolist() == [2] and made.after == 1
+    made = plan(planner, 5, 6)
+    assert made.leave_ids.tolist() == [3, 1] and made.after == 2
+
+
+def test_rows_of_the_batch_itself_do_not_leave_for_it():
+    planner = Planner(10, hot=0, recent=2)
+    plan(planner, 1, 2)
+    made = plan(planner, 1, 3)
+    assert made.leave_ids.tolist() == [2] and made.enter_ids.tolist() == [3] and made.after == 0
+
+
+def test_what_finds_no_slot_is_used_directly_and_waited_for():
+    planner = Planner(10, hot=1, recent=2)
+    made = plan(planner, 0, 4, 5, 6, 7)
+    assert made.enter_ids.tolist() == [4, 5] and made.ids[made.direct].tolist() == [6, 7]
+    later = plan(planner, 4)
+    assert later.after == 0  # it may read what the direct step writes
+    assert plan(planner, 6).after == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_against_a_plain_directory(seed: int):
+    """A dictionary and a list say the same, batch by batch; no slot is given twice."""
+    rng = np.random.default_rng(seed)
+    rows, hot, recent = 80, 10, int(rng.integers(1, 40))
+    planner, held, used = Planner(rows, hot, recent), {}, {}
+    for number in range(200):
+        ids = np.unique(rng.zipf(1.3, size=int(rng.integers(0, 60))) % rows)
+        made = planner.plan(ids)
+        for row, slot in zip(made.leave_ids, made.leave_slots):
+            assert held.pop(row) == slot and row not in ids
+            assert used[row] == min(used[other] for other in [*held, row] if other not in ids) and used[row] <= made.after < number
+        for row, slot in zip(made.enter_ids, made.enter_slots):
+            assert row not in held and slot not in held.values() and hot <= slot < hot + recent
+            held[row] = slot
+        direct = set(made.direct.tolist())
+        assert not direct or len(held) == recent
+        for place, row in enumerate(ids):
+            assert place in direct or made.slots[place] == (row if row < hot else held[row])
+            used[row] = number
+        assert np.array_equal(planner.locate(np.arange(rows)), [row if row < hot else held.get(row, -1) for row in range(rows)])
+        assert planner._queued <= 4 * recent + 1024
