@@ -33,5 +33,6 @@ def embed(home: str, corpus: Corpus, lexicon: Lexicon) -> Vectors:
         for name, array in {"known": known, "words": words, "unseen": unseen, "unaugmented": unaugmented}.items():
             np.save(draft.folder / f"{name}.npy", array)  # words of held-out titles; unaugmented: a row a title with unseen words
         draft.counts |= {"titles": len(vectors), "dim": vectors.shape[1], "unknown": int((~known).sum())}
+        draft.details["checkpoint"] = workspace.details(lexicon).get("checkpoint")
     get_run_logger().info("%(titles)d vectors of %(dim)d dimensions; nothing is known of %(unknown)d titles", draft.counts)
     return draft.artifact

@@ -1,7 +1,9 @@
 """Trains from a Corpus folder on a bare machine: ``python -m tasks.train CORPUS_DIR OUT_DIR [settings.json]``.
 
+With several processes: ``torchrun --nproc-per-node 2 -m tasks.train CORPUS_DIR OUT_DIR`` (tasks/train/ranks.py).
+
 Needs torch, numpy, pyarrow and safetensors alone. OUT_DIR receives what a Checkpoint holds; a run that was killed goes
-on from the last finished epoch when started again.
+on where it stopped when started again, and one that has ended goes on to more epochs.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from tasks.train.loop import Training
+from tasks.train.checkpoint import KeptByFirst, KeptOnDisk, write_checkpoint
+from tasks.train.loop import Training, tell
+from tasks.train.ranks import join_ranks
 from tasks.train.settings import TrainSettings
 
 
@@ -34,7 +38,14 @@ def build(kind: Any, values: dict[str, Any]) -> Any:
     unknown = set(values) - set(hints)
     if unknown:
         raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}; it has {', '.join(field.name for field in dataclasses.fields(kind))}")
-    return kind(**{name: build(hints[name], value) if isinstance(value, dict) else value for name, value in values.items()})
+    return kind(**{name: _value(hints[name], value) for name, value in values.items()})
+
+
+def _value(kind: Any, value: Any) -> Any:
+    """A field's value: settings of settings, also in a list of them."""
+    if isinstance(value, list):
+        return tuple(_value(typing.get_args(kind)[0], item) for item in value)
+    return build(kind, value) if isinstance(value, dict) else value
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,14 +57,17 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if not (given.corpus / "tokens.offsets.npy").exists():
         parser.error(f"{given.corpus} is no Corpus folder (no tokens.offsets.npy)")
-    training = Training(given.corpus, build(TrainSettings, json.loads(given.settings.read_text()) if given.settings else {}))
-    given.out.mkdir(parents=True, exist_ok=True)
-    file = given.out / "checkpoint.safetensors"
-    if file.exists():
-        training.load(file)
-    for progress in training.run():
-        training.save(file)
-        print(f"epoch {progress.step} of {progress.total}: loss {progress.metrics['loss']:.4f}, {progress.metrics['titles_per_second']:.0f} titles/s", flush=True)
+    settings = build(TrainSettings, json.loads(given.settings.read_text()) if given.settings else {})
+    with join_ranks() as ranks:
+        training = Training(given.corpus, settings, ranks)
+        kept = KeptByFirst(given.out / "going-on", ranks) if ranks else KeptOnDisk(given.out / "going-on")
+        training.resume(kept)
+        first = not ranks or ranks.rank == 0
+        for progress in training.run(kept):
+            if first:
+                print(tell(progress), flush=True)
+        if first:
+            write_checkpoint(given.out / "checkpoint.safetensors", training.learner, training.position)
     return 0
 
 

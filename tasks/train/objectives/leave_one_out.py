@@ -9,7 +9,8 @@ the group's sum S of n unit vectors, the group without title i is the mean (S âˆ
 
 and all scores of a batch are one matrix product: no title is encoded twice, no negative is drawn. A title that carries
 group h's label too is never its negative. Means are not brought to unit norm for the hinge (the margin is meant for
-the raw mean); for the softmax they are, which does no worse and lets one temperature serve small and large groups.
+the raw mean); for the softmax they are, which does no worse and lets one temperature serve small and large groups. A
+corpus row is a show key, so no two titles of a batch are one show.
 
 References:
     Hinge with margin 0.2 over bags: the customer's design. Softmax over in-batch groups: trials in docs/LOG.md.
@@ -17,7 +18,9 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -27,6 +30,7 @@ from torch.nn import functional as F
 
 from storage.arrays import Ragged
 from tasks.form import FORM
+from tasks.train.objectives.negatives import Negatives, choose_negatives
 
 
 class Plan(NamedTuple):
@@ -35,10 +39,17 @@ class Plan(NamedTuple):
     Attributes:
         rows: int64 (titles,): corpus rows.
         chosen: int32 (titles,): label under which each is shown.
+        presence: float32 (groups,): share of the epoch's batches that hold each of the batch's labels, labels rising.
     """
 
     rows: np.ndarray
     chosen: np.ndarray
+    presence: np.ndarray
+
+    def part(self, rank: int, ranks: int) -> Plan:
+        """The share of one of several ranks: every so-manieth title, so that packs stay together."""
+        chosen = self.chosen[rank::ranks]
+        return Plan(self.rows[rank::ranks], chosen, self.presence[np.isin(np.unique(self.chosen), chosen)])
 
 
 class Groups(NamedTuple):
@@ -47,10 +58,12 @@ class Groups(NamedTuple):
     Attributes:
         own: int64 (titles,): its group.
         forbidden: bool (titles, groups): carries that group's label; its own group is False.
+        presence: float32 (groups,): how likely a batch holds the group.
     """
 
     own: Tensor
     forbidden: Tensor
+    presence: Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +73,11 @@ class _LeaveOneOut:
     __pydantic_config__ = FORM
     pack: int = field(default=8, metadata={"description": "Titles of one label drawn together", "ge": 2})
     packs: int = field(default=128, metadata={"description": "Packs a step: a step shows pack Ã— packs titles", "ge": 2})
+    negatives: Negatives = field(default="all", metadata={"description": "Groups that push a title away: all, the hardest, or the hardest that is farther than its own"})
+
+    def parameters(self, labels: int, dim: int) -> dict[str, tuple[int, int]]:
+        """Shapes of what is learnt beside the token rows: nothing, a category is the mean of its titles."""
+        return {}
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[Plan]:
         """The batches of one epoch.
@@ -79,19 +97,21 @@ class _LeaveOneOut:
         packs = np.split(order, bounds[1:])
         shuffled = [packs[number] for number in rng.permutation(len(packs))]
         batches = [np.concatenate(shuffled[start : start + self.packs]) for start in range(0, len(shuffled), self.packs)]
-        return [Plan(rows[batch], chosen[batch]) for batch in batches]
+        names = [np.unique(chosen[batch]) for batch in batches]
+        present = np.bincount(np.concatenate(names)) / len(batches) if names else np.zeros(0)
+        return [Plan(rows[batch], chosen[batch], present[held].astype(np.float32)) for batch, held in zip(batches, names, strict=True)]
 
-    def collate(self, plan: Plan, labels: Ragged) -> Groups:
+    def collate(self, plan: Plan, labels: Ragged, aired: np.ndarray) -> Groups:
         """Groups of a batch: titles shown under one label are one group, whichever pack they came in."""
         names, own = np.unique(plan.chosen, return_inverse=True)
         carried = labels.take(plan.rows)
-        title = np.repeat(np.arange(len(plan.rows)), carried.lengths)
+        title = carried.owners
         found = np.searchsorted(names, carried.values).clip(max=len(names) - 1)
         here = names[found] == carried.values
         forbidden = np.zeros((len(plan.rows), len(names)), dtype=bool)
         forbidden[title[here], found[here]] = True
         forbidden[np.arange(len(plan.rows)), own] = False
-        return Groups(torch.from_numpy(own.astype(np.int64)), torch.from_numpy(forbidden))
+        return Groups(torch.from_numpy(own.astype(np.int64)), torch.from_numpy(forbidden), torch.from_numpy(plan.presence))
 
     @staticmethod
     def scores(vectors: Tensor, groups: Groups, *, unit_means: bool) -> tuple[Tensor, Tensor]:
@@ -123,16 +143,23 @@ class _LeaveOneOut:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveOneOutSoftmax(_LeaveOneOut):
-    """Cross-entropy of a title's own group against all groups of the batch."""
+    """Cross-entropy of a title's own group against all groups of the batch.
+
+    The groups of a batch are a sample of all groups in which large ones are nearly always there. With ``log_q`` their logits
+    lose log Q, Q the share of batches that hold them (Yi et al. Sampling-Bias-Corrected Neural Modeling. RecSys 2019).
+    """
 
     name: Literal["leave_one_out_softmax"] = "leave_one_out_softmax"
     temperature: float = field(default=0.2, metadata={"description": "Divides the cosines; lower pulls harder", "gt": 0})
+    log_q: float = field(default=0.0, metadata={"description": "How much of the advantage of groups in most batches is taken off; 1 is the full correction", "ge": 0, "le": 1})
 
-    def loss(self, vectors: Tensor, groups: Groups) -> Tensor:
+    def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] = MappingProxyType({})) -> Tensor:
         """Mean over the titles that have company; zero (and no gradient) when none has."""
         scores, company = self.scores(vectors, groups, unit_means=True)
-        logits = (scores / self.temperature).masked_fill(groups.forbidden, float("-inf"))
-        each = F.cross_entropy(logits, groups.own, reduction="none") * self.temperature
+        own = groups.own.unsqueeze(1)
+        others = choose_negatives(scores, scores.gather(1, own), groups.forbidden.scatter(1, own, True), self.negatives)
+        logits = scores / self.temperature - self.log_q * groups.presence.log()
+        each = F.cross_entropy(logits.masked_fill(~others.scatter(1, own, True), float("-inf")), groups.own, reduction="none") * self.temperature
         return _mean(each, company)
 
 
@@ -143,12 +170,12 @@ class LeaveOneOutHinge(_LeaveOneOut):
     name: Literal["leave_one_out_hinge"] = "leave_one_out_hinge"
     margin: float = field(default=0.2, metadata={"description": "How much nearer its own group must be", "gt": 0, "le": 2})
 
-    def loss(self, vectors: Tensor, groups: Groups) -> Tensor:
+    def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] = MappingProxyType({})) -> Tensor:
         """Mean over the titles that have company of the mean over the groups that violate the margin."""
         scores, company = self.scores(vectors, groups, unit_means=False)
         own = scores.gather(1, groups.own.unsqueeze(1))
-        excluded = groups.forbidden.scatter(1, groups.own.unsqueeze(1), True)
-        violations = (self.margin - own + scores).clamp(min=0).masked_fill(excluded, 0)
+        others = choose_negatives(scores, own, groups.forbidden.scatter(1, groups.own.unsqueeze(1), True), self.negatives)
+        violations = (self.margin - own + scores).clamp(min=0) * others
         each = violations.sum(1) / (violations > 0).sum(1).clamp(min=1)
         return _mean(each, company)
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tasks.form import FORM
+from tasks.train.rules.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class Adagrad:
         """Accumulator, shape of the rows, at its start."""
         return {"sum": torch.full_like(rows, self.initial_sum)}
 
-    def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
+    def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: Steps) -> None:
         """Moves the rows and their state in place; shapes as in SGD."""
         total = state["sum"].addcmul_(grad, grad, value=1.0)
         rows.addcdiv_(grad * -rate, total.sqrt().add_(self.epsilon))

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from tasks.form import FORM
+from tasks.train.rules.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class RowwiseAdagrad:
         """Accumulator, shape (tokens, 1), zero."""
         return {"sum": torch.zeros(len(rows), 1, dtype=rows.dtype, device=rows.device)}
 
-    def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
+    def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: Steps) -> None:
         """Moves the rows and their state in place; shapes as in SGD."""
         total = state["sum"].addcmul_(norm := torch.linalg.vector_norm(grad, dim=1, keepdim=True), norm, value=1.0 / grad.shape[1])
         rows.addcmul_(grad, rate / total.sqrt().add_(self.epsilon), value=-1.0)

@@ -8,6 +8,7 @@ from typing import Literal
 from torch import Tensor
 
 from tasks.form import FORM
+from tasks.train.rules.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,13 +17,13 @@ class SGD:
 
     __pydantic_config__ = FORM
     name: Literal["sgd"] = "sgd"
-    learning_rate: float = field(default=5.0, metadata={"description": "Step at the start of training", "gt": 0})
+    learning_rate: float = field(default=500.0, metadata={"description": "Step at the start of training", "gt": 0})
 
     def initial_state(self, rows: Tensor) -> dict[str, Tensor]:
         """No state."""
         return {}
 
-    def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
+    def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: Steps) -> None:
         """Moves the rows in place.
 
         Args:
@@ -32,4 +33,4 @@ class SGD:
             rate: (unique, 1): learning rate of this step times the rows' weights.
             step: Unused.
         """
-        rows.sub_(grad * rate)
+        rows.addcmul_(grad, rate, value=-1)

@@ -48,3 +48,8 @@ def test_the_same_inputs_are_the_same_artifact(learnt: Learnt, vectors: Vectors,
     home, _, _, corpus, _, lexicon = learnt
     assert without_run(embed, str(home), corpus, lexicon) == vectors
     assert Workspace(home).read(Vectors, vectors.path.split("/")[-1]) == vectors
+
+
+def test_vectors_say_which_training_they_come_from(learnt: Learnt, vectors: Vectors):
+    home, _, _, _, checkpoint, lexicon = learnt
+    assert Workspace(home).details(vectors)["checkpoint"] == Workspace(home).details(lexicon)["checkpoint"] == checkpoint.digest

@@ -1,5 +1,7 @@
 """The bag encoder against a plain loop over titles; its backward pass against finite differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,9 @@ from hypothesis import strategies as st
 
 from storage.arrays import Ragged
 from tasks.preprocess.bags import Bagger, Bags
+from tasks.preprocess.padded import pad
 from tasks.tokenize.words import BIGRAM, CONTEXT, EDGE, KINDS, MARK, NGRAM, RAW, SHAPE, WORD
-from tasks.train.encoders.bag import Bag, _SumRows
+from tasks.train.encoders.bag import Bag, _SumRows, encode_padded, principal_directions, without_directions
 
 TOKENS, DIM = 30, 5
 KIND_OF = np.arange(TOKENS, dtype=np.int8) % len(KINDS)
@@ -38,7 +41,7 @@ def naive(encoder: Bag, titles: list[list[int]], rows: np.ndarray) -> np.ndarray
         for kind, alpha in enumerate(alphas):
             own = [rows[token] for token in title if KIND_OF[token] == kind]
             if own:
-                total += alpha / np.sqrt(len(own)) * np.sum(own, axis=0)
+                total += alpha / len(own) ** encoder.length_power * np.sum(own, axis=0)
         norm = np.linalg.norm(total)
         vectors.append(total / norm if norm else total)
     return np.array(vectors)
@@ -158,3 +161,48 @@ def test_backward_is_autograds_own():
     (torch.nn.functional.normalize(sums) * weight).sum().backward()
     assert ours.grad is not None and plain.grad is not None
     torch.testing.assert_close(ours.grad, plain.grad, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_ragged_and_padded_forms_are_equal_and_padding_counts_for_nothing(power: float):
+    encoder, rows = Bag(length_power=power), table()
+    padded = pad(Ragged.from_rows(TITLES, dtype=np.int64))
+    tokens, kinds = padded.ids.long(), torch.from_numpy(KIND_OF.astype(np.int64))[padded.ids.long()]
+    expected = naive(encoder, TITLES, table(torch.float64).numpy())
+    np.testing.assert_allclose(encode(encoder, TITLES).numpy(), expected, atol=1e-6)
+    found = encode_padded(encoder, rows, tokens, kinds, padded.lengths)
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
+    behind = ~padded.mask
+    tokens[behind], kinds[behind] = 29, 3  # whatever stands behind a title's last
+    assert torch.equal(encode_padded(encoder, rows, tokens, kinds, padded.lengths), found)
+
+
+def test_sum_and_mean_by_true_length():
+    rows = table(torch.float64)
+    word, ngram = [token for token in range(TOKENS) if KIND_OF[token] == WORD], [token for token in range(TOKENS) if KIND_OF[token] == NGRAM]
+    title, encoder = [word[0], word[1], word[1], ngram[0]], Bag(word=1, ngram=1)
+    for power, divisor in ((0.0, 1.0), (1.0, 3.0)):
+        total = (rows[word[0]] + 2 * rows[word[1]]) / divisor + rows[ngram[0]]
+        torch.testing.assert_close(encode(replace(encoder, length_power=power), [title], rows)[0], total / total.norm(), atol=1e-6, rtol=0)
+
+
+def test_empty_bags_are_known_as_such():
+    assert bags_of(TITLES).known.tolist() == [bool(title) for title in TITLES]
+
+
+def test_sif_weights_and_what_they_do_not_touch():
+    scales = Bag(sif=0.01).scales(torch.tensor([0.0, 0.01, 0.99]))
+    assert scales is not None
+    torch.testing.assert_close(scales.squeeze(1), torch.tensor([1.0, 0.5, 0.01]))
+    assert Bag().scales(torch.ones(3)) is None
+
+
+def test_directions_folded_into_rows_are_gone_from_every_title():
+    rows = table(torch.float64)
+    plain = encode(Bag(), TITLES[:2] + TITLES[3:], rows)
+    directions = principal_directions(plain, 2)
+    torch.testing.assert_close(directions @ directions.T, torch.eye(2, dtype=torch.float64))
+    np.testing.assert_allclose(np.abs(directions.numpy()), np.abs(np.linalg.svd(plain.numpy())[2][:2]), atol=1e-6)
+    folded = encode(Bag(), TITLES[:2] + TITLES[3:], without_directions(rows, directions))
+    expected = plain - (plain @ directions.T) @ directions
+    torch.testing.assert_close(folded, torch.nn.functional.normalize(expected), atol=1e-6, rtol=0)

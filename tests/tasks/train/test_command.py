@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 from storage.stages import ROOT
 from tasks.train.__main__ import build, main
 from tasks.train.objectives import LeaveOneOutHinge
-from tasks.train.rules import Adam
+from tasks.train.optimizer import Group
+from tasks.train.rules import SGD, Adam
 from tasks.train.settings import TrainSettings
 
 SMALL = {"dim": 8, "epochs": 2, "threads": 1}
@@ -48,11 +49,16 @@ def test_settings_choose_strategies_by_name():
     assert built == TrainSettings(rule=Adam(learning_rate=0.02), objective=LeaveOneOutHinge(), dim=4)
 
 
+def test_settings_hold_lists_of_settings():
+    built = build(TrainSettings, {"groups": [{"pattern": "rows", "rule": {"name": "sgd", "learning_rate": 2.0}}, {"pattern": "gru.*"}]})
+    assert built.groups == (Group(pattern="rows", rule=SGD(learning_rate=2.0)), Group(pattern="gru.*"))
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"rule": {"name": "adagard"}}, r"name is 'adagard', known are .*adagrad.*sgd|name is 'adagard', known are .*sgd.*adagrad"),
-        ({"epcohs": 3}, "TrainSettings has no epcohs; it has rule, objective, encoder, dim, epochs"),
+        ({"epcohs": 3}, "TrainSettings has no epcohs; it has rule, .*objective, encoder, .*dim, epochs"),
         ({"rule": {"name": "sgd", "beta1": 0.9}}, "SGD has no beta1; it has name, learning_rate"),
     ],
 )

@@ -1,0 +1,184 @@
+"""The one mechanism of training: gather rows, dense step, write back.
+
+    ids of the batch ─▶ table.gather ─▶ rows, a dense leaf ─▶ encoder ─▶ objective ─▶ backward
+    rule.update_(rows, grad, state, lr · weight[ids]) ─▶ table.write_back
+
+The weight multiplies the row's step, not its gradient: in an adaptive rule a constant factor on the gradient cancels.
+Parameters that every step touches (a label's vector) are small tables of their own, moved by the same optimizer. A step
+whose gradient is no number is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from storage.arrays import Ragged
+from storage.tables import Resident, Table, streaming
+from tasks.preprocess.bags import Bagger
+from tasks.preprocess.corpus import OpenCorpus
+from tasks.preprocess.loader import Batch
+from tasks.train.devices import mixed_precision
+from tasks.train.encoders.bag import principal_directions
+from tasks.train.optimizer import NotFinite, Optimizer
+from tasks.train.parts import Part
+from tasks.train.ranks import Ranks
+from tasks.train.settings import TrainSettings
+
+_CHUNK = 2048  # titles encoded at once outside training
+
+
+class RefusedStep(ArithmeticError):
+    """A gradient is no number.
+
+    Attributes:
+        part: "rows", or the parameter's name.
+        ids: Which of its rows: token ids where the part is "rows".
+    """
+
+    def __init__(self, part: str, ids: list[int]) -> None:
+        super().__init__(f"the gradient of {part} is no number in rows {ids[:3]}")
+        self.part, self.ids = part, ids
+
+
+class Learner:
+    """All that a step changes, and the step.
+
+    Args:
+        corpus_folder: Of a Corpus.
+        corpus: The same, opened.
+        settings: Of the train stage.
+        device: Where it is computed.
+        ranks: The processes that train together; None is this one alone.
+    """
+
+    def __init__(self, corpus_folder: Path, corpus: OpenCorpus, settings: TrainSettings, device: torch.device, ranks: Ranks | None = None) -> None:
+        self.settings, self.device, self.ranks = settings, device, ranks
+        self.weights = torch.from_numpy(corpus.weights.copy()).unsqueeze(1).to(device)  # (tokens, 1)
+        generator = torch.Generator().manual_seed(settings.seed)
+        shapes = settings.objective.parameters(len(corpus.label_names), settings.dim)
+        self.optimizer = Optimizer(
+            ["rows", *shapes], rule=settings.rule, groups=settings.groups, clipping=settings.clipping, tuner=settings.tuner, per_row_steps=settings.per_row_steps
+        )
+        movers = self.optimizer.movers
+        rows = self._start((len(corpus.kinds), settings.dim), generator)
+        self.held = settings.initial.place_(rows, corpus_folder)
+        self.held.weigh_(self.weights)
+        self.table: Table = settings.table.build(rows, movers["rows"], device)
+        starts = {name: self._start(shape, generator).to(device) for name, shape in shapes.items()}
+        self.parameters = {name: Resident(rows, movers[name].initial_state(rows)) for name, rows in starts.items()}
+        self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # says something: trained, or from a pretrained model
+        self.touched[self.held.ids] = True
+        self.scales = settings.encoder.scales(_shares(corpus))
+        self.directions = torch.zeros(settings.encoder.directions, settings.dim)
+        self.steps = 0
+
+    def _start(self, shape: tuple[int, int], generator: torch.Generator) -> Tensor:
+        return torch.randn(*shape, generator=generator).mul_(self.settings.start)
+
+    def step(self, batch: Batch, factor: float) -> Tensor:
+        """One gather, step and write-back.
+
+        Args:
+            batch: Titles, and what the objective needs to know of them.
+            factor: On the learning rate of every rule: the schedule's.
+
+        Returns:
+            The batch's loss, a number on the device.
+
+        Raises:
+            RefusedStep: A gradient is no number; nothing has been moved.
+        """
+        bags = batch.bags.to(self.device)
+        facts = type(batch.groups)(*(tensor.to(self.device, non_blocking=True) for tensor in batch.groups))
+        self.steps += 1
+        self.touched.index_fill_(0, batch.bags.ids, True)
+        rows, state = self.table.gather(bags.ids)
+        rows.requires_grad_()
+        leaves = {name: parameter.rows.detach().requires_grad_() for name, parameter in self.parameters.items()}
+        with mixed_precision(self.device, self.settings.precision):
+            loss = self._loss(self.settings.encoder.encode(self._scaled(rows, bags.ids), bags), facts, leaves)
+        grad, *grads = torch.autograd.grad(loss, [rows, *leaves.values()])
+        with torch.no_grad():
+            ids = bags.ids
+            if self.ranks:
+                (ids, grad), grads = self.ranks.mean_rows(ids, grad), [self.ranks.mean(one) for one in grads]
+                rows, state = self.table.gather(ids)
+                self.touched[ids.cpu()] = True
+            self.held.pull_(grad, rows, ids)
+            moved = {"rows": Part(rows.detach(), grad, state, self.weights.index_select(0, ids), len(self.table))}
+            moved |= {name: Part(its.rows, grads[place], its.state) for place, (name, its) in enumerate(self.parameters.items())}
+            try:
+                self.optimizer.move_(moved, factor, self.steps)
+            except NotFinite as error:
+                raise RefusedStep(error.part, ids[error.rows].tolist() if error.part == "rows" else error.rows) from error
+            self.table.write_back(ids, rows.detach(), state)
+        return loss.detach()
+
+    def _loss(self, vectors: Tensor, facts: Any, parameters: Mapping[str, Tensor]) -> Tensor:
+        """The objective's loss; with Matryoshka prefixes, the mean over them and the whole (Kusupati et al. 2022)."""
+        losses = [self.settings.objective.loss(vectors, facts, parameters)]
+        for dim in self.settings.matryoshka:
+            prefix = F.normalize(vectors[:, :dim], dim=1)
+            losses.append(self.settings.objective.loss(prefix, facts, {name: rows[:, :dim] for name, rows in parameters.items()}))
+        return torch.stack(losses).mean() if len(losses) > 1 else losses[0]
+
+    def vectors(self, tokens: Ragged, bagger: Bagger) -> Tensor:
+        """Unit vectors of titles, by the rows that training has touched.
+
+        Args:
+            tokens: One row a title.
+            bagger: Of the corpus.
+
+        Returns:
+            float32 (titles, dim), on the CPU; a title of which nothing was touched is a zero row.
+        """
+        parts = [torch.zeros(0, self.settings.dim)]
+        with torch.inference_mode():
+            for start in range(0, len(tokens), _CHUNK):
+                offsets = tokens.offsets[start : min(start + _CHUNK, len(tokens)) + 1]
+                chunk = Ragged(offsets - offsets[0], tokens.values[offsets[0] : offsets[-1]])
+                bags = bagger.bags(chunk, self.touched.numpy()[chunk.values]).to(self.device)
+                parts.append(self.settings.encoder.encode(self._scaled(self.table.gather(bags.ids)[0], bags.ids), bags).cpu())
+        return torch.cat(parts)
+
+    def _scaled(self, rows: Tensor, ids: Tensor) -> Tensor:
+        return rows if self.scales is None else rows * self.scales.to(rows.device).index_select(0, ids)
+
+    def find_directions(self, vectors: Tensor) -> None:
+        """Notes what the encoder takes out after training: of unit vectors of training titles (titles, dim)."""
+        self.directions = principal_directions(vectors, self.settings.encoder.directions)
+
+    def parts(self) -> dict[str, streaming.Part]:
+        """Everything a checkpoint keeps, by name: rows and state, ``labels.rows`` and so on of each parameter, touched."""
+        found = dict(self.table.parts())
+        for parameter, table in self.parameters.items():
+            found |= {f"{parameter}.{name}": part for name, part in table.parts().items()}
+        return found | {name: streaming.whole(tensor) for name, tensor in self._others().items()}
+
+    def _others(self) -> dict[str, Tensor]:
+        """What is kept beside tables: which rows are touched, what a tuner remembers, and what the encoder folds into rows."""
+        folded = {} if self.scales is None else {"scales": self.scales}
+        folded |= {"directions": self.directions} if len(self.directions) else {}
+        return {"touched": self.touched, **self.optimizer.tensors(), **folded}
+
+    def restore(self, read: Callable[[str], Any]) -> None:
+        """Takes everything from a checkpoint of the same shapes; ``read(name)[start:stop]`` are its rows."""
+        self.table.restore(read)
+        for parameter, table in self.parameters.items():
+            table.restore(lambda name, parameter=parameter: read(f"{parameter}.{name}"))
+        for name, tensor in self._others().items():
+            tensor.copy_(read(name)[:])
+
+
+def _shares(corpus: OpenCorpus) -> Tensor:
+    """Share of the training titles that hold each token, float32 (tokens,)."""
+    rows = corpus.training
+    held = np.bincount(corpus.tokens.take(rows).values, minlength=len(corpus.kinds))
+    return torch.from_numpy(np.minimum(held / max(1, len(rows)), 1.0).astype(np.float32))

@@ -1,0 +1,85 @@
+"""Label mode against the formula written down title by title."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from storage.arrays import Ragged
+from tasks.train.objectives import Label
+from tasks.train.objectives.label import Shown
+
+LABELS = Ragged.from_rows([[number % 5] if number % 3 else [number % 5, 5 + number % 2] for number in range(23)])
+OBJECTIVE = Label(batch=7, temperature=0.3, context_temperature=0.15)
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def unit(rows: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.normalize(rows, dim=1)
+
+
+def test_it_is_the_formula():
+    vectors, labels, rows, aired = unit(random(4, 3)), random(7, 3, seed=1), [0, 1, 2, 9], [False, True, False, True]
+    losses = []
+    for vector, row, in_context in zip(vectors.numpy(), rows, aired, strict=True):
+        temperature = 0.15 if in_context else 0.3
+        powers = [math.exp(float(vector @ label) / np.linalg.norm(label) / temperature) for label in labels.numpy()]
+        own = LABELS[row]
+        losses.append(-temperature * sum(math.log(powers[label] / sum(powers)) for label in own) / len(own))
+    found = OBJECTIVE.loss(vectors, OBJECTIVE.collate(Shown(np.array(rows)), LABELS, np.array(aired)), {"labels": labels})
+    assert found.item() == pytest.approx(np.mean(losses), abs=1e-7)  # shares are float32
+
+
+def test_gradient():
+    targets = OBJECTIVE.collate(Shown(np.arange(6)), LABELS, np.arange(6) % 2 == 0)
+    vectors, labels = random(6, 3).requires_grad_(), random(7, 3, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda rows, own: OBJECTIVE.loss(unit(rows), targets, {"labels": own}), (vectors, labels))
+
+
+def test_the_length_of_a_labels_vector_does_not_matter():
+    targets, vectors, labels = OBJECTIVE.collate(Shown(np.arange(6)), LABELS, np.arange(6) % 2 == 0), unit(random(6, 3)), random(7, 3, seed=1)
+    torch.testing.assert_close(OBJECTIVE.loss(vectors, targets, {"labels": labels * 9}), OBJECTIVE.loss(vectors, targets, {"labels": labels}))
+
+
+def test_a_title_of_which_nothing_is_left_pushes_nothing():
+    targets, labels = OBJECTIVE.collate(Shown(np.array([0])), LABELS, np.array([False])), random(7, 3, seed=1).requires_grad_()
+    loss = OBJECTIVE.loss(torch.zeros(1, 3, dtype=torch.float64), targets, {"labels": labels})
+    (grad,) = torch.autograd.grad(loss, labels)
+    assert loss.item() == pytest.approx(0.3 * math.log(7)) and not grad.any()
+
+
+def test_collate_shares_a_title_among_its_categories():
+    targets = OBJECTIVE.collate(Shown(np.array([1, 0, 3])), LABELS, np.array([True, False, False]))
+    assert targets.titles.tolist() == [0, 1, 1, 2, 2] and targets.labels.tolist() == [1, 0, 5, 3, 6]
+    assert targets.shares.tolist() == [1, 0.5, 0.5, 0.5, 0.5]
+    assert targets.aired.tolist() == [True, False, False]
+
+
+def test_an_epoch_shows_every_title_once():
+    plans = [plan.rows for plan in OBJECTIVE.plan_epoch(np.arange(3, 23), LABELS, np.random.default_rng(0))]
+    assert [len(plan) for plan in plans] == [7, 7, 6]
+    assert sorted(np.concatenate(plans).tolist()) == list(range(3, 23)) != np.concatenate(plans).tolist()
+    assert OBJECTIVE.parameters(7, 16) == {"labels": (7, 16)}
+
+
+@pytest.mark.parametrize("temperature", [0.4, 0.005])
+def test_loss_and_gradient_are_autograds_own(temperature: float):
+    objective, aired = Label(temperature=temperature, context_temperature=temperature / 2), np.arange(9) % 3 == 0
+    targets = OBJECTIVE.collate(Shown(np.arange(9)), LABELS, aired)
+    temperatures = torch.from_numpy(np.where(aired, temperature / 2, temperature))
+    weight = targets.shares.double() * temperatures[targets.titles]
+
+    def plain(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        logs = torch.log_softmax(vectors @ unit(labels).T / temperatures.unsqueeze(1), 1)
+        return -(logs[targets.titles, targets.labels] * weight).sum() / len(vectors)
+
+    leaves = [random(9, 4).mul_(3).requires_grad_(), random(7, 4, seed=1).mul_(5).requires_grad_()]
+    ours = objective.loss(unit(leaves[0]), targets, {"labels": leaves[1]}) * 3
+    theirs = plain(unit(leaves[0]), leaves[1]) * 3
+    torch.testing.assert_close(ours, theirs)
+    for found, expected in zip(torch.autograd.grad(ours, leaves), torch.autograd.grad(theirs, leaves), strict=True):
+        torch.testing.assert_close(found, expected, atol=1e-12, rtol=1e-9)

@@ -1,0 +1,137 @@
+"""YellowFin against a plain loop in float64 that keeps the whole gradient of every step, zeros and all."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from storage.tables import Resident
+from tasks.train.optimizer import Group, Optimizer
+from tasks.train.parts import Part
+from tasks.train.rules import SGD, Adam, Momentum
+from tasks.train.tuners import YellowFin
+
+TOKENS, DIM, STEPS, DENSE = 30, 4, 120, (3, 2)
+BETA, WINDOW = 0.99, 5
+
+
+def tuned(gradients: list[np.ndarray], touched: list[np.ndarray], sparsity: bool) -> list[tuple[float, float]]:
+    """Rate and momentum of each step but the first, by the formulas, from whole gradients."""
+    mean, averages, found = np.zeros_like(gradients[0]), {}, []
+
+    def average(name: str, value: float) -> float:
+        averages[name] = BETA * averages.get(name, 0.0) + (1 - BETA) * value
+        return averages[name] / (1 - BETA**step)
+
+    for step, gradient in enumerate(gradients, start=1):
+        window = [float((one**2).sum()) for one in gradients[max(0, step - WINDOW) : step]]
+        share = average("share", touched[step - 1].mean()) if sparsity else 1.0
+        h_min, h_max = math.exp(average("low", math.log(min(window)))) * share, average("high", max(window)) * share
+        square = average("square", window[-1])
+        average("norm", math.sqrt(window[-1]))
+        mean = BETA * mean + (1 - BETA) * gradient
+        variance = (square - float((mean**2).sum()) / (1 - BETA**step) ** 2) * share
+        distance = average("distance", averages["norm"] / averages["square"]) / math.sqrt(share)
+        p = distance**2 * h_min**2 / (2 * max(variance, 1e-15))
+        roots = np.roots([1, 0, p, p])
+        root = float(roots[np.abs(roots.imag).argmin()].real) + 1
+        assert root**2 * distance**2 * h_min**2 == pytest.approx((1 - root) ** 3 * 2 * variance * root, rel=1e-6)  # the derivative of what is minimised is zero
+        spread = math.sqrt(h_max / h_min)
+        root = max(root, (spread - 1) / (spread + 1))
+        found.append(((1 - root) ** 2 / h_min * min(1.0, step / (10 * WINDOW)), root**2))
+    return found[1:]
+
+
+def world(seed: int = 4) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
+    """Ids, their gradients and the gradient of a dense parameter, of every step."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = [torch.randperm(TOKENS, generator=generator)[:7].sort().values for _ in range(STEPS)]
+    common = torch.randn(TOKENS, DIM, generator=generator)
+    grads = [common[chosen] + 0.7 * torch.randn(7, DIM, generator=generator) for chosen in ids]
+    return ids, grads, [1 + 0.5 * torch.randn(*DENSE, generator=generator) for _ in range(STEPS)]
+
+
+@pytest.mark.parametrize("sparsity", [True, False])
+def test_rows_and_dense_parameters_together_are_a_loop_over_whole_gradients(sparsity: bool):
+    ids, grads, dense_grads = world()
+    tuner, rule = YellowFin(window=WINDOW, decay=BETA, sparsity=sparsity), Momentum(learning_rate=0.01, momentum=0.3)
+    optimizer = Optimizer(["rows", "dense"], rule=rule, tuner=tuner)
+    rows, dense = torch.ones(TOKENS, DIM), torch.ones(*DENSE)
+    table, dense_state = Resident(rows.clone(), optimizer.movers["rows"].initial_state(rows)), optimizer.movers["dense"].initial_state(dense)
+
+    whole, touched = [], []
+    for chosen, grad, dense_grad in zip(ids, grads, dense_grads, strict=True):
+        gradient = np.zeros((TOKENS, DIM))
+        gradient[chosen.numpy()] = grad.double().numpy()
+        whole.append(np.concatenate([gradient.ravel(), dense_grad.double().numpy().ravel()]))
+        mask = np.zeros((TOKENS, DIM))
+        mask[chosen.numpy()] = 1
+        touched.append(np.concatenate([mask.ravel(), np.ones(dense_grad.numel())]))
+    expected = [(0.01, 0.3), *tuned(whole, touched, sparsity)]
+
+    place, velocity = np.ones_like(whole[0]), np.zeros_like(whole[0])
+    for step, (chosen, grad, dense_grad) in enumerate(zip(ids, grads, dense_grads, strict=True), start=1):
+        some, state = table.gather(chosen)
+        optimizer.move_({"rows": Part(some, grad.clone(), state, tokens=TOKENS), "dense": Part(dense, dense_grad.clone(), dense_state)}, 0.5, step)
+        table.write_back(chosen, some, state)
+        rate, momentum = expected[step - 1]
+        velocity = np.where(touched[step - 1], momentum * velocity + whole[step - 1], velocity)
+        place = place - touched[step - 1] * 0.5 * rate * velocity
+        ours = torch.cat([table.rows.flatten(), dense.flatten()]).double().numpy()
+        np.testing.assert_allclose(ours, place, rtol=1e-5, atol=1e-5, err_msg=f"step {step}")
+    assert len({round(momentum, 3) for _, momentum in expected}) > 20  # it tuned
+
+
+def test_it_finds_the_bottom_of_a_noisy_bowl_without_a_rate():
+    generator = torch.Generator().manual_seed(1)
+    target, rows = torch.randn(20, 3, generator=generator), torch.zeros(20, 3)
+    optimizer = Optimizer(rule=Momentum(learning_rate=1e-4), tuner=YellowFin(decay=0.99))
+    state = optimizer.movers["rows"].initial_state(rows)
+    for step in range(1, 1001):
+        grad = 8 * (rows - target) + 0.1 * torch.randn(20, 3, generator=generator)
+        optimizer.move_({"rows": Part(rows, grad, state)}, 1.0, step)
+    assert (rows - target).abs().max() < 0.1
+
+
+def test_what_it_remembers_survives_a_copy():
+    ids, grads, _ = world()
+
+    def run(first: int, last: int, table: Resident, optimizer: Optimizer) -> None:
+        for step in range(first, last):
+            some, state = table.gather(ids[step])
+            optimizer.move_({"rows": Part(some, grads[step].clone(), state, tokens=TOKENS)}, 1.0, step + 1)
+            table.write_back(ids[step], some, state)
+
+    def fresh() -> tuple[Resident, Optimizer]:
+        optimizer = Optimizer(rule=Momentum(learning_rate=0.01), tuner=YellowFin(window=WINDOW))
+        return Resident(torch.ones(TOKENS, DIM), optimizer.movers["rows"].initial_state(torch.ones(TOKENS, DIM))), optimizer
+
+    whole, stopped, resumed = fresh(), fresh(), fresh()
+    run(0, 40, *whole)
+    run(0, 15, *stopped)
+    for theirs, ours in zip(stopped, resumed, strict=True):
+        for name, tensor in ours.tensors().items():
+            tensor.copy_(theirs.tensors()[name])
+    run(15, 40, *resumed)
+    assert torch.equal(whole[0].rows, resumed[0].rows)
+    assert set(whole[1].tensors()) == {"tuner.window", "tuner.averages"}
+
+
+@pytest.mark.parametrize("rule", [SGD(), Adam()])
+def test_another_rule_is_refused(rule):
+    optimizer = Optimizer(rule=rule, tuner=YellowFin())
+    with pytest.raises(ValueError, match=f"yellowfin sets the momentum rule's rate and momentum, the rule is '{rule.name}'; set train.rule=momentum"):
+        optimizer.movers["rows"].initial_state(torch.ones(2, 2))
+
+
+def test_a_group_of_its_own_is_not_tuned():
+    optimizer = Optimizer(["rows", "head.bias"], rule=Momentum(), groups=[Group(pattern="head.*", rule=SGD(learning_rate=1.0))], tuner=YellowFin())
+    rows, bias = torch.ones(2, 2), torch.ones(2, 1)
+    parts = {name: Part(tensor, torch.ones_like(tensor), optimizer.movers[name].initial_state(tensor)) for name, tensor in (("rows", rows), ("head.bias", bias))}
+    assert set(parts["head.bias"].state) == set() and set(parts["rows"].state) == {"velocity", "grad_mean", "seen"}
+    for step in (1, 2):
+        for part in parts.values():
+            part.grad = torch.ones_like(part.rows)
+        optimizer.move_(parts, 1.0, step)
+    assert bias.flatten().tolist() == [-1.0, -1.0]
