@@ -19,12 +19,11 @@ from safetensors.numpy import load_file, save_file
 from storage.arrays import Ragged
 from tasks.augment.unseen import NgramRows
 from tasks.preprocess.bags import Bagger
-from tasks.tokenize import words
-from tasks.tokenize.words import KINDS, NGRAM, WORD, Tokenizer
+from tasks.tokenize.strategies import Fitted, describe, restore
+from tasks.tokenize.words import KINDS, NGRAM, WORD
 from tasks.train.encoders import Encoder, bag
 
 ENCODERS = {"bag": bag.Bag}
-TOKENIZERS = {"words_and_ngrams": words.WordsAndNgrams, "words": words.Words}
 _CHUNK = 4096  # titles encoded at once: 4096 titles of 60 tokens take 0.1 GB
 
 
@@ -40,7 +39,7 @@ class Lexicon:
         ngrams: For words without a row.
     """
 
-    def __init__(self, tokenizer: Tokenizer, encoder: Encoder, ids: dict[tuple[int, str], int], rows: np.ndarray, kinds: np.ndarray, ngrams: NgramRows) -> None:
+    def __init__(self, tokenizer: Fitted, encoder: Encoder, ids: dict[tuple[int, str], int], rows: np.ndarray, kinds: np.ndarray, ngrams: NgramRows) -> None:
         self.tokenizer, self.encoder, self.ids, self.rows, self.kinds, self.ngrams = tokenizer, encoder, ids, rows, kinds, ngrams
 
     @property
@@ -82,16 +81,16 @@ class Lexicon:
 
     def count_unseen(self, raw_titles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Words of titles, and how many of them training never touched: int32 (titles,) twice."""
-        words = [[token for token in self.tokenizer.tokens(raw) if token[0] == WORD] for raw in raw_titles]
+        words = [[token for token in tokens if token[0] == WORD] for tokens in self.tokenizer.all_tokens(raw_titles)]
         unseen = [sum(token not in self.ids for token in own) for own in words]
         return np.array([len(own) for own in words], dtype=np.int32), np.array(unseen, dtype=np.int32)
 
     def _embed(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
         unseen: dict[str, int] = {}
         entries: list[list[int]] = []
-        for raw in raw_titles:
+        for tokens in self.tokenizer.all_tokens(raw_titles):
             own = []
-            for token in self.tokenizer.tokens(raw):
+            for token in tokens:
                 row = self.ids.get(token)
                 if row is not None:
                     own.append(row)
@@ -124,8 +123,8 @@ class Lexicon:
         arrays = {"rows": self.rows, "touched": touched, "bucket_ids": self.ngrams.bucket_ids, "bucket_rows": self.ngrams.rows, "mean": self.ngrams.mean}
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / "rows.safetensors")
         ngrams = {name: getattr(self.ngrams, name) for name in ("shortest", "longest", "buckets", "norm")}
-        content = {"tokenizer": dataclasses.asdict(self.tokenizer), "encoder": dataclasses.asdict(self.encoder), "ngrams": ngrams}
-        (folder / "lexicon.json").write_text(json.dumps(content, indent=1))
+        content = {"tokenizer": describe(self.tokenizer), "encoder": dataclasses.asdict(self.encoder), "ngrams": ngrams}
+        (folder / "lexicon.json").write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
         (folder / "tokens.parquet").write_bytes(tokens_parquet.read_bytes())
 
     @staticmethod
@@ -136,12 +135,12 @@ class Lexicon:
             FileNotFoundError: A file of it is missing.
         """
         folder = Path(folder)
-        content = json.loads((folder / "lexicon.json").read_text())
+        content = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
         arrays = load_file(folder / "rows.safetensors")
         table = pq.read_table(folder / "tokens.parquet", columns=["kind", "token"])
         kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
         return Lexicon(
-            tokenizer=TOKENIZERS[content["tokenizer"]["name"]](**content["tokenizer"]),
+            tokenizer=restore(content["tokenizer"]),
             encoder=ENCODERS[content["encoder"]["name"]](**content["encoder"]),
             ids=token_index(kinds, table["token"].to_pylist(), arrays["touched"]),
             rows=arrays["rows"],

@@ -22,6 +22,7 @@ from storage.arrays import Ragged
 from tasks.augment.fasttext.matrices import sum_rows
 from tasks.augment.fasttext.model import FastText
 from tasks.augment.ngrams import bucket_ids
+from tasks.augment.targets import centre
 from tasks.augment.unseen import NgramRows
 from tasks.form import FORM
 
@@ -34,23 +35,11 @@ class Pretrained:
 
     __pydantic_config__ = FORM
     name: Literal["pretrained"] = "pretrained"
-    model: str = field(default="", metadata={"description": "fastText model file (.bin) with n-grams, not pruned"})
+    model: str = field(default="", metadata={"description": "fastText model file (.bin) with n-grams, not pruned", "content": True})
     vocabulary: int = field(default=20_000, metadata={"description": "Most frequent words of the file whose n-grams are kept beside those of the trained words", "ge": 0})
     map_ridge: float = field(default=0.01, metadata={"description": "λ of the map, in units of the mean variance of a dimension; higher trusts the file less", "gt": 0})
 
-    def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
-        """N-gram rows from the file.
-
-        Args:
-            words: Case-folded words that training touched.
-            rows: float32 (words, dim): their rows.
-            document_frequency: int64 (words,): training titles that hold each.
-
-        Raises:
-            ValueError: No model file is named, it has no n-grams, or too few of the words have one.
-            FastTextError: The file is no fastText model.
-            OSError: It cannot be read.
-        """
+    def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:  # noqa: D102  (NgramSource.fit)
         if not self.model:
             raise ValueError("augment.strategy.model names no fastText model file; --set augment.strategy.model=FILE.bin does")
         file = FastText.open(self.model)
@@ -65,18 +54,12 @@ class Pretrained:
             raise ValueError(f"{int(usable.sum())} of {len(words)} trained words are long enough for an n-gram of {header.minn} characters; two or more are needed")
         offset = file.dictionary.word_count
         sources = sum_rows(file.matrix, Ragged(ids.offsets, ids.values + offset), file.dim) / np.maximum(ids.lengths, 1)[:, None]
-        norms = np.linalg.norm(rows, axis=1)
-        unit = rows / np.maximum(norms, 1e-12)[:, None]
-        mean = unit.mean(axis=0)
-        matrix = _learn_map(sources[usable].astype(np.float64), (unit - mean)[usable].astype(np.float64), self.map_ridge)
+        centred, mean, norm = centre(rows, document_frequency)
+        matrix = _learn_map(sources[usable].astype(np.float64), centred[usable].astype(np.float64), self.map_ridge)
         frequent = [file.dictionary.word(number) for number in range(min(self.vocabulary, file.dictionary.word_count))]
         used = np.unique(np.concatenate([ids.values, bucket_ids(frequent, header.minn, header.maxn, header.bucket).values]))
         mapped = [file.matrix.take(used[start : start + _BLOCK] + offset) @ matrix for start in range(0, len(used), _BLOCK)]
-        rare = norms[document_frequency <= np.median(document_frequency)]
-        return NgramRows(
-            shortest=header.minn, longest=header.maxn, buckets=header.bucket, bucket_ids=used,
-            rows=np.concatenate(mapped), mean=mean.astype(np.float32), norm=float(np.median(rare)),
-        )  # fmt: skip
+        return NgramRows(shortest=header.minn, longest=header.maxn, buckets=header.bucket, bucket_ids=used, rows=np.concatenate(mapped), mean=mean, norm=norm)
 
 
 def _learn_map(sources: np.ndarray, targets: np.ndarray, ridge: float) -> np.ndarray:

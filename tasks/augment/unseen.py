@@ -32,6 +32,12 @@ class NgramRows:
     mean: np.ndarray
     norm: float
 
+    @staticmethod
+    def none(dim: int) -> NgramRows:
+        """No n-gram has a row: of a tokenizer without words."""
+        zeros = np.zeros((0, dim), dtype=np.float32)
+        return NgramRows(shortest=3, longest=6, buckets=1, bucket_ids=np.zeros(0, dtype=np.int64), rows=zeros, mean=np.zeros(dim, dtype=np.float32), norm=1.0)
+
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Vectors of words.
 
@@ -46,7 +52,7 @@ class NgramRows:
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         places = np.searchsorted(self.bucket_ids, ids.values).clip(max=len(self.bucket_ids) - 1)
         known = self.bucket_ids[places] == ids.values
-        owner = np.repeat(np.arange(len(words)), ids.lengths)
+        owner = ids.owners
         sums = np.zeros((len(words), self.rows.shape[1]), dtype=np.float32)
         np.add.at(sums, owner[known], self.rows[places[known]])
         found = np.bincount(owner[known], minlength=len(words)) > 0

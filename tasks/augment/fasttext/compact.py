@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 
 from storage.arrays import Ragged, open_array
+from tasks.augment.fasttext.matrices import sum_rows
 from tasks.augment.fasttext.model import FastText
 from tasks.augment.ngrams import bucket_ids, encode
 
@@ -72,32 +73,36 @@ class CompactStore:
 
     def known(self, words: Sequence[str | bytes]) -> np.ndarray:
         """Whether each word has a vector or an n-gram with a row: bool (words,)."""
-        own = np.array([encode(word) in self._places for word in words], dtype=bool)
-        return own | (np.array([self._found(word).any() for word in words], dtype=bool) if not own.all() else False)
+        own = self._find(words) >= 0
+        own[~own] = self._ngram_rows([word for word, has in zip(words, own, strict=True) if not has])[0].lengths > 0
+        return own
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
         """Vectors of words: float32 (words, dim); zero where nothing is known."""
         result = np.zeros((len(words), self.dim), dtype=np.float32)
-        places = np.array([self._places.get(encode(word), -1) for word in words], dtype=np.int64)
+        places = self._find(words)
         own = places >= 0
         result[own] = self.word_rows[places[own]]
-        for number in np.flatnonzero(~own):
-            ids = self._ids(words[int(number)])
-            kept = self._found(words[int(number)])
-            if kept.any():
-                rows = self.ngram_rows[np.searchsorted(self.bucket_ids, ids[kept])].astype(np.float32)
-                result[number] = np.add.accumulate(rows)[-1] * np.float32(1.0 / len(ids))
+        rows, counts = self._ngram_rows([word for word, has in zip(words, own, strict=True) if not has])
+        result[~own] = sum_rows(self, rows, self.dim) * (1.0 / np.maximum(counts, 1)).astype(np.float32)[:, None]
         return result
 
-    def _ids(self, word: str | bytes) -> np.ndarray:
-        return bucket_ids([word], self.shortest, self.longest, max(self.buckets, 1)).values
+    def take(self, ids: np.ndarray) -> np.ndarray:
+        """Rows of n-grams by their place in the store: float32 (ids, dim)."""
+        return self.ngram_rows[ids].astype(np.float32)
 
-    def _found(self, word: str | bytes) -> np.ndarray:
-        """Which of a word's n-grams were kept."""
-        ids = self._ids(word)
+    def _find(self, words: Sequence[str | bytes]) -> np.ndarray:
+        """Place of each word among the words, -1 for none: int64 (words,)."""
+        return np.fromiter((self._places.get(encode(word), -1) for word in words), dtype=np.int64, count=len(words))
+
+    def _ngram_rows(self, words: Sequence[str | bytes]) -> tuple[Ragged, np.ndarray]:
+        """Places of the n-grams of each word that were kept, and how many n-grams it has in all: int64 (words,)."""
+        ids = bucket_ids(words, self.shortest, self.longest, max(self.buckets, 1))
         if not len(self.bucket_ids):
-            return np.zeros(len(ids), dtype=bool)
-        return self.bucket_ids[np.searchsorted(self.bucket_ids, ids).clip(max=len(self.bucket_ids) - 1)] == ids
+            return Ragged(np.zeros_like(ids.offsets), ids.values[:0]), ids.lengths
+        places = np.searchsorted(self.bucket_ids, ids.values).clip(max=len(self.bucket_ids) - 1)
+        kept = self.bucket_ids[places] == ids.values
+        return Ragged(np.append(0, np.cumsum(kept))[ids.offsets], places[kept]), ids.lengths
 
 
 def build_store(model: FastText, folder: Path | str, words: Sequence[str | bytes] | None = None, precision: Precision = "float16", *, all_ngrams: bool = False) -> CompactStore:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -89,7 +90,15 @@ class Quantised:
 Matrix = Dense | Quantised
 
 
-def sum_rows(matrix: Matrix, ids: Ragged, dim: int) -> np.ndarray:
+class Rows(Protocol):
+    """Rows that can be taken by number."""
+
+    def take(self, ids: np.ndarray) -> np.ndarray:
+        """float32 (ids, dim)."""
+        ...
+
+
+def sum_rows(matrix: Rows, ids: Ragged, dim: int) -> np.ndarray:
     """Sums of rows, in float32 and in their order, as a loop over one bag after the other gives them to the bit.
 
     All bags advance together, the longest first, so that those that still have a row are a prefix.

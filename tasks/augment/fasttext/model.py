@@ -19,7 +19,7 @@ from tasks.augment.fasttext.layout import Cursor, Header, read_header
 from tasks.augment.fasttext.matrices import Dense, Matrix, read_matrix, sum_rows
 from tasks.augment.ngrams import bucket_ids, cut, encode
 
-_CHUNK = 65_536  # words at once: their n-grams take about 100 MB
+_CHUNK, _PIECE = 65_536, 8192  # words at once: their n-grams take about 100 MB, and 2 MB
 
 
 class Ngram(NamedTuple):
@@ -89,18 +89,23 @@ class FastText:
 
     def rows(self, words: Sequence[str | bytes]) -> Ragged:
         """Rows that make up each word: its own, if it is in the dictionary, then its n-grams'."""
-        encoded = [encode(word) for word in words]
-        own = self._own_rows(encoded)
+        parts = [self._rows(words[start : start + _PIECE]) for start in range(0, len(words), _PIECE)] or [self._rows([])]
+        return Ragged(np.append(0, np.cumsum(np.concatenate([part.lengths for part in parts]))), np.concatenate([part.values for part in parts]))
+
+    def _rows(self, words: Sequence[str | bytes]) -> Ragged:
+        """Of so many words as stay in the processor's cache."""
+        own = self._own_rows(words)
         known = own >= 0
-        buckets = bucket_ids(encoded, self.header.minn, self.header.maxn, max(self.header.bucket, 1))
-        if self.header.version > 0 and EOS in encoded:
-            kept = ~np.repeat([self._bare(word) for word in encoded], buckets.lengths)
+        buckets = bucket_ids(words, self.header.minn, self.header.maxn, max(self.header.bucket, 1))
+        if self.header.version > 0 and (EOS in words or EOS.decode() in words):
+            kept = ~np.repeat([self._bare(word) for word in words], buckets.lengths)
             buckets = Ragged(np.append(0, np.cumsum(kept))[buckets.offsets], buckets.values[kept])
         hashed = self.dictionary.rows(buckets)
         offsets = hashed.offsets + np.append(0, np.cumsum(known))
+        first = np.zeros(offsets[-1], dtype=bool)  # where a word's own row stands
+        first[offsets[:-1][known]] = True
         values = np.empty(offsets[-1], dtype=np.int64)
-        values[np.arange(len(hashed.values)) + np.repeat(np.cumsum(known), hashed.lengths)] = hashed.values
-        values[offsets[:-1][known]] = own[known]
+        values[first], values[~first] = own[known], hashed.values
         return Ragged(offsets, values)
 
     def _bare(self, word: str | bytes) -> bool:
@@ -117,16 +122,15 @@ class FastText:
 
         A word of the dictionary itself comes first, with its own row.
         """
+        found = cut(words, self.header.minn, self.header.maxn)
+        rows = self.dictionary.bucket_rows(found.hashes.astype(np.int64) % max(self.header.bucket, 1))
         result = []
-        for word, own in zip(words, self._own_rows(words), strict=True):
-            found = [(encode(word), int(own))] if own >= 0 else []
-            if not self._bare(word):
-                ngrams = cut([word], self.header.minn, self.header.maxn)
-                for name, hashed in zip(ngrams.names(0), ngrams.hashes, strict=True):
-                    rows = self.dictionary.rows(Ragged(np.array([0, 1]), np.array([int(hashed) % self.header.bucket])))
-                    found += [(name, int(row)) for row in rows.values]
-            vectors = self.matrix.take(np.array([row for _, row in found], dtype=np.int64))
-            result.append([Ngram(name.decode("utf-8", "backslashreplace"), row, vector) for (name, row), vector in zip(found, vectors, strict=True)])
+        for number, (word, own) in enumerate(zip(words, self._own_rows(words), strict=True)):
+            part = slice(found.offsets[number], found.offsets[number] if self._bare(word) else found.offsets[number + 1])
+            pairs = [(encode(word), int(own))] if own >= 0 else []
+            pairs += [(name, row) for name, row in zip(found.names(number), rows[part].tolist(), strict=False) if row >= 0]
+            vectors = self.matrix.take(np.array([row for _, row in pairs], dtype=np.int64))
+            result.append([Ngram(name.decode("utf-8", "backslashreplace"), row, vector) for (name, row), vector in zip(pairs, vectors, strict=True)])
         return result
 
 

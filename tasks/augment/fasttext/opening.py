@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -31,8 +31,12 @@ class Words(Protocol):
         ...
 
 
-def open_words(path: Path | str) -> FastText | CompactStore | WordTable:
+def open_words(path: Path | str, keep: Callable[[bytes], bool] | None = None) -> FastText | CompactStore | WordTable:
     """Opens a file of word vectors (or the folder of a compact store) by what it holds, not by its name.
+
+    Args:
+        path: File or folder.
+        keep: Which words of a text form are wanted, which is read whole otherwise; None wants all.
 
     Raises:
         FastTextError: It looks like a fastText model but is none, or is damaged.
@@ -45,4 +49,4 @@ def open_words(path: Path | str) -> FastText | CompactStore | WordTable:
     with open(place, "rb") as handle:
         head = handle.read(64)
     binary = not re.match(rb"\d+ \d+ ?\r?\n", head) and (b"\0" in head or not head)
-    return FastText.open(place) if binary else read_vectors(place)
+    return FastText.open(place) if binary else read_vectors(place, keep)

@@ -94,7 +94,8 @@ def read_vectors(path: Path | str, keep: Callable[[bytes], bool] | None = None) 
 
     Args:
         path: File to read.
-        keep: Words for which it is true are kept; None keeps all. The file is read in one pass.
+        keep: Words for which it is true are kept; None keeps all. The file is read in one pass; of lines that are not kept
+            numbers are counted, not read.
 
     Raises:
         VectorFileError: It is none of them, or damaged.
@@ -118,11 +119,15 @@ def read_vectors(path: Path | str, keep: Callable[[bytes], bool] | None = None) 
         return _read_binary(Path(path), handle, words, dim, keep)
 
 
-def _numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
-    """Word and numbers of a line; None if it has not so many numbers."""
+def _numbers(line: bytes, dim: int, keep: Callable[[bytes], bool] | None = None) -> tuple[bytes, list[float]] | None:
+    """Word and numbers of a line (no numbers where the word is not to be kept: they are most of the work); None if it has not so many."""
     parts = line.rstrip(b" \r\n").rsplit(b" ", dim)
+    if len(parts) != dim + 1:
+        return None
+    if keep is not None and not keep(parts[0]):
+        return parts[0], []
     try:
-        return (parts[0], [float(part) for part in parts[1:]]) if len(parts) == dim + 1 else None
+        return parts[0], [float(part) for part in parts[1:]]
     except ValueError:
         return None
 
@@ -133,10 +138,10 @@ def _read_lines(path: Path, handle: BinaryIO, words: int | None, dim: int, keep:
     found, rows, seen = [], [], 0
     for number, line in enumerate(_lines(handle, dim), first):
         seen += 1
-        parsed = _numbers(line, dim)
+        parsed = _numbers(line, dim, keep)
         if parsed is None:
             raise VectorFileError(f"{path}: line {number} is {line[:60]!r}, expected a word and {dim} numbers")
-        if keep is None or keep(parsed[0]):
+        if parsed[1]:
             found.append(parsed[0])
             rows.append(np.array(parsed[1], dtype=np.float32))
     if words is not None and seen != words:

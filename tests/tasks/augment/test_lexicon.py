@@ -10,12 +10,13 @@ from safetensors.numpy import load_file
 
 from storage.artifacts import Checkpoint, Corpus, Guide, Vocabulary
 from storage.artifacts import Lexicon as LexiconArtifact
-from tasks.augment.lexicon import ENCODERS, TOKENIZERS, Lexicon
+from tasks.augment.lexicon import ENCODERS, Lexicon
 from tasks.augment.settings import AugmentSettings
 from tasks.preprocess.bags import Bagger
 from tasks.preprocess.corpus import open_corpus
 from tasks.tokenize.settings import TokenizeSettings
-from tasks.tokenize.words import CONTEXT, KINDS, WORD
+from tasks.tokenize.strategies import TOKENIZERS
+from tasks.tokenize.words import CONTEXT, KINDS, WORD, Words, WordsAndNgrams
 from tests.worlds import TRAINING, UNSEEN, WORDS, centred
 
 Learnt = tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, LexiconArtifact]
@@ -57,7 +58,7 @@ def test_vectors_are_unit_or_zero(lexicon: Lexicon):
     assert norms == pytest.approx([1, 1, 0, 0, 0], abs=1e-6)
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
+@pytest.mark.parametrize("tokenizer", [Words, WordsAndNgrams])
 def test_a_title_of_which_nothing_is_known_is_a_zero_row(lexicon: Lexicon, tokenizer: type):
     """Though its length and its shape are known: they say nothing by themselves."""
     own = Lexicon(tokenizer(), lexicon.encoder, lexicon.ids, lexicon.rows, lexicon.kinds, lexicon.ngrams)
@@ -116,7 +117,7 @@ def test_every_strategy_can_be_opened_again():
     """A tokenizer or encoder that is not in these lists could be trained with and never served."""
     from typing import get_args
 
-    from tasks.tokenize.words import Tokenizer
+    from tasks.tokenize.strategies import Tokenizer
     from tasks.train.encoders import Encoder
 
     assert set(TOKENIZERS.values()) == set(get_args(Tokenizer)) and all(name == kind().name for name, kind in TOKENIZERS.items())

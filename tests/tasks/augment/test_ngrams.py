@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.augment.ngrams import bucket_ids, hash_strings, subwords
+from tasks.augment.ngrams import bucket_ids, cut, hash_strings, subwords
 
 # text, fastText's hash, plain FNV-1a (which does not sign-extend bytes of 0x80 and more)
 REFERENCE = [
@@ -36,10 +36,10 @@ REFERENCE = [
 TEXTS = [text for text, _, _ in REFERENCE]
 
 
-def fasttext_hash(text: str, *, signed: bool = True) -> int:
+def fasttext_hash(text: str | bytes, *, signed: bool = True) -> int:
     """One byte at a time, as the definition has it."""
     value = 2166136261
-    for byte in text.encode("utf-8", "surrogatepass"):
+    for byte in text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"):
         extended = byte | 0xFFFFFF00 if signed and byte >= 0x80 else byte
         value = ((value ^ extended) * 16777619) & 0xFFFFFFFF
     return value
@@ -63,6 +63,11 @@ def test_buckets_of_the_reference():
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.text(max_size=20), max_size=12))
 def test_many_at_once_are_each_alone(texts: list[str]):
+    assert hash_strings(texts).tolist() == [fasttext_hash(text) for text in texts]
+
+
+def test_short_and_long_texts_together():
+    texts = ["é" * length for length in (1, 63, 64, 65, 200)] + ["x" * 128, "x" * 129, ""]
     assert hash_strings(texts).tolist() == [fasttext_hash(text) for text in texts]
 
 
@@ -99,3 +104,24 @@ def test_bucket_ids_stand_word_by_word():
 def test_ids_are_within_the_buckets(words: list[str], buckets: int):
     ids = bucket_ids(words, 3, 6, buckets)
     assert ids.values.dtype == np.int64 and ((ids.values >= 0) & (ids.values < buckets)).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text(max_size=9) | st.binary(max_size=9), max_size=8), st.integers(0, 4), st.integers(0, 8))
+def test_cutting_is_the_definition(words: list[str | bytes], shortest: int, longest: int):
+    """Start by start, then by length; code points are told by their first byte, also where bytes are no UTF-8."""
+    found = cut(words, shortest, longest)
+    plain = cut(words, shortest, longest, where=False)
+    assert len(plain.starts) == 0 and plain.hashes.tolist() == found.hashes.tolist() and plain.offsets.tolist() == found.offsets.tolist()
+    for number, word in enumerate(words):
+        text = b"<" + (word if isinstance(word, bytes) else word.encode("utf-8", "surrogatepass")) + b">"
+        heads = [place for place, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
+        expected = []
+        for first in range(len(heads) - 1):
+            for size in range(max(shortest, 1), longest + 1):
+                end = first + size
+                if end < len(heads) and not (size == 1 and (first == 0 or end == len(heads) - 1)):
+                    expected.append(text[heads[first] : heads[end]])
+        assert found.names(number) == expected
+        own = slice(found.offsets[number], found.offsets[number + 1])
+        assert found.hashes[own].tolist() == [fasttext_hash(gram) for gram in expected]

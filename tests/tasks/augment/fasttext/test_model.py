@@ -1,5 +1,6 @@
 """Equal to the fasttext package to the bit: words, n-grams, words never seen, sentences; models of every kind."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,34 @@ def test_ngrams_of_a_pruned_model_keep_their_own_names(fasttext: Any, trained: d
     assert found
     for ngram in found:
         assert ngram.row == dictionary.word_count + kept[int(hash_strings([ngram.text])[0]) % buckets]
+
+
+@pytest.mark.parametrize("kind", ["skipgram", "supervised_ngrams"])
+def test_version_11(fasttext: Any, trained: dict[str, Path], tmp_path: Path, kind: str):
+    """The same but for supervised models, which had no n-grams then, whatever their header says."""
+    body = bytearray(trained[kind].read_bytes())
+    struct.pack_into("<i", body, 4, 11)
+    place = tmp_path / "old.bin"
+    place.write_bytes(bytes(body))
+    theirs, ours = fasttext.load_model(str(place)), FastText.open(place)
+    asked = [*theirs.get_words(), *UNKNOWN]
+    np.testing.assert_array_equal(ours.vectors(asked), np.stack([theirs.get_word_vector(word) for word in asked]))
+    np.testing.assert_array_equal(sentence_vectors(ours, SENTENCES), np.stack([theirs.get_sentence_vector(sentence) for sentence in SENTENCES]))
+    assert ours.header.version == 11 and (ours.header.maxn == 0) == (kind == "supervised_ngrams")
+
+
+@pytest.mark.parametrize("kind", ["skipgram", "cbow", "without_ngrams"])
+def test_files_from_before_there_were_versions(trained: dict[str, Path], tmp_path: Path, kind: str):
+    """Magic, version, the number of pruned n-grams and both flags left out: the same vectors, but </s> has n-grams."""
+    body, model = trained[kind].read_bytes(), FastText.open(trained[kind])
+    after = int(model.dictionary.ends[-1]) + 10
+    output = after + 1 + 16 + len(model.matrix) * model.dim * 4
+    place = tmp_path / "older.bin"
+    place.write_bytes(body[8:84] + body[92:after] + body[after + 1 : output] + body[output + 1 :])
+    ours = FastText.open(place)
+    asked = [word for word in [*model.dictionary.words(), *UNKNOWN] if word not in ("</s>", b"</s>")]
+    np.testing.assert_array_equal(ours.vectors(asked), model.vectors(asked))
+    assert ours.header.version == 0 and ours.dictionary.counts.tolist() == model.dictionary.counts.tolist()
 
 
 @pytest.mark.parametrize("kind", ["skipgram", "supervised_ngrams"])

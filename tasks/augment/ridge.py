@@ -1,0 +1,67 @@
+"""n-gram rows by ridge regression, in closed form.
+
+With S (words × buckets, entries 1/n_w) and T the words' targets, the rows are
+
+    G = Sᵀ X,   (S Sᵀ + λ I) X = T,
+
+solved by conjugate gradients on all dimensions at once: no learning rate, no seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import scipy.sparse
+
+from storage.arrays import Ragged
+from tasks.form import FORM
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ridge:
+    """Ridge regression by conjugate gradients."""
+
+    __pydantic_config__ = FORM
+    name: Literal["ridge"] = "ridge"
+    ridge: float = field(default=0.1, metadata={"description": "λ: higher trusts single n-grams less", "gt": 0})
+    iterations: int = field(default=30, metadata={"description": "Most steps of conjugate gradients", "ge": 1})
+    tolerance: float = field(default=1e-2, metadata={"description": "Relative residual at which it is enough", "gt": 0})
+
+    def solve(self, bags: Ragged, buckets: int, targets: np.ndarray) -> np.ndarray:
+        """Rows whose means over each word's bag come near its target.
+
+        Args:
+            bags: Numbers of each word's n-grams, 0 to buckets − 1, repeated where they repeat.
+            buckets: How many there are.
+            targets: float32 (words, dim).
+
+        Returns:
+            float32 (buckets, dim).
+        """
+        shares = np.repeat(1.0 / np.maximum(bags.lengths, 1), bags.lengths).astype(np.float32)
+        matrix = scipy.sparse.csr_matrix((shares, bags.values, bags.offsets), shape=(len(bags), buckets))
+        matrix.sum_duplicates()
+        solution = _conjugate_gradients(matrix, targets, self.ridge, self.iterations, self.tolerance)
+        return np.asarray(matrix.T @ solution, dtype=np.float32)
+
+
+def _conjugate_gradients(bags: scipy.sparse.csr_matrix, targets: np.ndarray, ridge: float, iterations: int, tolerance: float) -> np.ndarray:
+    """X of (S Sᵀ + λ I) X = T, all columns together, each with its own step length."""
+    transposed = bags.T.tocsr()
+    solution = np.zeros_like(targets)
+    residual = targets.copy()
+    direction = residual.copy()
+    squared = np.einsum("ij,ij->j", residual, residual)
+    enough = squared.max() * tolerance**2
+    for _ in range(iterations):
+        if squared.max() <= enough:
+            break
+        image = bags @ (transposed @ direction) + ridge * direction
+        length = squared / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)
+        solution += length * direction
+        residual -= length * image
+        before, squared = squared, np.einsum("ij,ij->j", residual, residual)
+        direction = residual + (squared / np.maximum(before, 1e-30)) * direction
+    return solution

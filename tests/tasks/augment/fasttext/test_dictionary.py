@@ -1,0 +1,48 @@
+"""The scan of a dictionary as a whole, against words and counts that are known; words found by their hash."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tasks.augment.fasttext import FastText
+from tasks.augment.fasttext.layout import Header
+from tasks.augment.fasttext.writer import write_bin
+
+HEADER = Header(version=12, dim=1, ws=5, epoch=1, min_count=1, neg=5, word_ngrams=1, loss=2, model=2, bucket=0, minn=0, maxn=0, lr_update_rate=100, t=1e-4)
+COUNTS = {
+    "small": [0, 1, 7, 255],
+    "with zeros within": [256, 257, 65_536, 1 << 24, 0x0100_0001, 1 << 40, 0x01_00_01_00_01],
+    "all kinds": [0, 1, 255, 256, 65_535, 65_536, 1 << 31, 1 << 40],
+}
+LARGEST = [(1 << 56) - 1, 1 << 56, (1 << 56) + 1, (1 << 60) + 256]
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+def test_words_and_counts(tmp_path: Path, kind: str):
+    """20,000 entries in several blocks; words of one byte up, with bytes that look like a tail's."""
+    rng = np.random.default_rng(5)
+    alphabet = np.array([1, 2, 9, 32, 65, 97, 98, 128, 195, 255], dtype=np.uint8)
+    words = list({alphabet[rng.integers(0, len(alphabet), size=rng.integers(1, 16))].tobytes(): None for _ in range(20_000)})
+    words.insert(500, b"x" * 300_000)  # longer than a block
+    counts = rng.choice(COUNTS[kind], size=len(words)).tolist()
+    if kind == "all kinds":
+        counts[1000 : 1000 + len(LARGEST)] = LARGEST
+    write_bin(tmp_path / "model.bin", HEADER, list(zip(words, counts, strict=True)), [np.zeros((len(words), 1))], [np.zeros((len(words), 1))])
+    dictionary = FastText.open(tmp_path / "model.bin").dictionary
+    assert dictionary.words() == words and dictionary.counts.tolist() == counts
+    assert dictionary.ids(words).tolist() == list(range(len(words)))
+    assert dictionary.ids([word + b"?" for word in words[:1000]]).tolist() == [-1] * 1000
+
+
+def test_of_doubles_the_last_is_found(tmp_path: Path):
+    words = [b"goal", b"murder", b"goal", *(str(number).encode() for number in range(100)), b"goal"]
+    write_bin(tmp_path / "model.bin", HEADER, [(word, 1) for word in words], [np.zeros((len(words), 1))], [np.zeros((len(words), 1))])
+    assert FastText.open(tmp_path / "model.bin").dictionary.ids(["goal", "murder", "7", "gaol"]).tolist() == [103, 1, 10, -1]
+
+
+def test_words_of_one_hash_are_told_apart(tmp_path: Path):
+    """costarring and liquid, declinate and macallums share their FNV-1a hash."""
+    words = [b"liquid", b"declinate", b"costarring"]
+    write_bin(tmp_path / "model.bin", HEADER, [(word, 1) for word in words], [np.zeros((3, 1))], [np.zeros((3, 1))])
+    assert FastText.open(tmp_path / "model.bin").dictionary.ids(["costarring", "liquid", "declinate", "macallums"]).tolist() == [2, 0, 1, -1]
