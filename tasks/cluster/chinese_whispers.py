@@ -24,18 +24,22 @@ class would let class 0 flood a graph of equal weights: 2,000 nodes in 40 groups
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, shared_share
+from tasks.cluster.loops import loop, whisper_block
 from tasks.cluster.partition import Partition, finish
 from tasks.form import FORM
 from tasks.neighbours.similarity import known_rows
 
 BLOCKS = 16
 WEIGHT_BITS = 24
+EDGES_AT_ONCE = 1 << 18  # whose weights are computed in float64 together: some 6 MiB
 LOT_BITS = 16  # 2^24 x a million neighbours x 2^16 stays below 2^63
 
 
@@ -72,7 +76,8 @@ class ChineseWhispers:
         """
         nearest = Neighbours(neighbours.ids[:, : self.neighbours], neighbours.cosines[:, : self.neighbours])
         strength = shared_share(nearest) if self.links == "shared" else np.maximum(nearest.cosines, 0)
-        graph = neighbour_graph(nearest, strength**self.sharpness, minimum_similarity=self.minimum_similarity, mutual=self.mutual)
+        np.power(strength, self.sharpness, out=strength)
+        graph = neighbour_graph(nearest, strength, minimum_similarity=self.minimum_similarity, mutual=self.mutual)
         labels, passes, settled = whisper(graph, self.weighting, self.iterations, np.random.default_rng(seed))
         note = "" if settled else f"Some titles still changed their cluster in the last of {passes} iterations."
         return finish(
@@ -86,34 +91,49 @@ class ChineseWhispers:
 
 
 def whisper(graph: Graph, weighting: Literal["top", "lin", "log"], iterations: int, generator: np.random.Generator) -> tuple[np.ndarray, int, bool]:
-    """Classes of the nodes, int64, shape (nodes,); iterations made; whether the last one changed nothing."""
+    """Classes of the nodes, int32, shape (nodes,); iterations made; whether the last one changed nothing."""
     nodes = len(graph)
-    labels = np.arange(nodes, dtype=np.int64)
+    labels = np.arange(nodes, dtype=np.int32)
     weights = _loudness(graph, weighting)
+    pass_on = _compiled_pass(graph, weights) or functools.partial(_pass_on, graph, weights)
     waiting = graph.degrees > 0  # nodes that have not looked since a neighbour changed
     for iteration in range(1, iterations + 1):
-        changed = 0
+        moved = 0
         for block in np.array_split(generator.permutation(nodes), min(BLOCKS, max(nodes, 1))):
             block = block[waiting[block]]
-            if not len(block):
-                continue
-            waiting[block] = False
-            chosen = _loudest(graph, weights, labels, block, lots=generator.integers(1 << 62, size=len(block), dtype=np.int64))
-            moved = chosen != labels[block]
-            labels[block] = chosen
-            waiting[graph.targets[_edges(graph, block[moved])[0]]] = True
-            changed += int(moved.sum())
-        if not changed:
+            if len(block):
+                moved += pass_on(labels, waiting, block, generator.integers(1 << 62, size=len(block), dtype=np.int64))
+        if not moved:
             return labels, iteration, True
     return labels, iterations, not waiting.any()
 
 
+def _pass_on(graph: Graph, weights: np.ndarray, labels: np.ndarray, waiting: np.ndarray, block: np.ndarray, lots: np.ndarray) -> int:
+    """The nodes of a block take the loudest class and wake the neighbours of those that moved; returns how many did."""
+    waiting[block] = False
+    chosen = _loudest(graph, weights, labels, block, lots)
+    moved = chosen != labels[block]
+    labels[block] = chosen
+    waiting[graph.targets[_edges(graph, block[moved])[0]]] = True
+    return int(moved.sum())
+
+
+def _compiled_pass(graph: Graph, weights: np.ndarray) -> Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int] | None:
+    """``_pass_on`` compiled, for graphs that are large enough."""
+    compiled = loop(whisper_block, len(graph))
+    sums = np.zeros(len(graph), dtype=np.int64)
+    return compiled and (lambda labels, waiting, block, lots: compiled(graph.offsets, graph.targets, weights, labels, waiting, block, lots, LOT_BITS, sums))
+
+
 def _loudness(graph: Graph, weighting: Literal["top", "lin", "log"]) -> np.ndarray:
-    """Integer weight of each edge as its target says it, int64, shape (edges,), from 1 to 2^24."""
-    degrees = graph.degrees[graph.targets].astype(np.float64)
-    divisor = {"top": np.ones_like(degrees), "lin": degrees, "log": np.log2(degrees + 1)}[weighting]
-    scaled = np.rint(graph.weights / divisor * (1 << WEIGHT_BITS - 1)).astype(np.int64)
-    return np.clip(scaled, 1, (1 << WEIGHT_BITS) - 1)
+    """Integer weight of each edge as its target says it, int32, shape (edges,), from 1 to 2^24."""
+    degrees = np.maximum(graph.degrees, 1).astype(np.float64)
+    volume = (1 << WEIGHT_BITS - 1) / {"top": np.ones_like(degrees), "lin": degrees, "log": np.log2(degrees + 1)}[weighting]
+    weights = np.empty(len(graph.targets), dtype=np.int32)
+    for start in range(0, len(weights), EDGES_AT_ONCE):
+        part = slice(start, start + EDGES_AT_ONCE)
+        weights[part] = np.clip(np.rint(graph.weights[part] * volume[graph.targets[part]]), 1, (1 << WEIGHT_BITS) - 1)
+    return weights
 
 
 def _edges(graph: Graph, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

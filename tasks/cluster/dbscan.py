@@ -25,8 +25,9 @@ from tasks.cluster.eps import suggest_eps
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import Partition, finish
 from tasks.form import FORM
-from tasks.neighbours.radius import exact_cosines, tiles_within
-from tasks.neighbours.similarity import DECIMALS, known_rows
+from tasks.neighbours.radius import exact_cosines, pairs_within
+from tasks.neighbours.settling import DECIMALS
+from tasks.neighbours.similarity import known_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +62,10 @@ def density_clusters(vectors: np.ndarray, eps: float, min_samples: int) -> np.nd
     known = np.flatnonzero(known_rows(vectors))
     points = vectors[known]
     links = Links(len(points), max(min_samples, 1))
-    for top, left, mask in tiles_within(points, 1.0 - eps):
-        links.count(top, np.add.reduce(mask.view(np.uint8), axis=1, dtype=np.uint16))  # .08 ns an entry; count_nonzero takes .3
+    for top, left, rows, columns in pairs_within(points, 1.0 - eps):
+        links.count(top, np.bincount(rows))
         if left > top:
-            links.count(left, np.add.reduce(mask.view(np.uint8), axis=0, dtype=np.uint16))
-        rows, columns = np.divmod(np.flatnonzero(mask), mask.shape[1])
+            links.count(left, np.bincount(columns))
         links.add(rows + top, columns + left)
     core, components, borders = links.finish()
     labels[known[core]] = components[core]

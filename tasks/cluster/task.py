@@ -23,7 +23,7 @@ from tasks.cluster.names import name_clusters
 from tasks.cluster.nights import Identity, keep_identities
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.stability import several_seeds
-from tasks.neighbours.similarity import top_neighbours
+from tasks.neighbours.index import Exact, sampled_recall
 
 STAGE = Stage(Clustering, __file__)
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")  # letters and digits, joined by apostrophe or hyphen
@@ -44,7 +44,10 @@ def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettin
         raise ValueError(f"{len(points)} vectors for {len(titles)} titles: embed this corpus again.")
     points[np.array(table["split"].to_pylist()) == "placeholder"] = 0
 
-    neighbours = Neighbours(*top_neighbours(points, points, settings.strategy.neighbours, exclude_self=True))
+    index = settings.search.open(points)
+    neighbours = Neighbours(*index.among_themselves(settings.strategy.neighbours))
+    recall = 1.0 if isinstance(index, Exact) else sampled_recall(points, neighbours.ids)
+    get_run_logger().info("nearest titles: %s search, recall %.4f", type(index).__name__.lower(), recall)
     stability = several_seeds(settings.strategy, points, neighbours, range(settings.seed, settings.seed + settings.seeds))
     partition = stability.typical
     names = name_clusters(titles, [_WORD.findall(title) for title in titles], table["labels"].to_pylist(), points, partition.labels)
@@ -64,7 +67,7 @@ def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettin
             ),
             encoding="utf-8",
         )
-        _write_tables(draft.folder, shows, titles, partition.labels, [name.name for name in names], neighbours)
+        _write_tables(draft.folder, shows, titles, partition.labels, [name.name for name in names], neighbours, points)
         known = int(points.any(axis=1).sum())
         noise = int((partition.labels < 0).sum()) - (len(points) - known)
         draft.counts |= {"titles": len(titles), "clusters": partition.count, "noise": noise}
@@ -79,6 +82,7 @@ def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettin
             "stayed_share": stayed,
             "next_identity": next_identity,
             "corpus": corpus.digest,
+            "neighbour_recall": recall,
             "note": partition.note,
         }
     return draft.artifact
@@ -95,8 +99,8 @@ def _yesterday(workspace: Workspace, key: str) -> tuple[dict[str, int] | None, l
     return members, known, int(workspace.details(before)["next_identity"])
 
 
-def _write_tables(folder: Path, shows: list[str], titles: list[str], clusters: np.ndarray, names: list[str], neighbours: Neighbours) -> None:
-    """clusters.parquet, a row a title (cluster null: noise), and neighbours.parquet, a row a pair: for SQL."""
+def _write_tables(folder: Path, shows: list[str], titles: list[str], clusters: np.ndarray, names: list[str], neighbours: Neighbours, points: np.ndarray) -> None:
+    """For SQL: clusters.parquet, a row a title (cluster null: noise), neighbours.parquet, a row a pair, vectors.parquet, a row a title with a vector."""
     numbers = clusters.tolist()
     columns = {
         "title_id": pa.array(range(len(titles)), pa.int32()),
@@ -114,3 +118,6 @@ def _write_tables(folder: Path, shows: list[str], titles: list[str], clusters: n
         "cosine": neighbours.cosines[rows, ranks],
     }
     pq.write_table(pa.table(pairs), folder / "neighbours.parquet", compression="zstd")
+    known = np.flatnonzero(points.any(axis=1))
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(points[known].reshape(-1)), points.shape[1])
+    pq.write_table(pa.table({"title_id": known.astype(np.int32), "vector": vectors}), folder / "vectors.parquet", compression="zstd")

@@ -11,10 +11,12 @@ shape and what was glued to the title make a part of their own, "(form)". The pa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.nn import functional as F
 
 from storage.arrays import Ragged
 from tasks.augment.lexicon import Lexicon
@@ -116,27 +118,44 @@ def title_parts(lexicon: Lexicon, title: str) -> tuple[list[str], np.ndarray]:
     Returns:
         Words, and float64, shape (words, dim): their sum, at unit norm, is ``lexicon.embed([title])[0]``.
     """
-    words = list(dict.fromkeys(split_words(parse_title(title).display)))
-    tokens = [token for token in lexicon.tokenizer.tokens(title) if token in lexicon.ids or token[0] == WORD]
-    unseen = list(dict.fromkeys(text for kind, text in tokens if kind == WORD and (kind, text) not in lexicon.ids))
+    words, _, parts = parts_of(lexicon, [title])
+    return words[0], parts.astype(np.float64)
+
+
+def parts_of(lexicon: Lexicon, titles: Sequence[str]) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
+    """The same for many titles at once.
+
+    Args:
+        lexicon: Of the model.
+        titles: As a guide would have them.
+
+    Returns:
+        Words of each title, "(form)" last; int64 offsets, shape (titles + 1,); and float32 parts, shape (all words, dim):
+        those of title i are ``parts[offsets[i]:offsets[i + 1]]``, all zero where nothing of it is known.
+    """
+    words = [list(dict.fromkeys(split_words(parse_title(title).display))) for title in titles]
+    tokens = [[token for token in lexicon.tokenizer.tokens(title) if token in lexicon.ids or token[0] == WORD] for title in titles]
+    unseen = {text: place for place, text in enumerate(dict.fromkeys(token[1] for own in tokens for token in own if token not in lexicon.ids))}
     rows, kinds = lexicon.rows, lexicon.kinds
     if unseen:
-        vectors, found = lexicon.ngrams.vectors(unseen)
+        vectors, found = lexicon.ngrams.vectors(list(unseen))
         gone = {word for word, known in zip(unseen, found, strict=True) if not known}
-        tokens = [token for token in tokens if token in lexicon.ids or token[1] not in gone]
+        tokens = [[token for token in own if token in lexicon.ids or token[1] not in gone] for own in tokens]
         rows, kinds = np.concatenate([rows, vectors]), np.concatenate([kinds, np.full(len(unseen), WORD, dtype=np.int8)])
-    parts = np.zeros((len(words) + 1, lexicon.dim))
-    if not any(kind in (WORD, NGRAM) for kind, _ in tokens):
-        return [*words, FORM], parts
-    entries = [lexicon.ids[token] if token in lexicon.ids else len(lexicon.rows) + unseen.index(token[1]) for token in tokens]
-    bags = Bagger(kinds).bags(Ragged.from_rows([entries], dtype=np.int64))
+    tokens = [own if any(kind in (WORD, NGRAM) for kind, _ in own) else [] for own in tokens]
+    offsets = np.concatenate([[0], np.cumsum([len(own) + 1 for own in words])]).astype(np.int64)
+    entries = [[lexicon.ids[token] if token in lexicon.ids else len(lexicon.rows) + unseen[token[1]] for token in own] for own in tokens]
+    owners = [_owners(token, own_words) for own, own_words in zip(tokens, words, strict=True) for token in own]
+    bags = Bagger(kinds).bags(Ragged.from_rows(entries, dtype=np.int64))
+    shares = np.array([len(own) for own in owners], dtype=np.int64)
+    part = np.array([owner for own in owners for owner in own], dtype=np.int64) + np.repeat(offsets[bags.titles.numpy()], shares)
+    order = np.argsort(part, kind="stable")
     with torch.inference_mode():
-        values = lexicon.encoder.values(bags).numpy().astype(np.float64)
-    for token, entry, value in zip(tokens, entries, values, strict=True):
-        owners = _owners(token, words)
-        for owner in owners:
-            parts[owner] += value / len(owners) * rows[entry]
-    return [*words, FORM], parts
+        values = torch.from_numpy(np.repeat(lexicon.encoder.values(bags).numpy() / np.maximum(shares, 1).astype(np.float32), shares)[order])
+        entry = torch.from_numpy(np.repeat(bags.ids[bags.tokens].numpy(), shares)[order])
+        starts = torch.from_numpy(np.searchsorted(part[order], np.arange(offsets[-1] + 1)))
+        parts = F.embedding_bag(entry, torch.from_numpy(rows), starts, mode="sum", per_sample_weights=values, include_last_offset=True)
+    return [[*own, FORM] for own in words], offsets, parts.numpy()
 
 
 def _owners(token: tuple[int, str], words: list[str]) -> list[int]:

@@ -19,6 +19,11 @@ def run(clusterer: Clusterer, vectors: np.ndarray, seed: int = 0):
     return clusterer.cluster(vectors, Neighbours(*top_neighbours(vectors, vectors, clusterer.neighbours, exclude_self=True)), seed=seed)
 
 
+def told(clusterer: Clusterer, count: int) -> Clusterer:
+    """The strategy, told the number of clusters where it wants to know."""
+    return dataclasses.replace(clusterer, clusters=count) if hasattr(clusterer, "clusters") else clusterer
+
+
 def groups(sizes: list[int], dim: int = 32, spread: float = 0.08, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Groups of unit vectors far from each other, and the group of each."""
     rng = np.random.default_rng(seed)
@@ -30,7 +35,7 @@ def groups(sizes: list[int], dim: int = 32, spread: float = 0.08, seed: int = 0)
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
 def test_far_groups_come_apart_largest_first(clusterer: Clusterer):
     vectors, truth = groups([90, 80, 70, 60, 50])
-    partition = run(clusterer, vectors)
+    partition = run(told(clusterer, 5), vectors)
     assert partition.labels.dtype == np.int32 and partition.labels.shape == (350,)
     assert adjusted_rand(truth, partition.labels) > 0.9
     sizes = np.bincount(partition.labels[partition.labels >= 0])
@@ -50,16 +55,16 @@ def test_one_seed_gives_one_result(clusterer: Clusterer):
 def test_the_order_of_the_titles_does_not_matter(clusterer: Clusterer):
     vectors, truth = groups([40, 50, 60, 70])
     shuffle = np.random.default_rng(1).permutation(len(truth))
-    plain, shuffled = run(clusterer, vectors), run(clusterer, vectors[shuffle])
+    plain, shuffled = run(told(clusterer, 4), vectors), run(told(clusterer, 4), vectors[shuffle])
     assert adjusted_rand(plain.labels[shuffle], shuffled.labels) > 0.99
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
 def test_zero_rows_are_noise_and_change_nothing_else(clusterer: Clusterer):
     vectors, _ = groups([30, 40])
-    expected = run(clusterer, vectors).labels
+    expected = run(told(clusterer, 2), vectors).labels
     with_zeros = np.insert(vectors, [0, 35, 70], 0, axis=0)
-    labels = run(clusterer, with_zeros).labels
+    labels = run(told(clusterer, 2), with_zeros).labels
     zero = ~with_zeros.any(1)
     assert (labels[zero] == -1).all()
     assert adjusted_rand(labels[~zero], expected) > 0.99

@@ -56,3 +56,18 @@ def test_shared_neighbours_equal_sets_of_python():
     sets = [{row, *(int(other) for other in own if other >= 0)} for row, own in enumerate(ids)]
     expected = [[len(sets[row] & sets[other]) / len(sets[row] | sets[other]) if other >= 0 else 0 for other in own] for row, own in enumerate(ids)]
     np.testing.assert_allclose(shared_share(Neighbours(ids, np.ones(ids.shape, np.float32)), block=7), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+def test_the_graph_equals_pairs_collected_one_by_one(mutual: bool):
+    rng = np.random.default_rng(1)
+    wide = rng.random((60, 60)).astype(np.float32)
+    wide = np.triu(wide, 1) + np.triu(wide, 1).T  # the same strength in both directions
+    ids = np.argsort(-wide + 2 * np.eye(60), axis=1)[:, :7]
+    cosines = np.take_along_axis(wide, ids, 1)
+    ids[::5, 5:] = -1
+    named = {(row, int(other)) for row, own in enumerate(ids) for other in own if other >= 0 and wide[row, other] >= 0.9}
+    pairs = {(row, other) for row, other in named if (other, row) in named} if mutual else named | {(other, row) for row, other in named}
+    graph = neighbour_graph(Neighbours(ids, cosines), minimum_similarity=0.9, mutual=mutual)
+    assert edges(graph) == {(row, other): round(float(wide[row, other]), 6) for row, other in pairs} and len(graph.targets) == len(pairs)
+    assert graph.targets.dtype == np.int32 and graph.weights.dtype == np.float32

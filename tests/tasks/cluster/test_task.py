@@ -14,6 +14,7 @@ from storage.workspace import Workspace
 from tasks.cluster import DBSCAN, ChineseWhispers
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.task import cluster
+from tasks.neighbours.index import SearchSettings
 
 GROUPS = ["Kitchen", "Football", "Whales", "Murder"]
 
@@ -65,7 +66,15 @@ def test_the_published_folder(tmp_path: Path, strategy):
         assert group["name"] == kind and group["tokens"] == [kind] and (group["label"], group["label_share"]) == (kind.casefold(), 1.0)
     details = Workspace(tmp_path).details(artifact)
     assert details["run_to_run_ari"] > 0.9 and details["seeds"] == 3 and not details["collapsed"]
-    assert details["noise_share"] == artifact.counts["noise"] / 80
+    assert details["noise_share"] == artifact.counts["noise"] / 80 and details["neighbour_recall"] == 1.0
+
+
+def test_an_approximate_search_says_its_recall(tmp_path: Path):
+    pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    corpus, vectors = publish(tmp_path)
+    settings = ClusterSettings(search=SearchSettings(method="approximate", probes=1))
+    artifact = run(tmp_path, corpus, vectors, settings)
+    assert artifact.counts["clusters"] == 4 and 0 < Workspace(tmp_path).details(artifact)["neighbour_recall"] <= 1
 
 
 def test_one_setting_gives_one_digest_and_another_seed_another_place(tmp_path: Path):

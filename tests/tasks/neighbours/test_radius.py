@@ -1,11 +1,12 @@
 """The radius form against float64, where float32 alone is wrong."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.neighbours import radius
-from tasks.neighbours.radius import ROUNDING, count_within, tiles_within
+from tasks.neighbours.radius import ROUNDING, count_within, pairs_within
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -26,16 +27,14 @@ def test_counts_of_a_square_known_by_hand():
     assert count_within(corners, -1.0).tolist() == [4, 4, 4, 4, 0]
 
 
-def test_tiles_cover_every_pair_once(monkeypatch):
-    monkeypatch.setattr(radius, "SIDE", 30)
-    vectors = unit(np.random.default_rng(0).normal(size=(100, 5)))
-    seen = np.zeros((100, 100), dtype=int)
-    found = np.zeros((100, 100), dtype=bool)
-    for top, left, mask in tiles_within(vectors, 0.4):
-        seen[top : top + mask.shape[0], left : left + mask.shape[1]] += 1
-        found[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
-    assert (seen[np.triu_indices(100)] == 1).all()
-    np.testing.assert_array_equal(found[np.triu_indices(100)], (exact(vectors) >= 0.4)[np.triu_indices(100)])
+@pytest.mark.parametrize("minimum", [0.4, -1.0, 1.1])
+def test_every_pair_within_is_found_once(monkeypatch, minimum: float):
+    monkeypatch.setattr(radius, "SIDE", 30)  # of 900 and 300 entries: no multiple of 8 in the last tiles
+    vectors = unit(np.random.default_rng(0).normal(size=(101, 5)))
+    found = np.zeros((101, 101), dtype=int)
+    for top, left, rows, columns in pairs_within(vectors, minimum):
+        np.add.at(found, (rows + top, columns + left), 1)
+    np.testing.assert_array_equal(found[np.triu_indices(101)], (exact(vectors) >= minimum)[np.triu_indices(101)])
 
 
 @given(st.integers(0, 10_000), st.sampled_from([1e-3, 3e-4, 1e-4]))

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tasks.neighbours.running_top import RunningTop, hits_by_column, hits_by_row
+from tasks.neighbours.running_top import NOTHING, RunningTop, at_most_the_worst_kept, hits_by_column, hits_by_row, pack, unpack
 
 
 @pytest.mark.parametrize("order", ["random", "rising", "falling", "equal"])
@@ -14,15 +15,25 @@ def test_keeps_the_greatest_and_their_ids(order: str):
         values.sort(axis=1)
     values = {"falling": values[:, ::-1], "equal": np.ones_like(values)}.get(order, values).copy()
     top = RunningTop(20, 7)
-    top.begin(0, torch.from_numpy(values[:, :5]), 0)  # fewer than wanted at first
+    top.begin(0, values[:, :5], 0)  # fewer than wanted at first
     for start in range(5, 600, 119):
         tile = np.ascontiguousarray(values[:, start : start + 119])
         rows, columns, found = hits_by_row(tile, top.threshold, np.empty(tile.shape, bool))
         top.offer(0, rows, columns + start, found)
-    top.settle(np.arange(20))
-    np.testing.assert_array_equal(top.values[:, :7], -np.sort(-values, axis=1)[:, :7])
-    np.testing.assert_array_equal(np.take_along_axis(values, top.ids[:, :7].astype(int), 1), top.values[:, :7])
-    assert all(len(set(row)) == 7 for row in top.ids[:, :7].tolist())
+    kept, ids = (part.numpy() for part in top.best(np.arange(20)))
+    np.testing.assert_array_equal(kept, -np.sort(-values, axis=1)[:, :7])
+    np.testing.assert_array_equal(np.take_along_axis(values, ids, 1), kept)
+    assert all(len(set(row)) == 7 for row in ids.tolist())
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40))
+def test_packed_values_are_ordered_as_the_values_are(numbers: list[float]):
+    values = np.array(numbers, dtype=np.float32)
+    packed = pack(values, np.arange(len(values)))
+    back, ids = unpack(packed)
+    np.testing.assert_array_equal(back.view(np.int32), values.view(np.int32))
+    assert ids.tolist() == list(range(len(values))) and (packed > NOTHING).all()
+    np.testing.assert_array_equal(values[np.argsort(packed)], np.sort(values))
 
 
 def test_hits_by_row_and_by_column_known_by_hand():
@@ -30,3 +41,13 @@ def test_hits_by_row_and_by_column_known_by_hand():
     mask = np.empty(tile.shape, dtype=bool)
     assert [part.tolist() for part in hits_by_row(tile, np.array([1, 3], np.float32), mask)] == [[0, 0, 1], [1, 2, 0], [5, 2, 7]]
     assert [part.tolist() for part in hits_by_column(tile, np.array([0, 0, 2], np.float32), mask)] == [[0, 0, 1, 2], [0, 1, 0, 1], [1, 7, 5, 3]]
+
+
+@pytest.mark.parametrize("columns", [5, 39, 40, 41, 1_024])
+def test_enough_values_reach_the_first_threshold_and_not_many_more(columns: int):
+    tile = np.random.default_rng(columns).normal(size=(50, columns)).astype(np.float32)
+    tile[::7, 1::2] = -np.inf
+    tile[3] = 0.5
+    reached = (tile >= at_most_the_worst_kept(tile, 5)[:, None]).sum(axis=1)
+    assert reached.min() >= 5
+    assert np.median(reached) <= 7

@@ -1,6 +1,7 @@
 """Titles like this one, on the toy world: for titles of the guide and for titles no guide ever had."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,16 @@ import pytest
 
 from storage.artifacts import Checkpoint, Corpus, Guide, Lexicon, Vocabulary
 from tasks.augment import lexicon as lexicons
-from tasks.neighbours.search import MOST, TitleSearch
+from tasks.neighbours import index
+from tasks.neighbours.index import SearchSettings
+from tasks.neighbours.search import MOST, SearchError, TitleSearch
 from tests.worlds import UNSEEN, titles
 
 CATEGORY = dict(titles())
 
 
 @pytest.fixture(scope="module")
-def search(learnt: tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, Lexicon], tmp_path_factory: pytest.TempPathFactory) -> TitleSearch:
+def folder(learnt: tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, Lexicon], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Model folder: the lexicon's files, vectors and titles."""
     home, _, _, corpus, _, lexicon = learnt
     folder = tmp_path_factory.mktemp("model")
@@ -25,6 +28,11 @@ def search(learnt: tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, Lexicon], 
     table = pq.read_table(home / corpus.path / "titles.parquet")
     pq.write_table(table, folder / "titles.parquet")
     np.save(folder / "vectors.npy", lexicons.Lexicon.open(folder).embed(table["raw_title"].to_pylist()))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def search(folder: Path) -> TitleSearch:
     return TitleSearch.open(folder)
 
 
@@ -81,3 +89,20 @@ def test_a_title_of_which_nothing_is_known_is_said(search: TitleSearch, title: s
 def test_one_unknown_title_among_many_is_named(search: TitleSearch):
     with pytest.raises(ValueError, match="nothing is known of the title 'юяэ'"):
         search.similar_many([titles()[0][0], "юяэ"])
+
+
+def test_an_approximate_search_tells_its_recall(folder: Path, search: TitleSearch):
+    if index.importlib.util.find_spec("faiss") is None:
+        pytest.skip("faiss-cpu is not installed")
+    assert search.told_recall() == ""
+    every = TitleSearch.open(folder, SearchSettings(method="approximate", probes=1_000))
+    assert every.told_recall(5) == "approximate search: recall 1.000 of the 5 nearest, measured on 200 titles"
+    assert every.similar(titles()[0][0], 5) == search.similar(titles()[0][0], 5)
+    one = TitleSearch.open(folder, SearchSettings(method="approximate", probes=1)).told_recall(20)
+    assert 0 < float(one.split()[3]) < 1
+
+
+def test_without_the_library_an_approximate_search_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(SearchError, match="pip install faiss-cpu"):
+        TitleSearch.open(folder, SearchSettings(method="approximate"))

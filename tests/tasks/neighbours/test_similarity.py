@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.neighbours import similarity
+from tasks.neighbours import settling, similarity
 from tasks.neighbours.similarity import known_rows, top_neighbours
 
 
@@ -76,6 +76,18 @@ def test_all_equal_many_more_than_k():
     np.testing.assert_allclose(cosines, 1, atol=1e-6)
 
 
+def test_only_unclear_rows_are_compared_with_the_whole_base_again(monkeypatch: pytest.MonkeyPatch):
+    """It takes 16 MiB and more a thread: where float32 could tell the k-th, nothing is made for it."""
+    again, real = [], settling._best_in_float64
+    monkeypatch.setattr(settling, "_best_in_float64", lambda *given: again.append(len(given[2])) or real(*given))
+    base = unit(np.random.default_rng(5).normal(size=(300, 20)))
+    check(base, base, 5, exclude_self=True)
+    assert again == []
+    base[:60] = base[0]  # more equal vectors than are kept to choose from
+    check(base, base, 5, exclude_self=True)
+    assert 60 <= sum(again) < 80  # and the few others that have them at the edge
+
+
 def test_closer_than_float32_can_tell_is_told_by_float64():
     rng = np.random.default_rng(3)
     centre = unit(rng.normal(size=(1, 64)))
@@ -94,17 +106,45 @@ def test_order_of_rows_does_not_matter():
     np.testing.assert_array_equal(moved_cosines, cosines[shuffle])
 
 
-def test_block_and_threads_change_nothing():
-    base = unit(np.random.default_rng(5).normal(size=(1_500, 40)))
+def near_ties() -> np.ndarray:
+    """Titles around few centres, some of them equal and many nearer to each other than float32 can tell."""
+    rng = np.random.default_rng(5)
+    centres = rng.normal(size=(6, 40))[rng.integers(6, size=1_500)]
+    rows = unit(centres + np.where(rng.random((1_500, 1)) < 0.5, 1e-7, 0.3) * rng.normal(size=(1_500, 40)))
+    return np.concatenate([rows, rows[:60]])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("block", [37, 1_024])
+def test_block_and_threads_change_nothing(threads: int, block: int):
+    base = near_ties()
     expected = top_neighbours(base, base, 9, exclude_self=True)
-    threads = torch.get_num_threads()
+    before = torch.get_num_threads()
     try:
-        torch.set_num_threads(2)
-        found = top_neighbours(base, base, 9, exclude_self=True, block=37)
-    finally:
         torch.set_num_threads(threads)
+        found = top_neighbours(base, base, 9, exclude_self=True, block=block)
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_another_machine_differs_at_most_in_pairs_within_a_millionth():
+    """Titles and dimensions in another order: every sum is made in another order, and ties have other ids."""
+    base, rng = near_ties(), np.random.default_rng(6)
+    moved, turned = rng.permutation(len(base)), rng.permutation(40)
+    here = top_neighbours(base, base, 9, exclude_self=True)
+    there = top_neighbours(base[moved][:, turned], base[moved][:, turned], 9, exclude_self=True)
+    exact = base.astype(np.float64) @ base.astype(np.float64).T
+    differing = 0
+    for own, row in enumerate(moved):
+        mine, theirs = set(here[0][row].tolist()), set(moved[there[0][own]].tolist())
+        last = exact[row, here[0][row, -1]]
+        assert all(abs(exact[row, other] - last) <= 1e-6 for other in mine ^ theirs)
+        differing += mine != theirs
+    np.testing.assert_allclose(there[1], here[1][moved], atol=1e-6)
+    assert differing > 10  # the world does hold pairs that only their ids tell apart
 
 
 def test_empty():
