@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CODE = ROOT / "deployments" / "title_model.py"
 DEFAULT_K = 10
-OPTIONAL = {"cupy"}  # imported inside functions that a served model never calls
+OPTIONAL = {"cupy", "faiss-cpu"}  # imported inside functions that a served model never calls, or does without
 
 
 def write_model(folder: Path, code: Path, model_folder: Path, *, example_title: str, metadata: Mapping[str, Any], model_id: str, run_id: str) -> None:

@@ -152,6 +152,10 @@ class Tracking:
         """Copies one file (map, plot, table) to the run's artifacts."""
         self.client.log_artifact(run_id, str(file), artifact_path)
 
+    def log_text(self, run_id: str, text: str, name: str) -> None:
+        """Writes a text as a file among the run's artifacts; MLflow's page shows .csv as a table."""
+        self.client.log_text(run_id, text, name)
+
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _runs_of(self, flow_run_id: str) -> list[Any]:

@@ -128,10 +128,3 @@ def rank_labels(scores: np.ndarray, frequency: np.ndarray) -> np.ndarray:
     ranks = np.empty_like(ranked)
     ranks[:, tie_order] = ranked
     return ranks
-
-
-def label_matrix(labels: Ragged, label_count: int) -> np.ndarray:
-    """Ragged label ids as bool, shape (titles, labels)."""
-    matrix = np.zeros((len(labels), label_count), dtype=bool)
-    matrix[np.repeat(np.arange(len(labels)), labels.lengths), labels.values] = True
-    return matrix

@@ -32,7 +32,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tasks.baselines.predictions import LabelledTitles, Predictions, label_matrix, predict_from_scores
+from tasks.baselines.predictions import LabelledTitles, Predictions, predict_from_scores
 from tasks.baselines.tfidf import FittedTfidf, TfidfFeatures
 from tasks.form import FORM
 
@@ -59,7 +59,7 @@ class TfidfSvm:
 
         features, inputs = self.features.fit_transform(training.texts)
         inputs = inputs.astype(np.float64)  # what liblinear works in: saves a conversion a label
-        targets = label_matrix(training.labels, training.label_count)
+        targets = training.labels.members(training.label_count)
         weights = np.zeros((training.label_count, features.width), dtype=np.float32)
         intercepts = np.where(training.frequency > 0, 1.0, -np.inf)  # a label on all titles is always written, one on none is ranked last
         options: dict[str, Any] = {"C": self.cost, "tol": self.tolerance, "dual": True, "max_iter": 10_000, "random_state": self.seed}

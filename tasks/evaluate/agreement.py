@@ -52,7 +52,7 @@ def measure_agreement(clusters: np.ndarray, reference: np.ndarray, *, held_out: 
         held_out: bool, shape (titles,): titles whose labels training did not see, scored once more apart.
 
     Returns:
-        ``count``, ``noise_share``, the scores with noise as singletons (``ari``, ``ami``, ``v_measure``, ``b_cubed``,
+        ``count``, ``noise_share``, ``sizes`` (see :func:`measure_sizes`), the scores with noise as singletons (``ari``, ``ami``, ``v_measure``, ``b_cubed``,
         ``b_cubed_precision``, ``b_cubed_recall``, and ``n``), and the same scores under ``non_noise`` and ``held_out``. A
         score that nothing supports is none.
 
@@ -69,10 +69,19 @@ def measure_agreement(clusters: np.ndarray, reference: np.ndarray, *, held_out: 
     return {
         "count": len(np.unique(clusters[clusters != NOISE])),
         "noise_share": float((clusters == NOISE).mean()) if len(clusters) else None,
+        "sizes": measure_sizes(clusters),
         **compare(singled[labelled], reference[labelled]),
         "non_noise": compare(clusters[clustered], reference[clustered]),
         "held_out": compare(singled[apart], reference[apart]),
     }
+
+
+def measure_sizes(clusters: np.ndarray) -> dict[str, float | int | None]:
+    """Titles of the smallest, median and largest cluster, and the share of all titles in the largest; all none where there is no cluster."""
+    sizes = np.unique(clusters[clusters != NOISE], return_counts=True)[1]
+    if not len(sizes):
+        return dict.fromkeys(("smallest", "median", "largest", "largest_share"))
+    return {"smallest": int(sizes.min()), "median": float(np.median(sizes)), "largest": int(sizes.max()), "largest_share": float(sizes.max() / len(clusters))}
 
 
 def noise_as_singletons(clusters: np.ndarray) -> np.ndarray:

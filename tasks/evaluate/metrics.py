@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from storage.arrays import Ragged
-from tasks.baselines.predictions import Predictions, label_matrix
+from tasks.baselines.predictions import Predictions
 
 METRICS = ("accuracy", "micro_f1", "macro_f1", "precision_at_10", "mrr")
 
@@ -66,7 +66,7 @@ def judge(predictions: Predictions, labels: Ragged, training_labels: Ragged) -> 
     if (labels.lengths == 0).any():
         raise ValueError(f"query {int(np.flatnonzero(labels.lengths == 0)[0])} holds no label; only labelled titles can be scored")
     label_count = predictions.ranks.shape[1]
-    truth = label_matrix(labels, label_count)
+    truth = labels.members(label_count)
     first = np.where(truth, predictions.ranks, label_count + 1).min(axis=1, initial=label_count + 1)
     precision = None if predictions.neighbours is None else share_of_alike(predictions.neighbours[:, :10], truth, training_labels)
     return Judged(first == 1, 1.0 / first, precision, predictions.predicted, truth)
@@ -85,7 +85,7 @@ def share_of_alike(neighbours: np.ndarray, truth: np.ndarray, training_labels: R
     """
     rows, places = np.nonzero(neighbours >= 0)
     theirs = training_labels.take(neighbours[rows, places])
-    entries = np.repeat(np.arange(len(rows)), theirs.lengths)  # one an entry (neighbour, label): the neighbour
+    entries = theirs.owners  # one an entry (neighbour, label): the neighbour
     alike = np.bincount(entries, weights=truth[rows[entries], theirs.values], minlength=len(rows)) > 0
     shared = np.bincount(rows, weights=alike, minlength=len(neighbours))
     return shared / np.maximum((neighbours >= 0).sum(axis=1), 1)

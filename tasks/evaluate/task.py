@@ -61,9 +61,10 @@ def evaluate(home: str, corpus: Corpus, vectors: Vectors, clustering: Clustering
     clusters = np.asarray(open_array(workspace.folder(clustering), "clusters"))[kept]
     labels = opened.labels.take(np.flatnonzero(kept))
     agreement = measure_agreement(clusters, reference_labels(labels, len(opened.label_names), split[kept] == "train"), held_out=split[kept] != "train")
-    agreement["run_to_run_ari"] = workspace.details(clustering).get("run_to_run_ari")
+    agreement |= {name: workspace.details(clustering).get(name) for name in ("run_to_run_ari", "stayed_share", "neighbour_recall")}
     with STAGE.publish(home, corpus, vectors, clustering, settings) as draft:
         (draft.folder / "scores.json").write_text(json.dumps({"protocols": scored.protocols, "clusters": agreement, "unseen_words": unseen_words}, indent=1))
         pq.write_table(pa.table(scored.rows), draft.folder / "queries.parquet")
         draft.counts |= {"queries": len(scored.rows["title_id"]), "clusters": int(str(agreement["count"]))}
+        draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")  # which training these are the scores of
     return draft.artifact

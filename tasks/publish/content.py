@@ -11,26 +11,29 @@ import numpy as np
 import pyarrow as pa
 
 from storage.arrays import open_array
+from tasks.augment.lexicon import Lexicon
 from tasks.publish.layout import lay_out
 from tasks.publish.map import MapContent
+from tasks.publish.reasons import find_reasons
 from tasks.publish.settings import PublishSettings
 
 
 def map_content(
-    titles: pa.Table, vectors: np.ndarray, clustering: Path, facts: Mapping[str, str], settings: PublishSettings, before: pa.Table | None = None
-) -> tuple[MapContent, pa.Table]:
+    titles: pa.Table, vectors: np.ndarray, lexicon: Lexicon, clustering: Path, facts: Mapping[str, str], settings: PublishSettings, before: pa.Table | None = None
+) -> tuple[MapContent, pa.Table, np.ndarray]:
     """The map's content; placeholders and titles of which nothing is known are not on it.
 
     Args:
         titles: titles.parquet of the corpus.
         vectors: float32 (titles, dim).
+        lexicon: That made them: it explains them.
         clustering: Folder of the Clustering.
         facts: Label to text for the header.
         settings: Heading, neighbours, seed.
         before: Places of the map before: show_key, x, y.
 
     Returns:
-        The content, and the places of its titles in the same form.
+        The content, the places of its titles in the same form, and which rows of the corpus they are.
     """
     split = np.array(titles["split"].to_pylist())
     shown = np.flatnonzero((split != "placeholder") & vectors.any(axis=1))
@@ -39,7 +42,7 @@ def map_content(
     neighbours = np.asarray(open_array(clustering, "neighbours"))[shown]
     cosines = np.asarray(open_array(clustering, "similarities"))[shown]
     neighbours = np.where(neighbours >= 0, place[neighbours.clip(min=0)], -1)
-    columns: dict[str, list[Any]] = titles.select(["title", "show_key", "labels", "channels", "airings", "language", "first_airing"]).take(pa.array(shown)).to_pydict()
+    columns: dict[str, list[Any]] = titles.select(["title", "show_key", "labels", "channels", "airings", "language", "days", "raw_title"]).take(pa.array(shown)).to_pydict()
     clusters = json.loads((clustering / "clusters.json").read_text(encoding="utf-8"))
     stood = None if before is None else {show: (x, y) for show, x, y in zip(*before.select(["show_key", "x", "y"]).to_pydict().values(), strict=True)}
     absent = (np.nan, np.nan)
@@ -59,8 +62,9 @@ def map_content(
         cosines=cosines[:, : settings.neighbours].clip(-1, 1),
         held_out=split[shown] != "train",
         languages=columns["language"],
-        days=[None if first is None else f"{first:%Y-%m-%d}" for first in columns["first_airing"]],
+        days=columns["days"],
+        reasons=find_reasons(lexicon, columns["raw_title"], neighbours[:, : settings.neighbours]),
         fresh=None if old_places is None else np.isnan(old_places[:, 0]),
         cluster_colours=[cluster["colour"] for cluster in clusters] if all("colour" in cluster for cluster in clusters) else None,
     )
-    return content, pa.table({"show_key": pa.array(columns["show_key"], pa.string()), "x": xy[:, 0], "y": xy[:, 1]})
+    return content, pa.table({"show_key": pa.array(columns["show_key"], pa.string()), "x": xy[:, 0], "y": xy[:, 1]}), shown

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tasks.publish.reasons import Reasons
+
 HERE = Path(__file__).parent
 STYLE = "map.css"
 SCRIPTS = (
@@ -50,7 +52,8 @@ class MapContent:
         cosines: Floats, shape (titles, k).
         held_out: Bools, shape (titles,): titles that training did not see; None shows none.
         languages: Language code of each title, None where it has none; empty: no filter by language.
-        days: Day of each title's first airing, as text that sorts; empty: no filter by day.
+        days: Days on which each title airs, as text that sorts; empty: no filter by day.
+        reasons: Why neighbours are near, a row a title; None tells nothing.
         fresh: Bools, shape (titles,): titles that the map before did not have; None shows none.
         cluster_colours: A small number a cluster, the same from night to night; None colours by size.
 
@@ -71,7 +74,8 @@ class MapContent:
     facts: Mapping[str, str] = field(default_factory=dict)
     held_out: np.ndarray | None = None
     languages: Sequence[str | None] = ()
-    days: Sequence[str | None] = ()
+    days: Sequence[Sequence[str]] = ()
+    reasons: Reasons | None = None
     fresh: np.ndarray | None = None
     cluster_colours: Sequence[int] | None = None
 
@@ -132,7 +136,7 @@ def encode_content(content: MapContent) -> str:
     category_names, categories = _index(content.categories)
     channel_names, channels = _index(content.channels)
     language_names, languages = _index([[name] if name else [] for name in content.languages] or [[]] * titles)
-    day_names, days = _index([[name] if name else [] for name in content.days] or [[]] * titles)
+    day_names, days = _index(content.days or [[]] * titles)
     data = {
         "heading": content.heading,
         "facts": [[label, text] for label, text in content.facts.items()],
@@ -148,6 +152,7 @@ def encode_content(content: MapContent) -> str:
         "languages": _pack_rows(languages),
         "dayNames": day_names,
         "days": _pack_rows(days),
+        "reasons": None if content.reasons is None else _pack_reasons(content.reasons),
         "fresh": None if content.fresh is None else _pack(content.fresh, "<u1"),
         "clusterColours": None if content.cluster_colours is None else list(content.cluster_colours),
         "channels": _pack_rows(channels),
@@ -176,6 +181,20 @@ def _index(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
     index: dict[str, int] = {}
     indexed = [[index.setdefault(name, len(index)) for name in dict.fromkeys(row)] for row in rows]
     return list(index), indexed
+
+
+def _pack_reasons(reasons: Reasons) -> dict[str, object]:
+    """Words of each title, and (part, part, hundredths) of each told pair of each explained neighbour."""
+    names, words = _index(reasons.words)
+    return {
+        "neighbours": int(reasons.left.shape[1]),
+        "pairs": int(reasons.left.shape[2]),
+        "wordNames": names,
+        "words": _pack_rows(words),
+        "left": _pack(reasons.left, "<u1"),
+        "right": _pack(reasons.right, "<u1"),
+        "share": _pack(reasons.share, "<i1"),
+    }
 
 
 def _pack_rows(rows: list[list[int]]) -> dict[str, dict[str, str]]:

@@ -25,7 +25,19 @@ function createCards(guide, legends, { select, close, highlight }) {
     return made;
   };
 
-  const neighbourRow = ({ title, cosine }, linked) => {
+  /** "night +0.34, murder ~ crime +0.12, apart: …": what each pair of words adds to the cosine. */
+  const why = (reasons) => {
+    const pair = ({ left, right, share }) => {
+      const [one, other] = [left || "form", right || "form"];
+      const made = element("span", share < 0 ? "apart" : "", `${one === other ? one : `${one} ~ ${other}`} ${share < 0 ? "−" : "+"}${Math.abs(share).toFixed(2)}`);
+      made.dir = "auto";
+      made.title = share < 0 ? "keeps them apart" : "brings them together";
+      return made;
+    };
+    return reasons.length ? element("span", "why", ...reasons.map(pair)) : null;
+  };
+
+  const neighbourRow = ({ title, cosine, reasons }, linked) => {
     const name = element("span", "neighbour-title", guide.titles[title]);
     name.dir = "auto";
     const bar = element("span", "bar", element("span", ""));
@@ -36,7 +48,7 @@ function createCards(guide, legends, { select, close, highlight }) {
       row.type = "button";
       row.addEventListener("click", () => select(title, { fly: true }));
     }
-    return element("li", "", row);
+    return element("li", "", row, linked ? why(reasons) : null);
   };
 
   const fill = (i, theme, linked) => {

@@ -18,7 +18,8 @@ function unpackRows(packed) {
 
 /**
  * The guide as the page uses it. Title i is row i of everything.
- * neighbours(i) is [{title, cosine}, …], nearest first.
+ * neighbours(i) is [{title, cosine, reasons}, …], nearest first; reasons is [{left, right, share}, …], words and the part
+ * of the cosine that the two add, "" for what is no word (length, shape, marks).
  */
 function readGuide(json) {
   const raw = JSON.parse(json);
@@ -33,6 +34,7 @@ function readGuide(json) {
   const daysOf = unpackRows(raw.days);
   const fresh = raw.fresh ? unpack(raw.fresh) : null;
   const width = raw.neighbourCount;
+  const reasons = readReasons(raw.reasons);
   return {
     count,
     facts: raw.facts,
@@ -53,16 +55,34 @@ function readGuide(json) {
     dayOf: daysOf,
     isFresh: (i) => fresh !== null && fresh[i] === 1,
     freshCount: fresh === null ? 0 : fresh.reduce((sum, one) => sum + one, 0),
+    freshTitles: Uint32Array.from(fresh ?? [], (one, i) => (one ? i + 1 : 0)).filter(Boolean).map((i) => i - 1),
     categoriesIn: (i) => Array.from(categoriesOf(i), (c) => raw.categoryNames[c]),
     channelsIn: (i) => Array.from(channelsOf(i), (c) => raw.channelNames[c]),
     isHeldOut: (i) => heldOut !== null && heldOut[i] === 1,
     neighbours(i) {
       const found = [];
       for (let k = i * width; k < (i + 1) * width; k++) {
-        if (indices[k] > 0) found.push({ title: indices[k] - 1, cosine: cosines[k] / 100 });
+        const title = indices[k] - 1;
+        if (title >= 0) found.push({ title, cosine: cosines[k] / 100, reasons: reasons(i, k - i * width, title) });
       }
       return found;
     },
+  };
+}
+
+/** A function from title, place of a neighbour and the neighbour to why they are near. */
+function readReasons(raw) {
+  if (!raw) return () => [];
+  const wordsOf = unpackRows(raw.words);
+  const [left, right, share] = [unpack(raw.left), unpack(raw.right), unpack(raw.share)];
+  const word = (title, part) => raw.wordNames[wordsOf(title)[part - 1]] ?? "";
+  return (i, place, other) => {
+    const found = [];
+    const first = (i * raw.neighbours + place) * raw.pairs;
+    for (let at = first; place < raw.neighbours && at < first + raw.pairs; at++) {
+      if (left[at]) found.push({ left: word(i, left[at]), right: word(other, right[at]), share: share[at] / 100 });
+    }
+    return found;
   };
 }
 

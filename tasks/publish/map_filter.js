@@ -1,4 +1,4 @@
-// Filters: titles of one channel, one language, one first day, new ones; together, and together with a highlight.
+// Filters: titles of one channel, one language, one day of airing, new ones; together, and together with a highlight.
 
 /** Wires #filters; changed() is called when a choice was made. mask() is null when nothing is filtered. */
 function createFilter(guide, changed) {
@@ -10,7 +10,7 @@ function createFilter(guide, changed) {
   const fresh = document.getElementById("filter-new");
   const freshCount = guide.freshCount;
   fresh.parentElement.hidden = !freshCount;
-  fresh.nextElementSibling.textContent = `New since the last run (${formatCount(freshCount)})`;
+  fresh.nextElementSibling.textContent = `New since the last run, ringed (${formatCount(freshCount)})`;
 
   for (const [kind, { select, names, of }] of Object.entries(fields)) {
     const counts = new Uint32Array(names.length);

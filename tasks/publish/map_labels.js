@@ -3,6 +3,7 @@
 const FONT = '"Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif';
 const MOST_TITLES_IN_VIEW = 600; // beyond it none is named
 const MOST_NAMED = 260;
+const MOST_NEW_IN_VIEW = 1500; // beyond it new titles have no rings: all at once they say nothing
 
 /** Rectangles taken so far; `take` says whether there was room, and takes it (regardless: in any case). */
 function createRoom() {
@@ -59,6 +60,7 @@ function createOverlay(canvas, guide, legends) {
   let room;
   let scene;
   let written;
+  let ringed = 0;
 
   const measure = (text, font) => {
     const key = font + text;
@@ -127,6 +129,17 @@ function createOverlay(canvas, guide, legends) {
     context.stroke();
   };
 
+  /** A thin ring around each lit title that the last run did not have. */
+  const drawNewRings = () => {
+    const { camera, paint, colours } = scene;
+    const inView = guide.freshTitles.filter((i) => {
+      const [px, py] = [camera.screenX(guide.x[i]), camera.screenY(guide.y[i])];
+      return paint.lit[i] && px > -8 && py > -8 && px < camera.width + 8 && py < camera.height + 8;
+    });
+    if (inView.length <= MOST_NEW_IN_VIEW) for (const i of inView) drawRing(i, 1.5, 1.25, colours.accent);
+    return inView.length <= MOST_NEW_IN_VIEW ? inView.length : 0;
+  };
+
   const drawClusterNames = () => {
     const { camera, colours, litEntry, mode } = scene;
     const most = 36 * camera.zoom() ** 1.4; // the largest first; closer by, the small ones too
@@ -166,6 +179,8 @@ function createOverlay(canvas, guide, legends) {
   };
 
   return {
+    /** How many new titles the last drawing ringed. */
+    ringed: () => ringed,
     resize(width, height, ratio) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
@@ -180,6 +195,7 @@ function createOverlay(canvas, guide, legends) {
       context.textBaseline = "middle";
       context.lineJoin = "round";
       const { hover, pinned, colours } = scene;
+      ringed = drawNewRings();
       const followed = hover >= 0 ? hover : pinned;
       if (pinned >= 0 && pinned !== followed) drawLines(pinned, 0.35);
       if (followed >= 0) drawLines(followed, 1);

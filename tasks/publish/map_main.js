@@ -228,6 +228,7 @@ window.guidespace = {
     lit: state.shown,
     colouredBy: state.mode,
     drawnBy: points.kind,
+    ringed: overlay.ringed(),
   }),
   /** The end of a link that reopens this view. */
   link: () => address.link(),

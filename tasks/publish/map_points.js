@@ -35,7 +35,7 @@ void main() {
 /** Radius in CSS pixels at the whole view: grows with the logarithm of the airings, shrinks in a crowd. */
 function pointRadii(guide, width, height) {
   const room = Math.sqrt((width * height) / Math.max(1, guide.count));
-  const base = Math.min(4.2, Math.max(1.7, room * 0.17));
+  const base = Math.min(4.2, Math.max(1.3, room * 0.2));
   return Float32Array.from(guide.airings, (airings) => base * (0.8 + 0.42 * Math.log10(1 + airings)));
 }
 

@@ -14,9 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-import pyarrow as pa
 
-from tasks.publish.cluster_plots import plot_cluster_sizes, plot_clusters_by_category, plot_k_distances
 from tasks.publish.figure import FONT, GRID, INK, MUTED, make_figure, say
 from tasks.publish.map import MapContent
 
@@ -113,29 +111,8 @@ def plot_neighbours(content: MapContent, sample: int = 15, nearest: int = 5) -> 
     return figure if rows else say(figure, "There is no title.")
 
 
-def write_plots(folder: Path, history: Sequence[Mapping[str, float]], titles: pa.Table, queries: pa.Table, content: MapContent) -> list[Path]:
-    """Writes plots.html and plots/NAME.json.
-
-    Args:
-        folder: Where to.
-        history: Metrics of each epoch.
-        titles: titles.parquet of the corpus; "labels" is read, row i being title i.
-        queries: queries.parquet of the scores; "form", "protocol", "title_id" and "correct" are read.
-        content: What the map shows.
-
-    Returns:
-        The files written.
-    """
-    rows = [row for row in queries.select(["form", "protocol", "title_id", "correct"]).to_pylist() if row["form"] == "title_only"]
-    labels = titles["labels"].take(pa.array([row["title_id"] for row in rows], pa.int64())).to_pylist()
-    figures = {
-        "loss": plot_loss(history),
-        "category_accuracy": plot_category_accuracy(labels, [row["correct"] for row in rows], [row["protocol"] for row in rows]),
-        "neighbours": plot_neighbours(content),
-        "cluster_sizes": plot_cluster_sizes(content),
-        "clusters_by_category": plot_clusters_by_category(content),
-        "k_distances": plot_k_distances(content),
-    }
+def write_plots(folder: Path, figures: Mapping[str, go.Figure]) -> list[Path]:
+    """Writes plots.html and plots/NAME.json; returns the files written."""
     (folder / "plots").mkdir(exist_ok=True)
     written = [folder / "plots.html"]
     written[0].write_text(render_plots(figures), encoding="utf-8")

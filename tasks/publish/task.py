@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
-from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.context import TaskRunContext
 
 from storage.arrays import open_array
@@ -19,7 +19,11 @@ from storage.stages import Stage
 from storage.tracking import Registry, Tracking
 from storage.workspace import Workspace
 from storage.yesterday import newest_other
+from tasks.augment.lexicon import Lexicon as Opened
+from tasks.preprocess.corpus import open_corpus
 from tasks.publish.content import map_content
+from tasks.publish.dropped import SHOWN, dropped_by_reason, dropped_csv, dropped_summary, read_dropped
+from tasks.publish.figures import all_nights, draw_figures, write_nights
 from tasks.publish.judge import NotComparable, decide_between, lineage
 from tasks.publish.map import render_map
 from tasks.publish.plots import write_plots
@@ -34,23 +38,27 @@ QUALITY = "quality"  # name of the score that the gate remembers of a promoted m
 
 
 @task(**PAGE.options)
-def draw(home: str, corpus: Corpus, checkpoint: Checkpoint, vectors: Vectors, clustering: Clustering, scores: Scores, settings: PublishSettings) -> Page:
+def draw(
+    home: str, corpus: Corpus, checkpoint: Checkpoint, lexicon: Lexicon, vectors: Vectors, clustering: Clustering, scores: Scores, settings: PublishSettings
+) -> Page:
     """Publishes map.html and plots.html."""
     workspace = Workspace(home)
     titles = pq.read_table(workspace.folder(corpus) / "titles.parquet")
     matrix = np.asarray(open_array(workspace.folder(vectors), "vectors"))
     document = json.loads((workspace.folder(scores) / "scores.json").read_text())
-    before = newest_other(workspace, Page, PAGE.key(corpus, checkpoint, vectors, clustering, scores, settings))
-    stood = workspace.folder(before) / PLACES if before else None
-    content, places = map_content(
-        titles, matrix, workspace.folder(clustering), facts_of(titles, document), settings, pq.read_table(stood) if stood and stood.exists() else None
-    )
-    history = workspace.details(checkpoint)["history"]
+    yesterday = newest_other(workspace, Page, PAGE.key(corpus, checkpoint, lexicon, vectors, clustering, scores, settings))
+    before = workspace.folder(yesterday) if yesterday else None
+    stood = pq.read_table(before / PLACES) if before and (before / PLACES).exists() else None
+    opened = Opened.open(workspace.folder(lexicon))
+    content, places, shown = map_content(titles, matrix, opened, workspace.folder(clustering), facts_of(titles, document), settings, stood)
+    nights = all_nights(before, datetime.now(UTC), workspace.details(checkpoint)["history"], document)
     queries = pq.read_table(workspace.folder(scores) / "queries.parquet")
-    with PAGE.publish(home, corpus, checkpoint, vectors, clustering, scores, settings) as draft:
+    figures = draw_figures(open_corpus(workspace.folder(corpus)), titles, matrix, queries, content, shown, nights)
+    with PAGE.publish(home, corpus, checkpoint, lexicon, vectors, clustering, scores, settings) as draft:
         (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
         pq.write_table(places, draft.folder / PLACES)
-        write_plots(draft.folder, history, titles, queries, content)
+        write_plots(draft.folder, figures)
+        write_nights(draft.folder, nights)
         draft.counts |= {"titles": len(content.titles), "clusters": len(content.cluster_names)}
     get_run_logger().info("map of %(titles)d titles in %(clusters)d clusters", draft.counts)
     return draft.artifact
@@ -101,7 +109,7 @@ def promote(home: str, guide: Guide, corpus: Corpus, model: Model, scores: Score
 
 @task(name="report", task_run_name="report", persist_result=False)
 def report(home: str, guide: Guide, corpus: Corpus, clustering: Clustering, checkpoint: Checkpoint, scores: Scores, page: Page, model: Model, verdict: Verdict, run: str) -> None:
-    """Tells MLflow (scores, history, feeds, map, plots) and Prefect (a report, the way to MLflow) what came out."""
+    """Tells MLflow (scores, history, feeds, map, plots, dropped categories) and Prefect (a report, a table of the latter, the way to MLflow) what came out."""
     workspace, tracking = Workspace(home), Tracking(home)
     document = json.loads((workspace.folder(scores) / "scores.json").read_text())
     feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet").to_pylist()
@@ -115,10 +123,14 @@ def report(home: str, guide: Guide, corpus: Corpus, clustering: Clustering, chec
                 metrics.log(epoch, {f"train/{name}": value for name, value in values.items()})
     tracking.log_folder(run, workspace.folder(page))
     tracking.log_file(run, workspace.folder(scores) / "scores.json")
+    dropped = read_dropped(workspace.folder(corpus))
+    tracking.log_text(run, dropped_csv(dropped), "dropped_categories.csv")
+    tracking.log_progress(run, 0, {f"dropped_categories/{reason}": float(count) for reason, count in dropped_by_reason(dropped).items()})
     about = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason, "model": model.digest}
     tracking.set_tags(run, {f"guidespace.{name}": value for name, value in about.items()})
     if TaskRunContext.get():
         create_markdown_artifact(report_markdown(guide, feeds, document, verdict), key="nightly-report", description="What tonight's run found")
+        create_table_artifact(table=dropped[:SHOWN], key="dropped-categories", description=dropped_summary(dropped))  # pyright: ignore[reportUnusedCoroutine]
         where = tracking.where(run)
         if where.startswith("http"):
             create_link_artifact(link=where, link_text="MLflow run", key="mlflow-run", description="Parameters, metrics, plots, map and model of this run")

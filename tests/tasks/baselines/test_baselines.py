@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from storage.arrays import Ragged
 from tasks.baselines import BASELINES, Majority, TfidfKnn, TfidfSvm
-from tasks.baselines.predictions import LabelledTitles, label_matrix
+from tasks.baselines.predictions import LabelledTitles
 from tasks.baselines.tfidf import TfidfFeatures
 from tasks.baselines.tfidf_knn import top_by_product
 
@@ -119,7 +119,7 @@ def test_svm_margins_equal_scikit_learns_one_against_the_rest():
     inputs = np.hstack([part.fit_transform(TEXTS).toarray() for part in parts])
     queries = ["Kitchen News", "Football"]
     asked = np.hstack([part.transform(queries).toarray() for part in parts])
-    targets = label_matrix(WORLD.labels, 3)
+    targets = WORLD.labels.members(3)
     expected = np.column_stack([LinearSVC(C=1.0, tol=1e-8, max_iter=100_000, dual=True).fit(inputs, targets[:, label]).decision_function(asked) for label in range(3)])
     margins = predictor.features.transform(queries) @ predictor.weights.T + predictor.intercepts
     np.testing.assert_allclose(margins, expected, atol=1e-4)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
 
 from storage.arrays import Ragged
-from tasks.evaluate.agreement import b_cubed, compare, measure_agreement, noise_as_singletons, reference_labels
+from tasks.evaluate.agreement import b_cubed, compare, measure_agreement, measure_sizes, noise_as_singletons, reference_labels
 
 
 def naive_b_cubed(clusters: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
@@ -88,6 +88,11 @@ def test_agreement_all_noise():
     assert found["count"] == 0 and found["noise_share"] == 1.0
     assert found["ari"] == 0.0
     assert isinstance(found["non_noise"], dict) and found["non_noise"]["ari"] is None
+
+
+def test_sizes_known_by_hand():
+    assert measure_sizes(np.array([0, 0, 0, 0, 1, 1, 2, -1])) == {"smallest": 1, "median": 2.0, "largest": 4, "largest_share": 0.5}
+    assert set(measure_sizes(np.full(3, -1)).values()) == {None}
 
 
 def test_agreement_single_and_all_equal():

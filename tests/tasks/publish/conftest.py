@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tasks.publish.map import MapContent
+from tasks.publish.reasons import Reasons
 
 KINDS = ("news", "football", "cooking", "crime drama", "quiz")
 HOSTILE = (
@@ -51,9 +52,18 @@ def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed:
         cosines=cosines,
         held_out=np.arange(titles) % 4 == 0,
         languages=["en" if i % 3 else "de" for i in range(titles)],
-        days=[f"2025-06-0{1 + i % 7}" for i in range(titles)],
+        days=[[f"2025-06-0{1 + i % 7}", "2025-06-09"] if i % 2 else [f"2025-06-0{1 + i % 7}"] for i in range(titles)],
+        reasons=plant_reasons(names, nearest) if titles else None,
         fresh=np.arange(titles) % 20 == 3,
     )
+
+
+def plant_reasons(names: list[str], nearest: np.ndarray) -> Reasons:
+    """First words bring together by .31, the first and the form keep apart by .05; of the first two neighbours."""
+    shape = (len(names), min(2, nearest.shape[1]), 3)
+    told = np.broadcast_to((nearest[:, : shape[1]] >= 0)[:, :, None], shape)
+    left, right, share = (np.broadcast_to(np.array(values), shape) * told for values in ((1, 0, 1), (1, 0, 99), (31, 0, -5)))
+    return Reasons([name.lower().split() for name in names], left.astype(np.uint8), right.astype(np.uint8), share.astype(np.int8))
 
 
 @pytest.fixture(scope="session")

@@ -63,6 +63,10 @@ def test_data_come_back_as_they_went_in(plant_map, hostile_titles):
     lengths, values = unpack(data["categories"]["lengths"]), unpack(data["categories"]["values"])
     rows = np.split(values, np.cumsum(lengths)[:-1])
     assert [[data["categoryNames"][c] for c in row] for row in rows] == [list(row) for row in content.categories]
+    assert data["reasons"]["neighbours"] == 2 and data["reasons"]["pairs"] == 3
+    np.testing.assert_array_equal(unpack(data["reasons"]["share"]).reshape(60, 2, 3), content.reasons.share)
+    own = np.split(unpack(data["reasons"]["words"]["values"]), np.cumsum(unpack(data["reasons"]["words"]["lengths"]))[:-1])
+    assert [[data["reasons"]["wordNames"][word] for word in row] for row in own] == [list(dict.fromkeys(words)) for words in content.reasons.words]
 
 
 def test_no_title_leaves_the_data_element(plant_map, hostile_titles):

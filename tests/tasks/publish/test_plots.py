@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import plotly.io
-import pyarrow as pa
 import pytest
 
 from tasks.publish.cluster_plots import plot_cluster_sizes, plot_clusters_by_category, plot_k_distances
@@ -67,19 +66,17 @@ def test_nothing_to_show_says_so(plant_map):
 
 def test_written_page_and_figures(tmp_path, plant_map, hostile_titles):
     content = plant_map(60, hostile_titles)
-    titles = pa.table({"labels": pa.array(content.categories, pa.list_(pa.string()))})
-    queries = pa.table({"form": ["title_only", "title_only", "title_context"], "protocol": ["unseen_title"] * 3, "title_id": [3, 4, 5], "correct": [True, False, True]})
-    written = write_plots(tmp_path, [{"loss": 1.0}], titles, queries, content)
-    names = ("category_accuracy", "cluster_sizes", "clusters_by_category", "k_distances", "loss", "neighbours")
-    assert sorted(path.relative_to(tmp_path).as_posix() for path in written) == ["plots.html", *(f"plots/{name}.json" for name in names)]
+    accuracy = plot_category_accuracy([["news"], ["news", "sport"]], [True, False], ["unseen_title"] * 2)
+    figures = {"loss": plot_loss([{"loss": 1.0}]), "category_accuracy": accuracy, "neighbours": plot_neighbours(content)}
+    written = write_plots(tmp_path, figures)
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in written) == ["plots.html", *(f"plots/{name}.json" for name in sorted(figures))]
     page = written[0].read_text(encoding="utf-8")
     assert page.count("plotly.js v") == 1
-    assert all(f'id="{name}"' in page for name in names)
+    assert all(f'id="{name}"' in page for name in figures)
     assert "cdn.plot.ly" not in page.split("</script>")[-2]
     assert max(path.stat().st_size for path in written[1:]) < 40_000
-    accuracy = plotly.io.read_json(tmp_path / "plots" / "category_accuracy.json")
-    expected = {name: float(right) for i, right in ((3, True), (4, False)) for name in content.categories[i]}
-    assert dict(zip(accuracy.data[0].y, np.asarray(accuracy.data[0].x))) == expected
+    read = plotly.io.read_json(tmp_path / "plots" / "category_accuracy.json")
+    assert dict(zip(read.data[0].y, np.asarray(read.data[0].x))) == {"news": 0.5, "sport": 0.0}
 
 
 def test_same_figures_same_bytes():
