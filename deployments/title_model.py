@@ -12,6 +12,7 @@ The answer has one row a title: ``{"predictions": [{"title": …, "neighbours": 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Any
 
 import pandas
@@ -30,6 +31,8 @@ class TitleModel(PythonModel):
     def load_context(self, context: PythonModelContext) -> None:
         """Opens the folder that was logged as the artifact ``model``."""
         self.search = TitleSearch.open(context.artifacts["model"])
+        if told := self.search.told_recall():
+            print(told, file=sys.stderr)
 
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride]  (MLflow's own has no annotation, read as None)
         self, context: PythonModelContext, model_input: pandas.DataFrame, params: dict[str, Any] | None = None

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import logging
 import os
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from flows.settings import SettingError, Settings
 from flows.ticker import Ticker
 from storage.tracking.connection import Connection
 from storage.workspace import HomeError
+from tasks.contest.settings import ContestSettings
 
 ROAD = ("ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
@@ -26,20 +30,35 @@ WELCOME = "Something in GuideSpace or its surroundings failed. `guidespace docto
 def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: datetime.datetime | None, starting: threading.Thread) -> int:
     """Runs the flow in this process and says where the result is."""
     started = time.perf_counter()
+    with _at_the_terminal(home, started, starting, "flows.nightly") as flows:
+        outcome = flows.nightly(list(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
+    print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
+    print(f"The model:  version {outcome.version}, {'champion' if outcome.champion else 'not promoted'}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s.")
+    return 0
+
+
+def run_tune(feeds: Sequence[str], home: str, settings: Settings, contest: ContestSettings, starting: threading.Thread) -> int:
+    """Compares rules in this process and prints the table."""
+    started = time.perf_counter()
+    with _at_the_terminal(home, started, starting, "flows.tune") as flows:
+        result = flows.tune(list(feeds), str(Path(home).expanduser().resolve()), settings, contest)
+    print(f"\n{result.table}\nMLflow run: {result.where}\nDone in {time.perf_counter() - started:.1f} s.")
+    return 0
+
+
+@contextmanager
+def _at_the_terminal(home: str, started: float, starting: threading.Thread, module: str) -> Iterator[Any]:
+    """Imports the flow's module while Prefect starts, and lets it speak to the terminal."""
     print("starting Prefect …" if not os.environ.get("PREFECT_API_URL") else f"Prefect server: {os.environ['PREFECT_API_URL']}", flush=True)
     logging.captureWarnings(True)  # of libraries, about themselves: two threads that import at a time undo each other's filters
     logging.getLogger("py.warnings").propagate = False
     ticker = Ticker(started)
     with ticker.ticking():
-        from flows.nightly import nightly
-
+        flows = importlib.import_module(module)
         Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
         starting.join()
         _speak(started, ticker)
-        outcome = nightly(list(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
-    print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
-    print(f"The model:  version {outcome.version}, {'champion' if outcome.champion else 'not promoted'}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s.")
-    return 0
+        yield flows
 
 
 def explain(error: Exception) -> int:
@@ -61,14 +80,23 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         from tasks.neighbours.search import SearchError
 
         kinds.append(SearchError)
+    if "storage.catalogue.views" in sys.modules:
+        from storage.catalogue.views import QueryError
+
+        kinds.append(QueryError)
     if "flows.words" in sys.modules:
         from flows.words import WordsError
 
         kinds.append(WordsError)
+    if "tasks.contest.courses" in sys.modules:
+        from tasks.contest.courses import UnknownRule
+
+        kinds.append(UnknownRule)
     if "tasks.preprocess.task" in sys.modules:
+        from tasks.preprocess.categories import MappingError
         from tasks.preprocess.task import TooFewTitles
 
-        kinds.append(TooFewTitles)
+        kinds += [TooFewTitles, MappingError]
     return tuple(kinds)
 
 

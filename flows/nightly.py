@@ -14,10 +14,11 @@ from tasks.cluster.task import cluster
 from tasks.embed.task import embed
 from tasks.evaluate.task import evaluate
 from tasks.ingest.task import check, ingest
+from tasks.preprocess.categories import read_mapping
 from tasks.preprocess.task import preprocess
 from tasks.publish.task import draw, pack, promote, report
-from tasks.tokenize.task import tokenize
-from tasks.train.task import train
+from tasks.tokenize.task import ancestor_of, tokenize
+from tasks.train.task import start_of, train
 
 
 @flow(name="nightly", flow_run_name=name_run, on_crashed=[close_crashed], on_cancellation=[close_crashed])
@@ -33,14 +34,14 @@ def nightly(feeds: list[str], home: str = "guidespace-home", settings: Settings 
     with open_night(home, feeds, settings) as night:
         guide = ingest(home, feeds, settings.ingest, as_of)
         check(home, guide, night.run)
-        vocabulary = tokenize(home, guide, settings.tokenize)
-        corpus = preprocess(home, guide, vocabulary, settings.tokenize, settings.preprocess)
-        checkpoint = train(home, corpus, settings.train, night.run)
+        vocabulary = tokenize(home, guide, settings.tokenize, ancestor_of(home, guide, settings.tokenize))
+        corpus = preprocess(home, guide, vocabulary, settings.tokenize, settings.preprocess, read_mapping(settings.preprocess.category_mapping))
+        checkpoint = train(home, corpus, settings.train, night.run, start_of(home, corpus, settings.train))
         lexicon = augment(home, vocabulary, checkpoint, settings.tokenize, settings.train, settings.augment)
         vectors = embed(home, corpus, lexicon)
         clustering = cluster(home, corpus, vectors, settings.cluster)
         scores = evaluate(home, corpus, vectors, clustering, settings.evaluate)
-        page = draw(home, corpus, checkpoint, vectors, clustering, scores, settings.publish)
+        page = draw(home, corpus, checkpoint, lexicon, vectors, clustering, scores, settings.publish)
         model = pack(home, corpus, lexicon, vectors)
         verdict = promote(home, guide, corpus, model, scores, settings.publish, night.run)
         report(home, guide, corpus, clustering, checkpoint, scores, page, model, verdict, night.run)

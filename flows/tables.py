@@ -1,4 +1,4 @@
-"""Scores and status as text for a terminal."""
+"""Scores, status and rows of a query as text for a terminal."""
 
 from __future__ import annotations
 
@@ -34,6 +34,13 @@ def status_table(document: Mapping[str, Any]) -> str:
         why = ", ".join(f"{reason} {count}" for reason, count in feed["rejects"].items())
         rows.append([feed["source"], *(f"{feed[name]:,}" for name in ("seen", "stored", "duplicates", "rejected")), why])
     return _columns(rows) + "\n\n" + ", ".join(f"{document[name]:,} {name}" for name in ("channels", "programmes", "titles", "categories"))
+
+
+def rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of a query in columns, under their names."""
+    if not rows:
+        return "no rows"
+    return _columns([list(rows[0]), *(["–" if value is None else str(value) for value in row.values()] for row in rows)])
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> str:

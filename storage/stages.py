@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from storage.artifacts import Artifact
+from storage.digests import content_digest
 from storage.workspace import Draft, Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +33,7 @@ PACKAGES = ("flows", "tasks", "storage", "deployments")
 NOT_INPUTS = ("home", "run")  # where it runs and who is told: they change nothing in what comes out
 COMPANIONS = {".html", ".css", ".js", ".txt", ".csv"}  # read by the code beside them
 NOT_CODE = ("storage.tracking",)  # for the same reason
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # import name -> distribution, where they differ
+DISTRIBUTIONS = {"faiss": "faiss-cpu", "sklearn": "scikit-learn", "yaml": "pyyaml"}  # import name -> distribution, where they differ
 A = TypeVar("A", bound=Artifact)
 
 
@@ -85,7 +86,7 @@ def _canonical(value: object) -> object:
     if isinstance(value, Artifact):
         return [type(value).__name__, value.digest]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, {f.name: _canonical(getattr(value, f.name)) for f in dataclasses.fields(value)}]
+        return [type(value).__name__, {f.name: _field(f, getattr(value, f.name)) for f in dataclasses.fields(value)}]
     if isinstance(value, Mapping):
         return {str(name): _canonical(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -95,6 +96,11 @@ def _canonical(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
     raise ValueError(f"a stage's input is an artifact, settings or plain values, not {type(value).__name__}")
+
+
+def _field(field: dataclasses.Field[Any], value: object) -> object:
+    """A field with ``content`` in its metadata names a file or folder: what is in it counts, not its name."""
+    return content_digest(value) if field.metadata.get("content") and isinstance(value, str) and value else _canonical(value)
 
 
 @functools.cache

@@ -93,10 +93,7 @@ class Workspace:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise HomeError(f"{marker} is not what GuideSpace wrote there. Name another --home, or restore that file.") from error
         if found != LAYOUT_VERSION:
-            raise HomeError(
-                f"{self.home} has layout version {found}, this GuideSpace writes version {LAYOUT_VERSION}. "
-                "Use the version that made it, or name another --home."
-            )
+            raise HomeError(f"{self.home} has layout version {found}, this GuideSpace writes version {LAYOUT_VERSION}. Use the version that made it, or name another --home.")
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 from storage.artifacts import Artifact
@@ -26,3 +27,11 @@ def newest_other(workspace: Workspace, kind: type[A], key: str) -> A | None:
         if (before is None or written < before) and (artifact := workspace.read(kind, name)) is not None:
             return artifact
     return None
+
+
+def newest_first(workspace: Workspace, kind: type[A]) -> Iterator[A]:
+    """The whole artifacts of that kind, the one published last first."""
+    files = workspace.place(kind, "any").parent.glob("*/artifact.json")
+    for file in sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True):
+        if file.parent.suffix != ".tmp" and (artifact := workspace.read(kind, file.parent.name)) is not None:
+            yield artifact

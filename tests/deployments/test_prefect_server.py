@@ -73,6 +73,7 @@ def test_a_triggered_run_publishes_everything(site: Site, smoke: tuple[dict[str,
     assert (artifacts["training"]["type"], artifacts["training"]["data"]) == ("progress", 100.0)
     assert artifacts["nightly-report"]["type"] == "markdown"
     assert "guide.xml.gz" in artifacts["nightly-report"]["data"] and "TF-IDF k-NN" in artifacts["nightly-report"]["data"]
+    assert artifacts["dropped-categories"]["type"] == "table" and "generic" in artifacts["dropped-categories"]["data"]
     assert "epoch 2 of 2" in site.logs(run["id"])
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

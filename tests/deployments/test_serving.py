@@ -139,7 +139,7 @@ def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
 
 def test_requirements_are_exact_and_few() -> None:
     found = requirements(CODE)
-    assert {line.split("==")[0] for line in found} == {"mlflow", "numpy", "pandas", "pyarrow", "safetensors", "torch"}
+    assert {line.split("==")[0] for line in found} == {"mlflow", "numpy", "pandas", "pyarrow", "safetensors", "tokenizers", "torch"}
     assert all("==" in line and "+" not in line for line in found)
 
 

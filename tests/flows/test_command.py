@@ -1,7 +1,11 @@
 """The command as a user types it, on one home that a smoke run of the sample guide filled."""
 
+import contextlib
+import csv
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +51,92 @@ def test_nightly_tells_progress_and_where_everything_is(night):
 def test_everything_a_run_writes_is_in_the_home(night):
     home, _ = night
     assert {"home.json", "catalogue.duckdb", "artifacts", "mlflow.db", "mlflow", "status.json", "latest.json"} <= {path.name for path in home.iterdir()}
+
+
+def test_the_data_checks_arrive_in_mlflow(night):
+    with contextlib.closing(sqlite3.connect(night[0] / "mlflow.db")) as connection:
+        found = dict(connection.execute("SELECT key, value FROM latest_metrics WHERE key LIKE 'guide/%'").fetchall())
+    assert set(found) == {f"guide/{name}" for name in ("programmes", "category_share", "channels_a_day", "gaps", "overlaps", "new_titles", "anomalies")}
+    assert found["guide/programmes"] == answer("status", "--home", night[0], "--json")["programmes"]
+    assert 0.5 < found["guide/category_share"] <= 1 and found["guide/new_titles"] > 0
+
+
+def test_categories_are_those_of_the_corpus_with_a_reason_each(night):
+    home, _ = night
+    document = answer("categories", "--home", home, "--json")
+    assert set(document) == {"labels", "dropped"} and len(document["labels"]) > 5
+    corpus = home / json.loads((home / "latest.json").read_text())["corpus"]
+    names = json.loads((corpus / "label_names.json").read_text(encoding="utf-8"))
+    assert {label["category"] for label in document["labels"]} == set(names)
+    counts = [label["titles"] for label in document["labels"]]
+    assert counts == sorted(counts, reverse=True) and counts[-1] >= 20
+    assert document["dropped"] == pq.read_table(corpus / "dropped_categories.parquet").to_pylist() != []
+    assert {"series", "entertainment"} & {row["category"] for row in document["dropped"] if row["reason"] == "generic"}
+    assert not {row["category"] for row in document["dropped"] if row["reason"] != "on too many titles of a feed"} & set(names)
+    printed = guidespace("categories", "--home", home)
+    assert printed.returncode == 0 and f"{len(names)} labels (category, titles):" in printed.stdout
+    for row in document["dropped"][:3]:
+        assert f"dropped, {row['reason']}: " in printed.stdout and row["category"] in printed.stdout
+
+
+def test_dropped_categories_arrive_in_mlflow_and_prefect(night):
+    home, _ = night
+    rows = answer("categories", "--home", home, "--json")["dropped"]
+    (file,) = (home / "mlflow").rglob("dropped_categories.csv")
+    with open(file, encoding="utf-8", newline="") as opened:
+        assert [{**row, "titles": int(row["titles"])} for row in csv.DictReader(opened)] == rows
+    with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
+        metrics = dict(connection.execute("SELECT key, value FROM latest_metrics WHERE key LIKE 'dropped_categories/%'").fetchall())
+    assert metrics == {f"dropped_categories/{reason}": sum(row["reason"] == reason for row in rows) for reason in {row["reason"] for row in rows}}
+    (database,) = home.rglob("prefect.db")
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        ((kind, data, about),) = connection.execute("SELECT type, data, description FROM artifact WHERE key = 'dropped-categories'").fetchall()
+    table = json.loads(data)
+    assert kind == "table" and (json.loads(table) if isinstance(table, str) else table) == rows[:200]
+    assert about.startswith(f"{len(rows):,} categories dropped: ")
+
+
+def test_a_home_of_an_older_run_says_what_to_do(night, tmp_path):
+    """Its corpus lacks the newer files: what can be answered is, the rest in one line."""
+    home = tmp_path / "home"
+    shutil.copytree(night[0], home, ignore=shutil.ignore_patterns("mlflow", "mlflow.db"))
+    corpus = home / json.loads((home / "latest.json").read_text())["corpus"]
+    about = json.loads((corpus / "artifact.json").read_text())
+    for name in ("dropped_categories.parquet", "frequencies.parquet"):
+        (corpus / name).unlink()
+        del about["files"][name]
+    (corpus / "artifact.json").write_text(json.dumps(about))
+    assert answer("sql", "SELECT count(*) AS n FROM titles", "--home", home, "--json")[0]["n"] > 1500
+    for command in (("sql", "SELECT * FROM dropped JOIN words ON true"), ("categories",)):
+        done = guidespace(*command, "--home", home)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+        assert "older version" in done.stderr and "guidespace nightly" in done.stderr
+    printed = guidespace("sql", "--home", home).stdout
+    assert "VIEW titles" in printed and "VIEW dropped" not in printed
+
+
+def cluster_metrics(home):
+    """What MLflow holds of the last run's clusters, without the group's name."""
+    with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
+        (run,) = connection.execute("SELECT run_uuid FROM runs ORDER BY start_time DESC LIMIT 1").fetchone()
+        rows = connection.execute("SELECT key, value FROM latest_metrics WHERE key LIKE 'clusters/%' AND run_uuid = ?", [run]).fetchall()
+    return {key.removeprefix("clusters/"): value for key, value in rows}
+
+
+def cluster_scores(home):
+    """The same of the scores document; what is null there is no metric."""
+    clusters = answer("scores", "--home", home, "--json")["clusters"]
+    deeper = {f"{name}/{inner}": number for name, value in clusters.items() if isinstance(value, dict) for inner, number in value.items()}
+    return {name: number for name, number in (clusters | deeper).items() if isinstance(number, int | float)}
+
+
+def test_the_agreement_of_clusters_arrives_in_mlflow(night):
+    found = cluster_metrics(night[0])
+    assert found == pytest.approx(cluster_scores(night[0]))
+    scores = {"ari", "ami", "v_measure", "b_cubed", "b_cubed_precision", "b_cubed_recall", "n"}
+    assert scores | {f"{reading}/{score}" for reading in ("non_noise", "held_out") for score in scores} <= set(found)
+    assert {"noise_share", "count", "run_to_run_ari", "neighbour_recall"} | {f"sizes/{size}" for size in ("smallest", "median", "largest", "largest_share")} <= set(found)
+    assert "stayed_share" not in found  # there is no yesterday
 
 
 def test_scores_have_the_documented_form(night):
@@ -151,3 +241,12 @@ def test_help_needs_nothing_heavy():
     code = "import sys; from flows.__main__ import main\ntry: main(['--help'])\nexcept SystemExit: pass\nassert not {'torch', 'prefect', 'mlflow', 'duckdb'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "guidespace similar" in done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_a_second_night_says_how_many_titles_stayed_in_their_cluster(night):
+    home, _ = night
+    assert guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke", "--set", "cluster.seed=5").returncode == 0
+    found = cluster_metrics(home)
+    assert found == pytest.approx(cluster_scores(home))
+    assert 0.5 < found["stayed_share"] <= 1 and found["run_to_run_ari"] > 0.5

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import operator
 
 import pytest
 from pydantic import TypeAdapter
@@ -52,8 +53,7 @@ def test_the_preset_is_not_changed():
 @pytest.mark.parametrize("family", COMPARED)
 def test_every_compared_strategy_can_be_named(family: str):
     for strategy in COMPARED[family]:
-        stage, field = family.split(".")
-        assert getattr(getattr(override(PLAIN, [f"{family}={strategy.name}"]), stage), field) == strategy
+        assert operator.attrgetter(family)(override(PLAIN, [f"{family}={strategy.name}"])) == strategy
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_every_compared_strategy_can_be_named(family: str):
         ("train.epochs=1.5", r"train\.epochs: Input should be a valid integer.* \(got 1\.5\)"),
         ("train.epochs=null", r"train\.epochs: Input should be a valid integer \(got None\)"),
         ("train=adam", r"train: Input should be .* \(got 'adam'\)"),
-        ("train.rule=adagard", r"train\.rule is 'adagard'; known are 'adagrad', 'adam', 'rowwise_adagrad'(?: or|,) 'sgd'"),
+        ("train.rule=adagard", r"train\.rule is 'adagard'; known are 'adadelta', 'adagrad', 'adam', .*'sgd'"),
         ("train.rule.learning_rate=-1", r"train\.rule\.\w+\.learning_rate: Input should be greater than 0 \(got -1\)"),
         ("train.rule.beta1=0.5", r"train\.rule\.\w+\.beta1: Unexpected keyword argument \(got 0\.5\)"),
     ],
