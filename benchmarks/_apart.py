@@ -36,12 +36,12 @@ def measure_apart(prepare: Callable[..., Callable[[], Any]], *arguments: object)
 
 def _measure(prepare: Callable[..., Callable[[], Any]], arguments: tuple[object, ...]) -> tuple[float, float, float, float, Any]:
     call = prepare(*arguments)
-    before, cpu, wall = _peak(), time.process_time(), time.perf_counter()
+    before, cpu, wall = peak(), time.process_time(), time.perf_counter()
     result = call()
-    return time.process_time() - cpu, time.perf_counter() - wall, _peak(), _peak() - before, result
+    return time.process_time() - cpu, time.perf_counter() - wall, peak(), peak() - before, result
 
 
-def _peak() -> float:
+def peak() -> float:
     """Peak resident memory of this process alone (getrusage would count the parent's before the fork), MiB."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024

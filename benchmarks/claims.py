@@ -29,6 +29,8 @@ class Claim:
         rival_value: Theirs, from the same run.
         aim: What was to be reached, of the ratio where there is a rival, else of the value.
         better: Whether more or less is better; None for a figure that is only printed.
+        interval: 95 % interval of our value, where one was drawn.
+        rival_interval: 95 % interval of theirs.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Claim:
     rival_value: float | None = None
     aim: float | None = None
     better: Literal["more", "less"] | None = "more"
+    interval: tuple[float, float] | None = None
+    rival_interval: tuple[float, float] | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -48,8 +52,10 @@ class Claim:
         """Whether the aim was reached; None without an aim."""
         if self.aim is None or self.better is None:
             return None
-        measured = self.ratio if self.rival else self.value
-        return measured is not None and (measured >= self.aim if self.better == "more" else measured <= self.aim)
+        if self.rival and self.rival_value is None:
+            return False
+        bar = self.aim * (self.rival_value if self.rival_value is not None else 1)  # a rival may have reached 0, which has no ratio
+        return self.value >= bar if self.better == "more" else self.value <= bar
 
 
 def run(measure: Callable[[bool], Sequence[Claim]], description: str) -> int:
@@ -71,7 +77,8 @@ def table(claims: Sequence[Claim]) -> str:
     lines = ["| claim | ours | rival | theirs | ratio | aim | met |", "| --- | ---: | --- | ---: | ---: | ---: | --- |"]
     for claim in claims:
         sign = {"more": "≥ ", "less": "≤ ", None: ""}[claim.better]
-        cells = [claim.name, _number(claim.value), claim.rival or "–", _number(claim.rival_value), _number(claim.ratio), "–" if claim.aim is None else sign + _number(claim.aim)]
+        ours, theirs = _number(claim.value) + _bounds(claim.interval), _number(claim.rival_value) + _bounds(claim.rival_interval)
+        cells = [claim.name, ours, claim.rival or "–", theirs, _number(claim.ratio), "–" if claim.aim is None else sign + _number(claim.aim)]
         lines.append(f"| {' | '.join(cells)} | {'–' if claim.met is None else 'yes' if claim.met else '**no**'} |")
     return "\n".join(lines)
 
@@ -112,6 +119,10 @@ def _lines(file: str) -> list[str]:
         return Path(file).read_text().splitlines()
     except OSError:
         return []
+
+
+def _bounds(interval: Sequence[float] | None) -> str:
+    return "" if interval is None else f" [{_number(interval[0])}, {_number(interval[1])}]"
 
 
 def _number(value: float | None) -> str:

@@ -3,7 +3,7 @@
 The file is written by this script with random values: 1 GB (250,000 words, 350,000 buckets, 300 dimensions, with output
 matrix), 40 MB with --quick, and with --soak 7 GB (2 million words, 2 million buckets). Every reader runs in a process of its
 own that reports its time and its own (anonymous) memory. n-grams of 100,000 words are looked up beside the package's
-get_subwords. Rivals that are not installed are left out.
+get_subwords, in CPU seconds. Rivals that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def measure_reader(quick: bool, soak: bool = False) -> Sequence[Claim]:
 
 
 def _lookup(model: Path, words: list[str]) -> list[Claim]:
-    """N-grams of many words against the package's calls: their rows' numbers, and the vectors too (of a tenth of the words)."""
+    """N-grams of many words against the package's calls, in CPU seconds of one thread each: their rows' numbers, and the vectors too (of a tenth of the words)."""
     import fasttext
 
     from tasks.augment.fasttext import FastText
@@ -141,24 +141,24 @@ def _lookup(model: Path, words: list[str]) -> list[Claim]:
     ours.dictionary.ids(["x"])
     fast, slow, found, expected = [], [], ours.rows([]), []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         found = ours.rows(words)
-        fast.append(time.perf_counter() - start)
-        start = time.perf_counter()
+        fast.append(time.process_time() - start)
+        start = time.process_time()
         expected = [theirs.get_subwords(word)[1] for word in words]
-        slow.append(time.perf_counter() - start)
+        slow.append(time.process_time() - start)
     assert np.array_equal(found.values, np.concatenate(expected))
     speeds = [len(words) / sorted(seconds)[1] for seconds in (fast, slow)]
     claims = [Claim(name=f"n-grams of {len(words)} words, words/s", value=speeds[0], rival="fasttext get_subwords", rival_value=speeds[1], aim=10)]
     some = words[:: max(len(words) // 10_000, 1)]
-    start = time.perf_counter()
+    start = time.process_time()
     for place in range(0, len(some), 500):
         ours.matrix.take(ours.rows(some[place : place + 500]).values)
-    middle = time.perf_counter()
+    middle = time.process_time()
     for word in some:
         for row in theirs.get_subwords(word)[1]:
             theirs.get_input_vector(row)
-    seconds = middle - start, time.perf_counter() - middle
+    seconds = middle - start, time.process_time() - middle
     name = f"n-grams and their vectors of {len(some)} words, words/s"
     return [*claims, Claim(name=name, value=len(some) / seconds[0], rival="fasttext get_subwords, get_input_vector", rival_value=len(some) / seconds[1], aim=10)]
 

@@ -9,17 +9,20 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.workspace import Workspace
 from tasks.tokenize.settings import TokenizeSettings
-from tasks.tokenize.words import Tokenizer, WordsAndNgrams
+from tasks.tokenize.strategies import Tokenizer
+from tasks.tokenize.words import WordsAndNgrams
 
 
-def make_corpus(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer | None = None) -> Path:
-    """Folder of the Corpus of some feeds, in a home of its own."""
-    return Workspace(home).folder(_to_corpus(home, feeds, TokenizeSettings(tokenizer=tokenizer or WordsAndNgrams()))[2])
+def make_corpus(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer | None = None, *, context: bool = True) -> Path:
+    """Folder of the Corpus of some feeds, in a home of its own; with how titles air, or of the titles alone."""
+    settings = TokenizeSettings(tokenizer=tokenizer or WordsAndNgrams())
+    return Workspace(home).folder(_to_corpus(home, feeds, settings if context else replace(settings, context=()))[2])
 
 
 def _to_corpus(home: Path, feeds: Sequence[Path], tokenizing: TokenizeSettings) -> tuple[Guide, Vocabulary, Corpus]:
@@ -68,7 +71,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         vectors = timed("embed", embed.fn, place, corpus, lexicon)
         clustering = timed("cluster", cluster.fn, place, corpus, vectors, settings.cluster)
         scores = timed("evaluate", evaluate.fn, place, corpus, vectors, clustering, settings.evaluate)
-        page = timed("draw", draw.fn, place, corpus, checkpoint, vectors, clustering, scores, settings.publish)
+        page = timed("draw", draw.fn, place, corpus, checkpoint, lexicon, vectors, clustering, scores, settings.publish)
         model = timed("pack", pack.fn, place, corpus, lexicon, vectors)
         verdict = timed("promote", promote.fn, place, guide, corpus, model, scores, settings.publish, run)
         timed("report", report.fn, place, guide, corpus, clustering, checkpoint, scores, page, model, verdict, run)

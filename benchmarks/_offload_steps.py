@@ -1,0 +1,97 @@
+"""What the benchmarks of offloaded tables train: triplets of bags of four tokens, Zipf draws over the table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from storage.tables import Table
+from storage.tables.embedding import MovingRule
+from tasks.preprocess.bags import Bags
+from tasks.train.encoders import Bag
+
+TOKENS_A_TITLE, MARGIN, DIM = 4, 0.2, 128
+ENCODER = Bag()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of each step, and the losses of all."""
+
+    seconds: np.ndarray
+    losses: np.ndarray
+
+    @property
+    def median(self) -> float:
+        """Of the seconds."""
+        return float(np.median(self.seconds))
+
+
+def zipf(rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws with probability falling as 1 / rank: int64 (size,), the most frequent row is 0."""
+    return np.minimum(np.exp(rng.random(size) * np.log(rows + 1)).astype(np.int64) - 1, rows - 1)
+
+
+def tenth(rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Ninety-nine draws of a hundred within the first tenth of the rows, Zipf; one anywhere."""
+    draws = zipf(rows // 10, size, rng)
+    stray = rng.random(size) < 0.01
+    draws[stray] = rng.integers(0, rows, int(stray.sum()))
+    return draws
+
+
+def batches(draw: Callable[[int, int, np.random.Generator], np.ndarray], rows: int, tokens: int, count: int, seed: int = 0) -> list[Bags]:
+    """Batches of ``tokens`` tokens, in bags; made beforehand, since nobody measures how they are drawn."""
+    rng, made = np.random.default_rng(seed), []
+    titles = tokens // TOKENS_A_TITLE // 3 * 3
+    owner = torch.arange(titles).repeat_interleave(TOKENS_A_TITLE)
+    for _ in range(count):
+        ids, places = np.unique(draw(rows, titles * TOKENS_A_TITLE, rng), return_inverse=True)
+        offsets = torch.arange(0, titles * TOKENS_A_TITLE + 1, TOKENS_A_TITLE)
+        made.append(Bags(torch.from_numpy(ids), torch.from_numpy(places), torch.zeros(len(owner), dtype=torch.int64), owner, offsets))
+    return made
+
+
+def step(table: Table, rule: MovingRule, bags: Bags, number: int) -> Tensor:
+    """One triplet step: anchors, positives and negatives are the thirds of the batch. The loss stays on the device."""
+    rows, state = table.gather(bags.ids)
+    rows.requires_grad_()
+    anchor, positive, negative = ENCODER.encode(rows, bags).view(3, -1, rows.shape[1])
+    loss = (MARGIN - (anchor * positive).sum(1) + (anchor * negative).sum(1)).clamp(min=0).mean()
+    (grad,) = torch.autograd.grad(loss, rows)
+    with torch.no_grad():
+        rows = rows.detach()
+        rule.update_(rows, grad, state, rows.new_full((len(rows), 1), rule.learning_rate), number)
+        table.write_back(bags.ids, rows, state)
+    return loss.detach()
+
+
+def train(table: Table, rule: MovingRule, bags: Sequence[Bags], device: torch.device, warm: int = 2) -> Measured:
+    """All batches once; the first ``warm`` steps are not timed."""
+    losses, marks = [], []
+    for number, batch in enumerate(table.ahead(bags, lambda batch: batch.ids), start=1):
+        losses.append(step(table, rule, batch.to(device), number))
+        marks.append(_mark(device))
+    return Measured(np.diff(list(_seconds(marks, device)))[warm:], torch.stack(losses).cpu().numpy())
+
+
+def _mark(device: torch.device) -> Any:
+    """Now: on a GPU as an event in its stream, which nobody waits for."""
+    if device.type == "cpu":
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def _seconds(marks: Sequence[Any], device: torch.device) -> Iterator[float]:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    for mark in marks:
+        yield mark if isinstance(mark, float) else marks[0].elapsed_time(mark) / 1000

@@ -1,0 +1,118 @@
+"""What every rival is given, and how all are judged: the evaluate room's k-NN, on the same held-out titles."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from tasks.evaluate.bootstrap import count_groups, draw_groups, intervals, number_groups
+from tasks.evaluate.metrics import measure
+from tasks.evaluate.protocols import Titles, judge_knn
+from tasks.preprocess.corpus import OpenCorpus, open_corpus
+from tasks.tokenize.splits import SPLITS
+from tasks.tokenize.titles import parse_title
+from tasks.tokenize.words import split_words
+
+DIM, K, RESAMPLES = 100, 10, 1000
+
+
+class Trained(NamedTuple):
+    """What a rival made: seconds of training alone, and how to get unit vectors (titles, dim) of every title."""
+
+    seconds: float
+    vectors: Callable[[], np.ndarray]
+
+
+class Rival(Protocol):
+    """One way to learn vectors of titles."""
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        ...
+
+    @property
+    def epochs(self) -> Sequence[int]:
+        """Numbers of epochs that are tried, rising; the learning rate falls to zero within each."""
+        ...
+
+    def train(self, contest: Contest, epochs: int, seed: int) -> Trained:
+        """Trains on the labelled training titles."""
+        ...
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Contest:
+    """Titles of a corpus, split, with what each rival may read.
+
+    Args:
+        folder: Of a Corpus.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.corpus: OpenCorpus = open_corpus(folder)
+        raw = pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"].to_pylist()
+        self.displays = [parse_title(title).display for title in raw]
+        self.training = self.corpus.training
+        split = np.array([SPLITS[code] for code in self.corpus.split])
+        corpus = self.corpus
+        self.titles = Titles(split=split, labels=corpus.labels, label_count=len(corpus.label_names), show=corpus.show, family=corpus.family, oov=corpus.oov)
+
+    def token_texts(self) -> list[str]:
+        """Every title as the ids of its known tokens: exactly what our training reads."""
+        names = np.array([f"t{number}" for number in range(len(self.corpus.kinds))], dtype=object)
+        offsets, values = self.corpus.tokens.offsets, names[np.asarray(self.corpus.tokens.values)]
+        return [" ".join(values[start:end]) for start, end in itertools.pairwise(offsets)]
+
+    def word_texts(self) -> list[str]:
+        """Every title as its words, for rivals that cut n-grams themselves."""
+        return [" ".join(split_words(display)) for display in self.displays]
+
+    def labels_of(self, row: int) -> list[int]:
+        """Label ids of a title."""
+        return self.corpus.labels.values[self.corpus.labels.offsets[row] : self.corpus.labels.offsets[row + 1]].tolist()
+
+    def pairs(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Each training title once, in a random order, and a random title that shares one of its labels."""
+        labels = self.corpus.labels.take(self.training)
+        members = np.repeat(self.training, labels.lengths)[np.argsort(labels.values, kind="stable")]
+        sizes = np.bincount(labels.values, minlength=len(self.corpus.label_names))
+        firsts = np.cumsum(sizes) - sizes
+        anchors = rng.permutation(self.training)
+        offsets, lengths = self.corpus.labels.offsets[anchors], self.corpus.labels.lengths[anchors]
+        chosen = self.corpus.labels.values[offsets + (rng.random(len(anchors)) * lengths).astype(np.int64)]
+        return anchors, members[firsts[chosen] + (rng.random(len(anchors)) * sizes[chosen]).astype(np.int64)]
+
+    def scores(self, vectors: np.ndarray, protocol: str, *, resamples: int = RESAMPLES) -> dict[str, Score]:
+        """Accuracy and precision@10 of vectors on one held-out set, with bootstrap intervals over shows (first words on unseen_show)."""
+        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        queries = self.titles.labelled(protocol)
+        judged = judge_knn(self.titles, unit.astype(np.float32), queries, self.titles.labelled("train"), K)
+        groups = number_groups(self.titles.groups(protocol)[queries])
+        bounds = intervals(judged, groups, draw_groups(count_groups(groups), resamples, np.random.default_rng(1)))
+        measured = measure(judged)
+        return {name: Score(float(measured[name] or math.nan), *(bounds[name] or (math.nan, math.nan))) for name in ("accuracy", "precision_at_10")}
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Seconds of a call."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
