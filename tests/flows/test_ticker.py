@@ -17,10 +17,10 @@ def test_says_what_is_at_work_once_it_was_quiet_for_long(monkeypatch, capsys):
 
 
 def test_says_nothing_while_others_speak(monkeypatch, capsys):
-    monkeypatch.setattr(ticker, "QUIET_SECONDS", 0.6)
+    monkeypatch.setattr(ticker, "QUIET_SECONDS", 1.5)
     clock = Ticker(time.perf_counter())
     with clock.ticking():
-        for _ in range(6):
+        for _ in range(40):  # two seconds: silence would be broken once
             clock.heard("train")
-            time.sleep(0.2)
+            time.sleep(0.05)
     assert capsys.readouterr().out == ""

@@ -174,7 +174,7 @@ def test_a_killed_command_goes_on(toy_corpus: Path, tmp_path: Path):
     """A real kill (SIGKILL), wherever it falls: within an epoch, with the checkpoint of a batch before."""
     settings = tmp_path / "settings.json"
     small = {"name": "leave_one_out_softmax", "pack": 4, "packs": 8}
-    settings.write_text(json.dumps({"dim": 16, "epochs": 100, "threads": 1, "save_seconds": 0, "rule": {"name": "adam"}, "objective": small}))
+    settings.write_text(json.dumps({"dim": 16, "epochs": 60, "threads": 1, "save_seconds": 0, "rule": {"name": "adam"}, "objective": small}))
 
     def command(out: Path) -> list[str]:
         return [sys.executable, "-m", "tasks.train", str(toy_corpus), str(out), str(settings)]
