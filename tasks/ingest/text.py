@@ -11,9 +11,11 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _SPACES = re.compile(r"(?:\s|\\[nrt]|[\x1c-\x1f\x85\x8a])+")
 _HIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1b\x7f-\x84\x86-\x89\x8b-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufffd\ud800-\udfff]")
@@ -21,6 +23,7 @@ _JOINERS = re.compile(r"(?<![^\x00-\x7f\s])[\u200c\u200d]|[\u200c\u200d](?![^\x0
 _TAGS = re.compile(r"</?[a-z][^<>]{0,300}>", re.IGNORECASE)
 _REFERENCE = re.compile(rb"&[#A-Za-z]")
 _DOUBLE = re.compile(r"[ÃÂÅÄÐÑâá][^\x00-\x7f]")  # what doubly encoded UTF-8 begins with; the round trip decides
+_SUSPECT = rf"[<\\\\\x{{fffd}}]|&[#A-Za-z]|  |^ | $|{_DOUBLE.pattern}"  # for RE2: what text may hold that is to be mended though it can be printed
 
 
 def all_clean(column: pa.StringArray) -> bool:
@@ -55,6 +58,19 @@ def clean(text: str) -> str:
     while (mended := _mended(text)) != text:  # entities within entities; tags that appear once entities are gone
         text = mended
     return text
+
+
+def clean_all(texts: Sequence[str]) -> list[str]:
+    """The same of many texts, several times as fast where most are clean."""
+    joined = "".join(texts)
+    if not (joined.isprintable() and unicodedata.is_normalized("NFC", joined)):
+        half = len(texts) // 2
+        return [*clean_all(texts[:half]), *clean_all(texts[half:])] if half > 16 else [clean(text) for text in texts]
+    suspects = pc.match_substring_regex(pa.array(texts, pa.string()), pattern=_SUSPECT)  # pyright: ignore[reportAttributeAccessIssue]
+    found = list(texts)
+    for row in np.flatnonzero(suspects.to_numpy(zero_copy_only=False)).tolist():
+        found[row] = clean(found[row])
+    return found
 
 
 def _mended(text: str) -> str:

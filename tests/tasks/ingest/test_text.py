@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ingest.text import all_clean, clean
+from tasks.ingest.text import all_clean, clean, clean_all
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,12 @@ def test_any_text_ends_clean(text: str) -> None:
 def test_what_is_taken_as_clean_together_is_clean_one_by_one(texts: list[str]) -> None:
     if all_clean(pa.array(texts, pa.string())):
         assert all(text and clean(text) == text for text in texts)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text() | st.sampled_from(["a", "é", " ", "Ã¼", "&amp;", "\\n", "\ufffd", "e\u0301", "<b>x", "a ", "a  b", "", "& co", "\u200b", "\ud800"]), max_size=60))
+def test_many_texts_are_cleaned_as_one_by_one(texts: list[str]) -> None:
+    assert clean_all(texts) == [clean(text) for text in texts]
 
 
 def test_plain_texts_are_taken_as_clean_together() -> None:
