@@ -49,3 +49,16 @@ def kinds_of_characters() -> np.ndarray:
     kinds[[point for point in range(0x80, FAR) if ruled.match(chr(point))]] = BY_RULE
     kinds[FAR] = BY_RULE
     return kinds
+
+
+def apart(folded: str) -> tuple[list[str], list[int]]:
+    """Lines of folded text, the words of each with one space between, and the numbers of the lines whose words need the regular expression."""
+    codes = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
+    kinds = kinds_of_characters().take(codes, mode="clip")
+    ends = codes == ord("\n")
+    between = (kinds == BETWEEN_WORDS) & ~ends
+    kept = ~between
+    kept[1:] |= kept[:-1] & ~ends[:-1]
+    spaced = np.where(between, np.uint32(ord(" ")), codes)[kept].tobytes().decode("utf-32-le")
+    ruled = np.searchsorted(np.flatnonzero(ends), np.flatnonzero(kinds == BY_RULE))
+    return f"{spaced}\n".replace(" \n", "\n")[:-1].split("\n"), np.unique(ruled).tolist()

@@ -15,24 +15,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-import numpy as np
-
-from tasks.tokenize.letters import (
-    BY_RULE,
-    CJK,
-    COMBINING,
-    FAR,
-    FLAGS,
-    JOINERS,
-    PART_OF_WORD,
-    PICTURES,
-    SKINS,
-    SYLLABIC,
-    SYLLABLE,
-    TAGS,
-    TO_SPACE,
-    kinds_of_characters,
-)
+from tasks.tokenize.letters import CJK, COMBINING, FLAGS, JOINERS, PICTURES, SKINS, SYLLABIC, SYLLABLE, TAGS, TO_SPACE, apart
 
 BLOCK = 8192  # texts split at once
 
@@ -84,13 +67,10 @@ def _split_block(texts: Sequence[str]) -> list[list[str]]:
     far = [row for row, text in enumerate(texts) if text and not plain[row]]
     if far:
         folded = fold("\n".join([texts[row] for row in far]))
-        codes = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-        kinds = kinds_of_characters()[np.minimum(codes, FAR)]
-        spaced = np.where(kinds == PART_OF_WORD, codes, np.where(codes == 10, np.uint32(10), np.uint32(32))).tobytes().decode("utf-32-le")
-        for row, line in zip(far, spaced.split("\n"), strict=True):
+        lines, ruled = apart(folded)
+        for row, line in zip(far, lines, strict=True):
             found[row] = line.split()
-        lines = np.searchsorted(np.flatnonzero(codes == 10), np.flatnonzero(kinds == BY_RULE))
-        _split_special(found, far, folded, _special_lines(folded).union(lines.tolist()))
+        _split_special(found, far, folded, _special_lines(folded).union(ruled))
     return found
 
 

@@ -16,17 +16,14 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import pyarrow as pa
-
-from tasks.ingest.text import all_clean
 from tasks.ingest.text import clean as clean_text
-from tasks.tokenize.letters import COMBINING, TO_SPACE
+from tasks.ingest.text import clean_all
+from tasks.tokenize.letters import COMBINING, apart
 from tasks.tokenize.marks import take_all_marks, take_marks
 
-BLOCK = 8192  # titles taken apart at once: what Python's regular expressions go through stays in the cache
+BLOCK = 1 << 16  # titles taken apart at once
 
 WORDS = re.compile(rf"[^\W_](?:[^\W_]|[{COMBINING}])*")
-_LINE_WORDS = re.compile(rf"{WORDS.pattern}|\n")
 _MARK_WORDS = frozenset({"ep", "episode", "folge", "part", "teil", "del", "season", "series", "live", "new"})
 # Words that carry nothing about a show by themselves: articles and the like, in the languages met so far. They never
 # name a family (split "unseen_show"), and nothing else depends on them.
@@ -60,6 +57,9 @@ class Title(NamedTuple):
         return next((word for word in words if word not in _FUNCTION_WORDS), words[0] if words else "")
 
 
+_TITLE = functools.partial(tuple.__new__, Title)  # Title._make without the call into Python
+
+
 @functools.lru_cache(maxsize=65536)
 def parse_title(raw: str) -> Title:
     """Takes a raw title apart.
@@ -85,25 +85,31 @@ def parse_titles(raws: Sequence[str]) -> list[Title]:
 
 
 def _parse_block(raws: Sequence[str]) -> list[Title]:
-    texts = raws if all_clean(pa.array(raws, pa.string())) else [clean_text(raw) for raw in raws]
+    texts = clean_all(raws)
     displays, marks = take_all_marks(texts)
     for row, display in enumerate(displays):
         if row in marks or not display[:1].isalnum():
             displays[row], own = _keep_a_name(texts[row], display, marks.pop(row, set()))
             if own:
                 marks[row] = own
-    keys = [" ".join(line.split()) for line in "\n".join([display if display.isascii() else "" for display in displays]).lower().translate(TO_SPACE).split("\n")]
-    others = [row for row, display in enumerate(displays) if not display.isascii()]
-    lines = unicodedata.normalize("NFKC", "\n".join([displays[row] for row in others])).casefold()
-    found = " ".join(_LINE_WORDS.findall(lines)).replace(" \n", "\n").replace("\n ", "\n").split("\n")
-    for row, key in zip(others, found, strict=bool(others)):
-        keys[row] = key
-    typed = {row: tuple(sorted(own)) for row, own in marks.items()}
-    return [Title(display, key or display.casefold(), typed.get(row, ())) for row, (display, key) in enumerate(zip(displays, keys, strict=True))]
+    typed: list[tuple[str, ...]] = [()] * len(displays)
+    for row, own in marks.items():
+        typed[row] = tuple(sorted(own))
+    return list(map(_TITLE, zip(displays, _keys(displays), typed, strict=True)))
+
+
+def _keys(displays: list[str]) -> list[str]:
+    """Show keys of displays."""
+    folded = "\n".join([unicodedata.normalize("NFKC", display) for display in displays]).casefold()
+    keys, ruled = apart(folded)
+    lines = folded.split("\n") if ruled else []
+    for row in ruled:
+        keys[row] = " ".join(WORDS.findall(lines[row]))
+    return [key or display.casefold() for key, display in zip(keys, displays, strict=True)]
 
 
 def _keep_a_name(text: str, display: str, marks: set[str]) -> tuple[str, set[str]]:
     """What is left of a text; the text itself where that is nothing but marks."""
-    if not WORDS.search(display) or (marks and display.casefold() in _MARK_WORDS):
+    if not (display[:1].isalnum() or WORDS.search(display)) or (marks and display.casefold() in _MARK_WORDS):
         return text, set()
     return display, marks
