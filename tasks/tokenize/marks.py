@@ -2,19 +2,18 @@
 
 A block of titles is one text with a line each. No pattern can reach beyond a line (clean text has no white space but the space,
 and the patterns ask for nothing else), so that replacing in the block is replacing in each title, without a call for each.
-Only lines that hold what every match of a pattern needs (a bracket, a digit …) are in its block.
+Only lines in which it may match are in its block (looks.py).
 """
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tasks.ingest.text import clean
-from tasks.tokenize.letters import digits
+from tasks.ingest.text import clean_all
+from tasks.tokenize.looks import BRACKET, COLON, CYRILLIC, DIGIT, FAR, GREEK, HASH, OTHER, holdings, look, loosened
 
 _N = r"\d{1,5}"
 _EPISODE = (
@@ -26,9 +25,6 @@ _SEASON = (
     r"|évad|kausi|κύκλος|сезон|עונה|الموسم|सीज़न)"
 )
 _PART = r"(?:part|pt\.?|teil|parte|partie|osa|część|časť|část|deo|dio)"
-
-# What a line holds. OTHER: beyond ASCII; FAR: beyond Hebrew, Arabic and the scripts of India (Thai, CJK, signs), or a word in capitals at its beginning.
-BRACKET, DIGIT, COLON, HASH, OTHER, GREEK, CYRILLIC, FAR = (1 << bit for bit in range(8))
 
 # (mark, needs, pattern): applied in this order until nothing changes; what matches is replaced by a space. Brackets that stand
 # within a word are spelling, no mark ("Les engagé(e)s", "ein heißes Eis(en)"): (?<!\w.) behind the bracket and not before it, because a
@@ -112,17 +108,15 @@ PATTERNS: tuple[tuple[str, int, str], ...] = (
 KINDS = tuple(dict.fromkeys(kind for kind, _, _ in PATTERNS))
 _MARKS = tuple((f"<{kind}>", needs, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for kind, needs, pattern in PATTERNS)
 _YEAR = re.compile(r" *[\(\[] *((?:19|20)\d\d) *[\)\]]")
-_CAPITALS = re.compile(r"^ *LIVE ", re.MULTILINE)
+_LOOKS = {need: loosened([pattern for _, needs, pattern in (*PATTERNS, ("year", BRACKET, _YEAR.pattern)) if needs == need]) for _, need, _ in PATTERNS}
 _SEAM = re.compile(r" *\( *\)| *\[ *\]| +[-–:,|]+(?= +[-–:,|])| +(?=,)")  # what a mark taken out of the middle leaves: "Takeda - - Pugliese"
 EDGE = " \t-–—:,;|/·•.​"
-_ASCII = np.zeros(128, dtype=np.uint8)
-_ASCII[[ord(character) for character in "(["]], _ASCII[ord(":")], _ASCII[ord("#")], _ASCII[ord("0") : ord("9") + 1] = BRACKET, COLON, HASH, DIGIT
 
 
 def take_marks(text: str) -> tuple[str, set[str]]:
     """Takes the marks out of one clean title; what is at its edges goes too."""
     display, marks = text.strip(EDGE), set()
-    while (needs := int(_features([display])[0])) and (shorter := _one_pass(display, needs, marks)) != display:
+    while (needs := int(holdings([display])[0])) and (shorter := _one_pass(display, needs, marks)) != display:
         display = shorter
     return display, marks
 
@@ -131,11 +125,12 @@ def take_all_marks(texts: Sequence[str]) -> tuple[list[str], dict[int, set[str]]
     """The same for many clean titles at once: displays, and the marks of the rows that have any."""
     displays = [text.strip(EDGE) for text in texts]
     marks: dict[int, set[str]] = {}
-    active = range(len(displays))
+    active: Sequence[int] = range(len(displays))
     while active:
         changed = []
-        for row, taken in _block_pass(displays, active, marks):
-            if (shorter := _mend(taken)) != displays[row]:
+        lines = _block_pass(displays, active, marks)
+        for row, shorter in zip(lines, _mend_all(lines.values()), strict=bool(lines)):
+            if shorter != displays[row]:
                 displays[row] = shorter
                 changed.append(row)
         active = changed
@@ -153,66 +148,43 @@ def _one_pass(text: str, features: int, marks: set[str]) -> str:
     if features & BRACKET:
         marks.update(f"<year:{year}>" for year in _YEAR.findall(stripped))
         stripped = _YEAR.sub(" ", stripped)
-    return text if stripped == text else _mend(stripped)
+    return text if stripped == text else _mend_all([stripped])[0]
 
 
-def _block_pass(texts: list[str], active: Sequence[int], marks: dict[int, set[str]]) -> list[tuple[int, str]]:
+def _block_pass(texts: list[str], active: Sequence[int], marks: dict[int, set[str]]) -> dict[int, str]:
     """The same for some rows of many texts: those that changed, not yet mended."""
-    lines: dict[int, str] = {}
-    rows_by_row = np.asarray(active)
-    features = _features([texts[row] for row in active])
-    blocks: dict[int, tuple[list[int], str]] = {}  # needs -> rows, and their lines as they are now
+    lines = [texts[row] for row in active]
+    holds = holdings(lines)
+    found = look(lines, holds, _LOOKS)
+    changed = np.zeros(len(lines), dtype=bool)
+    blocks: dict[int, tuple[list[int], str]] = {}  # needs -> numbers of lines, and these as they are now
     for mark, needs, pattern in _MARKS:
         if needs not in blocks:
-            rows = rows_by_row[(features & needs) > 0].tolist()
-            blocks[needs] = rows, "\n".join([lines.get(row) or texts[row] for row in rows])
+            rows = _to_search(needs, holds, found, changed)
+            blocks[needs] = rows, "\n".join([lines[row] for row in rows])
         rows, before = blocks[needs]
         after, count = pattern.subn(" ", before) if rows else (before, 0)
         if not count:
             continue
         for row, old, new in zip(rows, before.split("\n"), after.split("\n"), strict=True):
             if old != new:
-                lines[row] = new
-                marks.setdefault(row, set()).add(mark)
+                lines[row], changed[row] = new, True
+                marks.setdefault(active[row], set()).add(mark)
         blocks.clear()  # of other needs, made before these lines changed
         blocks[needs] = rows, after
-    for row in rows_by_row[(features & BRACKET) > 0].tolist():
-        line = lines.get(row) or texts[row]
-        if years := _YEAR.findall(line):
-            marks.setdefault(row, set()).update(f"<year:{year}>" for year in years)
-            lines[row] = _YEAR.sub(" ", line)
-    return list(lines.items())
+    for row in _to_search(BRACKET, holds, found, changed):
+        if years := _YEAR.findall(lines[row]):
+            marks.setdefault(active[row], set()).update(f"<year:{year}>" for year in years)
+            lines[row], changed[row] = _YEAR.sub(" ", lines[row]), True
+    return {active[row]: lines[row] for row in np.flatnonzero(changed).tolist()}
 
 
-def _mend(text: str) -> str:
-    """What is left when marks have been taken out, as a title."""
-    return clean(" ".join(_SEAM.sub("", text).split())).strip(EDGE)
+def _to_search(needs: int, holds: np.ndarray, found: Mapping[int, np.ndarray], changed: np.ndarray) -> list[int]:
+    """Numbers of the lines to search: where the look found something, and where a mark taken out may have laid another one bare."""
+    return np.flatnonzero(found[needs] | (changed & ((holds & needs) > 0))).tolist()
 
 
-def _features(texts: Sequence[str]) -> np.ndarray:
-    """What texts hold, of BRACKET to FAR: uint8 (texts,). Too much does no harm."""
-    if not texts:
-        return np.zeros(0, dtype=np.uint8)
-    block = "\n".join(texts) + "\n"
-    codes = np.frombuffer(block.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    found = (_ASCII if block.isascii() else _of_characters())[codes]
-    ends = np.flatnonzero(codes == ord("\n"))
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    features = np.bitwise_or.reduceat(found, starts)
-    for match in _CAPITALS.finditer(block):
-        features[np.searchsorted(ends, match.start())] |= FAR
-    return features
-
-
-@functools.cache
-def _of_characters() -> np.ndarray:
-    """What each code point is, uint8 (0x110000,)."""
-    found = np.full(0x110000, OTHER, dtype=np.uint8)
-    found[0x370:0x400] |= GREEK
-    found[0x1F00:0x2000] |= GREEK
-    found[0x400:0x530] |= CYRILLIC
-    found[0xE00:] |= FAR
-    found[digits()] |= DIGIT
-    found[ord("【")] |= BRACKET
-    found[:128] = _ASCII
-    return found
+def _mend_all(texts: Iterable[str]) -> list[str]:
+    """What is left when marks have been taken out, as titles."""
+    lines = _SEAM.sub("", "\n".join(texts)).split("\n")
+    return [text.strip(EDGE) for text in clean_all([" ".join(line.split()) for line in lines])]
