@@ -69,7 +69,9 @@ def cut_frames(blocks: Iterator[bytes], first_line: int) -> Iterator[Frame]:
             comment = comment - cut if comment >= 0 else -1
         elif len(held) > LARGEST:
             yield Frame(content=held[:1000], line=line, reason="oversized")
-            skipping = True
+            past = held.find(_START) + 1  # white space may stand before it: it must not be found, and rejected, again
+            line += count_lines(held[:past])
+            held, skipping = held[past:], True
     yield from _last(held, line)
 
 

@@ -87,6 +87,14 @@ def test_twenty_megabytes_of_nothing_are_bounded(tmp_path: Path, kind: str) -> N
     assert int(megabytes) < 400
 
 
+def test_a_comment_without_end_costs_one_programme(tmp_path: Path) -> None:
+    after = [f'<programme channel="{i % 9}" start="202503{i // 9 % 28 + 1:02d}{i // 252 % 24:02d}"><title>{"x" * 1000} {i}</title></programme>' for i in range(5000)]
+    (tmp_path / "g.xml").write_bytes(guide(PROGRAMME.format("one", "a <!-- b"), *after))
+    outcome = read(tmp_path, tmp_path / "g.xml")[0]
+    assert (outcome.counts.seen, outcome.counts.stored, outcome.reasons) == (5001, 5000, {"oversized": 1})
+    assert rows(tmp_path, "SELECT min(title), count(DISTINCT title) FROM programmes") == [("x" * 1000 + " 0", 5000)]
+
+
 def test_many_comments_before_the_root_take_no_time(tmp_path: Path) -> None:
     (tmp_path / "g.xml").write_bytes(b"<!---->" * 140_000 + guide(programmes=2)[39:])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
