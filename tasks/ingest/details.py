@@ -116,7 +116,7 @@ class Details:
 
 _Reader = Callable[[Details, int, dict[str, Any], etree._Element], None]
 # What else may hold a url, an icon, a language.
-_NOT_PROGRAMMES = frozenset({"channel", "tv", "programmes", "subtitles", "credits", "audio", "video", "actor", "director", "presenter", "guest"})
+_NOT_PROGRAMMES = frozenset({"channel", "tv", "programmes", "subtitles", "credits", "audio", "video", "actor", "director", "presenter", "guest", "rating", "star-rating"})
 _READERS: Mapping[str, _Reader] = {
     "title": Details._text, "sub-title": Details._text, "desc": Details._text, "keyword": Details._list, "country": Details._list,
     "language": Details._language, "orig-language": Details._language, "new": Details._flag, "premiere": Details._flag, "live": Details._flag,

@@ -35,6 +35,14 @@ def test_everything_a_programme_says(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT element, text FROM originals") == [("description", "Long &amp; bold")]
 
 
+def test_the_badge_of_a_rating_is_no_picture_of_the_programme(tmp_path: Path) -> None:
+    badges = '<rating><value>PG</value><icon src="pg.png"/></rating><star-rating><value>1/5</value><icon src="*.png"/></star-rating>'
+    rated = '<programme channel="{}" start="20250301"><title>a</title>{}' + badges + "</programme>"
+    (tmp_path / "g.xml").write_bytes(guide(rated.format("1", ""), rated.format("2", '<icon src="p.png"/>')))
+    read(tmp_path, tmp_path / "g.xml")
+    assert rows(tmp_path, "SELECT channel, icon FROM schedule ORDER BY channel") == [("1", None), ("2", "p.png")]
+
+
 def test_channels_say_more_than_a_name(tmp_path: Path) -> None:
     channel = '<channel id="one"><display-name>One</display-name><display-name lang="de">Eins</display-name><icon src="i.png"/><lcn>7</lcn><url>u</url></channel>'
     (tmp_path / "g.xml").write_bytes(guide(channel, programmes=1))
