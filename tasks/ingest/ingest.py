@@ -76,6 +76,7 @@ def ingest_feeds(
     begun: deque[_Begun] = deque()
     with ExitStack() as stack:
         parallel = settings.workers > 1 and len(locations) > 1
+        stack.callback(shutil.rmtree, catalogue.home / "parsed", ignore_errors=True)  # after the pool: of feeds parsed ahead of one that fails
         pool = stack.enter_context(open_pool(settings)) if parallel else None
         ahead = 2 * settings.workers if parallel else 0
         stack.callback(publish_status, catalogue)
@@ -98,13 +99,14 @@ def ingest_feeds(
 
 @dataclass
 class _Begun:
-    """A location at hand, its feeds being parsed (or about to be)."""
+    """A location at hand, its feeds being parsed (or about to be); or why it is not, to be told in its turn."""
 
     stack: ExitStack
     name: str
     hand: AtHand
     grabbed_at: datetime.datetime | None
     feeds: list[tuple[Feed, Counts | None, Parsing | None]]  # each with its earlier counts if it is unchanged, and who parses it if not this process
+    problem: FeedError | OSError | None = None
 
 
 def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings, pool: Pool | None, folder: Path) -> _Begun:
@@ -116,7 +118,10 @@ def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings
     etag, last_modified = recall_validators(catalogue, name) if grabbed_at is None else (None, None)
     stack = ExitStack()
     with stack:
-        hand = stack.enter_context(at_hand(place, catalogue.home, settings.size_cap_bytes, name, Validators(etag=etag, last_modified=last_modified)))
+        try:
+            hand = stack.enter_context(at_hand(place, catalogue.home, settings.size_cap_bytes, name, Validators(etag=etag, last_modified=last_modified)))
+        except (FeedError, OSError) as error:
+            return _Begun(ExitStack(), name, AtHand(feeds=[]), grabbed_at, [], error)
         feeds = []
         for number, feed in enumerate(hand.feeds):
             counts = has_read(catalogue, feed.source, feed.content_digest, grabbed_at)
@@ -130,6 +135,8 @@ def _finish(
 ) -> Iterator[Progress | Outcome]:
     """Writes the feeds of a location, each in a transaction of its own; ``later`` are those of the locations after it."""
     with begun.stack:
+        if begun.problem is not None:
+            raise begun.problem
         if begun.hand.unchanged:
             for source, counts in last_readings(catalogue, begun.name):
                 yield Outcome(source=source, counts=counts, reasons={}, unchanged=True)

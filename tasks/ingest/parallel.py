@@ -73,6 +73,7 @@ def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str,
     Raises:
         FeedError: It cannot be used.
     """
+    shutil.rmtree(folder, ignore_errors=True)  # of a worker that died: Dask and Ray try again elsewhere
     folder.mkdir(parents=True)
     count = 0
     with ExitStack() as stack:

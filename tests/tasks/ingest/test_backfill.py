@@ -7,8 +7,9 @@ from guides import guide, read, rows
 from storage.catalogue.connection import Catalogue
 from storage.workspace import Workspace
 from tasks.ingest.dated import date_of, dated_guides
-from tasks.ingest.feeds import FeedError
+from tasks.ingest.feeds import FeedError, at_hand
 from tasks.ingest.ingest import Outcome
+from tasks.ingest.parallel import parse_to_folder, read_folder
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
 
@@ -75,14 +76,26 @@ def test_side_by_side_is_the_same_as_one_after_another(tmp_path: Path, pool: str
 
 
 @pytest.mark.slow
-def test_a_feed_that_fails_elsewhere_names_itself_and_leaves_the_ones_before_it(tmp_path: Path) -> None:
-    (tmp_path / "a.xml").write_bytes(guide(programmes=5))
-    (tmp_path / "b.xml").write_bytes(b"<html/>")
-    (tmp_path / "c.xml").write_bytes(guide(programmes=5))
-    with pytest.raises(FeedError, match=r"b\.xml: XML, but not XMLTV"):
+@pytest.mark.parametrize(("content", "problem"), [(b"<html/>", "XML, but not XMLTV"), (b"", "empty file")], ids=["when parsed", "when opened"])
+def test_a_feed_that_fails_elsewhere_names_itself_and_leaves_the_ones_before_it(tmp_path: Path, content: bytes, problem: str) -> None:
+    for name in "abde":
+        (tmp_path / f"{name}.xml").write_bytes(guide(programmes=5))
+    (tmp_path / "c.xml").write_bytes(content)
+    with pytest.raises(FeedError, match=rf"c\.xml: {problem}"):
         read(tmp_path, tmp_path / "*.xml", workers=2)
     with Catalogue.open(tmp_path) as catalogue:
-        assert catalogue.connection.execute("SELECT source FROM feeds").fetchall() == [(str(tmp_path / "a.xml"),)]
+        assert catalogue.connection.execute("SELECT source FROM feeds ORDER BY source").fetchall() == [(str(tmp_path / f"{name}.xml"),) for name in "ab"]
+    assert not (tmp_path / "parsed").exists()  # nor what was parsed ahead
+
+
+def test_a_feed_is_parsed_again_where_a_worker_died_over_it(tmp_path: Path) -> None:
+    (tmp_path / "g.xml").write_bytes(guide(programmes=5))
+    folder = tmp_path / "parsed" / "1.0"
+    folder.mkdir(parents=True)
+    (folder / "programmes").write_bytes(b"half a ba")
+    with at_hand(str(tmp_path / "g.xml"), tmp_path, 1 << 20) as hand:
+        assert parse_to_folder(hand.feeds[0], 1 << 20, 30, "", folder) == 1
+    assert [batch.programmes.num_rows for batch in read_folder(folder, 1)] == [5]
 
 
 @pytest.mark.parametrize("zones", [("Europe/Paris",), ("*=Nowhere/Land",), ("=CET",)])
