@@ -17,6 +17,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from storage.catalogue.channels import write_channel_history
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.open_ends import OpenEnds
 from storage.catalogue.replacing import Grab, drop_doubles, infer_stops, replace, write_windows
@@ -83,7 +84,7 @@ class Reading:
         write_windows(self.connection, self.grab)
         if self.grab.known:
             stored = replace(self.connection, self.grab)
-        self._settle_channels()
+        write_channel_history(self.connection, self.grab)
         self.counts = Counts(seen=self.staged + self.rejected, stored=stored, duplicates=self.staged - stored, rejected=self.rejected)
         return self.counts
 
@@ -95,30 +96,6 @@ class Reading:
         """INSERT INTO … FROM a batch, which DuckDB finds by the name of the variable; a registered one it would hold until the commit."""
         arriving = rows  # noqa: F841
         self.connection.execute(f"INSERT INTO {into} FROM arriving", values)
-
-    def _settle_channels(self) -> None:
-        """A row of history for each channel that is new or described otherwise, whether listed or only used."""
-        self.connection.execute(
-            """
-            INSERT INTO channel_history
-            SELECT $feed_id, $source, arrived.*
-            FROM (FROM arrived QUALIFY row_number() OVER (PARTITION BY channel ORDER BY rowid) = 1) AS arrived
-            LEFT JOIN (SELECT * FROM channels WHERE source = $source) AS known USING (channel)
-            WHERE known.channel IS NULL
-               OR (arrived.name, arrived.names, arrived.icon, arrived.lcn, arrived.urls) IS DISTINCT FROM (known.name, known.names, known.icon, known.lcn, known.urls)
-            """,
-            self._names,
-        )
-        self.connection.execute(
-            """
-            INSERT INTO channel_history
-            SELECT $feed_id, $source, channel, channel, [channel], NULL, NULL, []
-            FROM windows
-            WHERE feed_id = $feed_id
-              AND channel NOT IN (SELECT channel FROM channel_history WHERE source = $source)
-            """,
-            self._names,
-        )
 
 
 def has_read(catalogue: Catalogue, source: str, content_digest: str, grabbed_at: datetime.datetime | None = None) -> Counts | None:

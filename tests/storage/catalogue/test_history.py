@@ -101,6 +101,27 @@ def test_the_order_of_reading_changes_no_history(tmp_path: Path, orders: list[tu
             assert [known(catalogue, at, str(order)) for at in GRABS] == EXPECTED
 
 
+LISTED = {1: {"a": ["One"]}, 2: {"a": ["One"], "b": ["B"]}, 3: {"a": ["Two"], "b": ["B"]}, 4: {"a": ["One"], "b": ["B", "Bee"]}}
+NAMES = [{"a": ["One"], "b": ["b"]}, {"a": ["One"], "b": ["B"]}, {"a": ["Two"], "b": ["B"]}, {"a": ["One"], "b": ["B", "Bee"]}]
+
+
+@pytest.mark.parametrize("orders", [ORDERS[::5], pytest.param(ORDERS, marks=pytest.mark.slow)], ids=["some", "all"])
+def test_the_order_of_reading_changes_no_channel(tmp_path: Path, orders: list[tuple[int, ...]]) -> None:
+    asked = """
+        SELECT channel, names
+        FROM channel_history
+        JOIN feeds USING (feed_id, source)
+        WHERE source = ? AND grabbed_at <= ?
+        QUALIFY row_number() OVER (PARTITION BY channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
+    """
+    with Catalogue.open(tmp_path) as catalogue:
+        for order in orders:
+            for grabbed in order:
+                read(catalogue, grabbed, "a1x b1y", source=str(order), names=LISTED[grabbed])
+            found = [dict(catalogue.connection.execute(asked, [str(order), day(at).replace(tzinfo=None)]).fetchall()) for at in GRABS]
+            assert found == NAMES, order
+
+
 def test_snapshots_as_of_a_date(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, "a1x a2y")
