@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tasks.ingest.feeds import Feed, FeedError, is_url, resolve
+from tasks.ingest.feeds import Feed, FeedError, guides_in, is_url, resolve
 from tasks.ingest.prolog import read_prolog
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.streams import FeedStream
@@ -18,14 +18,16 @@ def check_feeds(given: Sequence[str], settings: IngestSettings) -> None:
         FeedError: One line about the first that cannot be read.
     """
     for location in resolve(given):
-        if not is_url(location) and Path(location).suffix.lower() != ".zip":
+        if not is_url(location):
             file = Path(location)
-            if not file.stat().st_size:
+            size = file.stat().st_size
+            if not size:
                 raise FeedError(f"{location}: empty file (0 bytes); expected XMLTV")
-            stream = FeedStream(Feed(source=location, file=file, content_digest="", bytes=file.stat().st_size), settings.size_cap_bytes)
-            try:
-                read_prolog(iter(stream), location)
-            except FeedError as error:
-                if stream.damage:
-                    raise stream.nothing_readable() from error
-                raise
+            for source, member in guides_in(file, location):
+                stream = FeedStream(Feed(source=source, file=file, member=member, content_digest="", bytes=size), settings.size_cap_bytes)
+                try:
+                    read_prolog(iter(stream), source)
+                except FeedError as error:
+                    if stream.damage:
+                        raise stream.nothing_readable() from error
+                    raise

@@ -21,7 +21,8 @@ import fsspec
 
 from tasks.ingest.download import Validators, download
 
-SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst", ".zip")  # what is taken from a directory
+PLAIN = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # what is taken from a zip
+SUFFIXES = (*PLAIN, ".zip")  # and from a directory
 _SECRETS = re.compile(r"(?<=[?&])((?:api_?)?key|token|auth|pass(?:word)?|user(?:name)?|sig(?:nature)?)=[^&]*", re.IGNORECASE)
 
 
@@ -153,8 +154,6 @@ def _describe(file: Path, source: str) -> list[Feed]:
     size = 0
     try:
         with open(file, "rb") as handle:
-            head = handle.read(4)
-            handle.seek(0)
             while block := handle.read(1 << 20):
                 digest.update(block)
                 size += len(block)
@@ -162,27 +161,24 @@ def _describe(file: Path, source: str) -> list[Feed]:
         raise FeedError(f"{source}: cannot be read ({error.strerror})") from error
     if size == 0:
         raise FeedError(f"{source}: empty file (0 bytes); expected XMLTV")
-    members = _members(file, source) if head == b"PK\x03\x04" else [""]
-    return [
-        Feed(
-            source=source if len(members) == 1 else f"{source}!{member}",
-            file=file,
-            member=member,
-            content_digest=digest.hexdigest(),
-            bytes=size,
-        )
-        for member in members
-    ]
+    return [Feed(source=name, file=file, member=member, content_digest=digest.hexdigest(), bytes=size) for name, member in guides_in(file, source)]
 
 
-def _members(file: Path, source: str) -> list[str]:
-    """Names of the guides in a zip: those ending in .xml or .xmltv; its only member whatever its name."""
+def guides_in(file: Path, source: str) -> list[tuple[str, str]]:
+    """Source and member of the guides in a file: of a zip those with the endings of guides, or its only member whatever its name; else the file.
+
+    Raises:
+        FeedError: A zip holds none, or its list of members cannot be read.
+    """
+    with open(file, "rb") as handle:
+        if handle.read(4) != b"PK\x03\x04":
+            return [(source, "")]
     try:
         with zipfile.ZipFile(file) as archive:
             names = [info.filename for info in archive.infolist() if not info.is_dir()]
     except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
         raise FeedError(f"{source}: damaged zip ({error}); nothing in it can be read") from error
-    guides = names if len(names) == 1 else sorted({name for name in names if name.lower().endswith((".xml", ".xmltv"))})
+    guides = names if len(names) == 1 else sorted({name for name in names if name.lower().endswith(PLAIN)})
     if not guides:
-        raise FeedError(f"{source}: no .xml in this zip of {len(names)} files")
-    return guides
+        raise FeedError(f"{source}: no guide in this zip of {len(names)} files; expected names ending in {' '.join(PLAIN)}")
+    return [(source if len(guides) == 1 else f"{source}!{member}", member) for member in guides]

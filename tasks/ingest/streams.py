@@ -60,8 +60,7 @@ class FeedStream:
         with open(self.feed.file, "rb") as handle:
             magic = handle.read(8)
             handle.seek(0)
-            form = next((form for start, form in _MAGIC.items() if magic.startswith(start)), "plain")
-            for block in self._blocks(form, handle):
+            for block in self._blocks(_form(magic), handle):
                 self.produced += len(block)
                 if self.produced > self.size_cap_bytes:
                     raise FeedError(f"{self.feed.source}: larger than {self.size_cap_bytes:,} bytes uncompressed (ingest.size_cap_bytes); nothing was stored")
@@ -137,7 +136,11 @@ class FeedStream:
     def _unzip(self, handle: IO[bytes]) -> Iterator[bytes]:
         try:
             with zipfile.ZipFile(handle) as archive, archive.open(self.feed.member) as member:
-                while block := member.read(BLOCK):
+                form = _form(member.read(8))  # members may be compressed once more
+                member.seek(0)
+                if form == "zip":
+                    raise FeedError(f"{self.feed.source}: a zip inside a zip; unpack the outer one")
+                for block in self._blocks(form, member):
                     self.position = handle.tell()
                     yield block
         except (RuntimeError, KeyError) as error:  # zipfile's words for a password, and for no such member
@@ -153,6 +156,11 @@ class FeedStream:
                     yield block
         except OSError as error:
             self.damage = str(error)
+
+
+def _form(magic: bytes) -> str:
+    """What a file is, by its first bytes."""
+    return next((form for start, form in _MAGIC.items() if magic.startswith(start)), "plain")
 
 
 def _up_to_damage(decoder: zlib._Decompress, piece: bytes) -> bytes:

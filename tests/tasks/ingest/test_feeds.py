@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import io
 import lzma
 import os
 import threading
@@ -20,6 +21,14 @@ from tasks.ingest.settings import IngestSettings
 
 def zstd(content: bytes) -> bytes:
     return pa.Codec("zstd").compress(content, asbytes=True)
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return packed.getvalue()
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress, bz2.compress, zstd], ids=["plain", "gzip", "xz", "bzip2", "zstd"])
@@ -66,6 +75,16 @@ def test_zip_of_several_guides(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["catalogue.duckdb", "g.zip", "status.json"]
 
 
+def test_a_zip_is_told_by_its_bytes_and_its_members_by_theirs(tmp_path: Path) -> None:
+    packs = {"a.xml": bytes, "b.xml.gz": gzip.compress, "c.xml.xz": lzma.compress, "d.xml.bz2": bz2.compress, "e.xml.zst": zstd}
+    with zipfile.ZipFile(tmp_path / "guide.dat", "w") as archive:
+        for number, (name, pack) in enumerate(packs.items()):
+            archive.writestr(name, pack(guide(programmes=3 + number)))
+    check_feeds([str(tmp_path / "guide.dat")], IngestSettings())
+    outcomes = read(tmp_path, tmp_path / "guide.dat")
+    assert [(outcome.source.partition("!")[2], outcome.counts.stored) for outcome in outcomes] == [(name, 3 + number) for number, name in enumerate(packs)]
+
+
 def test_resolve_paths_globs_directories(tmp_path: Path) -> None:
     for name in ("b.xml", "a.xml.gz", "notes.md", "[K8].xml"):
         (tmp_path / name).write_bytes(b"x")
@@ -94,6 +113,9 @@ def test_credentials_are_no_part_of_a_source() -> None:
         ("feed.rss", b'<?xml version="1.0"?><!-- c --><rss version="2.0"></rss>', "not XMLTV; its root is <rss>"),
         ("bad.gz", b"\x1f\x8b\x08\x00nonsense that is no deflate", "nothing in it can be read"),
         ("bad.zip", b"PK\x03\x04nonsense", "damaged zip"),
+        ("bad.zip.xml", zipped({"a.xml": b"<html/>", "b.xml": guide()}), "not XMLTV; its root is <html>"),
+        ("text.zip", zipped({"a.txt": b"", "b.md": b""}), "no guide in this zip of 2 files"),
+        ("zip.zip", zipped({"a.zip": zipped({"a.xml": guide()})}), "a zip inside a zip"),
         ("packed.gz", gzip.compress(gzip.compress(b"<tv/>", mtime=0), mtime=0), "not XML"),
     ],
 )
@@ -105,10 +127,9 @@ def test_what_is_no_feed_is_one_clear_line_and_changes_nothing(tmp_path: Path, n
     with pytest.raises(FeedError, match=".*" + message.replace("(", r"\(")) as caught:
         read(tmp_path, tmp_path / name)
     assert "\n" not in str(caught.value) and name in str(caught.value)
-    if name != "bad.zip":
-        with pytest.raises(FeedError) as before:  # the look before anything is started says the same
-            check_feeds([str(tmp_path / name)], IngestSettings())
-        assert str(before.value) == str(caught.value)
+    with pytest.raises(FeedError) as before:  # the look before anything is started says the same
+        check_feeds([str(tmp_path / name)], IngestSettings())
+    assert str(before.value) == str(caught.value)
     assert rows(tmp_path, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [(1, 3)]
 
 
