@@ -39,7 +39,7 @@ ANSWERS = [
     [("Series", 2, 1)],
     [("Series", ["Series [en]", "Serie [de]"], EIGHT)],
     [("one", NINE, "News", "Football")],
-    [("s", "bad_start", 2, 66.7, 5, LOST)],
+    [("s", "bad_start", 2, 33.3, 5, LOST)],
 ]
 
 
@@ -77,6 +77,12 @@ def test_the_page_names_every_table_and_column(catalogue: Catalogue) -> None:
         ("onscreen", "Season 3 Episode 14", 3, 14, None),
         ("onscreen", "1x02", 1, 2, None),
         ("onscreen", "Ep 3 Part 2", None, 3, 2),
+        ("onscreen", "S3 E4 P1", 3, 4, 1),
+        ("onscreen", "Series 3, 4/6", 3, 4, None),
+        ("onscreen", "4/6, series 3", 3, 4, None),
+        ("onscreen", "505", None, 505, None),
+        ("tmdb", "12345", None, None, None),
+        ("original-air-date", "2025/03/01", None, None, None),
         (None, "(4/6)", None, 4, None),
         ("onscreen", "Folge 12", None, 12, None),
         ("dd_progid", "EP01234567.0012", None, 12, None),
