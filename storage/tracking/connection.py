@@ -39,7 +39,7 @@ class Connection:
     """
 
     def __init__(self, home: Path | str) -> None:
-        self.home = Path(home).resolve()
+        self.home = Path(home).expanduser().resolve()
 
     @property
     def is_local(self) -> bool:

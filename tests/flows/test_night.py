@@ -1,0 +1,46 @@
+"""What surrounds a night: what of it is written down, and where."""
+
+import contextlib
+import datetime
+import sqlite3
+from types import SimpleNamespace
+
+import pytest
+from prefect.logging import disable_run_logger
+
+from flows import night
+from flows.settings import Settings
+from storage.tracking import Tracking
+
+SECRETS = ("annabel", "swordfish", "0123456789abcdef")
+FEEDS = ["https://annabel:swordfish@example.org/guide.xml.gz?key=0123456789abcdef&country=de", "https://annabel:swordfish@example.org", "guides/what?.xml"]
+
+
+@pytest.fixture
+def running(monkeypatch):
+    """A flow run of these feeds, as Prefect tells it to the code inside."""
+
+
+    told = SimpleNamespace(id="flow-1", parameters={"feeds": FEEDS}, scheduled_start_time=datetime.datetime(2025, 3, 1), name="")
+    monkeypatch.setattr(night, "this_run", told)
+    told.name = night.name_run()
+    return told
+
+
+def test_passwords_and_keys_of_feeds_are_in_no_record(running, tmp_path):
+    with disable_run_logger(), night.open_night(str(tmp_path / "home"), FEEDS, Settings()) as opened:
+        run = opened.run
+    assert running.name == "2025-03-01 guide.xml.gz?key=&country=de +2"
+    with contextlib.closing(sqlite3.connect(tmp_path / "home" / "mlflow.db")) as connection:
+        kept = "\n".join(connection.iterdump())
+    assert run in kept and "example.org/guide.xml.gz" in kept and "guides/what?.xml" in kept
+    assert [secret for secret in SECRETS if secret in kept] == []
+
+
+def test_a_home_below_the_users_own_folder_is_the_same_for_all(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with disable_run_logger(), night.open_night("~/space", [], Settings()):
+        pass
+    assert Tracking("~/space").connection.database == tmp_path / "space" / "mlflow.db"
+    assert (tmp_path / "space" / "mlflow.db").exists() and not (tmp_path / "~").exists()
