@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from pathlib import Path
 
@@ -99,8 +100,11 @@ def make_parser() -> argparse.ArgumentParser:
     ):
         words = subparsers.add_parser(name, help=text, description=text)
         words.add_argument("model", metavar="MODEL", type=Path, help="fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file")
-        words.add_argument("words", metavar="WORD", nargs=1 if name == "neighbours" else "+", help="a word; - reads them from standard input, one a line")
-        words.add_argument("-k", type=int, default=10, help="how many (default: 10)" if name == "neighbours" else argparse.SUPPRESS)
+        if name == "neighbours":
+            words.add_argument("word", metavar="WORD", help="a word")
+            words.add_argument("-k", type=int, default=10, help="how many (default: 10)")
+        else:
+            words.add_argument("words", metavar="WORD", nargs="+", help="a word; - reads them from standard input, one a line")
         words.add_argument("--json", action="store_true", help="print JSON, for other programs")
         words.set_defaults(command=function, question=name)
     command("doctor", commands.doctor, "Check versions, home, locks and devices.")
@@ -109,7 +113,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _cosine(text: str) -> float:
     """A number from 0.8 to 1: below, the bands that find near duplicates would be too many."""
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not 0.8 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0.8 and 1")
+        raise argparse.ArgumentTypeError(f"{text} is no number from 0.8 to 1")
     return value

@@ -17,9 +17,9 @@ def describe_categories(home: str | Path) -> dict[str, Any]:
     """``{"labels": [{"category", "titles"}], "dropped": [{"category", "reason", "titles"}]}``, most titles first.
 
     Raises:
-        HomeError: No run has finished, or one of a version that kept no report.
+        HomeError: No run has finished, or one of a version that kept no report, or its corpus is gone.
     """
-    corpus = Path(read_latest(home)["corpus"])
+    corpus = Path(read_latest(home, "corpus")["corpus"])
     titles = Counter(label for labels in pq.read_table(corpus / "titles.parquet", columns=["labels"])["labels"].to_pylist() for label in labels)
     labels = [{"category": name, "titles": count} for name, count in sorted(titles.items(), key=lambda item: (-item[1], item[0]))]
     try:

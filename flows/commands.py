@@ -47,7 +47,7 @@ def tune(given: argparse.Namespace) -> int:
     from flows.console import run_tune
     from flows.presets import PRESETS
     from flows.server import start_prefect
-    from flows.settings import override
+    from flows.settings import SettingError, override
     from tasks.contest.courses import entries
     from tasks.contest.settings import ContestSettings
     from tasks.ingest.check import check_feeds
@@ -55,7 +55,10 @@ def tune(given: argparse.Namespace) -> int:
 
     check_feeds(given.feed, IngestSettings())
     usual = ContestSettings()
-    contest = ContestSettings(rules=tuple(given.rules), sizes=tuple(given.sizes or usual.sizes), rates=tuple(given.rates or usual.rates))
+    try:
+        contest = ContestSettings(rules=tuple(given.rules), sizes=tuple(given.sizes or usual.sizes), rates=tuple(given.rates or usual.rates))
+    except ValueError as error:
+        raise SettingError(str(error)) from error
     settings = override(PRESETS[given.preset], given.assignments)
     settings = override(settings, _without_sample(given.feed, settings.ingest.leave_out))
     entries(settings.train, contest)  # refuses a name that is no rule's
@@ -163,14 +166,14 @@ def status(given: argparse.Namespace) -> int:
 
 def sql(given: argparse.Namespace) -> int:
     """Answers a query."""
-    from flows.sql import answer, statements
+    from flows.sql import answer, plain, statements
     from flows.tables import rows_table
 
     if given.query is None:
         print(statements(given.home))
         return 0
     rows = answer(given.home, given.query, given.values)
-    print(json.dumps(rows, ensure_ascii=False, indent=1, default=str) if given.json else rows_table(rows))
+    print(json.dumps(plain(rows), ensure_ascii=False, indent=1) if given.json else rows_table(rows))
     return 0
 
 
@@ -187,10 +190,10 @@ def words(given: argparse.Namespace) -> int:
     """Questions about words to a fastText model: given.question."""
     from flows.words import print_neighbours, print_ngrams, print_vectors
 
-    words = [line.rstrip("\n") for line in sys.stdin] if given.words == ["-"] else given.words
     if given.question == "neighbours":
-        lines = print_neighbours(given.model, words[0], given.k, given.json)
+        lines = print_neighbours(given.model, given.word, given.k, given.json)
     else:
+        words = [line.rstrip("\n") for line in sys.stdin] if given.words == ["-"] else given.words
         lines = (print_ngrams if given.question == "ngrams" else print_vectors)(given.model, words, given.json)
     for line in lines:
         print(line)

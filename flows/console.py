@@ -15,15 +15,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flows.settings import SettingError, Settings
+from flows.settings import Settings
 from flows.ticker import Ticker
 from storage.tracking.connection import Connection
-from storage.workspace import HomeError
 from tasks.contest.settings import ContestSettings
 
 ROAD = ("ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
 SAID_ELSEWHERE = ("Encountered exception", "Finished in state Failed(", "Beginning flow run", "Created task run", "View at")
+EXPECTED = (
+    ("flows.settings", "SettingError"), ("flows.export", "ExportError"), ("flows.words", "WordsError"), ("storage.workspace", "HomeError"),
+    ("storage.catalogue.views", "QueryError"), ("storage.tracking.connection", "TrackingError"), ("tasks.contest.courses", "UnknownRule"),
+    ("tasks.ingest.feeds", "FeedError"), ("tasks.neighbours.search", "SearchError"), ("tasks.preprocess.categories", "MappingError"), ("tasks.preprocess.task", "TooFewTitles"),
+)  # fmt: skip
 WELCOME = "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; the lines above say where it happened."
 
 
@@ -73,31 +77,8 @@ def explain(error: Exception) -> int:
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
-    from tasks.ingest.feeds import FeedError
-
-    kinds: list[type[Exception]] = [SettingError, HomeError, FeedError]
-    if "tasks.neighbours.search" in sys.modules:
-        from tasks.neighbours.search import SearchError
-
-        kinds.append(SearchError)
-    if "storage.catalogue.views" in sys.modules:
-        from storage.catalogue.views import QueryError
-
-        kinds.append(QueryError)
-    if "flows.words" in sys.modules:
-        from flows.words import WordsError
-
-        kinds.append(WordsError)
-    if "tasks.contest.courses" in sys.modules:
-        from tasks.contest.courses import UnknownRule
-
-        kinds.append(UnknownRule)
-    if "tasks.preprocess.task" in sys.modules:
-        from tasks.preprocess.categories import MappingError
-        from tasks.preprocess.task import TooFewTitles
-
-        kinds += [TooFewTitles, MappingError]
-    return tuple(kinds)
+    """Those of the modules that were imported: one that was not has raised nothing."""
+    return tuple(getattr(sys.modules[module], name) for module, name in EXPECTED if module in sys.modules)
 
 
 class _Lines(logging.Formatter):

@@ -98,11 +98,11 @@ def _home(home: Path) -> Iterator[Finding]:
     from storage.catalogue.connection import Catalogue
     from storage.workspace import HomeError, HomeLocked, Workspace
 
-    if not (home / "home.json").exists():
+    if not home.is_file() and not (home / "home.json").exists():
         yield Finding("note", "home", f"{home} is not there yet; `guidespace nightly` makes it")
         return
     try:
-        workspace = Workspace(home, create=False)
+        workspace = Workspace(home, create=home.is_file())  # a file cannot be made one, and is told so
     except (HomeError, ValueError) as error:
         yield Finding("bad", "home", str(error))
         return

@@ -53,9 +53,9 @@ def duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
     """Pairs of titles of the last run that are nearly the same, nearest first.
 
     Raises:
-        HomeError: No run has finished in this home.
+        HomeError: No run has finished in this home, or its model is gone.
     """
-    search = TitleSearch.open(Path(read_latest(home)["model"]))
+    search = TitleSearch.open(Path(read_latest(home, "model")["model"]))
     pairs, cosines = near_duplicates(search.vectors, minimum_cosine, np.random.default_rng(0))
     titles, channels = search.columns["title"], search.columns["channels"]
     return [

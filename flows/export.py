@@ -13,7 +13,12 @@ from flows.latest import read_latest
 from storage.arrays import open_array
 from tasks.tokenize.words import split_words
 
+MOST_BUCKETS = 2**31 - 1  # fastText keeps their number in 32 bits, signed
 FORMATS = ("labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary")
+
+
+class ExportError(ValueError):
+    """Nothing can be written like that; the message says why."""
 
 
 def export(home: str | Path, form: str, out: Path, buckets: int | None = None) -> Iterator[str]:
@@ -31,8 +36,12 @@ def export(home: str | Path, form: str, out: Path, buckets: int | None = None) -
 
     Yields:
         A line about each file written.
+
+    Raises:
+        ExportError: ``out`` is no place for it, or ``buckets`` is no number of buckets.
     """
-    latest = read_latest(home)
+    _check(form, out, buckets)
+    latest = read_latest(home, "corpus" if form == "labels" else "model")
     if form == "labels":
         yield from _labels(Path(latest["corpus"]), out)
     elif form == "word2vec":
@@ -43,6 +52,17 @@ def export(home: str | Path, form: str, out: Path, buckets: int | None = None) -
         yield _words(Path(latest["model"]), form, out, buckets)
     else:
         raise ValueError(f"format is {form!r}, known are {', '.join(FORMATS)}")
+
+
+def _check(form: str, out: Path, buckets: int | None) -> None:
+    if form == "labels" and out.exists() and not out.is_dir():
+        raise ExportError(f"{out} is a file, and labels are several: name a folder")
+    if form != "labels" and out.is_dir():
+        raise ExportError(f"{out} is a folder: name a file in it")
+    if form != "labels" and not out.absolute().parent.is_dir():
+        raise ExportError(f"the folder {out.absolute().parent} is not there: make it, or name another file")
+    if buckets is not None and not (form == "fasttext" and 1 <= buckets <= MOST_BUCKETS):
+        raise ExportError(f"--buckets {buckets}: it is a number from 1 to {MOST_BUCKETS:,}, for the format fasttext only")
 
 
 def _labels(corpus: Path, out: Path) -> Iterator[str]:

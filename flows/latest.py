@@ -21,20 +21,26 @@ def write_latest(home: Path, content: Mapping[str, Any]) -> None:
     os.replace(fresh, home / LATEST)
 
 
-def read_latest(home: str | Path) -> dict[str, Any]:
+def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
     """The pointer, paths made absolute.
 
+    Args:
+        home: Of a finished run.
+        needed: Which of the paths will be read.
+
     Raises:
-        HomeError: No run has finished in this home.
+        HomeError: No run has finished in this home, or what is needed was removed since.
     """
     place = Workspace(home, create=False).home
     if not (place / LATEST).exists():
         raise HomeError(f"no run has finished in {place} yet; run `guidespace nightly --feed …` first")
     content = json.loads((place / LATEST).read_text())
+    if not (place / content[needed]).exists():
+        raise HomeError(f"{place} no longer holds the {needed} of its last run; run `guidespace nightly --feed …` again")
     return {**content, **{name: str(place / content[name]) for name in PATHS}}
 
 
 def read_scores(home: str | Path) -> dict[str, Any]:
     """The scores document of the last run, and whether its model is the champion."""
-    latest = read_latest(home)
+    latest = read_latest(home, "scores")
     return {**json.loads(Path(latest["scores"]).read_text()), "champion": latest["champion"]}

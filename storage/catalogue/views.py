@@ -75,6 +75,8 @@ def ask(folders: Mapping[str, Path], query: str, values: Mapping[str, Any] | Non
         _, absent = _create(connection, folders)
         try:
             found = connection.execute(query, dict(values) if values else None)
+            if found is None:  # what DuckDB gives for no statement at all
+                raise QueryError("the query is empty")
             return [column[0] for column in found.description or []], found.fetchall()
         except duckdb.Error as error:
             if asked := [name for name in absent if re.search(rf"\b{name}\b", query, re.IGNORECASE)]:

@@ -32,6 +32,10 @@ class TfidfFeatures:
     longest_char_ngram: int = field(default=5, metadata={"description": "Longest character n-gram, within words.", "ge": 1, "le": 10})
     min_titles: int = field(default=1, metadata={"description": "Features in fewer training titles are dropped (2 instead of 1 costs a point of accuracy).", "ge": 1})
 
+    def __post_init__(self) -> None:
+        if self.longest_char_ngram < self.shortest_char_ngram:
+            raise ValueError(f"character n-grams of {self.shortest_char_ngram} to {self.longest_char_ngram} are none; raise longest_char_ngram")
+
     def fit_transform(self, texts: Sequence[str]) -> tuple[FittedTfidf, sparse.csr_matrix]:
         """Learns vocabulary and document frequencies, and gives the features of the same texts (reading them once, not twice).
 
@@ -39,12 +43,10 @@ class TfidfFeatures:
             texts: Training titles; one at least must hold a letter or a digit.
 
         Raises:
-            ValueError: No text holds a feature, or the n-gram range is empty.
+            ValueError: No text holds a feature.
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        if self.longest_char_ngram < self.shortest_char_ngram:
-            raise ValueError(f"character n-grams of {self.shortest_char_ngram} to {self.longest_char_ngram} are none; raise longest_char_ngram")
         shared: dict[str, Any] = {"min_df": self.min_titles, "sublinear_tf": True, "dtype": np.float32}
         parts = (
             TfidfVectorizer(analyzer="word", token_pattern=r"\b\w+\b", ngram_range=(1, self.longest_word_ngram), **shared),

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from tasks.cluster.components import Links
-from tasks.cluster.eps import suggest_eps
+from tasks.cluster.eps import check_reach, suggest_eps
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import Partition, finish
 from tasks.form import FORM
@@ -41,6 +41,10 @@ class DBSCAN:
     )
     min_samples: int = field(default=5, metadata={"description": "Titles within eps, itself included, that make a title core.", "ge": 1})
     __pydantic_config__: ClassVar = FORM
+
+    def __post_init__(self) -> None:
+        if self.eps is None:
+            check_reach(self.neighbours, self.min_samples)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters of the titles.

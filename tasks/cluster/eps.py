@@ -18,16 +18,24 @@ ROUNDING = 1e-9  # float32's last digit must not leave the place itself outside
 TRIED = 40  # places of the curve at which the components are looked at
 
 
+def check_reach(kept: int, min_samples: int) -> None:
+    """Whether eps can be suggested.
+
+    Raises:
+        ValueError: Fewer neighbours of each title are kept than min_samples asks for.
+    """
+    if kept < (needed := max(min_samples - 1, 1)):
+        raise ValueError(f"min_samples {min_samples} needs {needed} neighbours of each title to suggest eps, but {kept} are kept. Raise neighbours, or set eps.")
+
+
 def k_distance_curve(neighbours: Neighbours, min_samples: int) -> np.ndarray:
     """Cosine distance of each title to its (min_samples - 1)-th nearest, ascending; titles that have fewer left out.
 
     Raises:
         ValueError: Fewer neighbours were found than min_samples asks for.
     """
+    check_reach(neighbours.ids.shape[1], min_samples)
     place = max(min_samples - 1, 1) - 1
-    if place >= neighbours.ids.shape[1]:
-        kept = neighbours.ids.shape[1]
-        raise ValueError(f"min_samples {min_samples} needs {place + 1} neighbours of each title to suggest eps, but {kept} are kept. Raise neighbours, or set eps.")
     found = neighbours.ids[:, place] >= 0
     return np.sort(1.0 - neighbours.cosines[found, place].astype(np.float64))
 

@@ -115,6 +115,21 @@ def test_the_command_prints_rows_and_explains_what_is_wrong(home, capsys):
         answer(home, "FROM clutsers", [])
 
 
+def test_json_has_every_column_and_only_what_json_has(home, capsys):
+    from flows.__main__ import main
+
+    query = "SELECT 1 AS a, 2 AS a, 0.5 AS half, 'nan'::DOUBLE AS none, [DATE '2025-03-01'] AS days, {'x': 1e308 * 10} AS deep, true AS yes"
+    assert main(["sql", "--home", str(home), "--json", query]) == 0
+    expected = {"a": 1, "a_1": 2, "half": 0.5, "none": None, "days": ["2025-03-01"], "deep": {"x": None}, "yes": True}
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == [expected]
+
+
+@pytest.mark.parametrize("query", ["", " ; ", "-- nothing"])
+def test_a_query_that_is_none_is_refused(home, query):
+    with pytest.raises(QueryError, match="empty"):
+        answer(home, query, [])
+
+
 def test_a_home_without_a_finished_run_is_refused(tmp_path):
     with pytest.raises(HomeError):
         run_folders(tmp_path)

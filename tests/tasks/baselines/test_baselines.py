@@ -137,4 +137,4 @@ def test_labelled_titles_refuse_what_does_not_fit():
 
 def test_an_empty_range_of_ngrams_is_refused():
     with pytest.raises(ValueError, match="raise longest_char_ngram"):
-        TfidfFeatures(shortest_char_ngram=4, longest_char_ngram=3).fit_transform(["abc"])
+        TfidfFeatures(shortest_char_ngram=4, longest_char_ngram=3)
