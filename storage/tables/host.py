@@ -2,7 +2,8 @@
 
 The memory is taken by the byte (pools of pinned memory round up to powers of two) and pinned by registering it with
 CUDA, after every page has been touched by the filling of the table. A file is a scratch file without a name: it is gone
-when the process ends, however it ends; what must last is in the checkpoint, which is written whole and then renamed.
+when the process ends, however it ends; what must last is in the checkpoint, which is written whole and then renamed. Its
+room on the disk is taken at once: a mapped page for which there is none when it is written ends the process without a word.
 
 References:
     Rounding of pinned pools: https://github.com/cupy/cupy/issues/7742, https://github.com/pytorch/pytorch/issues/95823
@@ -10,6 +11,8 @@ References:
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 import mmap
 import os
@@ -35,6 +38,9 @@ class Host:
     Attributes:
         data: uint8 (records, width).
         pinned: Whether the GPU may read and write it.
+
+    Raises:
+        OSError: The disk has no room for the file.
     """
 
     def __init__(self, records: int, width: int, folder: Path | None = None) -> None:
@@ -45,24 +51,30 @@ class Host:
             return
         if folder is None:
             self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            self._map.madvise(mmap.MADV_HUGEPAGE)
+            with contextlib.suppress(OSError):  # a kernel built without huge pages
+                self._map.madvise(mmap.MADV_HUGEPAGE)
         else:
             self._file = tempfile.TemporaryFile(dir=folder, prefix="guidespace-table-")  # noqa: SIM115  (as long as the map)
-            self._file.truncate(size)
+            take_room(self._file.fileno(), size, folder)
             self._map = mmap.mmap(self._file.fileno(), size)
             self._map.madvise(mmap.MADV_RANDOM)  # a row is less than a page: reading ahead would read in vain
         self.data = torch.frombuffer(self._map, dtype=torch.uint8).view(records, width)
 
-    def pin(self) -> None:
-        """Pins the memory, once it is filled; where that is refused, says so and leaves it pageable."""
-        if self._map is None:
+    def pin(self, device: torch.device | None = None) -> None:
+        """Pins the memory, once it is filled; where that is refused, says so and leaves it pageable.
+
+        Args:
+            device: Whose kernels will read and write it; None is the current one.
+        """
+        if self._map is None:  # no record that a GPU could not reach
+            self.pinned = True
             return
         error = register(self.data)
         if error:
             log.warning("pinning %.1f GB of host memory was refused (%s): rows are moved through a small pinned buffer, which is slower", self.data.nbytes / 1e9, error)
             return
         self.pinned = True
-        weakref.finalize(self._map, unregister, self.data.data_ptr())
+        weakref.finalize(self, unregister, self.data.data_ptr(), device)  # a map unmaps itself before its own finalizers run
 
     def will_need(self, ids: Tensor) -> None:
         """Asks for the pages of records of a file, all at once: one after the other, each would be waited for."""
@@ -84,18 +96,48 @@ class Host:
         return self.data.view(torch.int64)
 
 
+def take_room(file: int, size: int, folder: Path) -> None:
+    """Makes a file so large, with all of its blocks.
+
+    Raises:
+        OSError: The disk has no room for it.
+    """
+    disk = os.fstatvfs(file)
+    if size > disk.f_bavail * disk.f_frsize:
+        raise OSError(errno.ENOSPC, f"a table's rows outside the cache take {size:,} bytes, {disk.f_bavail * disk.f_frsize:,} are free; name a folder on another disk", str(folder))
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # a file system that cannot promise room
+            raise
+        os.ftruncate(file, size)
+
+
 def register(data: Tensor) -> str:
     """Registers memory with CUDA; "" or what CUDA said against it."""
     try:
         code = int(_runtime().cudaHostRegister(data.data_ptr(), data.nbytes, 0))
     except RuntimeError as error:
         return str(error)
-    return "" if code == 0 else f"CUDA error {code}"
+    if code:
+        _forget_refusal()
+    return f"CUDA error {code}" if code else ""
 
 
-def unregister(pointer: int) -> None:
-    """Takes the registration back before the memory goes."""
-    _runtime().cudaHostUnregister(pointer)
+def unregister(pointer: int, device: torch.device | None) -> None:
+    """Takes the registration back before the memory goes; a kernel may still be writing there."""
+    try:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize(device)
+    finally:
+        _runtime().cudaHostUnregister(pointer)
+
+
+def _forget_refusal() -> None:
+    """CUDA keeps a call's error for the next launch of a kernel in this thread, which fails with it: so one is launched for that."""
+    if torch.cuda.is_initialized():
+        with contextlib.suppress(RuntimeError):
+            torch.empty(1, device="cuda").fill_(0)
 
 
 def _runtime() -> Any:

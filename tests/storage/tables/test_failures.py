@@ -1,7 +1,9 @@
 """What may go wrong is said once, costs no row, and leaves the last checkpoint whole."""
 
+import errno
 import gc
 import logging
+import mmap
 import os
 import signal
 import subprocess
@@ -104,6 +106,12 @@ def test_pinning_that_is_refused_is_said_and_leaves_pageable_memory(monkeypatch,
         choose_mover("uva", memory, torch.device("cpu"))
 
 
+def is_mapped(pointer: int) -> bool:
+    """Whether the address is of this process' memory."""
+    bounds = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
+    return any(int(first, 16) <= pointer < int(last, 16) for first, last in bounds)
+
+
 def test_pinned_memory_is_taken_by_the_byte_and_given_back(monkeypatch):
     calls = []
 
@@ -113,7 +121,7 @@ def test_pinned_memory_is_taken_by_the_byte_and_given_back(monkeypatch):
             return 0
 
         def cudaHostUnregister(self, pointer):
-            calls.append(("unregister", pointer))
+            calls.append(("unregister", pointer if is_mapped(pointer) else None))  # unmapped first, it might be another table's by now
 
     monkeypatch.setattr(host, "_runtime", Runtime)
     memory = Host(1001, 384)
@@ -123,6 +131,33 @@ def test_pinned_memory_is_taken_by_the_byte_and_given_back(monkeypatch):
     del memory
     gc.collect()
     assert calls == [("register", pointer, 1001 * 384), ("unregister", pointer)]  # no power of two
+    assert not is_mapped(pointer)
+
+
+def test_a_host_without_records_has_nothing_to_pin():
+    """A table that is cached whole: the GPU may reach all that is there, so UVA is not refused for it."""
+    memory = Host(0, 128)
+    memory.pin()
+    assert memory.pinned
+
+
+def test_a_kernel_without_huge_pages_will_do(monkeypatch):
+    class Plain(mmap.mmap):
+        def madvise(self, *advice):
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(host.mmap, "mmap", Plain)
+    assert Host(10, 128).data.shape == (10, 128)
+
+
+def test_a_disk_without_room_for_the_rows_is_said_before_any_is_written(tmp_path: Path):
+    """A page of a sparse file for which the disk has no block ends the process by SIGBUS."""
+    disk = os.statvfs(tmp_path)
+    with pytest.raises(OSError, match=r"a table's rows outside the cache take [\d,]+ bytes, [\d,]+ are free; name a folder on another disk"):
+        Host(2 * disk.f_blocks * disk.f_frsize // 4096, 4096, tmp_path)
+    Host(100, 4096, tmp_path).data.fill_(1)
+    held = Host(1000, 4096, tmp_path)
+    assert held._file is not None and os.fstat(held._file.fileno()).st_blocks * 512 >= 1000 * 4096
 
 
 def resident_bytes() -> int:
