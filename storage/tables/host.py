@@ -61,11 +61,13 @@ class Host:
         self.data = torch.frombuffer(self._map, dtype=torch.uint8).view(records, width)
 
     def pin(self, device: torch.device | None = None) -> None:
-        """Pins the memory, once it is filled; where that is refused, says so and leaves it pageable.
+        """Pins the memory, once it is filled; where that is refused, says so and leaves it pageable. A file is never pinned.
 
         Args:
             device: Whose kernels will read and write it; None is the current one.
         """
+        if self.pinned or self._file is not None:
+            return
         if self._map is None:  # no record that a GPU could not reach
             self.pinned = True
             return

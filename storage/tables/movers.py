@@ -9,6 +9,7 @@ Both give ``Mover.read`` and ``Mover.write``: records of the host to and from a 
 from __future__ import annotations
 
 import importlib.util
+import logging
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
@@ -17,6 +18,8 @@ from torch import Tensor
 
 from storage.tables.host import Host
 from storage.tables.records import Records
+
+log = logging.getLogger(__name__)
 
 Kind = Literal["auto", "uva", "staged"]
 BLOCK_BYTES = 32 << 20
@@ -48,8 +51,14 @@ class Staged:
         self.host, self.device = host, device
         self.block = max(1, BLOCK_BYTES // host.data.shape[1])
         on_gpu = device.type == "cuda"
-        rows = min(self.block, max(1, len(host.data)))
-        self._buffers = [torch.empty(rows, host.data.shape[1] // 8, dtype=torch.int64, pin_memory=on_gpu) for _ in range(1 + on_gpu)]
+        shape = min(self.block, max(1, len(host.data))), host.data.shape[1] // 8
+        try:
+            self._buffers = [torch.empty(shape, dtype=torch.int64, pin_memory=on_gpu) for _ in range(1 + on_gpu)]
+        except RuntimeError as error:
+            if not on_gpu:
+                raise
+            log.warning("pinning a buffer of %.0f MB was refused (%s): rows are moved through pageable memory, which is slower", shape[0] * shape[1] * 8 / 1e6, error)
+            self._buffers = [torch.empty(shape, dtype=torch.int64) for _ in range(2)]
         self._events: list[Any] = [None, None]
         self._turn = 0
 
@@ -84,21 +93,29 @@ class Staged:
 
 
 def choose_mover(kind: Kind, host: Host, device: torch.device) -> Mover:
-    """The mover that a setting names; "auto" is UVA where GPU, CuPy and pinned memory are there.
+    """The mover that a setting names; "auto" is UVA where GPU, CuPy and pinned memory are there. The host is pinned for UVA alone.
 
     Raises:
         ValueError: UVA is asked for and one of the three is missing.
     """
-    missing = [
-        what for what, there in (("a CUDA device", device.type == "cuda"), ("CuPy", importlib.util.find_spec("cupy") is not None), ("pinned memory", host.pinned)) if not there
-    ]
+    missing = [what for what, there in (("a CUDA device", device.type == "cuda"), ("CuPy", importlib.util.find_spec("cupy") is not None)) if not there]
+    if kind != "staged" and not missing:
+        host.pin(device)
+    if not host.pinned:
+        missing.append("pinned memory")
     if kind == "staged" or (kind == "auto" and missing):
         return Staged(host, device)
     if missing:
         raise ValueError(f"mover is 'uva', which needs {' and '.join(missing)} too; use 'auto' or 'staged'")
     from storage.tables.uva import Unified
 
-    return Unified(host, device)
+    try:
+        return Unified(host, device)
+    except (ImportError, RuntimeError) as error:  # of another CUDA than the driver's, or without its compiler
+        if kind == "uva":
+            raise
+        log.warning("CuPy is here and does not work (%s): rows are moved through a small buffer, which is slower", error)
+        return Staged(host, device)
 
 
 def enter(mover: Mover, records: Records, cells: Mapping[str, Tensor], ids: Tensor, slots: Tensor) -> None:

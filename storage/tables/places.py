@@ -58,8 +58,6 @@ class Places:
         self.hot = slots - self.recent
         self.host = Host(self.rows - self.hot, self.records.width, folder)
         self.start(start, rule)
-        if device.type == "cuda" and folder is None:
-            self.host.pin(device)
 
     def _allocate(self, slots: int) -> tuple[dict[str, Tensor], int]:
         """The cache; half of it, and so on, where the device has no room, which is said once."""

@@ -23,7 +23,7 @@ from torch import Tensor
 from storage.tables.host import Host
 
 THREADS, LARGEST_GRID = 256, 4096
-BLOCK_RECORDS = 1 << 18
+BLOCK_BYTES = 128 << 20  # of the device's memory that a call takes; the cache leaves little free
 
 SOURCE = r"""
 extern "C" __global__ void gather(const uint4* __restrict__ host, const long long* __restrict__ ids, uint4* __restrict__ block, long long words, long long records) {
@@ -61,7 +61,7 @@ class Unified:
 
     def __init__(self, host: Host, device: torch.device) -> None:
         self.host, self.device = host, device
-        self.block = BLOCK_RECORDS
+        self.block = max(1, BLOCK_BYTES // host.data.shape[1])
         self._words = host.data.shape[1] // 16
         self._gather, self._scatter = _kernels()
 

@@ -106,6 +106,34 @@ def test_pinning_that_is_refused_is_said_and_leaves_pageable_memory(monkeypatch,
         choose_mover("uva", memory, torch.device("cpu"))
 
 
+NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device, which refuses no small buffer")
+
+
+@NO_GPU
+def test_a_pinned_buffer_that_is_refused_is_a_pageable_one_said_once(caplog):
+    carrier = Staged(Host(10, 128), torch.device("cuda"))
+    assert [buffer.shape for buffer in carrier._buffers] == [(10, 16), (10, 16)]
+    (record,) = caplog.records
+    assert record.message.startswith("pinning a buffer of 0 MB was refused (") and record.message.endswith("rows are moved through pageable memory, which is slower")
+
+
+@NO_GPU
+def test_cupy_that_does_not_work_is_said_and_the_cpu_gathers(monkeypatch, tmp_path: Path, caplog):
+    (tmp_path / "cupy.py").write_text("raise ImportError('libnvrtc.so.12: cannot open shared object file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    asked = []
+    monkeypatch.setattr(host, "register", lambda data: asked.append(len(data)) or "")
+    monkeypatch.setattr(host, "unregister", lambda pointer, device: None)
+    memory, gpu = Host(10, 128), torch.device("cuda")
+    assert isinstance(choose_mover("staged", memory, gpu), Staged) and not asked  # pinning a hundred gigabytes takes a minute, and brings a CPU nothing
+    caplog.clear()
+    assert isinstance(choose_mover("auto", memory, gpu), Staged) and asked == [10]
+    assert caplog.records[0].message == "CuPy is here and does not work (libnvrtc.so.12: cannot open shared object file): rows are moved through a small buffer, which is slower"
+    with pytest.raises(ImportError, match="libnvrtc"):
+        choose_mover("uva", memory, gpu)
+
+
 def is_mapped(pointer: int) -> bool:
     """Whether the address is of this process' memory."""
     bounds = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
