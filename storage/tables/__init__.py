@@ -40,7 +40,7 @@ class Table(Protocol):
         ...
 
     def parts(self) -> dict[str, Part]:
-        """Everything a checkpoint keeps, by name, float32."""
+        """Everything a checkpoint keeps, by name; what is stored narrower as float32."""
         ...
 
     def restore(self, read: Callable[[str], Any]) -> None:

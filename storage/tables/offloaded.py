@@ -27,7 +27,7 @@ from storage.tables.conveyor import Conveyor, Steps
 from storage.tables.movers import Kind, choose_mover, enter, leave
 from storage.tables.places import Places, Starting
 from storage.tables.planner import NEVER, Plan, Planner
-from storage.tables.records import ROWS, Field
+from storage.tables.records import NARROW, ROWS, Field, full, full_type
 from storage.tables.rounding import round_
 from storage.tables.streaming import Part, spans
 
@@ -80,7 +80,7 @@ class Offloaded:
     ) -> None:
         if cache_rows < 1:
             raise ValueError(f"cache_rows is {cache_rows}; a cache needs one row or more")
-        self.device, self.lookahead, self.seed = torch.device(device), lookahead, seed
+        self.device, self.lookahead, self.seed = numbered(torch.device(device)), lookahead, seed
         self.places = Places(start, rule, device=self.device, cache_rows=cache_rows, row_dtype=row_dtype, state_dtype=state_dtype, folder=folder)
         self.planner = Planner(len(self), self.places.hot, self.places.recent)
         self.mover = choose_mover(mover, self.places.host, self.device)
@@ -99,7 +99,11 @@ class Offloaded:
     # -- the step ----------------------------------------------------------------------------------------------------
 
     def ahead(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterator[B]:
-        """As in Table; the rows of the next ``lookahead`` batches are brought while a step runs."""
+        """As in Table; the rows of the next ``lookahead`` batches are brought while a step runs.
+
+        Raises:
+            RuntimeError: Asked for the next batch when another ``ahead``, or ``restore``, has ended this one; or a mover failed.
+        """
         self._settle()
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(self.device))
@@ -108,6 +112,8 @@ class Offloaded:
             for batch, ready in conveyor:
                 self._current = ready
                 yield batch
+                if self._conveyor is not conveyor:
+                    raise RuntimeError("within this loop the table was restored or another loop over it begun: rows are not where it looks for them now; finish or leave it first")
                 self._current = None
                 self._steps.done(ready.plan.number)
         finally:
@@ -126,7 +132,7 @@ class Offloaded:
         for start in range(0, len(at.direct), self.mover.block):
             piece = slice(start, start + self.mover.block)
             self.places.records.unpack(self.mover.read(self._on_host(at.plan.ids[at.plan.direct[piece]])), found, at.direct[piece])
-        state = {field.name: found[field.name].float() for field in self.places.records.fields}
+        state = {field.name: full(found[field.name]) for field in self.places.records.fields}
         on_device = ids.to(self.device)
         state |= {name: tensor.index_select(0, on_device) for name, tensor in self.places.wide.items()}
         return state.pop(ROWS), state
@@ -163,7 +169,7 @@ class Offloaded:
 
     def parts(self) -> dict[str, Part]:
         """As in Table; the rows in the cache are written to the host first, and stay cached. Also between two batches."""
-        parts = {_key(field.name): Part(torch.float32, (len(self), *field.shape), lambda field=field: self._pieces(field)) for field in self.places.records.fields}
+        parts = {_key(field.name): Part(full_type(field.dtype), (len(self), *field.shape), lambda field=field: self._pieces(field)) for field in self.places.records.fields}
         for name, tensor in self.places.wide.items():
             parts[_key(name)] = Part(tensor.dtype, tuple(tensor.shape), lambda tensor=tensor: [tensor])
         if self._rounds():
@@ -172,7 +178,7 @@ class Offloaded:
 
     def restore(self, read: Callable[[str], Any]) -> None:
         """As in Table."""
-        self._settle()
+        self._settle_all()
         parts = {name: read(_key(name)) for name in [field.name for field in self.places.records.fields] + list(self.places.wide)}
         for first, last in spans(len(self), self.places.records.width):
             self.places.fill(first, {name: part[first:last] for name, part in parts.items()})
@@ -182,7 +188,7 @@ class Offloaded:
 
     def start_from(self, start: Part, rule: Starting) -> None:
         """Puts all rows, and their state to its start."""
-        self._settle()
+        self._settle_all()
         self.places.start(start, rule)
         self._forget()
 
@@ -217,6 +223,12 @@ class Offloaded:
         """Ends what is under way."""
         self._close()
         self._check()
+
+    def _settle_all(self) -> None:
+        """The same, on the GPU too: a kernel of its that is still to write to the host would write over what the CPU puts there next."""
+        self._settle()
+        if self._stream is not None:
+            torch.cuda.synchronize(self.device)
 
     def _check(self) -> None:
         """Refuses a table whose mover failed: where every row is, nobody knows.
@@ -263,7 +275,12 @@ class Offloaded:
         return round_(values.flatten(1), field.dtype, ids, self.seed * 64 + number, self._roundings).view(values.shape)
 
     def _rounds(self) -> bool:
-        return any(field.dtype in (torch.float16, torch.bfloat16) for field in self.places.records.fields)
+        return any(field.dtype in NARROW for field in self.places.records.fields)
+
+
+def numbered(device: torch.device) -> torch.device:
+    """The device with its number: which GPU "cuda" is, is a matter of the thread that asks."""
+    return torch.device("cuda", torch.cuda.current_device()) if device.type == "cuda" and device.index is None else device
 
 
 def _key(name: str) -> str:

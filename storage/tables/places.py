@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from storage.tables.host import Host
-from storage.tables.records import ROWS, Field, Records
+from storage.tables.records import ROWS, Field, Records, full
 from storage.tables.streaming import Part, spans
 
 log = logging.getLogger(__name__)
@@ -93,8 +93,8 @@ class Places:
             tensor[first : first + count] = values[name].to(self.device)
 
     def pieces(self, field: Field) -> Iterator[Tensor]:
-        """A field of all rows, float32, in pieces; of rows that are cached and not hot, what the host has."""
+        """A field of all rows, as it is computed with, in pieces; of rows that are cached and not hot, what the host has."""
         for first, last in spans(self.hot, field.stop - field.start):
-            yield self.cells[field.name][first:last].float()
+            yield full(self.cells[field.name][first:last])
         for first, last in spans(len(self.host.data), self.records.width):
-            yield self.records.view(self.host.data[first:last], field).float()
+            yield full(self.records.view(self.host.data[first:last], field))

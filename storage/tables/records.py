@@ -16,6 +16,17 @@ from torch import Tensor
 
 ALIGN, FIELD_ALIGN = 128, 16
 ROWS = "rows"
+NARROW = (torch.float16, torch.bfloat16)  # stored so, computed with as float32
+
+
+def full_type(dtype: torch.dtype) -> torch.dtype:
+    """In which a stored type is computed with and saved: float32 for narrower ones, a rule's own for others."""
+    return torch.float32 if dtype in NARROW else dtype
+
+
+def full(values: Tensor) -> Tensor:
+    """Stored values as they are computed with."""
+    return values.to(full_type(values.dtype))
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,53 @@ def test_a_mapped_file_gives_the_same_bits(world, tmp_path):
     assert world.same(world.tensors(table), world.tensors(expected))
 
 
+class Finer:
+    """A rule of one's own, whose state is wider than the rows and has steps that float32 would lose."""
+
+    learning_rate = 0.1
+
+    def initial_state(self, rows):
+        return {"sum": torch.ones_like(rows, dtype=torch.float64), "count": torch.zeros_like(rows, dtype=torch.int64)}
+
+    def update_(self, rows, grad, state, rate, step):
+        state["sum"].add_(grad.double(), alpha=1e-9)
+        state["count"].add_(2**40 + step)
+        rows.sub_((state["sum"] * rate).to(rows.dtype))
+
+
+def test_a_state_of_another_type_stays_what_it_is(world, tmp_path):
+    rule, batches, file = Finer(), world.schedule(40, seed=5), tmp_path / "table.safetensors"
+    expected, table, again = world.resident(rule), world.offloaded(rule, 12), world.offloaded(rule, 9)
+    world.drive(expected, rule, batches)
+    world.drive(table, rule, batches[:20])
+    write_safetensors(file, table.parts(), {})
+    with safe_open(file, framework="pt") as opened:
+        again.restore(opened.get_slice)
+    world.drive(again, rule, batches[20:], first=20)
+    found = world.tensors(again)
+    assert world.same(found, world.tensors(expected)) and found["state.sum"].dtype == torch.float64 and found["state.count"].dtype == torch.int64
+
+
+def test_an_epoch_within_an_epoch_is_told(world):
+    """The inner one ends the outer: its batches were once given all the same, rows and slots in disorder, and then no more."""
+    table = world.offloaded(SGD(), 12, lookahead=3)
+    outer = table.ahead([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)
+    next(outer)
+    assert len(list(table.ahead([torch.arange(30, 36)], lambda ids: ids))) == 1
+    with pytest.raises(RuntimeError, match="the table was restored or another loop over it begun"):
+        next(outer)
+
+
+def test_an_epoch_is_not_gone_on_with_after_a_restore(world):
+    table = world.offloaded(SGD(), 12, lookahead=3)
+    before = world.tensors(table)
+    epoch = table.ahead([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)
+    next(epoch)
+    table.restore(before.__getitem__)
+    with pytest.raises(RuntimeError, match="finish or leave it first"):
+        next(epoch)
+
+
 def test_no_cache_at_all_is_refused(world):
     with pytest.raises(ValueError, match="cache_rows is 0; a cache needs one row or more"):
         world.offloaded(SGD(), 0)
