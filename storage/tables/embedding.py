@@ -117,7 +117,7 @@ class OffloadedEmbedding(nn.Module):
         Raises:
             ValueError: Within ``ahead``, an id that was not announced.
         """
-        ids = ids.to(self.table.device)
+        ids = ids.to(self.table.device, torch.int64)
         if self._announced is None:
             distinct, places = torch.unique(ids, return_inverse=True)
         else:

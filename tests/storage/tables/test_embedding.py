@@ -88,6 +88,20 @@ def test_saved_and_loaded_it_goes_on_with_the_same_bits(tmp_path: Path):
         OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=7).load(tmp_path / "rows.safetensors")
 
 
+@pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "plain"])
+def test_ids_may_be_of_any_whole_type(ahead: bool):
+    """nn.Embedding takes int32 too, which is what many a tokenizer gives."""
+    found = []
+    for dtype in (torch.int64, torch.int32):
+        embedding = OffloadedEmbedding(ROWS, DIM, rule=SGD(learning_rate=0.1), cache_rows=7)
+        ids = [torch.tensor([[1, 49], [1, 30]], dtype=dtype), torch.tensor([[2, 30]], dtype=dtype)]
+        for batch in embedding.ahead(ids, ids=lambda batch: batch) if ahead else ids:
+            embedding(batch).square().sum().backward()
+            embedding.step()
+        found.append(embedding.state_dict()["weight"])
+    assert torch.equal(*found)
+
+
 def test_an_id_that_was_not_announced_is_told():
     embedding = OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=7)
     for _ in embedding.ahead([torch.tensor([1, 5])], ids=lambda ids: ids):
