@@ -146,7 +146,7 @@ class Training:
                 position.loss = loss.item()
                 kept.save(self.learner, position)
                 saved = time.monotonic()
-        position.loss = (ranks.mean(loss) if (ranks := self.learner.ranks) else loss).item()  # the same on every rank: all decide alike
+        position.loss, ranks = loss.item(), self.learner.ranks  # the same on every rank: all decide alike
         return shown * (ranks.size if ranks else 1)
 
     def _explain(self, refused: RefusedStep) -> str:

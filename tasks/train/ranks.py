@@ -21,6 +21,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from storage.tables.embedding import add_up
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -49,7 +51,7 @@ class Ranks:
         lengths = [int(count) for count in counts]
         all_ids, all_grads = (self._gather(tensor, lengths) for tensor in (ids, grad))
         union, place = torch.unique(all_ids, return_inverse=True)
-        return union, torch.zeros(len(union), grad.shape[1], dtype=grad.dtype, device=grad.device).index_add_(0, place, all_grads).div_(self.size)
+        return union, add_up(all_grads, place, len(union)).div_(self.size)  # not index_add_: a GPU's atomics give each rank another sum of three
 
     def _gather(self, tensor: Tensor, lengths: list[int]) -> Tensor:
         """Every rank's tensor, one after the other in the order of the ranks."""
@@ -82,7 +84,7 @@ def join_ranks() -> Iterator[Ranks | None]:
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")  # train.device may be cpu beside a GPU
     try:
         yield Ranks(dist.get_rank(), dist.get_world_size())
     finally:

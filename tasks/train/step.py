@@ -90,7 +90,7 @@ class Learner:
             factor: On the learning rate of every rule: the schedule's.
 
         Returns:
-            The batch's loss, a number on the device.
+            The batch's loss, a number on the device; of several ranks, the mean, the same on each.
 
         Raises:
             RefusedStep: A gradient is no number; nothing has been moved.
@@ -119,7 +119,7 @@ class Learner:
             except NotFinite as error:
                 raise RefusedStep(error.part, ids[error.rows].tolist() if error.part == "rows" else error.rows) from error
             self.table.write_back(ids, rows.detach(), state)
-        return loss.detach()
+        return self.ranks.mean(loss.detach()) if self.ranks else loss.detach()
 
     def _loss(self, vectors: Tensor, facts: Any, parameters: Mapping[str, Tensor]) -> Tensor:
         """The objective's loss; with Matryoshka prefixes, the mean over them and the whole (Kusupati et al. 2022)."""

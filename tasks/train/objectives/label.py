@@ -85,7 +85,7 @@ class Label:
         return Targets(*(torch.from_numpy(array) for array in arrays))
 
     def loss(self, vectors: Tensor, targets: Targets, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Mean over the titles.
+        """Mean over the titles; zero of none.
 
         Args:
             vectors: Unit vectors (titles, dim).
@@ -110,9 +110,10 @@ class _CrossEntropy(torch.autograd.Function):
         shares = targets.shares.to(vectors.dtype)
         logs = torch.log_softmax((vectors @ units.T).to(vectors.dtype).div_(temperatures.unsqueeze(1)), 1)  # (titles, labels)
         flat = targets.titles * len(labels) + targets.labels  # where a title's own categories are
-        loss = -torch.dot(logs.view(-1).index_select(0, flat), shares * temperatures.index_select(0, targets.titles)) / len(vectors)
+        count = max(1, len(vectors))  # of a last batch smaller than there are ranks, some have none
+        loss = -torch.dot(logs.view(-1).index_select(0, flat), shares * temperatures.index_select(0, targets.titles)) / count
         if any(ctx.needs_input_grad):
-            excess = logs.exp_().view(-1).index_add_(0, flat, shares, alpha=-1.0).view_as(logs).div_(len(vectors))  # (p − t) / n
+            excess = logs.exp_().view(-1).index_add_(0, flat, shares, alpha=-1.0).view_as(logs).div_(count)  # (p − t) / n
             towards = (excess.T @ vectors).to(vectors.dtype)  # (labels, dim)
             across = towards.addcmul_(units, torch.linalg.vecdot(towards, units).unsqueeze(1), value=-1.0).div_(lengths)
             ctx.save_for_backward((excess @ units).to(vectors.dtype), across)

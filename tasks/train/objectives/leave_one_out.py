@@ -126,7 +126,7 @@ class _LeaveOneOut:
             Scores (titles, groups), and which titles have company in their group (titles,).
         """
         n_groups = groups.forbidden.shape[1]
-        sums = torch.zeros(n_groups, vectors.shape[1], dtype=vectors.dtype, device=vectors.device).index_add(0, groups.own, vectors)  # (groups, dim)
+        sums = _sums(vectors, groups.own, n_groups)  # (groups, dim)
         sizes = torch.bincount(groups.own, minlength=n_groups).to(vectors.dtype)
         products = vectors @ sums.T  # (titles, groups)
         with_self = products.gather(1, groups.own.unsqueeze(1)).squeeze(1)
@@ -178,6 +178,12 @@ class LeaveOneOutHinge(_LeaveOneOut):
         violations = (self.margin - own + scores).clamp(min=0) * others
         each = violations.sum(1) / (violations > 0).sum(1).clamp(min=1)
         return _mean(each, company)
+
+
+def _sums(vectors: Tensor, own: Tensor, groups: int) -> Tensor:
+    """Sums of the groups' vectors, (groups, dim). A GPU's index_add adds in another order every time; its index_put sorts first."""
+    zeros = vectors.new_zeros(groups, vectors.shape[1])
+    return zeros.index_add(0, own, vectors) if vectors.device.type == "cpu" else zeros.index_put((own,), vectors, accumulate=True)
 
 
 def _mean(each: Tensor, counted: Tensor) -> Tensor:

@@ -189,3 +189,16 @@ def test_collate_with_labels_that_nobody_is_shown_under():
     labels = Ragged.from_rows([[3, 9], [3]])
     found = LeaveOneOutSoftmax().collate(Plan(np.array([0, 1]), np.array([3, 3], dtype=np.int32), np.ones(1, dtype=np.float32)), labels, np.zeros(2, dtype=bool))
     assert found.own.tolist() == [0, 0] and not found.forbidden.any()
+
+
+@pytest.mark.gpu
+def test_a_gpu_adds_in_the_same_order_every_time():
+    """Thousands of titles in three groups: sums by atomics differ from one call to the next."""
+    vectors = torch.nn.functional.normalize(torch.randn(4096, 64, generator=torch.Generator().manual_seed(1))).cuda()
+    batch = Groups(*(tensor.cuda() for tensor in groups([title % 3 for title in range(4096)], [])))
+    found = []
+    for _ in range(10):
+        leaf = vectors.clone().requires_grad_()
+        loss = LeaveOneOutSoftmax().loss(leaf, batch)
+        found.append((loss.detach(), *torch.autograd.grad(loss, leaf)))
+    assert all(torch.equal(loss, found[0][0]) and torch.equal(grad, found[0][1]) for loss, grad in found)

@@ -17,6 +17,7 @@ from tasks.preprocess.loader import BatchLoader
 from tasks.train.devices import choose_device
 from tasks.train.held_out import HeldOut
 from tasks.train.loop import Training
+from tasks.train.objectives import Label
 from tasks.train.ranks import Ranks
 from tasks.train.step import Learner
 from tasks.train.tables import MappedTable
@@ -51,6 +52,19 @@ def test_ranks_share_every_batch_between_them(toy_corpus: Path):
         assert sum(sizes) == len(batch.bags.offsets) - 1 and max(sizes) - min(sizes) <= 1
         assert sum(len(half.bags.tokens) for half in halves) == len(batch.bags.tokens)
         assert set(torch.cat([half.bags.ids for half in halves]).tolist()) == set(batch.bags.ids.tolist())
+
+
+def test_a_rank_without_a_title_in_the_last_batch_learns_nothing_from_it(toy_corpus: Path):
+    """One title and two ranks: the second one's loss was 0 / 0, and ended the run as diverged."""
+    corpus = open_corpus(toy_corpus)
+    objective = Label(batch=len(corpus.training) - 1)
+    learner = Learner(toy_corpus, corpus, replace(TRAINING, objective=objective), choose_device("cpu"))
+    _, batches = BatchLoader(toy_corpus, objective, dropout=0.0, seed=1, workers=0, share=(1, 2)).epoch(0)
+    *_, last = batches
+    assert len(last.bags.offsets) == 1  # no title
+    before = {name: torch.cat(list(part.pieces())).clone() for name, part in learner.parts().items()}
+    assert learner.step(last, 1.0).item() == 0
+    assert all(torch.equal(torch.cat(list(part.pieces())), before[name]) for name, part in learner.parts().items())
 
 
 def test_a_table_that_is_not_resident_is_refused(toy_corpus: Path):
@@ -111,4 +125,48 @@ def test_all_ranks_hold_the_same_bits_and_the_mean_is_over_ranks(toy_corpus: Pat
     script = tmp_path / "bits.py"
     script.write_text(BITS)
     done = torchrun(str(script), str(toy_corpus))
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+RESUMED = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from tasks.train.checkpoint import KeptByFirst
+from tasks.train.loop import Training
+from tasks.train.ranks import join_ranks
+from tests.worlds import TRAINING
+
+settings = replace(TRAINING, epochs=2, save_seconds=0.0, objective=replace(TRAINING.objective, packs=16))
+with join_ranks() as ranks:
+    whole = Training(Path(sys.argv[1]), settings, ranks)
+    list(whole.run())
+    stopped, kept = Training(Path(sys.argv[1]), settings, ranks), KeptByFirst(Path(sys.argv[2]), ranks)
+    step = stopped.learner.step
+
+    def counted(*arguments):
+        if stopped.learner.steps == 3:
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    stopped.learner.step = counted
+    try:
+        list(stopped.run(kept))
+    except KeyboardInterrupt:
+        ranks.wait()
+    again = Training(Path(sys.argv[1]), settings, ranks)
+    again.resume(kept)
+    assert again.position.batch == 3, again.position
+    list(again.run(kept))
+    assert again.history == whole.history, (again.history, whole.history)
+    assert again.table.rows.equal(whole.table.rows)
+"""
+
+
+@pytest.mark.slow
+def test_ranks_that_were_stopped_within_an_epoch_end_with_the_same_history(toy_corpus: Path, tmp_path: Path):
+    """The loss in the checkpoint was the first rank's own share, which the resumed run took for the mean of all."""
+    script = tmp_path / "resumed.py"
+    script.write_text(RESUMED)
+    done = torchrun(str(script), str(toy_corpus), str(tmp_path / "kept"))
     assert done.returncode == 0, done.stderr[-3000:]
