@@ -64,7 +64,10 @@ def read_checkpoint(file: Path, learner: Learner) -> Position:
         about = json.loads(opened.metadata()["about"])
         found = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118  (no mapping: safe_open has keys() alone)
         expected = {name: part.shape for name, part in learner.parts().items()}
-        different = differences(about["settings"], json.loads(json.dumps(dataclasses.asdict(learner.settings))))
+        now = json.loads(json.dumps(dataclasses.asdict(learner.settings)))
+        different = differences(about["settings"], now)
+        if bool(about["settings"]["patience"]) != bool(now["patience"]):  # titles are set aside or not: another training set, and other scores
+            different = ", ".join(filter(None, [different, f"train.patience was {about['settings']['patience']}, is {now['patience']}"]))
         if found != expected or different:
             why = f"holds {found}, this run needs {expected}" if found != expected else f"was made with other settings: {different}"
             raise ValueError(f"{file} {why}. It is of other settings or of another corpus. Name another place, or delete it")

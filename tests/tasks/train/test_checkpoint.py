@@ -152,6 +152,7 @@ def test_a_file_holds_rows_state_and_position_and_no_other_is_left(toy_corpus: P
         ({"rule": SGD()}, r"holds .*this run needs"),
         ({"dropout": 0.1}, r"other settings: train\.dropout was 0\.4, is 0\.1"),
         ({"seed": 2}, r"other settings: train\.seed was 1, is 2"),
+        ({"patience": 2}, r"other settings: train\.patience was 0, is 2"),  # titles it was trained on would be set aside
     ],
     ids=str,
 )
