@@ -134,7 +134,7 @@ def from_disk(corpus: Path, examples: Path, items: Sequence[np.ndarray]) -> Iter
 
 
 def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
-    """Share of an epoch's time in which the training loop waits for its next batch; and what a token id costs the process that waits."""
+    """Share of an epoch's time in which the training loop waits for its next batch; and the core time that its process spends meanwhile, for a token id."""
     for workers in (0, 1, 2):
         training = Training(corpus, TrainSettings(epochs=epochs, workers=workers))
         wall, cpu = Waiting(time.perf_counter), Waiting(time.process_time)
@@ -150,7 +150,7 @@ def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
         entries = open_corpus(corpus).tokens.take(open_corpus(corpus).training).offsets[-1] / len(open_corpus(corpus).training)
         aim = 5.0
         yield Claim(name=f"share of the training loop spent waiting for data, %, {workers} workers", value=100 * wall.share, aim=aim, better="less")
-        yield Claim(name=f"core time of the training process for a batch's token id, ns, {workers} workers", value=1e9 * cpu.each / (entries * wall.titles), better=None)
+        yield Claim(name=f"core time of the training process while it waits, ns a token id, {workers} workers", value=1e9 * cpu.each / (entries * wall.titles), better=None)
 
 
 class Waiting:

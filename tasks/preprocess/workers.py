@@ -1,7 +1,7 @@
 """How many processes: none where one process is faster.
 
-Loading: what fits in memory is gathered by a thread while the training computes, and the training waits for less than a
-worker's batch takes to fetch and copy. Where the corpus does not fit, pages come from disk while the training waits, and workers
+Loading: what fits in memory is gathered by a thread while the training computes; fetching and copying a worker's batch
+takes as much of a core as making it. Where the corpus does not fit, pages come from disk while the training waits, and workers
 take that waiting upon themselves. docs/loading.md has the figures.
 """
 

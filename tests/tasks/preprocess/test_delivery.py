@@ -89,14 +89,23 @@ def test_on_one_core_batches_are_made_when_asked_for(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_workers_and_their_ring():
-    """More batches than blocks, all kept; a batch larger than a block; an epoch given up; the same workers again."""
+def test_workers_and_their_ring(monkeypatch: pytest.MonkeyPatch):
+    """More batches than blocks, all kept, fetched by a thread; a batch larger than a block; an epoch given up; the same workers again."""
+    fetched_by: set[str] = set()
+
+    def noting(*given: Any) -> Any:
+        fetched_by.add(threading.current_thread().name)
+        return owned(*given)
+
+    monkeypatch.setattr("tasks.preprocess.delivery.cores", lambda: 2)
+    monkeypatch.setattr("tasks.preprocess.delivery.owned", noting)
     large = SMALLEST_BLOCK // 8
     items = [2, 5, large, 0, *range(40), large + 1]
     delivery = Delivery(Numbers(), workers=2)
     for _ in range(2):
         kept = list(delivery.deliver(items))  # held all at once
         assert len(kept) == len(items) and all(same(made, Numbers()[item]) for item, made in zip(items, kept, strict=True))
+    assert len(fetched_by) == 1 and threading.current_thread().name not in fetched_by
     assert delivery._blocks is not None and delivery._blocks.shape[0] == 5 and delivery._blocks.is_shared()
     processes = delivery._loader._iterator._workers  # pyright: ignore
     given_up = delivery.deliver(items)
