@@ -60,8 +60,8 @@ def report_markdown(guide: Guide, feeds: Sequence[Mapping[str, Any]], scores: Ma
             continue
         lines += ["| | accuracy | precision@10 | MRR | macro-F1 |", "| --- | ---: | ---: | ---: | ---: |"]
         lines += [f"| {name} | {' | '.join(_number(score[rival].get(measure)) for measure in MEASURES)} |" for rival, name in RIVALS.items() if rival in score]
-        low, high = score["knn"]["ci95"]["accuracy"]
-        lines += ["", f"95 % interval of the k-NN's accuracy: {low:.3f} to {high:.3f}."]
+        if interval := score["knn"]["ci95"]["accuracy"]:  # none where all titles are one show's
+            lines += ["", f"95 % interval of the k-NN's accuracy: {interval[0]:.3f} to {interval[1]:.3f}."]
     clusters = scores["clusters"]
     share, ami, stability = (_number(clusters[name]) for name in ("noise_share", "ami", "run_to_run_ari"))
     lines += ["", "### Clusters", "", f"{clusters['count']} clusters, {share} of titles in none; AMI {ami}, run-to-run ARI {stability}."]
