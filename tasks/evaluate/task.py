@@ -66,5 +66,6 @@ def evaluate(home: str, corpus: Corpus, vectors: Vectors, clustering: Clustering
         (draft.folder / "scores.json").write_text(json.dumps({"protocols": scored.protocols, "clusters": agreement, "unseen_words": unseen_words}, indent=1))
         pq.write_table(pa.table(scored.rows), draft.folder / "queries.parquet")
         draft.counts |= {"queries": len(scored.rows["title_id"]), "clusters": int(str(agreement["count"]))}
+        draft.details["k"] = settings.k  # the gate lets as many neighbours vote on the champion
         draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")  # which training these are the scores of
     return draft.artifact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from tasks.evaluate.protocols import Titles, judge_knn
 from tasks.preprocess.corpus import open_corpus
 
 FORM = "title_only"
-NEIGHBOURS = 10
 
 
 class NotComparable(Exception):
@@ -40,11 +40,16 @@ def decide_between(corpus: Path, scores: Path, champion: Path | None, *, same_mo
     queries = pq.read_table(scores / "queries.parquet").to_pandas()
     queries = queries[queries["form"] == FORM]
     own = query_quality(queries["correct"].to_numpy(dtype=bool), queries["precision_at_10"].to_numpy())
-    theirs = None if champion is None or same_model else _champions_quality(corpus, champion, queries["title_id"].to_numpy())
+    theirs = None if champion is None or same_model else _champions_quality(corpus, champion, queries["title_id"].to_numpy(), votes_of(scores))
     return decide(
         own, theirs, protocols=queries["protocol"].to_numpy(dtype=str), groups=queries["group"].to_numpy(), best_of_last=best_of_last,
         rng=np.random.default_rng(seed), same_model=same_model, resamples=resamples,
     )  # fmt: skip
+
+
+def votes_of(scores: Path) -> int:
+    """How many neighbours voted on each title of these scores (those of an older version: ten)."""
+    return int(json.loads((scores / "artifact.json").read_text())["details"].get("k", 10))
 
 
 def lineage(salt: str, sources: Sequence[str]) -> str:
@@ -52,8 +57,8 @@ def lineage(salt: str, sources: Sequence[str]) -> str:
     return hashlib.sha256("\n".join([salt, *sorted(set(sources))]).encode()).hexdigest()[:16]
 
 
-def _champions_quality(corpus: Path, champion: Path, rows: np.ndarray) -> np.ndarray:
-    """Quality of each held-out title under the champion, whose own tokenizer embeds today's titles."""
+def _champions_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) -> np.ndarray:
+    """Quality of each held-out title under the champion, whose own tokenizer embeds today's titles; as many neighbours vote as for the challenger."""
     opened = open_corpus(corpus)
     about = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "split"])
     titles = Titles(split=np.array(about["split"].to_pylist()), labels=opened.labels, label_count=len(opened.label_names), show=opened.show, family=opened.family, oov=opened.oov)
@@ -61,6 +66,6 @@ def _champions_quality(corpus: Path, champion: Path, rows: np.ndarray) -> np.nda
         vectors = Lexicon.open(champion).embed(about["raw_title"].to_pylist())
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise NotComparable(f"the champion's model in {champion} cannot be read by this version ({type(error).__name__}: {error})") from error
-    judged = judge_knn(titles, vectors, rows, titles.labelled("train"), NEIGHBOURS)
+    judged = judge_knn(titles, vectors, rows, titles.labelled("train"), k)
     precision = np.zeros(len(rows)) if judged.precision_at_10 is None else judged.precision_at_10
     return query_quality(judged.correct, precision)
