@@ -44,7 +44,8 @@ class Without:
     Attributes:
         word: The word, as written.
         cosine: Of the rest with the second title.
-        rank: Place of the second title among those nearest to the rest, from 1; None where the guide does not have it.
+        rank: Place of the second title among those nearest to the rest, from 1; None where the guide does not have it, or
+            nothing is known of the rest.
         nearest: The titles then nearest.
     """
 
@@ -179,6 +180,8 @@ def _owners(token: tuple[int, str], words: list[str]) -> list[int]:
 def _look(search: TitleSearch, asked: str, left: str, right: str, nearest: int) -> tuple[float, int | None, list[str]]:
     """Cosine with ``right``, its rank among the guide's titles, and the nearest titles; the show of ``left`` stays out."""
     asked_vector, right_vector = search.lexicon.embed([asked, right])
+    if not asked_vector.any():
+        return 0.0, None, []
     cosines = search.vectors @ asked_vector
     shows = np.array(search.columns["show_key"])
     keys = parse_title(left).show_key, parse_title(right).show_key

@@ -54,6 +54,12 @@ def test_the_rank_is_the_place_among_the_neighbours(search: TitleSearch):
     assert explain(search, "kitchen", asked).without == []
 
 
+def test_a_rest_of_which_nothing_is_known_is_near_to_nothing(search: TitleSearch):
+    known = search.columns["title"][5]
+    found = explain(search, "漢 kitchen", known).without[1]
+    assert (found.word, found.cosine, found.rank, found.nearest) == ("kitchen", 0, None, [])
+
+
 def test_a_title_of_which_nothing_is_known_is_refused(search: TitleSearch):
     with pytest.raises(SearchError, match="'漢'"):
         explain(search, "Harbour kitchen", "漢")
