@@ -21,6 +21,7 @@ from tasks.evaluate.settings import EvaluateSettings
 
 PROTOCOLS = ("unseen_title", "unseen_show", "next_period")
 FORMS = ("title_only", "title_context")
+NO_UNSEEN = "every word of these titles stands in a training title"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +175,7 @@ def score_protocol(
         part = knn.take(oov)
         scores["knn_oov"] = {**_with_intervals(part, apart, draw_groups(count_groups(apart), resamples, rng)), "n": len(part)}
     else:
-        scores["knn_oov"] = {"n": 0, "reason": "every word of these titles stands in a training title"}
+        scores["knn_oov"] = {"n": 0, "reason": NO_UNSEEN}
     scores.update({name: _with_intervals(judged, numbered, counts) for name, judged in rivals.items()})
     return {**scores, "n": len(knn)}
 

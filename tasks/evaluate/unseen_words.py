@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tasks.evaluate.metrics import measure
-from tasks.evaluate.protocols import PROTOCOLS, Titles, judge_knn
+from tasks.evaluate.protocols import NO_UNSEEN, PROTOCOLS, Titles, judge_knn
 
 FEWEST = 20  # held-out titles that a language needs for a line of its own
 MEASURES = ("accuracy", "precision_at_10", "mrr")
@@ -48,13 +48,16 @@ def measure_unseen_words(
     }
     training = titles.labelled("train")
     for protocol in PROTOCOLS:
-        queries = titles.labelled(protocol)
-        queries = queries[titles.oov[queries]]
-        if len(queries) and len(training):
-            found[protocol] = {"n": len(queries)} | {
-                name: {metric: value for metric, value in measure(judge_knn(titles, own, queries, training, k)).items() if metric in MEASURES}
-                for name, own in (("augmented", vectors), ("unaugmented", unaugmented))
-            }
+        labelled = titles.labelled(protocol)
+        queries = labelled[titles.oov[labelled]]
+        if not len(queries) or not len(training):
+            reason = NO_UNSEEN if len(labelled) and len(training) else f"no {'training title' if len(labelled) else f'title of {protocol}'} holds a label"
+            found[protocol] = {"n": 0, "reason": reason}
+            continue
+        found[protocol] = {"n": len(queries)} | {
+            name: {metric: value for metric, value in measure(judge_knn(titles, own, queries, training, k)).items() if metric in MEASURES}
+            for name, own in (("augmented", vectors), ("unaugmented", unaugmented))
+        }
     return found
 
 

@@ -42,5 +42,7 @@ def test_by_hand():
 def test_no_such_word():
     vectors = np.eye(2, dtype=np.float32)[np.arange(N) % 2]
     found = measure_unseen_words(world([]), [None] * N, np.ones(N, dtype=int), np.zeros(N, dtype=int), vectors, vectors, 5)
-    assert found["titles_share"] == 0 and found["distance"]["augmented"] == {"n": 0, "mean": None} and "unseen_title" not in found
+    assert found["titles_share"] == 0 and found["distance"]["augmented"] == {"n": 0, "mean": None}
+    assert found["unseen_title"] == {"n": 0, "reason": "every word of these titles stands in a training title"}
+    assert found["next_period"] == {"n": 0, "reason": "no title of next_period holds a label"}
     assert list(found["languages"]) == ["unknown"]
