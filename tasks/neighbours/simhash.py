@@ -18,7 +18,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import torch
 
+from tasks.neighbours.settling import order_candidates
 from tasks.neighbours.similarity import known_rows
 
 WORD = 64  # bits of a word of a signature
@@ -80,33 +82,34 @@ def search(queries: np.ndarray, base: np.ndarray, planes: np.ndarray, k: int, *,
     """The k nearest of the ``candidates`` titles whose signatures differ least from the query's: approximate.
 
     Args:
-        queries: float32, shape (queries, dim), unit norm.
+        queries: float32, shape (queries, dim), unit norm or zero; a zero row has no neighbours.
         base: float32, shape (titles, dim), unit norm or zero; zero rows are nobody's neighbours.
         planes: Of both.
         k: Neighbours a query.
         candidates: Titles scored by their vectors, at least k.
 
     Returns:
-        Ids, int64, and cosines, float32, shape (queries, k); -1 and 0 where there are fewer titles.
+        Ids, int64, and cosines, float32, shape (queries, k), ordered as the kernel's: in float64, equal ones by the lower
+        id; -1 and 0 where there are fewer titles.
     """
-    known = np.flatnonzero(known_rows(base, "base"))
+    known, asked = np.flatnonzero(known_rows(base, "base")), np.flatnonzero(known_rows(queries, "queries"))
     ids = np.full((len(queries), k), -1, dtype=np.int64)
     cosines = np.zeros((len(queries), k), dtype=np.float32)
     kept = min(max(candidates, k), len(known))
     if not kept:
         return ids, cosines
-    ours, theirs = signatures(queries, planes), signatures(base[known], planes)
+    points = torch.from_numpy(base[known])
+    ours, theirs = signatures(queries[asked], planes), signatures(base[known], planes)
     bits = len(planes)
-    for start in range(0, len(queries), ROWS_AT_ONCE):
+    for start in range(0, len(asked), ROWS_AT_ONCE):
         block = ours[start : start + ROWS_AT_ONCE]
         apart = np.zeros((len(block), len(known)), dtype=np.uint16)
         for word in range(bits // WORD):
             apart += np.bitwise_count(block[:, word, None] ^ theirs[None, :, word])
         near = np.argpartition(apart, kept - 1, axis=1)[:, :kept]
-        exact = np.matmul(base[known[near]], queries[start : start + ROWS_AT_ONCE, :, None])[:, :, 0]
-        order = np.lexsort((near, -exact))[:, :k] if kept > 1 else np.zeros((len(block), 1), dtype=np.int64)
-        ids[start : start + ROWS_AT_ONCE, : order.shape[1]] = known[np.take_along_axis(near, order, 1)]
-        cosines[start : start + ROWS_AT_ONCE, : order.shape[1]] = np.take_along_axis(exact, order, 1)
+        rows = asked[start : start + ROWS_AT_ONCE]
+        best, exact = order_candidates(torch.from_numpy(queries[rows]), points, k, torch.from_numpy(near))
+        ids[rows, : best.shape[1]], cosines[rows, : best.shape[1]] = known[best], exact
     return ids, cosines
 
 

@@ -69,6 +69,15 @@ def test_search_finds_most_neighbours_and_scores_them_exactly():
     assert (ids[:, 0] == np.arange(100)).all() and (np.diff(cosines, axis=1) <= 1e-6).all()
 
 
+def test_candidates_are_ordered_as_the_exact_neighbours_are():
+    """In float64, equal ones by the lower id: 60 copies of each of five vectors, all of them candidates."""
+    base = unit(np.random.default_rng(3).normal(size=(5, 48)))[np.arange(300) % 5]
+    planes = draw_planes(48, 128, np.random.default_rng(1))
+    queries = np.concatenate([base[:5], np.zeros((1, 48), np.float32)])
+    for own, exact in zip(search(queries, base, planes, 80, candidates=300), top_neighbours(queries, base, 80), strict=True):
+        np.testing.assert_array_equal(own, exact)
+
+
 def test_search_in_fewer_titles_than_asked_for():
     base = np.zeros((3, 8), dtype=np.float32)
     planes = draw_planes(8, 64, np.random.default_rng(0))
