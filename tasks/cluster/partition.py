@@ -67,4 +67,6 @@ def finish(labels: np.ndarray, known: np.ndarray, *, minimum_size: int, iteratio
     collapsed = titles >= 2 * minimum_size and largest > COLLAPSED_SHARE * titles
     if collapsed:
         note = f"{note} One cluster holds {largest} of {titles} titles: {remedy}".strip()
+    elif titles and not len(labels[labels >= 0]):
+        note = f"{note} None of {titles} titles is in a cluster: they are too few, or too far apart for these settings.".strip()
     return Partition(labels=labels, iterations=iterations, collapsed=collapsed, note=note)

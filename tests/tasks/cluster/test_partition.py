@@ -1,0 +1,24 @@
+"""What is said of a partition that is no grouping."""
+
+import numpy as np
+
+from tasks.cluster.partition import finish
+
+
+def said(labels, known=None):
+    labels = np.array(labels)
+    return finish(labels, np.ones(len(labels), bool) if known is None else np.array(known), minimum_size=2, note="A note.", remedy="lower eps.")
+
+
+def test_one_heap_is_said_with_what_to_change():
+    assert said([5, 5, 5, 1, 1]).note == "A note. One cluster holds 3 of 5 titles: lower eps." and said([5, 5, 5, 1, 1]).collapsed
+
+
+def test_nothing_but_noise_is_said_of_titles_that_are_known():
+    assert said([1, 2, 3, -1]).note.startswith("A note. None of 4 titles is in a cluster")
+    assert said([1, 2, 3, -1]).count == 0 and not said([1, 2, 3, -1]).collapsed
+    assert said([-1, -1], known=[False, False]).note == "A note." == said([]).note
+
+
+def test_of_groups_there_is_nothing_to_say():
+    assert said([7, 7, 3, 3, 1]).note == "A note."
