@@ -85,7 +85,7 @@ class Optimizer:
         movers: One a name; their ``initial_state`` is what a table begins with.
 
     Raises:
-        ValueError: A pattern that matches no name.
+        ValueError: A pattern that matches no name, or a tuner that has nothing to tune.
     """
 
     def __init__(
@@ -100,6 +100,8 @@ class Optimizer:
         self.movers = {name: Mover(its or rule, _AS_SET if its else tuner, per_row_steps) for name, its in own.items()}
         self.rule, self.clipping, self.tuner, self.per_row_steps = rule, clipping, tuner, per_row_steps
         self._tuned = [name for name, its in own.items() if its is None]
+        if not self._tuned and not isinstance(tuner, AsSet):
+            raise ValueError(f"the tuner {tuner.name} sets the main rule's rate, and groups move all of {', '.join(names)}; take out a group, or the tuner")
         self._memory = tuner.initial_memory()
 
     def move_(self, parts: Mapping[str, Part], factor: float, step: int) -> None:
@@ -115,7 +117,8 @@ class Optimizer:
         """
         _check(parts)
         self.clipping.clip_([part.grad for part in parts.values()])
-        main = self.tuner.tune_(self.rule, [parts[name] for name in self._tuned if name in parts], self._memory, step)
+        tuned = [parts[name] for name in self._tuned if name in parts]
+        main = self.tuner.tune_(self.rule, tuned, self._memory, step) if tuned else self.rule
         for name, part in parts.items():
             rule = main if name in self._tuned else self.movers[name].rule
             rate = rule.learning_rate * factor

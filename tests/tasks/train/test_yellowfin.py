@@ -135,3 +135,13 @@ def test_a_group_of_its_own_is_not_tuned():
             part.grad = torch.ones_like(part.rows)
         optimizer.move_(parts, 1.0, step)
     assert bias.flatten().tolist() == [-1.0, -1.0]
+
+
+def test_a_step_that_moves_nothing_under_the_main_rule_tunes_nothing():
+    """Where groups move all there is, there was a division by zero in the first step."""
+    by_sgd = (Group(pattern="bias", rule=SGD(learning_rate=1.0)),)
+    with pytest.raises(ValueError, match="the tuner yellowfin sets the main rule's rate, and groups move all of bias"):
+        Optimizer(["bias"], rule=Momentum(), groups=by_sgd, tuner=YellowFin())
+    rows = torch.zeros(2, 3)
+    Optimizer(["rows", "bias"], rule=Momentum(), groups=by_sgd, tuner=YellowFin()).move_({"bias": Part(rows, torch.ones(2, 3), {})}, 1.0, 1)
+    assert torch.equal(rows, -torch.ones(2, 3))
