@@ -56,9 +56,14 @@ class Learner:
         settings: Of the train stage.
         device: Where it is computed.
         ranks: The processes that train together; None is this one alone.
+
+    Raises:
+        ValueError: A Matryoshka prefix that is none, or a table that cannot be had.
     """
 
     def __init__(self, corpus_folder: Path, corpus: OpenCorpus, settings: TrainSettings, device: torch.device, ranks: Ranks | None = None) -> None:
+        if beyond := [dim for dim in settings.matryoshka if not 0 < dim < settings.dim]:
+            raise ValueError(f"train.matryoshka holds {beyond[0]}; beginnings of vectors of {settings.dim} dimensions have 1 to {settings.dim - 1}")
         self.settings, self.device, self.ranks = settings, device, ranks
         self.weights = torch.from_numpy(corpus.weights.copy()).unsqueeze(1).to(device)  # (tokens, 1)
         generator = torch.Generator().manual_seed(settings.seed)
