@@ -69,15 +69,19 @@ def write_safetensors(file: Path, parts: Mapping[str, Part], metadata: Mapping[s
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     temporary = file.with_name(file.name + ".tmp")
-    with open(temporary, "wb") as handle:
-        handle.write(len(text).to_bytes(8, "little"))
-        handle.write(text)
-        for name, part in ordered:
-            written = 0
-            for piece in part.pieces():
-                written += handle.write(piece.detach().cpu().contiguous().numpy().data) if piece.numel() else 0
-            if written != part.bytes:
-                raise ValueError(f"{name} has {written} bytes in its pieces, its shape {part.shape} takes {part.bytes}")
-        handle.flush()
-        os.fsync(handle.fileno())
+    try:
+        with open(temporary, "wb") as handle:
+            handle.write(len(text).to_bytes(8, "little"))
+            handle.write(text)
+            for name, part in ordered:
+                written = 0
+                for piece in part.pieces():
+                    written += handle.write(piece.detach().cpu().contiguous().numpy().data) if piece.numel() else 0
+                if written != part.bytes:
+                    raise ValueError(f"{name} has {written} bytes in its pieces, its shape {part.shape} takes {part.bytes}")
+            handle.flush()
+            os.fsync(handle.fileno())
+    except BaseException:
+        temporary.unlink(missing_ok=True)  # of a full disk it holds the last room
+        raise
     os.replace(temporary, file)

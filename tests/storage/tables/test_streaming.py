@@ -32,6 +32,7 @@ def test_a_wrong_number_of_rows_leaves_the_old_file(tmp_path: Path):
     with pytest.raises(ValueError, match=re.escape("rows has 24 bytes in its pieces, its shape (4, 2) takes 32")):
         write_safetensors(file, {"rows": Part(torch.float32, (4, 2), lambda: [torch.zeros(3, 2)])}, {})
     assert torch.equal(load_file(file)["rows"], torch.ones(4, 2))
+    assert list(tmp_path.iterdir()) == [file]  # the half of a new one would hold the last room of a full disk
 
 
 def test_spans_cover_all_rows_in_order():
