@@ -30,6 +30,7 @@ from tasks.tokenize.words import CONTEXT
 from tasks.train.step import Learner
 
 BASE, SAMPLE, NEIGHBOURS = 5_000, 512, 10
+_BLOCK = 1024  # titles whose neighbours' labels are held at once: a million titles would take gigabytes
 ALIKE = 0.95  # mean cosine; trained vectors of real guides have .0 to .3
 
 
@@ -91,12 +92,17 @@ class HeldOut:
     def _score(self, asked: Tensor, base: Tensor) -> float | None:
         if not len(asked):
             return None
-        neighbours, cosines = top_neighbours(asked.numpy(), base.numpy(), NEIGHBOURS)
-        theirs = self._base_labels[torch.from_numpy(neighbours).clamp(min=0)] * torch.from_numpy(neighbours >= 0).unsqueeze(2)  # (titles, k, labels)
-        alike = (theirs * self._aside_labels.unsqueeze(1)).any(2).float().mean(1)
-        votes = theirs.sum(1).double() + 1e-3 * (theirs * torch.from_numpy(cosines).unsqueeze(2)).mean(1) + 1e-9 * self._frequency
-        correct = self._aside_labels.gather(1, votes.argmax(1, keepdim=True)).squeeze(1)
+        neighbours, cosines = map(torch.from_numpy, top_neighbours(asked.numpy(), base.numpy(), NEIGHBOURS))
+        blocks = zip(*(tensor.split(_BLOCK) for tensor in (neighbours, cosines, self._aside_labels)), strict=True)
+        alike, correct = map(torch.cat, zip(*(self._agree(*block) for block in blocks), strict=True))
         return float((alike.mean() + correct.mean()) / 2)
+
+    def _agree(self, neighbours: Tensor, cosines: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+        """Of titles with labels ``own`` (titles, labels): share of neighbours with one of them, and whether the neighbours' vote is one."""
+        theirs = self._base_labels[neighbours.clamp(min=0)] * (neighbours >= 0).unsqueeze(2)  # (titles, k, labels)
+        alike = (theirs * own.unsqueeze(1)).any(2).float().mean(1)
+        votes = theirs.sum(1).double() + 1e-3 * (theirs * cosines.unsqueeze(2)).mean(1) + 1e-9 * self._frequency
+        return alike, own.gather(1, votes.argmax(1, keepdim=True)).squeeze(1)
 
 
 def mean_cosine(vectors: Tensor) -> float:

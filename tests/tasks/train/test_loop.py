@@ -13,6 +13,7 @@ import torch
 from tasks.neighbours.similarity import top_neighbours
 from tasks.preprocess.bags import Bagger
 from tasks.preprocess.corpus import open_corpus
+from tasks.train import held_out
 from tasks.train.checkpoint import KeptOnDisk
 from tasks.train.devices import choose_device
 from tasks.train.held_out import Reading, effective_rank, mean_cosine
@@ -155,6 +156,14 @@ def test_titles_set_aside_are_not_trained_on(toy_corpus: Path):
     assert last > 0.9  # three categories, told apart by words
 
 
+def test_the_score_is_the_same_however_many_titles_are_looked_at_at_once(toy_corpus: Path, monkeypatch):
+    training = Training(toy_corpus, replace(TRAINING, epochs=1, patience=4, tuning_share=0.2))
+    list(training.run())
+    score = training.held_out.read(training.learner).score
+    monkeypatch.setattr(held_out, "_BLOCK", 7)
+    assert training.held_out.read(training.learner).score == score == training.history[0]["tuning_score"]
+
+
 def test_vectors_that_are_all_alike_end_the_run(toy_corpus: Path):
     training = Training(toy_corpus, TRAINING)
     epochs = training.run()
@@ -200,6 +209,13 @@ def test_beginnings_of_vectors_stand_alone(toy_corpus: Path):
         ids, _ = top_neighbours(vectors, vectors, 5, exclude_self=True)
         agree[lengths] = np.mean([labels[row] == labels[title] for title, own in enumerate(ids) for row in own])
     assert agree[2,] > 0.9 > agree[()] + 0.1
+
+
+@pytest.mark.parametrize("length", [0, 16, 99])
+def test_a_beginning_that_is_none_is_told(toy_corpus: Path, length: int):
+    """Nothing has no direction, and the whole vector counts once already."""
+    with pytest.raises(ValueError, match=rf"train\.matryoshka holds {length}; beginnings of vectors of 16 dimensions have 1 to 15"):
+        Training(toy_corpus, replace(TRAINING, matryoshka=(2, length)))
 
 
 def test_mean_cosine_and_effective_rank():
