@@ -72,11 +72,11 @@ class Learner:
             ["rows", *shapes], rule=settings.rule, groups=settings.groups, clipping=settings.clipping, tuner=settings.tuner, per_row_steps=settings.per_row_steps
         )
         movers = self.optimizer.movers
-        rows = self._start((len(corpus.kinds), settings.dim), generator)
+        rows = self._start(settings.table.room(len(corpus.kinds), settings.dim), generator)
         self.held = settings.initial.place_(rows, corpus_folder)
         self.held.weigh_(self.weights)
         self.table: Table = settings.table.build(rows, movers["rows"], device)
-        starts = {name: self._start(shape, generator).to(device) for name, shape in shapes.items()}
+        starts = {name: self._start(torch.empty(shape), generator).to(device) for name, shape in shapes.items()}
         self.parameters = {name: Resident(rows, movers[name].initial_state(rows)) for name, rows in starts.items()}
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # says something: trained, or from a pretrained model
         self.touched[self.held.ids] = True
@@ -84,8 +84,8 @@ class Learner:
         self.directions = torch.zeros(settings.encoder.directions, settings.dim)
         self.steps = 0
 
-    def _start(self, shape: tuple[int, int], generator: torch.Generator) -> Tensor:
-        return torch.randn(*shape, generator=generator).mul_(self.settings.start)
+    def _start(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        return rows.normal_(generator=generator).mul_(self.settings.start)
 
     def step(self, batch: Batch, factor: float) -> Tensor:
         """One gather, step and write-back.

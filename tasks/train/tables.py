@@ -12,6 +12,7 @@ from torch import Tensor
 
 from storage.tables import Offloaded, Resident, Table
 from storage.tables.budget import affordable_rows
+from storage.tables.host import Host
 from storage.tables.movers import Kind
 from storage.tables.places import Starting
 from storage.tables.streaming import whole
@@ -30,6 +31,10 @@ class ResidentTable:
     __pydantic_config__ = FORM
     name: Literal["resident"] = "resident"
 
+    def room(self, tokens: int, dim: int) -> Tensor:
+        """Where the rows are drawn that ``build`` is then given: float32 (tokens, dim), of any values."""
+        return torch.empty(tokens, dim)
+
     def build(self, rows: Tensor, rule: Starting, device: torch.device) -> Table:
         """A table of these rows, float32 (tokens, dim) on the CPU, for steps on the device."""
         return _resident(rows, rule, device)
@@ -41,14 +46,22 @@ class MappedTable:
 
     __pydantic_config__ = FORM
     name: Literal["mapped"] = "mapped"
-    folder: str = field(default="", metadata={"description": "Where the scratch file goes, on a local disk; empty: the system's temporary folder"})
+    folder: str = field(default="", metadata={"description": "Where the scratch files go, on a local disk; empty: the system's temporary folder"})
     cached: float = field(default=0.1, metadata={"title": "Share in memory", "description": "Share of the rows that are kept in memory, the frequent ones", "gt": 0, "le": 1})
     lookahead: int = _LOOKAHEAD
+
+    def room(self, tokens: int, dim: int) -> Tensor:
+        """As in ResidentTable; in a scratch file too, which is gone when the table is built."""
+        return Host(tokens, dim * torch.float32.itemsize, self._folder).data.view(torch.float32)
 
     def build(self, rows: Tensor, rule: Starting, device: torch.device) -> Table:
         """As in ResidentTable."""
         cache_rows = max(1, round(self.cached * len(rows)))
-        return Offloaded(whole(rows), rule, device=device, cache_rows=cache_rows, lookahead=self.lookahead, folder=Path(self.folder or tempfile.gettempdir()))
+        return Offloaded(whole(rows), rule, device=device, cache_rows=cache_rows, lookahead=self.lookahead, folder=self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.folder or tempfile.gettempdir())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +76,10 @@ class OffloadedTable:
     row_dtype: Type = _ROW_TYPE
     state_dtype: Type = _STATE_TYPE
     mover: Kind = field(default="auto", metadata={"description": "uva: the GPU gathers from host memory itself (needs CuPy); staged: the CPU does"})
+
+    def room(self, tokens: int, dim: int) -> Tensor:
+        """As in ResidentTable."""
+        return torch.empty(tokens, dim)
 
     def build(self, rows: Tensor, rule: Starting, device: torch.device) -> Table:
         """As in ResidentTable.

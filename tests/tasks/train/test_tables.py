@@ -36,6 +36,23 @@ def test_every_place_learns_the_same_bits(toy_corpus: Path, tmp_path: Path, rule
         assert set(found) == set(expected) and all(torch.equal(found[name], tensor) for name, tensor in expected.items()), place
 
 
+def test_rows_of_a_mapped_table_are_drawn_in_a_file(toy_corpus: Path, tmp_path: Path):
+    """A table larger than memory must not stand there once, before the first step."""
+    seen = []
+
+    class Seen(MappedTable):
+        def build(self, rows, *others):
+            for line in Path("/proc/self/maps").read_text().splitlines():
+                first, last = (int(bound, 16) for bound in line.split()[0].split("-"))
+                if first <= rows.data_ptr() < last:
+                    seen.append(line)
+            return super().build(rows, *others)
+
+    Training(toy_corpus, replace(TRAINING, table=Seen(folder=str(tmp_path))))
+    assert len(seen) == 1 and f"{tmp_path}/" in seen[0]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_fits_is_resident():
     rows = torch.randn(1000, 8)
     assert isinstance(OffloadedTable().build(rows, SGD(), CPU), Resident)
