@@ -81,6 +81,35 @@ def test_records_go_there_and_back(mover: str):
 
 
 @pytest.mark.gpu
+def test_a_refused_registration_spoils_no_later_kernel(caplog):
+    """CUDA keeps the error for whoever launches next."""
+    memory = Host(1000, 128)
+    memory.data.fill_(1)
+    memory.pin()
+    again = Host(1, 128)
+    again.data = memory.data  # registered already, which CUDA refuses
+    again.pin()
+    assert memory.pinned and not again.pinned and "refused (CUDA error" in caplog.text
+    assert torch.ones(3, device="cuda").sum().item() == 3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mover", MOVERS)
+def test_what_is_restored_is_not_written_over_by_a_move_under_way(world, mover: str):
+    needs(mover)
+    rule, batches = Adam(), world.schedule(20, seed=7)
+    table = world.offloaded(rule, 12, kind=Waiting, lookahead=4, device="cuda", mover=mover)
+    world.drive(table, rule, batches)
+    before = world.tensors(table)
+    epoch = table.ahead(batches, lambda ids: ids)
+    for _ in range(12):
+        next(epoch)
+    epoch.close()  # moves are on the stream, rows to the host among them
+    table.restore({name: tensor + 1 for name, tensor in before.items()}.__getitem__)
+    assert world.same(world.tensors(table), {name: tensor + 1 for name, tensor in before.items()})
+
+
+@pytest.mark.gpu
 def test_a_hundred_tables_leave_the_gpu_as_it_was(world):
     for number in range(100):
         table = world.offloaded(Adam(), 300, tokens=1000, device="cuda")
