@@ -47,13 +47,20 @@ function createCamera(guide) {
     camera.scale = clampScale(camera.home * zoom);
   };
 
-  camera.panBy = (dx, dy) => {
+  /** Puts (x, y) in the middle, but for a slack: strays and what a panel pushes aside stay in reach, and the map cannot be lost. */
+  const lookAt = (x, y) => {
     flight = null;
-    camera.x -= dx / camera.scale;
-    camera.y += dy / camera.scale;
-    const slack = 0.2; // strays stay in reach, and the map cannot be lost
-    camera.x = Math.min(bounds.right + slack, Math.max(bounds.left - slack, camera.x));
-    camera.y = Math.min(bounds.top + slack, Math.max(bounds.bottom - slack, camera.y));
+    const slack = Math.max(0.2, (0.25 * Math.max(camera.width, camera.height)) / camera.scale);
+    camera.x = Math.min(bounds.right + slack, Math.max(bounds.left - slack, x));
+    camera.y = Math.min(bounds.top + slack, Math.max(bounds.bottom - slack, y));
+  };
+
+  camera.panBy = (dx, dy) => lookAt(camera.x - dx / camera.scale, camera.y + dy / camera.scale);
+
+  /** The view that a link names: the middle and the magnification, of which any numbers may come. */
+  camera.show = (x, y, zoom) => {
+    camera.scale = clampScale(camera.home * zoom);
+    lookAt(x, y);
   };
 
   camera.zoomAt = (px, py, factor) => {

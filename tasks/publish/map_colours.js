@@ -41,7 +41,7 @@ function makeLegends(guide) {
     for (const entry of [...rest.reverse(), ...coloured]) for (const i of entry.members) legend.entryOf[i] = entry;
   }
   legends.cluster.entryOfCluster = new Map(legends.cluster.entries.map((entry) => [entry.id, entry]));
-  legends.category.entryOfName = new Map(legends.category.entries.map((entry) => [entry.name, entry]));
+  legends.category.entryOfName = new Map(legends.category.entries.filter((entry) => entry.rank >= 0).map((entry) => [entry.name, entry]));
   return legends;
 }
 

@@ -16,11 +16,14 @@ function createLegend(legends, total, { setMode, highlight, clearAll }) {
 
   for (const input of switches) input.addEventListener("change", () => setMode(input.value));
   clear.addEventListener("click", () => clearAll());
-  fold.addEventListener("click", () => {
-    const open = panel.classList.toggle("folded") === false;
-    fold.setAttribute("aria-expanded", String(open));
-  });
-  if (matchMedia("(max-width: 760px)").matches) fold.click();
+  const open = (wanted) => {
+    panel.classList.toggle("folded", !wanted);
+    fold.setAttribute("aria-expanded", String(wanted));
+  };
+  const narrow = matchMedia("(max-width: 760px)"); // where an open legend hides the map
+  fold.addEventListener("click", () => open(panel.classList.contains("folded")));
+  narrow.addEventListener("change", () => open(!narrow.matches));
+  open(!narrow.matches);
 
   const row = (entry, state) => {
     const dot = element("span", "dot");

@@ -67,8 +67,10 @@ function coveringPanels() {
 
 function resize() {
   const { width, height, free } = layOut();
+  const whole = !isMoved();
   ratio = Math.min(3, devicePixelRatio || 1);
   camera.resize(width, height, free);
+  if (whole) camera.move(camera.whole(), 0);
   points.resize(width, height, ratio);
   overlay.resize(width, height, ratio);
   radii = pointRadii(guide, width, height);
@@ -119,30 +121,35 @@ function clearAll() {
   filter.clear();
 }
 
+/** Whether the camera shows anything but the whole map. */
+function isMoved() {
+  const whole = camera.whole();
+  return Math.abs(camera.x - whole.x) + Math.abs(camera.y - whole.y) > 1e-3 || Math.abs(camera.zoom() - 1) > 1e-3;
+}
+
 /** What the address says: colours, highlight, filters, the pinned title and, once moved, where the camera is. */
 function describeView() {
-  const whole = camera.whole();
-  const moved = Math.abs(camera.x - whole.x) + Math.abs(camera.y - whole.y) > 1e-3 || Math.abs(camera.zoom() - 1) > 1e-3;
   return {
     ...(state.mode === firstMode ? {} : { by: state.mode }),
     ...(state.lit ? { lit: state.lit.name } : {}),
     ...filter.get(),
     ...(state.pinned >= 0 ? { title: guide.titles[state.pinned] } : {}),
-    ...(moved ? { at: [camera.x.toFixed(4), camera.y.toFixed(4), camera.zoom().toFixed(3)].join(",") } : {}),
+    ...(isMoved() ? { at: [camera.x.toFixed(4), camera.y.toFixed(4), camera.zoom().toFixed(3)].join(",") } : {}),
   };
 }
 
-/** The reverse; what this guide does not have is passed over. */
+/** The reverse: all that the link says and nothing of the view before; what this guide does not have is passed over. */
 function openView(view) {
-  if (view.by in legends) state.mode = view.by;
+  state.mode = Object.hasOwn(legends, view.by ?? "") ? view.by : firstMode;
   state.lit = legends[state.mode].entries.find((entry) => entry.name === view.lit) ?? null;
   filter.set(view);
   repaint();
-  const pinned = guide.titles.indexOf(view.title);
-  if (pinned >= 0) select(pinned, { fly: !view.at });
-  camera.free = layOut().free;
   const [x, y, zoom] = (view.at ?? "").split(",").map(Number);
-  if (view.at && [x, y, zoom].every(Number.isFinite)) Object.assign(camera, { x, y, scale: camera.home * zoom });
+  const placed = [x, y, zoom].every(Number.isFinite) && zoom > 0;
+  select(guide.titles.indexOf(view.title), { fly: !placed });
+  camera.free = layOut().free;
+  if (placed) camera.show(x, y, zoom);
+  else if (state.pinned < 0) camera.move(camera.whole(), 0);
 }
 
 function setTheme(theme) {
@@ -203,7 +210,6 @@ for (const kind of ["pointerdown", "wheel"]) surface.addEventListener(kind, hide
 fillPage();
 setTheme(systemTheme.matches ? "dark" : "light");
 resize();
-Object.assign(camera, camera.whole());
 openView(readLink());
 addEventListener("hashchange", () => openView(readLink()));
 wirePointers(surface, app);

@@ -70,6 +70,31 @@ def test_a_link_to_what_this_guide_does_not_have_opens_the_whole_map(open_map):
     assert page.evaluate("[guidespace.selected(), guidespace.counts().lit, guidespace.link()]") == [None, 100, "#"]
 
 
+@pytest.mark.parametrize("link", ["#by=constructor", "#at=0,0,0", "#at=,,", "#at=0,0,-3", "#at=9e9,9e9,1", "#at=0,0,1e300", "#__proto__=x&by=toString"])
+def test_a_link_that_nobody_made_leaves_the_map_usable(open_map, where, link):
+    page = open_map(link=link)
+    x, y = where(page, "News 50")
+    page.mouse.move(600, 400)
+    page.mouse.down()
+    page.mouse.move(620, 400)
+    page.mouse.up()
+    assert where(page, "News 50") == pytest.approx((x + 20, y), abs=0.01)
+    page.evaluate("guidespace.flyTo('News 50')")
+    x, y = where(page, "News 50")
+    assert 0 < x < 1200 and 0 < y < 800
+
+
+def test_another_link_in_the_same_window_opens_its_view_and_nothing_of_the_one_before(open_map, where, becomes):
+    fresh = open_map(link="#lit=quiz&language=de")
+    page = open_map(link="#by=cluster&lit=quiz+%C2%B7+tonight&title=Quiz+24&at=0.3,0.2,4.000")
+    assert page.evaluate("[guidespace.selected(), guidespace.counts().lit, guidespace.counts().colouredBy]") == ["Quiz 24", 10, "cluster"]
+    page.evaluate("location.hash = '#lit=quiz&language=de'")
+    becomes(page, "guidespace.selected() === null")
+    assert page.evaluate("guidespace.counts()") == fresh.evaluate("guidespace.counts()")
+    assert where(page, "News 50") == pytest.approx(where(fresh, "News 50"), abs=0.01)
+    assert page.locator("#card").is_hidden() and page.evaluate("guidespace.link()") == "#lit=quiz&language=de"
+
+
 def test_clusters_have_the_colours_they_had(open_map, content, tmp_path):
     path = tmp_path / "coloured.html"
     path.write_text(render_map(dataclasses.replace(content, cluster_colours=[4, 0, 1, 2, 3])), encoding="utf-8")
