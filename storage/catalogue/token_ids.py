@@ -1,4 +1,4 @@
-"""Which id each token has: joins of the pieces' dictionaries and of the contexts with the frequency table."""
+"""Which id each token has: joins of the pieces' dictionaries, of the contexts and of another vocabulary's tokens with the frequency table."""
 
 from __future__ import annotations
 
@@ -70,3 +70,27 @@ def open_token_ids(dictionaries: Sequence[Path], contexts: Path, tokens: Path, f
             [str(contexts)],
         )
         yield TokenIds(connection)
+
+
+def token_remap(before: Path, after: Path, folder: Path) -> np.ndarray:
+    """Where the tokens of one vocabulary are in another; in bounded memory.
+
+    Args:
+        before: Its frequency table.
+        after: The other one's.
+        folder: For what does not fit in memory; gone afterwards.
+
+    Returns:
+        int64 (tokens before,): ids in ``after``, -1 where a token is not there.
+    """
+    with bounded(folder) as connection:
+        (ids,) = connection.execute(
+            """
+            SELECT coalesce(now.token_id, -1)::BIGINT
+            FROM read_parquet(?) AS was
+            LEFT JOIN read_parquet(?) AS now USING (kind, token)
+            ORDER BY was.token_id
+            """,
+            [str(before), str(after)],
+        ).fetchnumpy().values()  # fmt: skip
+        return np.asarray(ids, dtype=np.int64)

@@ -4,7 +4,7 @@ A Vocabulary's details say: ``lineage`` (settings and source code of splits and 
 one), ``ancestor`` (path and digest of the vocabulary it grew from, or None), ``compacted`` (ids were sorted anew) and the
 hit rates of the hot prefix. The Corpus repeats them. Beside tokens.parquet lies ``remap.npy`` where there is an ancestor: int64, the
 id of each of the ancestor's tokens in this vocabulary, -1 for a token that is gone. ``storage.tables.remap_rows`` moves a
-checkpoint's rows by it; for two vocabularies that are not parent and child, ``token_remap`` makes the same array.
+checkpoint's rows by it; for two vocabularies that are not parent and child, ``token_remap`` (storage/catalogue/token_ids.py) makes the same array.
 
 A token in tokens.parquet whose ``document_frequency`` is 0 is not known tonight: no training title holds it, the Corpus
 has no entry of it and a Lexicon does not use its row. Its row is only kept for the night on which it returns.
@@ -16,10 +16,6 @@ import dataclasses
 import hashlib
 import json
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from storage.artifacts import Vocabulary
 from storage.stages import ROOT, import_closure
@@ -64,24 +60,6 @@ def find_ancestor(workspace: Workspace, base: str, name: str) -> Vocabulary | No
         if details.get("lineage") == name and (artifact := workspace.read(Vocabulary, key)) is not None:
             return artifact
     return None
-
-
-def token_remap(before: pa.Table, after: pa.Table) -> np.ndarray:
-    """Where the tokens of one vocabulary are in another.
-
-    Args:
-        before: kind and token, row i being id i.
-        after: Likewise.
-
-    Returns:
-        int64 (tokens before,): ids in ``after``, -1 where a token is not there.
-    """
-    text = pa.large_string()
-    old, new = (
-        pc.binary_join_element_wise(table["kind"].cast(text), table["token"].cast(text), pa.scalar(" ", text))  # pyright: ignore[reportAttributeAccessIssue]
-        for table in (before, after)
-    )
-    return pc.index_in(old, value_set=new).fill_null(-1).to_numpy().astype(np.int64)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _details(file: Any) -> dict[str, Any]:

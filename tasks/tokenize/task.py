@@ -14,10 +14,11 @@ from storage.artifacts import Guide, Vocabulary
 from storage.catalogue.contexts import write_context_counts, write_contexts
 from storage.catalogue.frequencies import TokenRules, write_token_table
 from storage.catalogue.shows import write_raw_titles
+from storage.catalogue.token_ids import token_remap
 from storage.stages import Stage
 from storage.workspace import Workspace
 from tasks.pool import open_pool
-from tasks.tokenize.growth import find_ancestor, lineage, token_remap
+from tasks.tokenize.growth import find_ancestor, lineage
 from tasks.tokenize.pieces import processes, tokenize_titles, training_titles
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.shows import gather_shows
@@ -73,8 +74,7 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings, ancestor: Voca
         )
         counted = write_token_table([*dictionaries, context_counts], rules, folder / "tokens.parquet", before)
         if before:
-            names = [pq.read_table(file, columns=["kind", "token"]) for file in (before, folder / "tokens.parquet")]
-            np.save(folder / "remap.npy", token_remap(*names))
+            np.save(folder / "remap.npy", token_remap(before, folder / "tokens.parquet", Path(name)))
         draft.counts |= {"titles": len(split.codes), "tokens": counted.tokens, "tokens_alive": counted.alive, "tokens_kept": counted.kept}
         draft.counts |= {name: int((split.codes == code).sum()) for code, name in enumerate(SPLITS)}
         draft.details |= {"next_period_from": split.cut, "next_period_reason": split.reason, "salt": settings.splits.salt}

@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from storage.artifacts import Guide, Vocabulary
 from storage.workspace import Workspace
-from tasks.tokenize.growth import lineage, token_remap
+from tasks.tokenize.growth import lineage
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.splits import SplitSettings, hashes
 from tasks.tokenize.words import Words
@@ -135,13 +134,6 @@ def test_a_word_that_only_held_out_titles_hold_tonight_is_not_known(tmp_path: Pa
     assert row not in np.load(tmp_path / corpus.path / "tokens.values.npy")
     quolls = [title for title in pq.read_table(tmp_path / corpus.path / "titles.parquet").to_pylist() if "quoll" in title["title"]]
     assert quolls and all(title["oov"] and title["split"] != "train" for title in quolls)
-
-
-def test_token_remap_goes_by_kind_and_text():
-    before = pa.table({"kind": ["word", "ngram", "word", "word"], "token": ["maus", "maus", "gone", "die"]})
-    after = pa.table({"kind": ["word", "word", "ngram"], "token": ["die", "maus", "maus"]})
-    assert token_remap(before, after).tolist() == [1, 2, -1, 0]
-    assert token_remap(before.slice(0, 0), after).tolist() == [] and token_remap(before, after.slice(0, 0)).tolist() == [-1] * 4
 
 
 def test_a_vocabulary_of_an_older_home_is_no_ancestor(tmp_path: Path, night):
