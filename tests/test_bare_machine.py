@@ -42,7 +42,8 @@ import sys
 class Bare(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        if top not in sys.stdlib_module_names and top not in {allowed!r}:
+        of_python = top in sys.stdlib_module_names or top.startswith("_sysconfigdata_")  # the latter bears the platform's name, and is in no list
+        if not of_python and top not in {allowed!r}:
             raise ModuleNotFoundError(f"{{name}} is not on a bare machine", name=name)
         return None
 
