@@ -5,6 +5,13 @@ With S (words × buckets, entries 1/n_w) and T the words' targets, the rows are
     G = Sᵀ X,   (S Sᵀ + λ I) X = T,
 
 solved by conjugate gradients on all dimensions at once: no learning rate, no seed.
+
+Most buckets are those of few words (of random words 70 % of one, 92 % of three at most). A bucket of f words adds f² numbers to
+S Sᵀ; from f = 3 down they are no more work than the way through S and back, and need no row of a bucket in between. So
+
+    S Sᵀ = C Cᵀ + R Rᵀ
+
+with C the buckets of more than three words, and R the others, multiplied out once: the same sum in another order.
 """
 
 from __future__ import annotations
@@ -17,6 +24,8 @@ import scipy.sparse
 
 from storage.arrays import Ragged
 from tasks.form import FORM
+
+_RARE = 3  # words of a bucket that is multiplied out: f² − f ≤ 2 f
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +53,15 @@ class Ridge:
         matrix = scipy.sparse.csr_matrix((shares, bags.values, bags.offsets), shape=(len(bags), buckets))
         matrix.sum_duplicates()
         solution = _conjugate_gradients(matrix, targets, self.ridge, self.iterations, self.tolerance)
-        return np.asarray(matrix.T @ solution, dtype=np.float32)
+        return np.asarray(matrix.T.tocsr() @ solution, dtype=np.float32)  # as rows: each bucket's is written once
 
 
 def _conjugate_gradients(bags: scipy.sparse.csr_matrix, targets: np.ndarray, ridge: float, iterations: int, tolerance: float) -> np.ndarray:
     """X of (S Sᵀ + λ I) X = T, all columns together, each with its own step length."""
-    transposed = bags.T.tocsr()
+    rare = bags.getnnz(axis=0) <= _RARE
+    few, common = bags[:, rare], bags[:, ~rare]
+    transposed = common.T.tocsr()
+    pairs = few @ few.T + scipy.sparse.diags_array(np.full(len(targets), ridge, dtype=np.float32))  # λ in its diagonal
     solution = np.zeros_like(targets)
     residual = targets.copy()
     direction = residual.copy()
@@ -58,10 +70,13 @@ def _conjugate_gradients(bags: scipy.sparse.csr_matrix, targets: np.ndarray, rid
     for _ in range(iterations):
         if squared.max() <= enough:
             break
-        image = bags @ (transposed @ direction) + ridge * direction
+        image = common @ (transposed @ direction)
+        image += pairs @ direction
         length = squared / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)
         solution += length * direction
-        residual -= length * image
+        image *= length
+        residual -= image
         before, squared = squared, np.einsum("ij,ij->j", residual, residual)
-        direction = residual + (squared / np.maximum(before, 1e-30)) * direction
+        direction *= squared / np.maximum(before, 1e-30)
+        direction += residual
     return solution

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from flows.settings import Settings, override
+from storage.arrays import Ragged
 from tasks.augment.descent import Descent
 from tasks.augment.distilled import Distilled
 from tasks.augment.ngrams import bucket_ids
@@ -46,6 +47,18 @@ def test_rows_are_the_ridge_regression(ridge: float):
     expected = np.linalg.solve(shares.T @ shares + ridge * np.eye(shares.shape[1]), shares.T @ (unit - unit.mean(axis=0)))
     np.testing.assert_allclose(found.rows, expected, atol=2e-5)
     np.testing.assert_allclose(found.mean, unit.mean(axis=0), atol=1e-6)
+
+
+def test_buckets_of_any_number_of_words_are_the_ridge_regression():
+    """Some in one word, some in two, three, four and in all, some twice in a word, and a word without any."""
+    rng, words, buckets = np.random.default_rng(1), 12, 40
+    bags = [[0, *rng.integers(1, buckets, size=rng.integers(1, 9)).tolist()] for _ in range(words)] + [[0, 7, 7], []]
+    shares = np.array([np.bincount(bag, minlength=buckets) / max(len(bag), 1) for bag in bags])
+    assert {1, 2, 3, 4, words + 1} <= set((shares > 0).sum(axis=0).tolist())
+    targets = rng.normal(size=(len(bags), DIM)).astype(np.float32)
+    expected = shares.T @ np.linalg.solve(shares @ shares.T + 0.1 * np.eye(len(bags)), targets)
+    found = Ridge(iterations=500, tolerance=1e-9).solve(Ragged.from_rows(bags), buckets, targets)
+    np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
 def test_the_default_tolerance_is_near_enough():
