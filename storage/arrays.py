@@ -93,6 +93,14 @@ class Ragged:
         values = np.concatenate([np.asarray(row, dtype=dtype) for row in rows]) if rows else np.zeros(0, dtype=dtype)
         return Ragged(offsets, values.astype(dtype, copy=False))
 
+    @staticmethod
+    def concatenate(parts: Sequence[Ragged]) -> Ragged:
+        """The rows of one after those of the other; one part at least."""
+        if len(parts) == 1:
+            return parts[0]
+        lengths = np.concatenate([part.lengths for part in parts])
+        return Ragged(np.append(0, np.cumsum(lengths)), np.concatenate([part.values for part in parts]))
+
     def save(self, folder: Path, name: str) -> None:
         """Writes ``name.offsets.npy`` and ``name.values.npy``."""
         np.save(folder / f"{name}.offsets.npy", self.offsets)

@@ -22,7 +22,7 @@ import numpy as np
 from storage.arrays import Ragged
 
 _START, _PRIME = np.uint32(2166136261), np.uint32(16777619)
-_PIECE, _SPANS = 8192, 32_768  # words, spans at once: they stay in the processor's cache
+PIECE, _SPANS = 8192, 32_768  # words, spans at once: they stay in the processor's cache
 _LONG = 128  # bytes that spans are hashed together for
 
 
@@ -55,17 +55,17 @@ def encode(word: str | bytes) -> bytes:
     return word if isinstance(word, bytes) else word.encode("utf-8", "surrogatepass")
 
 
-def join(words: Sequence[str | bytes], separator: bytes = b"") -> tuple[bytes, np.ndarray]:
-    """Words end to end, and the bytes of each: int64 (words,)."""
-    characters = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
+def enclose(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
+    """Every ``<word>`` as bytes, one after the other; where each begins and the last ends: int64 (words + 1,)."""
     try:  # all are strings: one call encodes them
-        joined = separator.decode().join(words).encode("utf-8", "surrogatepass")  # pyright: ignore[reportArgumentType, reportCallIssue]
+        text = ("<" + "><".join(words) + ">").encode("utf-8", "surrogatepass")  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:
-        joined = b""
-    if words and len(joined) == characters.sum() + len(separator) * (len(words) - 1):
-        return joined, characters
-    encoded = [word if type(word) is bytes else encode(word) for word in words]
-    return separator.join(encoded), np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        text = b"<" + b"><".join(map(encode, words)) + b">"
+    codes = np.frombuffer(text, dtype=np.uint8)
+    begins = np.flatnonzero((codes[:-1] == ord(">")) & (codes[1:] == ord("<"))) + 1
+    if len(begins) != len(words) - 1:  # none at all, or one that holds >< itself
+        begins = np.cumsum([len(encode(word)) + 2 for word in words], dtype=np.int64)[:-1]
+    return (text, np.concatenate([[0], begins, [len(text)]])) if len(words) else (b"", np.zeros(1, dtype=np.int64))
 
 
 def subwords(word: str, shortest: int, longest: int) -> list[str]:
@@ -73,32 +73,58 @@ def subwords(word: str, shortest: int, longest: int) -> list[str]:
     return [name.decode("utf-8", "surrogatepass") for name in cut([word], shortest, longest).names(0)]
 
 
-def cut(words: Sequence[str | bytes], shortest: int, longest: int, *, where: bool = True) -> Ngrams:
+def cut(words: Sequence[str | bytes], shortest: int, longest: int) -> Ngrams:
     """Cuts words into n-grams and hashes them.
 
     Args:
         words: Any number.
         shortest: Code points of the shortest n-gram; below 1 is 1.
         longest: Of the longest; 0 gives none.
-        where: Whether ``starts`` and ``ends`` are wanted; without them they are empty.
     """
-    joined, sizes = join(words, b"><")
-    text = b"<" + joined + b">" if len(sizes) else b""
-    heads, firsts = _points(text, np.append(0, np.cumsum(sizes + 2)))
-    sizes = np.diff(firsts)
-    left = (np.repeat(firsts[1:], sizes) - np.arange(len(heads) - 1)).astype(np.int32)  # points from here to the word's end
-    low, longest = max(shortest, 1), min(longest, int(sizes.max(initial=0)))
-    real = np.empty((len(left), max(longest - low + 1, 0)), dtype=bool)  # (points, lengths): those that do not run into the next word
-    counts = np.zeros(len(sizes), dtype=np.int64)
-    for column, length in enumerate(range(low, longest + 1)):
-        np.greater_equal(left, length, out=real[:, column])
-        counts += np.maximum(sizes - (length - 1), 0)
+    text, begins = enclose(words)
+    heads, real, offsets, hashes = _cut_everywhere(text, begins, shortest, longest, np.zeros(len(words), dtype=bool))
+    after, column = np.nonzero(real)
+    return Ngrams(text, offsets, heads[after - 1], heads[after - 1 + column + max(shortest, 1)], hashes)
+
+
+def _cut_everywhere(text: bytes, begins: np.ndarray, shortest: int, longest: int, room: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """First byte of each code point, what _mark gives, and the hash of each n-gram (or place more, where it is arbitrary): uint32."""
+    heads, firsts = _points(text, begins)
+    low, longest = max(shortest, 1), min(longest, int(np.diff(firsts).max(initial=0)))
+    real, offsets = _mark(firsts, low, longest, room)
+    return heads, real, offsets, _hash_from_everywhere(text, heads, low, longest)[real]
+
+
+def _mark(firsts: np.ndarray, low: int, longest: int, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which n-grams there are.
+
+    Args:
+        firsts: int64 (words + 1,): number of each word's first point.
+        low: Points of the shortest n-gram, 1 or more.
+        longest: Of the longest.
+        room: bool (words,): words that get a place more, before their n-grams.
+
+    Returns:
+        bool (1 + points, lengths): those that do not run into the next word. The first row is of no point; the place more is the
+        last column of the row before the word's first, where never an n-gram starts. int64 (words + 1,): how many come before each word.
+    """
+    most = max(longest, 2)
+    left = np.full(1 + firsts[-1], most)  # points from here to the word's end, ``most`` for more
+    for points in range(most - 1, 0, -1):  # what is written before a word shorter than that is put right by one of the next
+        left[firsts[1:] + (1 - points)] = points
+    left[0] = 0
+    lengths = np.arange(low, max(longest, low) + 1)
+    table = (np.arange(most + 1)[:, None] >= lengths) & (lengths <= longest)
+    table[:2] = False  # a lone > too
+    real = table.view(f"V{table.shape[1]}").take(left).view(bool).reshape(len(left), -1)
+    more = np.diff(firsts) - (low - 1)  # n-grams of the shortest length; one less of the next, and so on
+    kinds = more.clip(0, max(longest - low + 1, 0))
+    counts = kinds * more - kinds * (kinds - 1) // 2 + room
     if low == 1 and longest:
-        real[firsts[:-1], 0] = real[firsts[1:] - 1, 0] = False  # the lone < or >
+        real[firsts[:-1] + 1, 0] = False  # the lone <
         counts -= 2
-    hashes = _hash_from_everywhere(text, heads, low, longest)[real]
-    first, size = np.nonzero(real) if where else (np.zeros(0, dtype=np.int64),) * 2
-    return Ngrams(text, np.append(0, np.cumsum(counts)), heads[first], heads[first + size + low] if where else first, hashes)
+    real[firsts[:-1], -1] = room
+    return real, np.append(0, np.cumsum(counts))
 
 
 def _points(text: bytes, begins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +136,7 @@ def _points(text: bytes, begins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hash_from_everywhere(text: bytes, heads: np.ndarray, low: int, longest: int) -> np.ndarray:
-    """Hashes of ``low`` to ``longest`` code points from each: uint32 (points, lengths); arbitrary where the text ends before.
+    """Hashes of each length from each point: uint32 (1 + points, lengths), the first row arbitrary, as is what the text ends before.
 
     All starts advance together: one more code point is one shifted, contiguous pass, whether or not it runs into the next word.
     """
@@ -118,7 +144,7 @@ def _hash_from_everywhere(text: bytes, heads: np.ndarray, low: int, longest: int
     signed = np.frombuffer(text, dtype=np.int8).astype(np.int32).view(np.uint32)
     first, sizes = signed[heads[:-1]] if points < len(text) else signed, np.diff(heads)
     more = [np.flatnonzero(sizes > byte) for byte in range(1, int(sizes.max(initial=1)))]  # points that have that byte
-    hashes = np.empty((points, max(longest - low + 1, 0)), dtype=np.uint32)
+    hashes = np.empty((1 + points, max(longest - low, 0) + 1), dtype=np.uint32)
     state = np.full(points, _START)
     for length in range(1, longest + 1):
         ahead = length - 1
@@ -129,7 +155,7 @@ def _hash_from_everywhere(text: bytes, heads: np.ndarray, low: int, longest: int
             at = own[np.searchsorted(own, ahead) :]
             alive[at - ahead] = (alive[at - ahead] ^ signed[heads[at] + byte]) * _PRIME
         if length >= low:
-            hashes[:, length - low] = state
+            hashes[1:, length - low] = state
     return hashes
 
 
@@ -172,13 +198,12 @@ def _hash_piece(codes: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> n
     begin, windows = starts[order], eights(codes)
     alive = np.searchsorted(-lengths[order], -np.arange(int(lengths.max(initial=0))), side="left")  # (bytes,): how many are longer
     hashes = np.full(len(starts), _START)
-    fetched = np.zeros(0, dtype=np.uint64)
+    fetched = np.zeros((0, 8), dtype=np.int8)
     for position, count in enumerate(alive):
         if position % 8 == 0:
-            fetched = windows[begin[:count] + position]
-        byte = (fetched[:count] >> np.uint64(8 * (position % 8))).astype(np.int8).astype(np.int32).view(np.uint32)  # sign-extended
+            fetched = windows[begin[:count] + position].view(np.int8).reshape(-1, 8)
         going = hashes[:count]
-        going ^= byte
+        going ^= fetched[:count, position % 8].astype(np.int32).view(np.uint32)  # sign-extended
         going *= _PRIME
     result = np.empty_like(hashes)
     result[order] = hashes
@@ -191,20 +216,31 @@ def hash_strings(texts: Sequence[str | bytes]) -> np.ndarray:
     Returns:
         uint32, shape (texts,).
     """
-    joined, lengths = join(texts)
-    return hash_spans(np.frombuffer(joined, dtype=np.uint8), np.cumsum(lengths) - lengths, lengths)
-
-
-def hash_ngrams(words: Sequence[str | bytes], shortest: int, longest: int) -> Ragged:
-    """Hashes of each word's n-grams, duplicates kept, uint32."""
-    parts = [cut(words[start : start + _PIECE], shortest, longest, where=False) for start in range(0, len(words), _PIECE)] or [cut([], shortest, longest)]
-    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-    return Ragged(np.append(0, np.cumsum(lengths)), np.concatenate([part.hashes for part in parts]))
+    text, begins = enclose(texts)
+    return hash_spans(np.frombuffer(text, dtype=np.uint8), begins[:-1] + 1, np.diff(begins) - 2)
 
 
 def bucket_ids(words: Sequence[str | bytes], shortest: int, longest: int, buckets: int) -> Ragged:
     """Buckets of each word's n-grams, duplicates kept, int64."""
-    hashes = hash_ngrams(words, shortest, longest)
-    whole = hashes.values // np.uint32(buckets)  # NumPy divides by one number in vector instructions, but takes no remainder so
+    pieces = [enclose(words[start : start + PIECE]) for start in range(0, len(words), PIECE)] or [enclose([])]
+    found = Ragged.concatenate([bucket_piece(*piece, shortest, longest, buckets) for piece in pieces])
+    return Ragged(found.offsets, found.values.astype(np.int64))
+
+
+def bucket_piece(text: bytes, begins: np.ndarray, shortest: int, longest: int, buckets: int, room: np.ndarray | None = None) -> Ragged:
+    """Buckets of so many words as stay in the cache, uint32.
+
+    Args:
+        text: Every ``<word>``.
+        begins: Where each begins, see enclose.
+        shortest: Of an n-gram.
+        longest: Of an n-gram.
+        buckets: How many there are.
+        room: bool (words,): words before whose buckets one value more is left, any number below ``buckets``.
+    """
+    none = np.zeros(len(begins) - 1, dtype=bool)
+    _, _, offsets, hashes = _cut_everywhere(text, begins, shortest, longest, none if room is None else room)
+    whole = hashes // np.uint32(buckets)  # NumPy divides by one number in vector instructions, but takes no remainder so
     whole *= np.uint32(buckets)
-    return Ragged(hashes.offsets, (hashes.values - whole).astype(np.int64))
+    hashes -= whole
+    return Ragged(offsets, hashes)

@@ -18,6 +18,13 @@ def lists(ragged: Ragged) -> list[list[int]]:
 
 
 @settings(deadline=None)
+@given(st.lists(ROWS, min_size=1, max_size=4))
+def test_concatenated_rows_follow_one_another(parts: list[list[list[int]]]):
+    joined = Ragged.concatenate([Ragged.from_rows(part) for part in parts])
+    assert lists(joined) == [row for part in parts for row in part] and joined.values.dtype == np.int32
+
+
+@settings(deadline=None)
 @given(ROWS)
 def test_rows_come_back(rows: list[list[int]]):
     ragged = Ragged.from_rows(rows)

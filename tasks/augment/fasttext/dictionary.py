@@ -18,7 +18,7 @@ import numpy as np
 
 from storage.arrays import Ragged
 from tasks.augment.fasttext.layout import Cursor
-from tasks.augment.ngrams import eights, encode, hash_spans, join
+from tasks.augment.ngrams import eights, enclose, hash_spans
 
 _TAIL = 10  # zero byte, int64 count, int8 type
 _BLOCK = 1 << 18  # bytes: they and what is made of them stay in the processor's cache
@@ -70,28 +70,61 @@ class Dictionary:
         keys.sort()  # a fifth of the time of argsort
         return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
 
+    @cached_property
+    def _stretches(self) -> tuple[np.uint32, np.ndarray]:
+        """A shift that leaves about as many numbers of the hashes as there are entries; how many hashes come before the next number: int32 (numbers,)."""
+        bits = len(self).bit_length()
+        shift = np.uint32(32 - bits)
+        return shift, np.cumsum(np.bincount(self._index[0] >> shift, minlength=1 << bits), dtype=np.int32)
+
     def ids(self, words: Sequence[str | bytes]) -> np.ndarray:
         """Numbers of words and labels: int64 (words,), -1 for what is not in the dictionary; of doubles the last, as in fastText."""
+        text, begins = enclose(words)
+        return self.find(text, begins[:-1] + 1, np.diff(begins) - 2)
+
+    def find(self, text: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Numbers of words that are stretches of bytes, as ``ids``.
+
+        Args:
+            text: In which they are.
+            starts: int64 (words,): first byte of each.
+            lengths: int64 (words,): its bytes.
+        """
         hashes, order = self._index
-        joined, lengths = join(words)
-        codes, starts = np.frombuffer(joined + bytes(8), dtype=np.uint8), np.cumsum(lengths) - lengths
+        codes = np.frombuffer(text + bytes(8), dtype=np.uint8)
         wanted = hash_spans(codes, starts, lengths)
-        after = _search_sorted(hashes, wanted)
+        after = self._count_up_to(wanted)
         hit = (after > 0) & (hashes[after - 1] == wanted)
         candidates = order[after - 1].astype(np.int64)
-        same = hit & (self.ends[candidates] - self.starts[candidates] == lengths)
-        theirs, ours = eights(self.codes), eights(codes)
-        for step in range(0, min(int(lengths[same].max()), _LONG) if same.any() else 0, 8):
-            alive = np.flatnonzero(same & (lengths > step))
-            differing = theirs[self.starts[candidates[alive]] + step] ^ ours[starts[alive] + step]
-            beyond = 8 * (8 - np.minimum(lengths[alive] - step, 8))  # bits of bytes after the word's end
-            same[alive] = differing << beyond.astype(np.uint64) == 0
+        theirs = self.starts[candidates]
+        same = hit & (self.ends[candidates] - theirs == lengths)
+        alive, known, asked = np.flatnonzero(same), eights(self.codes), eights(codes)
+        for step in range(0, _LONG, 8):
+            if not len(alive):
+                break
+            rest = lengths[alive] - step
+            beyond = 8 * (8 - np.minimum(rest, 8))  # bits of bytes after the word's end
+            equal = (known[theirs[alive] + step] ^ asked[starts[alive] + step]) << beyond.astype(np.uint64) == 0
+            same[alive] = equal
+            alive = alive[equal & (rest > 8)]
         for place in np.flatnonzero(same & (lengths > _LONG)):
-            same[place] = self.word(candidates[place]) == encode(words[int(place)])
+            same[place] = self.word(candidates[place]) == text[starts[place] : starts[place] + lengths[place]]
         for place in np.flatnonzero(hit & ~same):  # another word of the same hash: look at those before it
             others = order[np.searchsorted(hashes, wanted[place], side="left") : after[place]][::-1]
-            candidates[place] = next((number for number in others if self.word(number) == encode(words[int(place)])), -1)
+            word = text[starts[place] : starts[place] + lengths[place]]
+            candidates[place] = next((number for number in others if self.word(number) == word), -1)
         return np.where(hit, candidates, -1)
+
+    def _count_up_to(self, wanted: np.ndarray) -> np.ndarray:
+        """How many hashes are no higher than each: int32 (wanted,). Down from the end of its stretch, which holds one on average."""
+        hashes, (shift, ends) = self._index[0], self._stretches
+        after = ends[wanted >> shift]
+        higher = np.flatnonzero((after > 0) & (hashes[after - 1] > wanted))
+        while len(higher):
+            after[higher] -= 1
+            below = after[higher]
+            higher = higher[(below > 0) & (hashes[below - 1] > wanted[higher])]
+        return after
 
     def rows(self, buckets: Ragged) -> Ragged:
         """Rows of the input matrix for buckets; those that pruning dropped are left out."""
@@ -104,20 +137,12 @@ class Dictionary:
     def bucket_rows(self, buckets: np.ndarray) -> np.ndarray:
         """Row of the input matrix for each bucket: int64 (buckets,), -1 for one that pruning dropped."""
         if self.pruned is None:
-            return buckets + self.word_count
+            return np.add(buckets, self.word_count, dtype=np.int64)
         old, new = self.pruned
         if not len(old):
             return np.full(len(buckets), -1, dtype=np.int64)
         place = np.searchsorted(old, buckets).clip(max=len(old) - 1)
         return np.where(old[place] == buckets, new[place] + self.word_count, -1)
-
-
-def _search_sorted(hashes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """``searchsorted(hashes, wanted, side="right")``; in rising order, for then one search goes on near the other in memory."""
-    order = np.argsort(wanted)
-    after = np.empty(len(wanted), dtype=np.int64)
-    after[order] = np.searchsorted(hashes, wanted[order], side="right")
-    return after
 
 
 def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dictionary:

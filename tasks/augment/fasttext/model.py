@@ -17,9 +17,9 @@ from storage.arrays import Ragged
 from tasks.augment.fasttext.dictionary import EOS, Dictionary, read_dictionary
 from tasks.augment.fasttext.layout import Cursor, Header, read_header
 from tasks.augment.fasttext.matrices import Dense, Matrix, read_matrix, sum_rows
-from tasks.augment.ngrams import bucket_ids, cut, encode
+from tasks.augment.ngrams import PIECE, bucket_piece, cut, enclose, encode
 
-_CHUNK, _PIECE = 65_536, 8192  # words at once: their n-grams take about 100 MB, and 2 MB
+_CHUNK = 65_536  # words at once: their n-grams take about 100 MB
 
 
 class Ngram(NamedTuple):
@@ -89,32 +89,34 @@ class FastText:
 
     def rows(self, words: Sequence[str | bytes]) -> Ragged:
         """Rows that make up each word: its own, if it is in the dictionary, then its n-grams'."""
-        parts = [self._rows(words[start : start + _PIECE]) for start in range(0, len(words), _PIECE)] or [self._rows([])]
-        return Ragged(np.append(0, np.cumsum(np.concatenate([part.lengths for part in parts]))), np.concatenate([part.values for part in parts]))
+        pieces = [enclose(words[start : start + PIECE]) for start in range(0, len(words), PIECE)] or [enclose([])]
+        return Ragged.concatenate([self._rows(*piece) for piece in pieces])
 
-    def _rows(self, words: Sequence[str | bytes]) -> Ragged:
+    def _rows(self, text: bytes, begins: np.ndarray) -> Ragged:
         """Of so many words as stay in the processor's cache."""
-        own = self._own_rows(words)
+        own = self._own_rows(text, begins)
         known = own >= 0
-        buckets = bucket_ids(words, self.header.minn, self.header.maxn, max(self.header.bucket, 1))
-        if self.header.version > 0 and (EOS in words or EOS.decode() in words):
-            kept = ~np.repeat([self._bare(word) for word in words], buckets.lengths)
-            buckets = Ragged(np.append(0, np.cumsum(kept))[buckets.offsets], buckets.values[kept])
-        hashed = self.dictionary.rows(buckets)
-        offsets = hashed.offsets + np.append(0, np.cumsum(known))
-        first = np.zeros(offsets[-1], dtype=bool)  # where a word's own row stands
-        first[offsets[:-1][known]] = True
-        values = np.empty(offsets[-1], dtype=np.int64)
-        values[first], values[~first] = own[known], hashed.values
-        return Ragged(offsets, values)
+        found = bucket_piece(text, begins, self.header.minn, self.header.maxn, max(self.header.bucket, 1), room=known)
+        rows = self.dictionary.bucket_rows(found.values)
+        rows[found.offsets[:-1][known]] = own[known]
+        bare = self._bare(text, begins)
+        if self.dictionary.pruned is None and not len(bare):
+            return Ragged(found.offsets, rows)
+        kept = rows >= 0
+        for word in bare:
+            kept[found.offsets[word] + known[word] : found.offsets[word + 1]] = False
+        return Ragged(np.append(0, np.cumsum(kept))[found.offsets], rows[kept])
 
-    def _bare(self, word: str | bytes) -> bool:
-        """Whether a word has no n-grams: the end of a sentence, but for files older than versions, whose .vec show that it had them."""
-        return self.header.version > 0 and encode(word) == EOS
+    def _bare(self, text: bytes, begins: np.ndarray) -> np.ndarray:
+        """Which words have no n-grams: the end of a sentence, but for files older than versions, whose .vec show that it had them."""
+        whole = b"<" + EOS + b">"
+        if self.header.version == 0 or whole not in text:
+            return np.zeros(0, dtype=np.int64)
+        return np.array([word for word in np.flatnonzero(np.diff(begins) == len(whole)) if text.startswith(whole, begins[word])], dtype=np.int64)
 
-    def _own_rows(self, words: Sequence[str | bytes]) -> np.ndarray:
+    def _own_rows(self, text: bytes, begins: np.ndarray) -> np.ndarray:
         """Rows of the words themselves, -1 for unknown ones. A label is none: its number is beyond the words' rows (the package reads what lies there)."""
-        own = self.dictionary.ids(words)
+        own = self.dictionary.find(text, begins[:-1] + 1, np.diff(begins) - 2)
         return np.where(own < self.dictionary.word_count, own, -1)
 
     def ngrams(self, words: Sequence[str | bytes]) -> list[list[Ngram]]:
@@ -125,8 +127,10 @@ class FastText:
         found = cut(words, self.header.minn, self.header.maxn)
         rows = self.dictionary.bucket_rows(found.hashes.astype(np.int64) % max(self.header.bucket, 1))
         result = []
-        for number, (word, own) in enumerate(zip(words, self._own_rows(words), strict=True)):
-            part = slice(found.offsets[number], found.offsets[number] if self._bare(word) else found.offsets[number + 1])
+        text, begins = enclose(words)
+        bare = self._bare(text, begins)
+        for number, (word, own) in enumerate(zip(words, self._own_rows(text, begins), strict=True)):
+            part = slice(found.offsets[number], found.offsets[number] if number in bare else found.offsets[number + 1])
             pairs = [(encode(word), int(own))] if own >= 0 else []
             pairs += [(name, row) for name, row in zip(found.names(number), rows[part].tolist(), strict=False) if row >= 0]
             vectors = self.matrix.take(np.array([row for _, row in pairs], dtype=np.int64))

@@ -1,11 +1,13 @@
 """FastText's hash and its n-grams, against the values that fastText itself gives."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.augment.ngrams import bucket_ids, cut, hash_strings, subwords
+from tasks.augment.ngrams import PIECE, bucket_ids, bucket_piece, cut, enclose, encode, hash_strings, subwords
 
 # text, fastText's hash, plain FNV-1a (which does not sign-extend bytes of 0x80 and more)
 REFERENCE = [
@@ -111,8 +113,6 @@ def test_ids_are_within_the_buckets(words: list[str], buckets: int):
 def test_cutting_is_the_definition(words: list[str | bytes], shortest: int, longest: int):
     """Start by start, then by length; code points are told by their first byte, also where bytes are no UTF-8."""
     found = cut(words, shortest, longest)
-    plain = cut(words, shortest, longest, where=False)
-    assert len(plain.starts) == 0 and plain.hashes.tolist() == found.hashes.tolist() and plain.offsets.tolist() == found.offsets.tolist()
     for number, word in enumerate(words):
         text = b"<" + (word if isinstance(word, bytes) else word.encode("utf-8", "surrogatepass")) + b">"
         heads = [place for place, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
@@ -125,3 +125,39 @@ def test_cutting_is_the_definition(words: list[str | bytes], shortest: int, long
         assert found.names(number) == expected
         own = slice(found.offsets[number], found.offsets[number + 1])
         assert found.hashes[own].tolist() == [fasttext_hash(gram) for gram in expected]
+
+
+MARKS = st.text(alphabet="<>é日x", max_size=7)  # words that look like the edges of words
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(MARKS | st.text(max_size=9) | st.binary(max_size=9), max_size=8))
+def test_enclosed_words_are_found_again(words: list[str | bytes]):
+    text, begins = enclose(words)
+    assert [text[begin:end] for begin, end in itertools.pairwise(begins)] == [b"<" + encode(word) + b">" for word in words]
+    assert begins[0] == 0 and begins[-1] == len(text) and begins.dtype == np.int64
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(MARKS | st.text(max_size=9) | st.binary(max_size=9), st.booleans()), max_size=8), st.integers(0, 4), st.integers(0, 8), st.integers(1, 2**31 - 1))
+def test_buckets_and_the_room_before_them(asked: list[tuple[str | bytes, bool]], shortest: int, longest: int, buckets: int):
+    words, room = [word for word, _ in asked], np.array([more for _, more in asked], dtype=bool)
+    expected, cuts = bucket_ids(words, shortest, longest, buckets), cut(words, shortest, longest)
+    found = bucket_piece(*enclose(words), shortest, longest, buckets, room=room)
+    assert found.lengths.tolist() == (expected.lengths + room).tolist() and (found.values < buckets).all()
+    for number, more in enumerate(room.tolist()):
+        own = expected[number].tolist()
+        assert own == [fasttext_hash(name) % buckets for name in cuts.names(number)]
+        assert found[number][int(more) :].tolist() == own
+
+
+def test_more_words_than_a_piece_with_long_and_empty_ones():
+    rng = np.random.default_rng(3)
+    letters = np.array(list("abcdeéжß日😀<>"))
+    words = ["".join(rng.choice(letters, size=size)) for size in rng.integers(0, 12, size=PIECE + 50)]
+    words[5], words[PIECE - 1], words[PIECE] = "é" * 3000, "", "x" * 1000 + "日"
+    ids = bucket_ids(words, 3, 6, 70_000)
+    for number in [0, 1, 4, 5, 6, PIECE - 2, PIECE - 1, PIECE, PIECE + 1, PIECE + 49]:
+        assert ids[number].tolist() == [fasttext_hash(gram) % 70_000 for gram in subwords(words[number], 3, 6)]
+    alone = [bucket_ids([word], 3, 6, 70_000).values for word in words]
+    assert ids.values.tolist() == np.concatenate(alone).tolist()

@@ -46,3 +46,24 @@ def test_words_of_one_hash_are_told_apart(tmp_path: Path):
     words = [b"liquid", b"declinate", b"costarring"]
     write_bin(tmp_path / "model.bin", HEADER, [(word, 1) for word in words], [np.zeros((3, 1))], [np.zeros((3, 1))])
     assert FastText.open(tmp_path / "model.bin").dictionary.ids(["costarring", "liquid", "declinate", "macallums"]).tolist() == [2, 0, 1, -1]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 64, 5000])
+def test_hashes_up_to_a_number_are_counted(tmp_path: Path, number: int):
+    """Also below the first, above the last, and where many entries have one hash."""
+    words = [b"goal"] * (number // 2) + [str(place).encode() for place in range(number - number // 2)]
+    write_bin(tmp_path / "model.bin", HEADER, [(word, 1) for word in words], [np.zeros((number, 1))], [np.zeros((number, 1))])
+    dictionary = FastText.open(tmp_path / "model.bin").dictionary
+    hashes = dictionary._index[0]
+    near = hashes.astype(np.int64)[:, None] + [-1, 0, 1]
+    wanted = np.append(near[(near >= 0) & (near < 2**32)], [0, 2**32 - 1, *np.random.default_rng(0).integers(0, 2**32, size=1000)]).astype(np.uint32)
+    np.testing.assert_array_equal(dictionary._count_up_to(wanted), np.searchsorted(hashes, wanted, side="right"))
+
+
+def test_words_that_look_like_edges_and_words_alike_for_long(tmp_path: Path):
+    long = [b"x" * 200, b"x" * 199 + b"y", b"x" * 128, b"x" * 8, b"x" * 16, "日".encode() * 60]
+    words = [b"<", b">", b"><", b"a><b", b"<a>", b"a", *long]
+    write_bin(tmp_path / "model.bin", HEADER, [(word, 1) for word in words], [np.zeros((len(words), 1))], [np.zeros((len(words), 1))])
+    dictionary = FastText.open(tmp_path / "model.bin").dictionary
+    assert dictionary.ids(words).tolist() == dictionary.ids([word.decode() for word in words]).tolist() == list(range(len(words)))
+    assert dictionary.ids(["", "<>", "a>", "b", "x" * 201, "x" * 7, "日" * 61]).tolist() == [-1] * 7
