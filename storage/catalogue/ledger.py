@@ -98,28 +98,39 @@ class Reading:
         self.connection.execute(f"INSERT INTO {into} FROM arriving", values)
 
 
-def has_read(catalogue: Catalogue, source: str, content_digest: str, grabbed_at: datetime.datetime | None = None) -> Counts | None:
+def has_read(catalogue: Catalogue, source: str, content_digest: str, grabbed_at: datetime.datetime | None = None, zone: str = "") -> Counts | None:
     """The counts of the earlier reading that makes this one needless, or None.
 
     Args:
-        grabbed_at: Of a guide with a date of its own: any earlier reading of these bytes with that date. None: the bytes
+        grabbed_at: Of a guide with a date of its own: an earlier reading of these bytes with that date. None: the bytes
             are what the source says now, and needless only if they are what it said last.
+        zone: Of times that name none. Read in another one, the bytes say something else.
     """
     rows = catalogue.connection.execute(
-        "SELECT content_digest, grabbed_at, seen, stored, duplicates, rejected FROM feeds WHERE source = ? ORDER BY feeds.grabbed_at DESC, feed_id DESC", [source]
+        "SELECT content_digest, grabbed_at, zone, seen, stored, duplicates, rejected FROM feeds WHERE source = ? ORDER BY feeds.grabbed_at DESC, feed_id DESC", [source]
     ).fetchall()
     same = [row for row in (rows[:1] if grabbed_at is None else rows) if row[0] == content_digest and grabbed_at in (None, row[1].replace(tzinfo=datetime.UTC))]
-    return Counts(seen=same[0][2], stored=same[0][3], duplicates=same[0][4], rejected=same[0][5]) if same else None
+    return Counts(seen=same[0][3], stored=same[0][4], duplicates=same[0][5], rejected=same[0][6]) if same and same[0][2] == zone else None
 
 
 @contextmanager
-def reading(catalogue: Catalogue, *, source: str, content_digest: str, size: int, read_at: datetime.datetime, grabbed_at: datetime.datetime | None = None) -> Iterator[Reading]:
+def reading(
+    catalogue: Catalogue,
+    *,
+    source: str,
+    content_digest: str,
+    size: int,
+    read_at: datetime.datetime,
+    grabbed_at: datetime.datetime | None = None,
+    zone: str = "",
+) -> Iterator[Reading]:
     """One feed, one transaction: all of it is there after the block, or nothing when the block raises (or dies).
 
     Args:
         size: Bytes as stored.
         read_at: With a time zone; kept in UTC.
         grabbed_at: When the feed said it; None is ``read_at``.
+        zone: Of times that name none.
     """
     connection = catalogue.connection
     connection.begin()
@@ -132,7 +143,7 @@ def reading(catalogue: Catalogue, *, source: str, content_digest: str, size: int
             """,
             {"source": source},
         ).fetchall()[0]
-        grab = Grab(feed_id=feed_id, source=source, at=_utc(grabbed_at or read_at), known=known)
+        grab = Grab(feed_id=feed_id, source=source, content_digest=content_digest, at=_utc(grabbed_at or read_at), known=known)
         for table in TABLES if known else ():
             connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{table} AS FROM {table} LIMIT 0")
         connection.execute("CREATE OR REPLACE TEMP TABLE arrived AS SELECT * EXCLUDE (feed_id, source) FROM channel_history LIMIT 0")
@@ -140,8 +151,8 @@ def reading(catalogue: Catalogue, *, source: str, content_digest: str, size: int
         yield draft
         counts = draft.counts or draft.settle()
         connection.execute(
-            "INSERT INTO feeds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [feed_id, source, content_digest, size, _utc(read_at), grab.at, counts.seen, counts.stored, counts.duplicates, counts.rejected],
+            "INSERT INTO feeds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [feed_id, source, content_digest, size, _utc(read_at), grab.at, counts.seen, counts.stored, counts.duplicates, counts.rejected, zone],
         )
         connection.commit()
     except BaseException:

@@ -35,12 +35,14 @@ class Grab:
     Attributes:
         feed_id: Its number.
         source: Whose.
+        content_digest: SHA-256 of its bytes.
         at: When it was made, UTC without a zone.
         known: Whether the source was read before; if so its programmes wait in ``staged_*``.
     """
 
     feed_id: int
     source: str
+    content_digest: str
     at: datetime.datetime
     known: bool
 
@@ -99,16 +101,26 @@ def drop_doubles(connection: duckdb.DuckDBPyConnection, grab: Grab, arrived: int
 
 
 def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """A row a channel; stops that are odd do not stretch it."""
+    """A row a channel; stops that are odd do not stretch it. Bytes read again in another zone speak of the times in the first one too: nothing airs then."""
     connection.execute(
         f"""
         INSERT INTO windows
-        SELECT feed_id, channel, min(start), greatest(max(start) + INTERVAL 1 MICROSECOND, coalesce(max(stop) FILTER (WHERE stop_note IS NULL), max(start)))
-        FROM {grab.prefix}programmes
-        WHERE feed_id = $feed_id
-        GROUP BY feed_id, channel
+        SELECT $feed_id, channel, min(begins), max(ends)
+        FROM (
+            SELECT channel, min(start) AS begins,
+                   greatest(max(start) + INTERVAL 1 MICROSECOND, coalesce(max(stop) FILTER (WHERE stop_note IS NULL), max(start))) AS ends
+            FROM {grab.prefix}programmes
+            WHERE feed_id = $feed_id
+            GROUP BY channel
+            UNION ALL
+            SELECT channel, begins, ends
+            FROM windows
+            JOIN feeds USING (feed_id)
+            WHERE source = $source AND content_digest = $content_digest
+        )
+        GROUP BY channel
         """,
-        {"feed_id": grab.feed_id},
+        {"feed_id": grab.feed_id, "source": grab.source, "content_digest": grab.content_digest},
     )
 
 

@@ -82,16 +82,16 @@ class Choice:
 ALL = Choice()
 
 
-def included_feeds(catalogue: Catalogue, choice: Choice = ALL) -> list[tuple[int, str, str]]:
-    """(feed_id, source, content digest) of the grabs that a snapshot is made of, in the order they were made."""
+def included_feeds(catalogue: Catalogue, choice: Choice = ALL) -> list[tuple[int, str, str, str]]:
+    """(feed_id, source, content digest, zone) of the grabs that a snapshot is made of, in the order they were made."""
     rows = catalogue.connection.execute(
-        "SELECT feed_id, source, content_digest FROM feeds WHERE grabbed_at <= coalesce(?, TIMESTAMP 'infinity') ORDER BY grabbed_at, feed_id", [choice.instant]
+        "SELECT feed_id, source, content_digest, zone FROM feeds WHERE grabbed_at <= coalesce(?, TIMESTAMP 'infinity') ORDER BY grabbed_at, feed_id", [choice.instant]
     ).fetchall()
     return [row for row in rows if not any(fnmatchcase(row[1], pattern) for pattern in choice.leave_out)]
 
 
 def snapshot_digest(catalogue: Catalogue, choice: Choice = ALL) -> str:
-    """SHA-256 over the versions of the schema and of the rules below, the included grabs in their order, what is left out, who is heard first, and the as-of instant."""
+    """SHA-256 over the versions of the schema and of the rules below, the included grabs in order with their zones, what is left out, who is heard first, and the as-of instant."""
     ledger = [feed[1:] for feed in included_feeds(catalogue, choice)]
     instant = choice.instant and choice.instant.isoformat()
     return hashlib.sha256(json.dumps([catalogue.schema_version, RULES, ledger, sorted(set(choice.leave_out)), list(choice.priority), instant]).encode()).hexdigest()
@@ -109,7 +109,7 @@ def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[s
     """
     connection = catalogue.connection
     feeds = included_feeds(catalogue, choice)
-    first_read = {source: feed_id for feed_id, source, _ in sorted(feeds, reverse=True)}
+    first_read = {source: feed_id for feed_id, source, *_ in sorted(feeds, reverse=True)}
     order = sorted(first_read, key=lambda source: (choice.rank(source), first_read[source]))
     connection.execute("CREATE OR REPLACE TEMP TABLE included AS SELECT feed_id, source FROM feeds WHERE feed_id IN (SELECT unnest(?::INTEGER[]))", [[feed[0] for feed in feeds]])
     connection.execute("CREATE OR REPLACE TEMP TABLE ranks AS SELECT unnest(?::VARCHAR[]) AS source, unnest(?::INTEGER[]) AS rank", [order, list(range(len(order)))])

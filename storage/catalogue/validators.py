@@ -17,11 +17,11 @@ def note_validators(catalogue: Catalogue, location: str, etag: str | None, last_
     catalogue.connection.execute("INSERT OR REPLACE INTO validators VALUES (?, ?, ?)", [location, etag, last_modified])
 
 
-def last_readings(catalogue: Catalogue, location: str) -> list[tuple[str, Counts]]:
-    """Source and counts of the newest grab of each feed of a location (several where it is a zip of guides)."""
+def last_readings(catalogue: Catalogue, location: str) -> list[tuple[str, str, Counts]]:
+    """Source, zone and counts of the newest grab of each feed of a location (several where it is a zip of guides)."""
     rows = catalogue.connection.execute(
         """
-        SELECT source, seen, stored, duplicates, rejected
+        SELECT source, zone, seen, stored, duplicates, rejected
         FROM feeds
         WHERE source = $location OR starts_with(source, $location || '!')
         QUALIFY row_number() OVER (PARTITION BY source ORDER BY grabbed_at DESC, feed_id DESC) = 1
@@ -29,4 +29,4 @@ def last_readings(catalogue: Catalogue, location: str) -> list[tuple[str, Counts
         """,
         {"location": location},
     ).fetchall()
-    return [(row[0], Counts(seen=row[1], stored=row[2], duplicates=row[3], rejected=row[4])) for row in rows]
+    return [(row[0], row[1], Counts(seen=row[2], stored=row[3], duplicates=row[4], rejected=row[5])) for row in rows]

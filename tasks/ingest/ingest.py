@@ -115,7 +115,8 @@ def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings
         place, name, grabbed_at = location.location, location.source, location.grabbed_at
     else:
         place, name, grabbed_at = location, without_credentials(location) if is_url(location) else location, None
-    etag, last_modified = recall_validators(catalogue, name) if grabbed_at is None else (None, None)
+    as_set = grabbed_at is None and all(zone == settings.zone(source) for source, zone, _ in last_readings(catalogue, name))
+    etag, last_modified = recall_validators(catalogue, name) if as_set else (None, None)
     stack = ExitStack()
     with stack:
         try:
@@ -124,7 +125,7 @@ def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings
             return _Begun(ExitStack(), name, AtHand(feeds=[]), grabbed_at, [], error)
         feeds = []
         for number, feed in enumerate(hand.feeds):
-            counts = has_read(catalogue, feed.source, feed.content_digest, grabbed_at)
+            counts = has_read(catalogue, feed.source, feed.content_digest, grabbed_at, settings.zone(feed.source))
             parsing = Parsing(pool, feed, settings, folder.with_name(f"{folder.name}.{number}")) if pool is not None and counts is None else None
             feeds.append((feed, counts, parsing))
         return _Begun(stack.pop_all(), name, hand, grabbed_at, feeds)
@@ -138,17 +139,20 @@ def _finish(
         if begun.problem is not None:
             raise begun.problem
         if begun.hand.unchanged:
-            for source, counts in last_readings(catalogue, begun.name):
+            for source, _, counts in last_readings(catalogue, begun.name):
                 yield Outcome(source=source, counts=counts, reasons={}, unchanged=True)
         for number, (feed, known, parsing) in enumerate(begun.feeds):
             if known is not None:
                 yield Outcome(source=feed.source, counts=known, reasons={}, unchanged=True)
                 continue
+            zone = settings.zone(feed.source)
             if parsing is None:
-                batches = read_batches(FeedStream(feed, settings.size_cap_bytes), settings.batch_rows, settings.zone(feed.source))
+                batches = read_batches(FeedStream(feed, settings.size_cap_bytes), settings.batch_rows, zone)
             else:
                 batches = parsing.batches([*(further for *_, further in begun.feeds[number + 1 :] if further is not None), *later])
-            with reading(catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at) as draft:
+            with reading(
+                catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at, zone=zone
+            ) as draft:
                 yield from _write(feed, batches, draft, settings, meter)
                 counts = draft.settle()
             yield Outcome(source=feed.source, counts=counts, reasons=draft.reasons, unchanged=False)

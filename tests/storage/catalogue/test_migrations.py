@@ -24,7 +24,7 @@ def test_an_empty_home_comes_to_the_newest_version(tmp_path: Path) -> None:
 
 def test_an_older_home_is_brought_up_and_keeps_its_rows(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
-        catalogue.connection.execute("INSERT INTO feeds VALUES (1, 'a', 'd', 1, now()::TIMESTAMP, now()::TIMESTAMP, 0, 0, 0, 0)")
+        catalogue.connection.execute("INSERT INTO feeds VALUES (1, 'a', 'd', 1, now()::TIMESTAMP, now()::TIMESTAMP, 0, 0, 0, 0, '')")
     with Catalogue.open(tmp_path, [*known_migrations(), NEXT]) as catalogue:
         assert catalogue.connection.execute("SELECT source, etag FROM v").fetchall() == [("a", None)]
     assert applied(tmp_path)[-1] == (NEXT.version, "next")

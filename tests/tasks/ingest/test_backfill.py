@@ -42,15 +42,21 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
     settings = IngestSettings(workers=2)
     published = read_and_publish(Workspace(home), given, settings, None, lambda event: told.append(event) if isinstance(event, Outcome) else None)
     assert published.counts == {"programmes": 1, "channels": 1, "feeds": 3}
-    assert ([outcome.unchanged for outcome in told] == [False] * 3 and not (home / "parsed").exists()) or not list((home / "parsed").iterdir())
+    assert [outcome.unchanged for outcome in told] == [False] * 3 and not (home / "parsed").exists()
     asked = "SELECT title FROM programmes_as_of(TIMESTAMP '2025-02-0{} 12:00')"
     assert [rows(home, asked.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
     assert rows(home, "SELECT DISTINCT source FROM feeds") == [(f"{tmp_path}/guide-{{date}}.xml",)]
     told.clear()
     assert read_and_publish(Workspace(home), given, settings, None, lambda event: told.append(event) if isinstance(event, Outcome) else None) == published
     assert [outcome.unchanged for outcome in told] == [True] * 3
+    in_paris = IngestSettings(zones=("*=Europe/Paris",))
+    for unchanged in (False, True):
+        told.clear()
+        elsewhere = read_and_publish(Workspace(home), given, in_paris, None, lambda event: told.append(event) if isinstance(event, Outcome) else None)
+        assert [outcome.unchanged for outcome in told] == [unchanged] * 3 and elsewhere.digest != published.digest
+    assert [rows(home, asked.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
     then = read_and_publish(Workspace(home), [], IngestSettings(), datetime.datetime(2025, 2, 2, 12, tzinfo=datetime.UTC), print)
-    assert then.digest != published.digest and then.counts["feeds"] == 2
+    assert then.digest != published.digest and then.counts["feeds"] == 4
     with pytest.raises(FeedError, match="no guide with a date from 2020-01-01"):
         dated_guides([str(tmp_path)], datetime.date(2020, 1, 1), datetime.date(2020, 1, 2))
 

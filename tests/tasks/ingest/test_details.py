@@ -82,3 +82,11 @@ def test_times_without_a_zone_are_in_the_feeds_own(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         read(tmp_path, tmp_path / name, zones=("*/paris*=Europe/Paris", "*=UTC"))
     assert rows(tmp_path, "SELECT hour(start), hour(stop), hour(previously_shown_at) FROM schedule ORDER BY source DESC") == [(8, 11, 23), (10, 11, 0)]
+
+
+def test_a_feed_whose_zone_has_changed_is_read_again_and_nothing_stays_at_the_wrong_time(tmp_path: Path) -> None:
+    programme = '<programme channel="one" start="202503011{}0000" stop="202503011{}0000"><title>t{}</title></programme>'
+    (tmp_path / "g.xml").write_bytes(guide(*(programme.format(hour, hour + 1, hour) for hour in range(3))))
+    for zones, hours in (((), [10, 11, 12]), (("*=Europe/Paris",), [9, 10, 11]), (("*=-0300",), [13, 14, 15]), ((), [10, 11, 12])):
+        assert [read(tmp_path, tmp_path / "g.xml", zones=zones)[0].unchanged for _ in range(2)] == [False, True]
+        assert rows(tmp_path, "SELECT hour(start), title FROM schedule ORDER BY start") == [(hour, f"t{number}") for number, hour in enumerate(hours)]

@@ -222,6 +222,12 @@ def test_an_unchanged_url_costs_one_request_and_no_bytes(tmp_path: Path, server:
     assert rows(tmp_path, "SELECT source, etag IS NULL, last_modified IS NULL FROM validators") == [(first.source, path == "/dated.xml", path != "/dated.xml")]
 
 
+def test_an_unchanged_url_is_asked_for_in_full_when_its_zone_has_changed(tmp_path: Path, server: ThreadingHTTPServer) -> None:
+    url = f"http://127.0.0.1:{server.server_port}/tagged.xml"
+    zones = ("*/tagged.xml=Europe/Paris",)
+    assert [read(tmp_path, url, zones=zones)[0].unchanged for zones in ((), zones, zones, ())] == [False, False, True, False]
+
+
 def test_a_feed_that_fails_is_asked_for_again_in_full(tmp_path: Path, server: ThreadingHTTPServer) -> None:
     url = f"http://127.0.0.1:{server.server_port}/tagged.xml"
     with pytest.raises(FeedError, match="larger than 500 bytes"):
