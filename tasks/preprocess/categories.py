@@ -99,7 +99,7 @@ def map_category(raw: str, mapping: Mapping[str, str]) -> tuple[tuple[str, str],
     found = []
     for value, reason in clean_category(raw):
         canonical = mapping.get(value, value)
-        found.append((canonical, "" if canonical != value else reason) if canonical else (value, MAPPED))
+        found.append((canonical, "" if value in mapping else reason) if canonical else (value, MAPPED))
     return tuple(dict.fromkeys(found))
 
 

@@ -135,7 +135,7 @@ def test_no_category_at_all():
     assert labels.names == [] and of_titles(labels) == [[], [], []] and labels.dropped == []
 
 
-MAPPING = {"børn/unge": "children", "kids": "children", "sports": "sport", "noise": "", "tv": "television", "series": "serial"}
+MAPPING = {"børn/unge": "children", "kids": "children", "sports": "sport", "noise": "", "tv": "television", "series": "serial", "otros": "otros"}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,8 @@ MAPPING = {"børn/unge": "children", "kids": "children", "sports": "sport", "noi
         ("Drama, noise", [("drama", ""), ("noise", MAPPED)]),
         ("TV", [("television", "")]),  # too short, but mapped
         ("Series", [("serial", "")]),  # generic, but mapped
+        ("Otros", [("otros", "")]),  # generic, but the table keeps it as it is
+        ("Otros; Drama", [("otros", ""), ("drama", "")]),
         ("Drama", [("drama", "")]),
         ("7", [("7", "digits")]),
         ("", []),
