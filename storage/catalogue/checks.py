@@ -33,7 +33,7 @@ _DAYS = """
 _SILENT = """
     WITH airings AS (SELECT DISTINCT source, channel, start::DATE AS day FROM read_parquet($programmes)),
     days AS (
-        SELECT source, day, channels, coalesce(avg(channels) OVER week, 0) AS usual
+        SELECT source, day, channels, coalesce(avg(channels) OVER week, 0) AS usual, max(day) OVER (PARTITION BY source) AS last_day
         FROM (SELECT source, day, count(*) AS channels FROM airings GROUP BY source, day)
         WINDOW week AS (PARTITION BY source ORDER BY day RANGE BETWEEN INTERVAL 7 DAY PRECEDING AND INTERVAL 1 DAY PRECEDING)
     )
@@ -41,6 +41,7 @@ _SILENT = """
     FROM days
     JOIN airings AS before ON before.source = days.source AND before.day < days.day AND before.day >= days.day - INTERVAL 7 DAY
     WHERE days.channels >= days.usual / 2
+      AND days.day < last_day
       AND NOT EXISTS (FROM airings WHERE airings.source = days.source AND airings.day = days.day AND airings.channel = before.channel)
     GROUP BY ALL
     HAVING count(*) >= $days AND max(before.day) = days.day - INTERVAL 1 DAY
@@ -63,7 +64,8 @@ def feed_days(guide: Path) -> list[dict[str, Any]]:
 
 def silent_channels(guide: Path, days: int) -> list[dict[str, Any]]:
     """Channels with programmes the day before and on at least ``days`` of the seven days before, and none on a day on which
-    at least half of the source's usual channels have some: source, day, channel, days_before.
+    at least half of the source's usual channels have some: source, day, channel, days_before. Never a source's last day: guides
+    end in the middle of it, each channel when it likes.
     """
     return _rows(_SILENT, {"programmes": str(guide / "programmes.parquet"), "days": days})
 

@@ -50,6 +50,19 @@ def test_a_silent_channel_is_named(tmp_path: Path) -> None:
     assert [bool(day["anomalies"]) for day in found.days] == [False] * 7 + [True, False]
 
 
+def test_a_guide_that_ends_in_the_morning_silences_no_evening_channel(tmp_path: Path) -> None:
+    content = guide(
+        *(
+            PROGRAMME.format(channel, day, hour, day, hour + 1, f"t{hour}", "<category>c</category>")
+            for number, day in enumerate(DAYS)
+            for channel in ("a", "b", "c", "evening")
+            for hour in range(18 if channel == "evening" else 0, 20)
+            if number < 8 or hour < 6
+        )
+    )
+    assert checked(tmp_path, content)[1].anomalies == []
+
+
 def test_lost_categories_are_named(tmp_path: Path) -> None:
     _, found = checked(tmp_path, week(bare_day=6))
     assert found.anomalies == ["g.xml 2025-03-07: category share 0, usually 1"]
