@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -156,7 +156,8 @@ def reading(
         )
         connection.commit()
     except BaseException:
-        connection.rollback()
+        with suppress(duckdb.TransactionException):  # a commit that fails has ended it: what is told is why
+            connection.rollback()
         raise
     finally:
         for table in ("arrived", *(f"staged_{table}" for table in TABLES)):

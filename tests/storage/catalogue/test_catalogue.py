@@ -72,6 +72,15 @@ def test_a_reading_that_raises_leaves_no_trace(tmp_path: Path) -> None:
         assert store(catalogue, "s", "2", programmes(("z", 9, "z", "z"))).stored == 1  # and the next one finds all in order
 
 
+def test_a_commit_that_fails_says_why(tmp_path: Path) -> None:
+    """DuckDB has ended the transaction by then: that there is none to roll back is not the news."""
+    with Catalogue.open(tmp_path) as catalogue:
+        with pytest.raises(ZeroDivisionError), reading(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT):  # noqa: PT012
+            catalogue.connection.rollback()
+            raise ZeroDivisionError
+        assert store(catalogue, "s", "2", programmes(("z", 9, "z", "z"))).stored == 1
+
+
 def test_the_ledger_remembers_bytes_by_source(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         counts = store(catalogue, "s", "1", programmes(("a", 1, "x", "c")))
