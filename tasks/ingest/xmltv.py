@@ -35,6 +35,8 @@ from tasks.ingest.text import clean
 
 EXCERPT = 200  # characters
 PART = 2048  # programmes converted at a time: their strings fit a core's cache
+PART_BYTES = 4 << 20  # of them at most, about: most guides' are 1 MB
+BATCH_BYTES = 16 << 20  # of a batch at most, about
 PIECE = 64 << 10  # bytes parsed at a time: 64 KiB take two thirds of the time of 1 MiB (cache)
 _OTHERS = frozenset(
     "desc keyword country language orig-language new premiere live previously-shown star-rating rating credits length icon url".split()  # noqa: SIM905
@@ -58,7 +60,7 @@ def read_batches(stream: FeedStream, batch_rows: int, zone: str = "") -> Iterato
 
     Args:
         stream: The feed's bytes.
-        batch_rows: Programmes a batch, about (a frame is never split).
+        batch_rows: Programmes a batch, about (a frame is never split); fewer where they are very long, or many are rejected.
         zone: Of times that name none; empty is UTC.
 
     Raises:
@@ -76,7 +78,7 @@ def read_batches(stream: FeedStream, batch_rows: int, zone: str = "") -> Iterato
             reader.take(frame)
         else:
             reader.reject(frame.line, "damaged" if stream.damage and frame.reason == "truncated" else frame.reason, frame.content)
-        if reader.rows >= batch_rows:
+        if reader.is_full(batch_rows):
             yield reader.flush(stream.share_read)
     yield reader.flush(1.0)
 
@@ -93,11 +95,15 @@ class _Reader:
         self._begin()
 
     def _begin(self) -> None:
-        self.rows = 0
+        self.rows = self.bytes = self.part_bytes = 0
         self.parts: list[Part] = []
         self.firsts: list[int] = []  # row of the batch at which each part begins
         self.channels: list[tuple[str, str, list[str], str | None, str | None, list[str]]] = []
         self.rejects: list[tuple[int, str, str]] = []
+
+    def is_full(self, batch_rows: int) -> bool:
+        """Whether it is time to flush: whatever a feed is made of, little of it is held."""
+        return self.rows + len(self.rejects) + len(self.channels) >= batch_rows or self.bytes >= BATCH_BYTES
 
     def flush(self, share_read: float) -> Batch:
         """What was taken since the last flush."""
@@ -127,7 +133,8 @@ class _Reader:
                 self._settle()
             for piece in split(frame, PIECE):
                 self._parse(piece)
-        if len(self.columns) + sum(map(len, self.scanned)) >= PART:
+        self.part_bytes += len(frame.content)
+        if len(self.columns) + sum(map(len, self.scanned)) >= PART or self.part_bytes >= PART_BYTES:
             self._settle()
 
     def _parse(self, frame: Frame) -> None:
@@ -201,6 +208,7 @@ class _Reader:
         self.firsts.append(self.rows)
         self.parts.append(part)
         self.rows += part.programmes.num_rows
+        self.bytes, self.part_bytes = self.bytes + self.part_bytes, 0
         row = 0
         for first, frame in self.frames if part.reasons else ():
             row = first

@@ -60,6 +60,7 @@ with open(home / "g.xml", "wb") as file:
         "children": (b'<programme channel="one" start="20250301"><title>a</title>', b"<a/>" * 250_000, b"</programme>"),
         "junk": (b"", b"<junk/>" * 150_000, b""),
         "nesting": (b"", b"<a>" * 300_000, b""),
+        "rejected": (b"", b"<programme></programme>" * 45_000, b""),
     }[kind]
     file.write(open_)
     for _ in range(20):
@@ -75,7 +76,7 @@ print(int(peak.split()[1]) // 1024)
 """
 
 
-SLOW_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("title", "comment", "junk", "nesting", "attribute")]
+SLOW_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("title", "comment", "junk", "nesting", "attribute", "rejected")]
 
 
 @pytest.mark.parametrize("kind", ["children", *SLOW_KINDS])
