@@ -83,7 +83,7 @@ def make_parser() -> argparse.ArgumentParser:
     command("categories", commands.categories, "Labels of the last run, and which categories were dropped and why.")
     command("status", commands.status, "What the catalogue holds: feeds, rejects with reasons, counts.")
     sql = command("sql", commands.sql, "Answer a query over the tables of the last run; without one, print the views as SQL for a DuckDB of your own.")
-    sql.add_argument("query", metavar="QUERY", nargs="?", help="SQL over programmes, channels, airings, titles, clusters, neighbours and vectors (docs/sql.md)")
+    sql.add_argument("query", metavar="QUERY", nargs="?", help="SQL over programmes, channels, airings, titles, clusters, neighbours, vectors, words and others (docs/sql.md)")
     sql.add_argument("--with", action="append", default=[], dest="values", metavar="NAME=VALUE", help="what $NAME in the query stands for; may be given more than once")
     export = command("export", commands.export, "Write the corpus or the vectors for other programs.", as_json=False)
     export.add_argument(
@@ -99,7 +99,8 @@ def make_parser() -> argparse.ArgumentParser:
         ("neighbours", commands.words, "Words nearest to a word in a fastText model or a text form."),
     ):
         words = subparsers.add_parser(name, help=text, description=text)
-        words.add_argument("model", metavar="MODEL", type=Path, help="fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file")
+        kinds = "fastText .bin or .ftz" if name == "ngrams" else "fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file"
+        words.add_argument("model", metavar="MODEL", type=Path, help=kinds)
         if name == "neighbours":
             words.add_argument("word", metavar="WORD", help="a word")
             words.add_argument("-k", type=int, default=10, help="how many (default: 10)")

@@ -67,6 +67,11 @@ def test_every_programme_is_an_airing_of_its_title(home):
 
 def test_neighbours_on_other_channels(home):
     assert answer(home, ELSEWHERE, [f"title={worlds.titles()[0][0]}"]) == []  # the toy world shows every title on both
+    with duckdb.connect() as own:
+        own.execute("CREATE TABLE titles AS FROM (VALUES (0, 'A', ['one']), (1, 'B', ['two']), (2, 'C', ['two', 'one']), (3, 'D', ['three'])) AS t(title_id, title, channels)")
+        own.execute("CREATE TABLE neighbours AS FROM (VALUES (0, 3, 3, .5), (0, 1, 1, .81234), (0, 2, 2, .7), (1, 0, 1, .9)) AS n(title_id, neighbour_id, rank, cosine)")
+        found = [(title, float(cosine), channels) for title, cosine, channels in own.execute(ELSEWHERE, {"title": "A"}).fetchall()]
+        assert found == [("B", 0.812, ["two"]), ("D", 0.5, ["three"])]
 
 
 def test_the_cluster_that_each_channel_shows_most(home):
@@ -155,3 +160,6 @@ def test_words_that_say_most_about_a_category(home):
 
 def test_dropped_categories(home):
     assert answer(home, DROPPED, []) == []  # the toy world's three are labels
+    with duckdb.connect() as own:
+        own.execute("CREATE TABLE dropped AS FROM (VALUES ('a', 'generic', 5), ('b', 'digits', 9), ('c', 'generic', 6)) AS d(category, reason, titles)")
+        assert own.execute(DROPPED).fetchall() == [("generic", 2, 11), ("digits", 1, 9)]
