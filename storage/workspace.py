@@ -23,7 +23,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -106,8 +106,13 @@ class Workspace:
 
         Raises:
             HomeLocked: Another process holds it; the message names process, host and since when.
+            HomeError: This user may not write to it.
         """
-        with open(self.home / "writer.lock", "a+", encoding="utf-8") as handle:
+        try:
+            lock = open(self.home / "writer.lock", "a+", encoding="utf-8")  # noqa: SIM115  (closed by the with below)
+        except OSError as error:
+            raise HomeError(f"{self.home} cannot be written by this user ({error.strerror or error}). Name another --home, or ask whose it is.") from error
+        with lock as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -187,7 +192,8 @@ class Workspace:
         place = self.place(kind, key)
         if not _verifies(place):
             return None
-        os.utime(place / "artifact.json")  # used tonight: pruning goes by it
+        with suppress(OSError):  # of whoever may only read
+            os.utime(place / "artifact.json")  # used tonight: pruning goes by it
         content = json.loads((place / "artifact.json").read_text())
         return kind(path=place.relative_to(self.home).as_posix(), digest=content["digest"], counts=content["counts"])
 

@@ -1,10 +1,12 @@
 """The home: published whole or not at all, one writer, damage noticed."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -262,3 +264,41 @@ def test_nobody_is_named_where_nobody_wrote(home: Workspace):
     assert home.holder() is None
     (home.home / "writer.lock").write_text("{")
     assert home.holder() is None
+
+
+@pytest.fixture
+def another_user():
+    """Steps into a user who may not write what this one made; yields a folder that both can reach."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+
+        @contextlib.contextmanager
+        def stepping_in():
+            for place, _, files in os.walk(folder):
+                for name in (place, *(os.path.join(place, file) for file in files)):
+                    os.chmod(name, 0o555 if name == place else 0o444)
+            before = os.geteuid()
+            if before == 0:
+                os.seteuid(65534)
+            try:
+                yield
+            finally:
+                os.seteuid(before)
+                for place, _, _ in os.walk(folder):
+                    os.chmod(place, 0o755)
+
+        yield Path(folder), stepping_in
+
+
+def test_who_may_only_read_reads_and_is_told_why_not_more(another_user):
+    folder, stepping_in = another_user
+    workspace = Workspace(folder / "home")
+    with workspace.publishing(Corpus, "key") as draft:
+        (draft.folder / "file").write_text("x")
+    with workspace.writing("a first run"):
+        pass
+    with stepping_in():
+        reader = Workspace(folder / "home", create=False)
+        assert reader.read(Corpus, "key") == draft.artifact
+        with pytest.raises(HomeError, match=r"cannot be written by this user \(Permission denied\)"), reader.writing("a test"):
+            pass
