@@ -7,13 +7,17 @@ token that no training title holds tonight stays with a document frequency of 0:
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 
 from storage.catalogue.bounded import bounded
+
+ROWS = 4_000_000  # counts added up at once: DuckDB holds the groups of all, however much it may spill; 22 million were too many for 600 MB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +78,7 @@ def write_token_table(counts: Sequence[Path], rules: TokenRules, path: Path, anc
         ancestor: tokens.parquet whose ids stay; None numbers them afresh.
     """
     with bounded(path.parent) as connection:
-        connection.execute(
-            """
-            CREATE TABLE counted AS
-            SELECT kind, token, sum(term_frequency)::BIGINT AS term_frequency, sum(document_frequency)::BIGINT AS document_frequency
-            FROM read_parquet(?)
-            GROUP BY kind, token
-            HAVING sum(document_frequency) > 0
-            """,
-            [[str(file) for file in counts]],
-        )
+        _add_up(connection, [str(file) for file in counts], path.parent)
         connection.execute(
             """
             CREATE TABLE sorted AS
@@ -130,6 +125,28 @@ def write_token_table(counts: Sequence[Path], rules: TokenRules, path: Path, anc
             tokens=tokens, kept=0 if compacted else kept, alive=alive, compacted=compacted,
             hot_hit_rate=_hit_rate(connection, chosen, rules.hot_share), sorted_hit_rate=_hit_rate(connection, "sorted", rules.hot_share),
         )  # fmt: skip
+
+
+def _add_up(connection: duckdb.DuckDBPyConnection, counts: list[str], folder: Path) -> None:
+    """Makes the table ``counted``: each token once. Many counts are spread over files by token first, and added up file by file."""
+    connection.execute("CREATE TABLE counted (kind VARCHAR, token VARCHAR, term_frequency BIGINT, document_frequency BIGINT)")
+    parts = -(-sum(pq.read_metadata(file).num_rows for file in counts) // ROWS)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="parts-") as name:
+        if parts > 1:
+            spread = connection.sql("SELECT kind, token, term_frequency, document_frequency, hash(kind, token) % $parts AS part FROM read_parquet($counts)", params={"parts": parts, "counts": counts})
+            spread.write_parquet(name, compression="lz4", partition_by=["part"], overwrite=True)
+        files = [counts] if parts == 1 else [[str(file) for file in sorted(part.iterdir())] for part in sorted(Path(name).iterdir())]
+        for part in files:
+            connection.execute(
+                """
+                INSERT INTO counted
+                SELECT kind, token, sum(term_frequency), sum(document_frequency)
+                FROM read_parquet(?, hive_partitioning = false)
+                GROUP BY kind, token
+                HAVING sum(document_frequency) > 0
+                """,
+                [part],
+            )
 
 
 def _grow(connection: duckdb.DuckDBPyConnection, ancestor: Path) -> int:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from storage.catalogue import frequencies
 from storage.catalogue.frequencies import TokenRules, TokenTable, write_token_table
 
 TITLES = {0: ["a", "a", "b"], 1: ["a", "c"], 2: ["a", "b", "d"], 3: ["a"]}
@@ -79,6 +80,15 @@ def test_thinned_kinds_need_more_titles(tmp_path: Path):
 
 def test_no_occurrence_is_no_token(tmp_path: Path):
     assert count(tmp_path / "tokens.parquet", titles={}) == []
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7])
+def test_counts_added_up_part_by_part_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int):
+    """Eight counts of four tokens, in as many parts as there may be counts, in three, and in two."""
+    expected = count(tmp_path / "at_once.parquet")
+    monkeypatch.setattr(frequencies, "ROWS", rows)
+    assert count(tmp_path / "parts.parquet") == expected
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["at_once.parquet", "even.counts", "odd.counts", "parts.parquet"]
 
 
 def test_a_path_with_a_quote(tmp_path: Path):
