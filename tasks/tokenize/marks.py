@@ -37,11 +37,12 @@ PATTERNS: tuple[tuple[str, int, str], ...] = (
     ("season", CYRILLIC, rf"\b{_N}(?:-й)? *сезон,? *{_N}(?:-я)? *сер(?:ия|ія)\b|\b{_N}(?:-й)? *сезон\b(?! *\d)"),
     ("season", DIGIT, rf"\bs ?{_N} *[,:./ -]* *e(?:p(?:isode)?)? *\.? ?{_N}\b(?: *[/-] *{_N})?"),
     ("season", DIGIT, rf"\b{_SEASON}\.? *{_N} *[,/ -]* *{_EPISODE} *{_N}(?: */ *{_N})?"),
-    # A season is no year behind "series": "Cup Series 2022" is a name.
+    # A season is no year behind "series": "Cup Series 2022" is a name. So is what a title begins with: "Series 7: The Contenders" (and a number
+    # in brackets, above by (?<=..): "(500) Days of Summer").
     (
         "season",
         DIGIT,
-        rf"\b(?:season|series|staffel|saison|temporada|stagione|seizoen|stag\.|sæson|sesong|säsong|sezon(?:ul)?|kausi|сезон|עונה|الموسم|सीज़न)"
+        rf"\b(?!^series)(?:season|series|staffel|saison|temporada|stagione|seizoen|stag\.|sæson|sesong|säsong|sezon(?:ul)?|kausi|сезон|עונה|الموسم|सीज़न)"
         rf" *{_N}\b(?<!series (?:19|20)\d\d)(?!/\d)",
     ),
     ("season", DIGIT | OTHER, rf"\b(?:{_N}|(?:[IVX]{{1,5}}-)?[IVX]{{1,5}})\. *(?:évad|sorozat|série|sezona|sezon|kausi|staffel)\b"),
@@ -55,7 +56,7 @@ PATTERNS: tuple[tuple[str, int, str], ...] = (
     ("episode", FAR, rf"第 *{_N} *[話话集回]|ตอนที่ *{_N}|(?<=\S) +{_N} *회$"),
     ("episode", DIGIT | OTHER, rf"\b{_N}\. *(?:rész|epizód|díl|časť|diel|bölüm|epizoda|nastavak)\b|[-–:,] *[IVX]{{1,5}}\. *rész\b"),
     ("episode", BRACKET, rf"[\(\[] *{_N} *(?:/|of|von|van|av|af|di|de|из|από) *{_N} *[\)\]]"),
-    ("episode", BRACKET, rf"[\(\[] *#?{_N} *[\)\]](?! *$)(?= *[-:,])|[\(\[] *#?(?!(?:19|20)\d\d *[\)\]]){_N} *[\)\]]"),
+    ("episode", BRACKET, rf"[\(\[] *#?{_N} *[\)\]](?! *$)(?= *[-:,])|[\(\[](?<=..) *#?(?!(?:19|20)\d\d *[\)\]]){_N} *[\)\]]"),
     ("episode", BRACKET, rf"\((?!(?:19|20)\d\d$){_N}$"),
     (
         "episode",

@@ -191,6 +191,8 @@ NAMES = [
     *(
         "20/20",
         "1408",
+        "(500) Days of Summer",
+        "Series 7: The Contenders",
         "24",
         "1917",
         "7.30",
