@@ -133,7 +133,8 @@ def _add_up(connection: duckdb.DuckDBPyConnection, counts: list[str], folder: Pa
     parts = -(-sum(pq.read_metadata(file).num_rows for file in counts) // ROWS)
     with tempfile.TemporaryDirectory(dir=folder, prefix="parts-") as name:
         if parts > 1:
-            spread = connection.sql("SELECT kind, token, term_frequency, document_frequency, hash(kind, token) % $parts AS part FROM read_parquet($counts)", params={"parts": parts, "counts": counts})
+            query = "SELECT kind, token, term_frequency, document_frequency, hash(kind, token) % $parts AS part FROM read_parquet($counts)"
+            spread = connection.sql(query, params={"parts": parts, "counts": counts})
             spread.write_parquet(name, compression="lz4", partition_by=["part"], overwrite=True)
         files = [counts] if parts == 1 else [[str(file) for file in sorted(part.iterdir())] for part in sorted(Path(name).iterdir())]
         for part in files:
