@@ -14,7 +14,7 @@ spatial databases with noise, KDD 1996.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ import torch
 from tasks.cluster.components import Links
 from tasks.cluster.eps import check_reach, suggest_eps
 from tasks.cluster.graph import Neighbours
-from tasks.cluster.partition import Partition, finish
+from tasks.cluster.partition import Density, Partition, finish
 from tasks.form import FORM
 from tasks.neighbours.radius import exact_cosines, pairs_within
 from tasks.neighbours.settling import DECIMALS
@@ -57,7 +57,8 @@ class DBSCAN:
         eps = suggest_eps(neighbours, self.min_samples) if self.eps is None else self.eps
         labels = density_clusters(vectors, eps, self.min_samples)
         note = f"eps {eps:.4g} was suggested by the k-distance curve." if self.eps is None else ""
-        return finish(labels, known_rows(vectors), minimum_size=1, note=note, remedy=f"lower eps (now {eps:.4g}) or raise min_samples.")
+        partition = finish(labels, known_rows(vectors), minimum_size=1, note=note, remedy=f"lower eps (now {eps:.4g}) or raise min_samples.")
+        return replace(partition, density=Density(eps=eps, min_samples=self.min_samples))
 
 
 def density_clusters(vectors: np.ndarray, eps: float, min_samples: int) -> np.ndarray:

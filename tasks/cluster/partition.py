@@ -10,6 +10,19 @@ COLLAPSED_SHARE = 0.5  # one cluster with more than this share of the known titl
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Density:
+    """What a strategy took for near.
+
+    Attributes:
+        eps: Greatest cosine distance of two near titles.
+        min_samples: Titles so near, itself included, that make a title core.
+    """
+
+    eps: float
+    min_samples: int
+
+
+@dataclass(frozen=True)
 class Partition:
     """A cluster a title.
 
@@ -18,12 +31,14 @@ class Partition:
         iterations: Passes over the titles that it took; 0 where the strategy makes none.
         collapsed: One cluster holds more than half of the titles that are known at all.
         note: What a person should know about it, in a sentence; empty when there is nothing to say.
+        density: Of a strategy that knows near titles by their distance.
     """
 
     labels: np.ndarray
     iterations: int = 0
     collapsed: bool = False
     note: str = ""
+    density: Density | None = None
 
     @property
     def count(self) -> int:

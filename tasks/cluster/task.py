@@ -84,6 +84,7 @@ def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettin
             "corpus": corpus.digest,
             "neighbour_recall": recall,
             "note": partition.note,
+            "density": dataclasses.asdict(partition.density) if partition.density else None,
         }
     return draft.artifact
 

@@ -7,13 +7,14 @@ import html
 import numpy as np
 import plotly.graph_objects as go
 
+from tasks.cluster.partition import Density
 from tasks.publish.figure import make_figure, say
 from tasks.publish.map import MapContent
 
 MOST = 25  # clusters and categories of the heat map
-PLACE = 4  # the neighbour whose distance is drawn: DBSCAN's min_samples of 5, the title itself among them
+SAMPLES = 5  # DBSCAN's min_samples as it comes: where another strategy made the clusters
 POINTS = 500  # of a curve
-BLUE = "#476fdb"
+BLUE, RED = "#476fdb", "#c8443c"
 
 
 def plot_cluster_sizes(content: MapContent) -> go.Figure:
@@ -51,18 +52,28 @@ def plot_clusters_by_category(content: MapContent) -> go.Figure:
     return figure
 
 
-def plot_k_distances(content: MapContent) -> go.Figure:
-    """Cosine distance of each title to its fourth nearest, ascending: flat inside groups, steep for titles on their own."""
-    figure = make_figure("Distance to the fourth nearest title", height=380)
-    found = content.neighbours[:, PLACE - 1] >= 0 if content.neighbours.shape[1] >= PLACE else np.zeros(len(content.titles), dtype=bool)
+def plot_k_distances(content: MapContent, density: Density | None = None) -> go.Figure:
+    """Cosine distance of each title to its k-th nearest, ascending: flat inside groups, steep for titles on their own.
+
+    Args:
+        content: Its titles' neighbours are read.
+        density: What DBSCAN took for near: k is its min_samples less the title itself, and eps is drawn. None draws the curve
+            from which DBSCAN would take eps as it comes.
+    """
+    samples = density.min_samples if density else SAMPLES
+    k = max(samples - 1, 1)
+    figure = make_figure(f"Distance to the {k}th nearest title" if k > 3 else f"Distance to the {('first', 'second', 'third')[k - 1]} nearest title", height=380)
+    found = content.neighbours[:, k - 1] >= 0 if content.neighbours.shape[1] >= k else np.zeros(len(content.titles), dtype=bool)
     if not found.any():
-        return say(figure, "No title has four neighbours.")
-    curve = np.sort(1 - content.cosines[found, PLACE - 1].astype(np.float64))
+        return say(figure, f"No title has {k} neighbours.")
+    curve = np.sort(1 - content.cosines[found, k - 1].astype(np.float64))
     places = np.unique(np.linspace(0, len(curve) - 1, POINTS).astype(int))
     figure.add_scatter(
         x=(places / max(len(curve) - 1, 1)).tolist(), y=np.round(curve[places], 4).tolist(), mode="lines", line={"color": BLUE, "width": 2.5},
         hovertemplate="%{x:.0%} of the titles: %{y:.3f}<extra></extra>",
     )  # fmt: skip
-    figure.update_xaxes(title="share of the titles (DBSCAN with min_samples 5 takes its eps from this curve)", tickformat=".0%")
+    if density:
+        figure.add_hline(y=density.eps, line={"color": RED, "width": 1.5, "dash": "dash"}, annotation_text=f"eps {density.eps:.4g}", annotation_position="top left")
+    figure.update_xaxes(title=f"share of the titles (DBSCAN with min_samples {samples} takes its eps from this curve)", tickformat=".0%")
     figure.update_yaxes(title="cosine distance", rangemode="tozero")
     return figure

@@ -12,6 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
+from tasks.cluster.partition import Density
 from tasks.preprocess.corpus import OpenCorpus
 from tasks.publish.cluster_plots import plot_cluster_sizes, plot_clusters_by_category, plot_k_distances
 from tasks.publish.held_out import judge_borders, rarest_words
@@ -25,7 +26,8 @@ MOST_NIGHTS = 60
 
 
 def draw_figures(
-    corpus: OpenCorpus, titles: pa.Table, vectors: np.ndarray, queries: pa.Table, content: MapContent, shown: np.ndarray, nights: Sequence[Night]
+    corpus: OpenCorpus, titles: pa.Table, vectors: np.ndarray, queries: pa.Table, content: MapContent, shown: np.ndarray, nights: Sequence[Night],
+    density: Density | None = None,
 ) -> dict[str, go.Figure]:
     """Name to figure.
 
@@ -37,6 +39,7 @@ def draw_figures(
         content: What the map shows.
         shown: Row of the corpus of each title on the map.
         nights: Oldest first, tonight's last.
+        density: What the clusters' strategy took for near, where it knows by distance.
     """
     asked = queries.filter(pa.array(np.asarray(queries["form"]) == "title_only"))
     rows = np.asarray(asked["title_id"])
@@ -55,7 +58,7 @@ def draw_figures(
         "neighbours": plot_neighbours(content),
         "cluster_sizes": plot_cluster_sizes(content),
         "clusters_by_category": plot_clusters_by_category(content),
-        "k_distances": plot_k_distances(content),
+        "k_distances": plot_k_distances(content, density),
     }
 
 

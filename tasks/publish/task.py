@@ -20,6 +20,7 @@ from storage.tracking import Registry, Tracking
 from storage.workspace import Workspace
 from storage.yesterday import newest_other
 from tasks.augment.lexicon import Lexicon as Opened
+from tasks.cluster.partition import Density
 from tasks.preprocess.corpus import open_corpus
 from tasks.publish.content import map_content
 from tasks.publish.dropped import SHOWN, dropped_by_reason, dropped_csv, dropped_summary, read_dropped
@@ -53,7 +54,8 @@ def draw(
     content, places, shown = map_content(titles, matrix, opened, workspace.folder(clustering), facts_of(titles, document), settings, stood)
     nights = all_nights(before, datetime.now(UTC), workspace.details(checkpoint)["history"], document)
     queries = pq.read_table(workspace.folder(scores) / "queries.parquet")
-    figures = draw_figures(open_corpus(workspace.folder(corpus)), titles, matrix, queries, content, shown, nights)
+    near = workspace.details(clustering)["density"]
+    figures = draw_figures(open_corpus(workspace.folder(corpus)), titles, matrix, queries, content, shown, nights, Density(**near) if near else None)
     with PAGE.publish(home, corpus, checkpoint, lexicon, vectors, clustering, scores, settings) as draft:
         (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
         pq.write_table(places, draft.folder / PLACES)

@@ -67,6 +67,10 @@ def test_the_published_folder(tmp_path: Path, strategy):
     details = Workspace(tmp_path).details(artifact)
     assert details["run_to_run_ari"] > 0.9 and details["seeds"] == 3 and not details["collapsed"]
     assert details["noise_share"] == artifact.counts["noise"] / 80 and details["neighbour_recall"] == 1.0
+    if isinstance(strategy, DBSCAN):
+        assert details["density"]["min_samples"] == 5 and f"eps {details['density']['eps']:.4g} was suggested" in details["note"]
+    else:
+        assert details["density"] is None
 
 
 def test_an_approximate_search_says_its_recall(tmp_path: Path):

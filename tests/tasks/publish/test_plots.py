@@ -8,6 +8,7 @@ import numpy as np
 import plotly.io
 import pytest
 
+from tasks.cluster.partition import Density
 from tasks.publish.cluster_plots import plot_cluster_sizes, plot_clusters_by_category, plot_k_distances
 from tasks.publish.plots import plot_category_accuracy, plot_loss, plot_neighbours, render_plots, write_plots
 
@@ -94,6 +95,10 @@ def test_sizes_categories_and_distances_of_the_planted_clusters(plant_map):
     curve = plot_k_distances(content).data[0]
     assert len(curve.y) == 100 and list(curve.y) == sorted(curve.y)
     assert curve.y[-1] == round(1 - float(content.cosines[:, 3].min()), 4)
+    dense = plot_k_distances(content, Density(eps=0.25, min_samples=3))
+    assert dense.data[0].y[-1] == round(1 - float(content.cosines[:, 1].min()), 4)  # the second nearest, the title itself being the third sample
+    (line,) = dense.layout.shapes
+    assert line.y0 == line.y1 == 0.25 and dense.layout.annotations[0].text == "eps 0.25"
 
 
 def test_plots_of_clusters_without_titles(plant_map):
