@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import fsspec
 
+from tasks.ingest import cut_zip
 from tasks.ingest.download import Validators, download
 
 PLAIN = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # what is taken from a zip
@@ -167,6 +168,8 @@ def _describe(file: Path, source: str) -> list[Feed]:
 def guides_in(file: Path, source: str) -> list[tuple[str, str]]:
     """Source and member of the guides in a file: of a zip those with the endings of guides, or its only member whatever its name; else the file.
 
+    Of a zip that is cut off, those up to the cut; a zip of several guides that is cut within its first is taken for one of a single guide.
+
     Raises:
         FeedError: A zip holds none, or its list of members cannot be read.
     """
@@ -177,7 +180,10 @@ def guides_in(file: Path, source: str) -> list[tuple[str, str]]:
         with zipfile.ZipFile(file) as archive:
             names = [info.filename for info in archive.infolist() if not info.is_dir()]
     except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
-        raise FeedError(f"{source}: damaged zip ({error}); nothing in it can be read") from error
+        with open(file, "rb") as handle:
+            names = [member.name for member in cut_zip.members_of(handle) if not member.name.endswith("/")]
+        if not names:
+            raise FeedError(f"{source}: damaged zip ({error}); nothing in it can be read") from error
     guides = names if len(names) == 1 else sorted({name for name in names if name.lower().endswith(PLAIN)})
     if not guides:
         raise FeedError(f"{source}: no guide in this zip of {len(names)} files; expected names ending in {' '.join(PLAIN)}")

@@ -7,6 +7,7 @@ what happened.
 from __future__ import annotations
 
 import bz2
+import io
 import lzma
 import zipfile
 import zlib
@@ -16,6 +17,7 @@ from typing import IO, Protocol
 
 import pyarrow as pa
 
+from tasks.ingest import cut_zip
 from tasks.ingest.feeds import Feed, FeedError
 
 PIECE = 1 << 14  # compressed bytes read at a time
@@ -135,18 +137,33 @@ class FeedStream:
 
     def _unzip(self, handle: IO[bytes]) -> Iterator[bytes]:
         try:
-            with zipfile.ZipFile(handle) as archive, archive.open(self.feed.member) as member:
-                form = _form(member.read(8))  # members may be compressed once more
-                member.seek(0)
-                if form == "zip":
-                    raise FeedError(f"{self.feed.source}: a zip inside a zip; unpack the outer one")
-                for block in self._blocks(form, member):
-                    self.position = handle.tell()
-                    yield block
+            archive = zipfile.ZipFile(handle)
+        except (zipfile.BadZipFile, NotImplementedError):
+            yield from self._unzip_cut(handle)
+            return
+        try:
+            with archive, archive.open(self.feed.member) as member:
+                yield from self._member(handle, io.BufferedReader(member))  # pyright: ignore[reportArgumentType]
         except (RuntimeError, KeyError) as error:  # zipfile's words for a password, and for no such member
             raise FeedError(f"{self.feed.source}: {error}; expected a zip of guides without password") from error
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, lzma.LZMAError) as error:
             self.damage = str(error)
+
+    def _unzip_cut(self, handle: IO[bytes]) -> Iterator[bytes]:
+        """A member of a zip that lacks its end."""
+        found = next(member for member in cut_zip.members_of(handle) if member.name == self.feed.member)
+        member = cut_zip.CutMemberReader(handle, found)
+        yield from self._member(handle, io.BufferedReader(member))
+        self.damage = member.damage or self.damage
+
+    def _member(self, handle: IO[bytes], member: io.BufferedReader) -> Iterator[bytes]:
+        """A member of a zip, which may be compressed once more."""
+        form = _form(member.peek(8)[:8])
+        if form == "zip":
+            raise FeedError(f"{self.feed.source}: a zip inside a zip; unpack the outer one")
+        for block in self._blocks(form, member):
+            self.position = handle.tell()
+            yield block
 
     def _unzstd(self, handle: IO[bytes]) -> Iterator[bytes]:
         try:

@@ -85,6 +85,40 @@ def test_a_zip_is_told_by_its_bytes_and_its_members_by_theirs(tmp_path: Path) ->
     assert [(outcome.source.partition("!")[2], outcome.counts.stored) for outcome in outcomes] == [(name, 3 + number) for number, name in enumerate(packs)]
 
 
+class Unseekable(io.BytesIO):
+    """What a zip is written to piece by piece: sizes then stand behind the members, not before them."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation
+
+
+@pytest.mark.parametrize(("kind", "method"), [(io.BytesIO, zipfile.ZIP_STORED), (io.BytesIO, zipfile.ZIP_DEFLATED), (Unseekable, zipfile.ZIP_DEFLATED)])
+def test_a_zip_that_is_cut_is_read_up_to_the_cut(tmp_path: Path, kind: type[io.BytesIO], method: int) -> None:
+    packed, noise = kind(), os.urandom(30_000).hex().encode()  # else nearly all would come out of the first bytes
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        archive.writestr("first.xml", guide(programmes=3))
+        archive.writestr("readme.txt", b"no guide")
+        archive.writestr("second.xml.gz", gzip.compress(guide(programmes=4)))
+        archive.writestr("third.xml", guide(programmes=20).replace(b"</tv>", b"") + b"<!-- " + noise + b" -->" + guide(programmes=1))
+    (tmp_path / "g.zip").write_bytes(packed.getvalue()[:-20_000])
+    outcomes = read(tmp_path, tmp_path / "g.zip")
+    assert [(outcome.source.partition("!")[2], outcome.counts.stored) for outcome in outcomes] == [("first.xml", 3), ("second.xml.gz", 4), ("third.xml", 20)]
+    assert [(outcome.counts.seen, outcome.counts.rejected) for outcome in outcomes] == [(3, 0), (4, 0), (21, 1)]  # the cut is accounted for
+
+
+def test_a_zip_of_one_guide_that_is_cut(tmp_path: Path) -> None:
+    content = guide(programmes=20)
+    with zipfile.ZipFile(tmp_path / "whole.zip", "w") as archive:
+        archive.writestr("a.xml", content)
+    packed = (tmp_path / "whole.zip").read_bytes()
+    (tmp_path / "g.zip").write_bytes(packed[: packed.index(b"Show 15") + 3])
+    (outcome,) = read(tmp_path, tmp_path / "g.zip")
+    assert (outcome.source, outcome.counts.stored) == (f"{tmp_path}/g.zip", 15)
+
+
 def test_resolve_paths_globs_directories(tmp_path: Path) -> None:
     for name in ("b.xml", "a.xml.gz", "notes.md", "[K8].xml"):
         (tmp_path / name).write_bytes(b"x")
