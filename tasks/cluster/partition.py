@@ -9,7 +9,7 @@ import numpy as np
 COLLAPSED_SHARE = 0.5  # one cluster with more than this share of the known titles is no grouping of a guide
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Density:
     """What a strategy took for near.
 
@@ -22,7 +22,7 @@ class Density:
     min_samples: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Partition:
     """A cluster a title.
 
