@@ -15,11 +15,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from typing import Any
 
 from storage.artifacts import Vocabulary
 from storage.stages import ROOT, import_closure
 from storage.workspace import Workspace
+from storage.yesterday import newest_ancestor
 from tasks.tokenize.settings import TokenizeSettings
 
 CODE = ("tasks/tokenize/shows.py", "tasks/tokenize/strategies.py")  # what makes a show key, a split and a token
@@ -46,24 +46,4 @@ def find_ancestor(workspace: Workspace, base: str, name: str) -> Vocabulary | No
         base: Key of guide, settings and code: what is equal in a repeated night.
         name: Of the lineage.
     """
-    folder = workspace.place(Vocabulary, base).parent
-    files = sorted((file for file in folder.glob("*/artifact.json") if file.parent.suffix != ".tmp"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
-    found = [(file.parent.name, _details(file)) for file in files]
-    for key, details in found:
-        if details.get("base") == base:
-            recorded = details["ancestor"]
-            if recorded is None:
-                return None
-            if (workspace.home / recorded["path"] / "artifact.json").exists() or workspace.read(Vocabulary, key) is not None:
-                return Vocabulary(path=recorded["path"], digest=recorded["digest"])
-    for key, details in found:
-        if details.get("lineage") == name and (artifact := workspace.read(Vocabulary, key)) is not None:
-            return artifact
-    return None
-
-
-def _details(file: Any) -> dict[str, Any]:
-    try:
-        return dict(json.loads(file.read_text())["details"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+    return newest_ancestor(workspace, Vocabulary, base, lambda details: details.get("lineage") == name)
