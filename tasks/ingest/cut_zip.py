@@ -68,21 +68,10 @@ def members_of(handle: IO[bytes]) -> Iterator[CutMember]:
 
 def _end_of(handle: IO[bytes], member: CutMember) -> int | None:
     """Where the bytes of a member end whose size is not told; None where they are cut, damaged, or do not tell it themselves."""
-    if member.method != DEFLATED:
-        return None
-    handle.seek(member.start)
-    decoder, read = zlib.decompressobj(-15), member.start
-    while piece := handle.read(_PIECE):
-        read += len(piece)
-        try:
-            while piece:
-                decoder.decompress(piece, _PIECE)
-                piece = decoder.unconsumed_tail
-        except zlib.error:
-            return None
-        if decoder.eof:
-            return read - len(decoder.unused_data)
-    return None
+    reader = CutMemberReader(handle, member)
+    while reader.read(_PIECE):
+        pass
+    return reader.end
 
 
 class CutMemberReader(io.RawIOBase):
@@ -102,6 +91,11 @@ class CutMemberReader(io.RawIOBase):
         self._decoder = zlib.decompressobj(-15) if member.method == DEFLATED else None
         self._waiting = b""
         self.damage = ""
+
+    @property
+    def end(self) -> int | None:
+        """Where they end in the zip, once all are read; None where they do not tell."""
+        return self._handle.tell() - len(self._decoder.unused_data) if self._decoder is not None and self._decoder.eof else None
 
     def readable(self) -> bool:
         """Always."""
