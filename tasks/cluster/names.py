@@ -1,16 +1,25 @@
-"""What a cluster is called: its most telling words, its most central titles, its commonest label.
+"""What a cluster is called: its category, its most telling words, or a title that stands for it.
 
-A word tells when it stands in many of the cluster's titles and in few other clusters. The score of word t in cluster c is
+The *category* of a cluster is the one that most of its titles carry; titles are counted, not airings, as the
+map draws one point a title. Guides often give a broad category and a narrower one (sport, football): of those
+on almost as many titles of the cluster as its commonest one (NARROWER), the rarest in the guide is taken. A
+category that fewer than half of all the titles carry is a minority's; such a cluster has none. The name
+begins with the category, and the map gives its colour to the titles that carry it, so the name says what is
+seen.
+
+A word tells when it stands in many of the cluster's titles and in few other clusters. The score of word t in
+cluster c is
 
     share(t, c) * log(share(t, c) / share(t)) * log((1 + clusters) / spread(t))^2
 
-share is the part of titles that hold the word; spread, over how many clusters the word is strewn (the exponential of
-the entropy of its titles over the clusters), so that a stray title does not make a telling word common. The last factor
-is an inverse frequency over clusters: articles and prepositions stand in most clusters of their language and score
-next to nothing; words strewn over more than a twelfth of the clusters are left out, and a word that people write small
-in titles counts a third. So no list of stop words is needed.
+share is the part of titles that hold the word; spread, over how many clusters the word is strewn (the
+exponential of the entropy of its titles over the clusters), so that a stray title does not make a telling
+word common. The last factor is an inverse frequency over clusters: articles and prepositions stand in most
+clusters of their language and score next to nothing; words strewn over more than a twelfth of the clusters
+are left out, and a word that people write small in titles counts a third. So no list of stop words is needed.
 
-In a cluster that is a genre rather than a topic no word stands in many titles; its name then begins with its label.
+A telling word is joined with what mostly stands beside it (Grand Prix, Mary Berry's), and goes into the name
+if the phrase covers a real share of the titles (LEAST_SHARE), half of which no phrase before it covers.
 """
 
 from __future__ import annotations
@@ -21,14 +30,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tasks.cluster.phrases import WORD, Phrase, Words, find_phrases, most_written
+
 WORDS_IN_NAME = 3
 TOKENS_KEPT = 8
 SEPARATOR = " · "
 STREWN = 12  # a word is telling if it is strewn over no more than one in so many clusters (or over three)
-TOPIC_SHARE = 0.15  # below this share of its best word a cluster is a genre, if half of its titles have one label
-LEAST_SHARE = 0.03  # of titles, for a word in a name
+MAJORITY = 0.5  # of all titles of a cluster, for its category
+NARROWER = 0.8  # of the titles that carry the commonest category: a rarer one on so many is the cluster's
+LEAST_SHARE = 0.1  # of titles, for a phrase in a name
 FAINT = 0.1  # of the best word's score: below it a word tells nothing beside that one
 SMALL = 1 / 3  # what a word counts that is mostly written with a small letter: with, and, de
+EVERYWHERE = 4  # a word strewn over one in so many clusters (and over three) ends no phrase: the, of, with
+SHORT = 3  # letters: a word no longer that is mostly written small tells nothing: vom, the
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +51,12 @@ class ClusterName:
 
     Attributes:
         id: Number of the cluster in the labels.
-        name: Two or three telling words, or the most central title where no word tells.
+        name: Its category, telling words, or a title that stands for it: see above.
         size: Titles in it.
-        tokens: Telling words as people write them, most telling first.
+        tokens: Telling words and phrases as titles write them, most telling first.
         titles: Most central titles, most central first.
-        label: Commonest label of its titles, None when none has one.
-        label_share: Part of its labelled titles with that label.
+        label: Category that at least half of its titles carry, the rarest of nearly equal ones, or None.
+        label_share: Part of its titles that carry it.
     """
 
     id: int
@@ -55,13 +69,17 @@ class ClusterName:
 
 
 def name_clusters(
-    titles: Sequence[str], words: Sequence[Sequence[str]], labels: Sequence[Sequence[str]], vectors: np.ndarray, clusters: np.ndarray, *, central: int = 5
+    titles: Sequence[str],
+    labels: Sequence[Sequence[str]],
+    vectors: np.ndarray,
+    clusters: np.ndarray,
+    *,
+    central: int = 5,
 ) -> list[ClusterName]:
     """Names of all clusters, in the order of their ids; no two alike.
 
     Args:
         titles: Display titles.
-        words: Words of each title, as written.
         labels: Categories of each title, may be empty.
         vectors: float32, shape (titles, dim), unit norm or zero.
         clusters: Integers, shape (titles,), from 0 on without gaps; -1 is noise.
@@ -69,52 +87,104 @@ def name_clusters(
     """
     count = int(clusters.max(initial=-1)) + 1
     members = [np.flatnonzero(clusters == number).tolist() for number in range(count)]
-    written = _written_forms(words)
-    telling = _telling_words(words, written, members, len(titles))
+    words = Words(titles)
+    spread = _spread(words, members)
+    small = _written_small(words)
+    telling = _telling_words(words, members, spread, small)
+    common = small | {word for word, over in spread.items() if over > np.log(max(3.0, count / EVERYWHERE))}
+    carried = Counter(label for own in labels for label in set(own))
     found: list[ClusterName] = []
     taken: set[str] = set()
     for number, own in enumerate(members):
-        tokens = [written[word] for word in telling[number]]
+        label, share = _category(labels, own, carried)
+        phrases = find_phrases(words, own, telling[number], common)
         nearest = [titles[row] for row in _most_central(vectors, own)[:central]]
-        votes = Counter(label for row in own for label in set(labels[row]))
-        label, times = min(votes.items(), key=lambda vote: (-vote[1], vote[0])) if votes else (None, 0)
-        label_share = times / max(sum(1 for row in own if labels[row]), 1)
-        in_name = [written[word] for word, share in telling[number].items() if share >= LEAST_SHARE]
-        genre = label if label_share >= 0.5 and next(iter(telling[number].values()), 0) < TOPIC_SHARE else None
-        name = _unused(_parts(in_name, genre, nearest[0]), [*tokens, nearest[0]], taken)
+        heading = [_heading(label, words, own)] if label else []
+        name = _unused(heading + _telling(phrases, len(own), label), min(nearest, key=len), taken)
         taken.add(name)
-        found.append(ClusterName(id=number, name=name, size=len(own), tokens=tokens, titles=nearest, label=label, label_share=label_share))
+        tokens = [phrase.text for phrase in phrases]
+        found.append(
+            ClusterName(
+                id=number,
+                name=name,
+                size=len(own),
+                tokens=tokens,
+                titles=nearest,
+                label=label,
+                label_share=share,
+            )
+        )
     return found
 
 
-def _telling_words(words: Sequence[Sequence[str]], written: dict[str, str], members: list[list[int]], titles: int) -> list[dict[str, float]]:
-    """Folded words of each cluster with their share of its titles, most telling first, none a mere variant of one before it."""
-    of_title = [{word.casefold() for word in own} for own in words]
-    everywhere = Counter(word for own in of_title for word in own)
-    inside = [Counter(word for row in own for word in of_title[row]) for own in members]
+def _category(
+    labels: Sequence[Sequence[str]], rows: list[int], carried: Counter[str]
+) -> tuple[str | None, float]:
+    """The category of the titles and the part of them that carry it; None and 0 where most carry none."""
+    votes = Counter(label for row in rows for label in set(labels[row]))
+    most = max(votes.values(), default=0)
+    candidates = [
+        label for label, times in votes.items() if times >= max(NARROWER * most, MAJORITY * len(rows))
+    ]
+    if not candidates:
+        return None, 0.0
+    label = min(candidates, key=lambda label: (carried[label], label))
+    return label, votes[label] / len(rows)
+
+
+def _spread(words: Words, members: list[list[int]]) -> dict[str, float]:
+    """Logarithm of over how many clusters each word is strewn."""
+    everywhere = Counter(word for own in words.folded for word in set(own))
     spread: dict[str, float] = {}
-    for counts in inside:
-        for word, times in counts.items():
+    for own in members:
+        for word, times in Counter(word for row in own for word in set(words.folded[row])).items():
             part = times / everywhere[word]
             spread[word] = spread.get(word, 0.0) - part * np.log(part)
+    return spread
+
+
+def _telling_words(
+    words: Words, members: list[list[int]], spread: dict[str, float], small: set[str]
+) -> list[list[str]]:
+    """Folded words of each cluster, most telling first, none a mere variant of one before it."""
+    of_title = [set(own) for own in words.folded]
+    everywhere = Counter(word for own in of_title for word in own)
     most = np.log(max(3.0, len(members) / STREWN)) + 1e-9
-    chosen: list[dict[str, float]] = []
-    for own, counts in zip(members, inside, strict=True):
+    chosen: list[list[str]] = []
+    for own in members:
+        counts = Counter(word for row in own for word in of_title[row])
         least = 2 if len(own) > 2 else 1
         scores = {}
         for word, times in counts.items():
             share = times / len(own)
-            lift = share * titles / everywhere[word]
-            if times >= least and (lift > 1 or len(members) == 1) and spread[word] <= most and len(word) > 1 and any(letter.isalpha() for letter in word):
-                scores[word] = share * np.log(max(lift, 1.01)) * (np.log(1 + len(members)) - spread[word]) ** 2 * (SMALL if written[word].islower() else 1)
-        ranked: dict[str, float] = {}
+            lift = share * len(of_title) / everywhere[word]
+            written = len(word) > (SHORT if word in small else 1) and any(letter.isalpha() for letter in word)
+            if times >= least and (lift > 1 or len(members) == 1) and spread[word] <= most and written:
+                scores[word] = (
+                    share
+                    * np.log(max(lift, 1.01))
+                    * (np.log(1 + len(members)) - spread[word]) ** 2
+                    * (SMALL if word in small else 1)
+                )
+        ranked: list[str] = []
         for word in sorted(scores, key=lambda word: (-round(scores[word], 9), word)):
-            if scores[word] >= FAINT * max(scores.values()) and not any(_variants(word, other) for other in ranked):
-                ranked[word] = counts[word] / len(own)
+            if scores[word] >= FAINT * max(scores.values()) and not any(
+                _variants(word, other) for other in ranked
+            ):
+                ranked.append(word)
             if len(ranked) == TOKENS_KEPT:
                 break
         chosen.append(ranked)
     return chosen
+
+
+def _written_small(words: Words) -> set[str]:
+    """Words that titles mostly write with a small letter."""
+    balance: Counter[str] = Counter()
+    for row, own in enumerate(words.folded):
+        for place, word in enumerate(own):
+            balance[word] += 1 if words.text(row, place, place).islower() else -1
+    return {word for word, times in balance.items() if times > 0}
 
 
 def _variants(one: str, other: str) -> bool:
@@ -123,39 +193,49 @@ def _variants(one: str, other: str) -> bool:
     return len(short) >= 4 and long.startswith(short) and len(long) - len(short) <= 3
 
 
-def _written_forms(words: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Folded word to the form that people write most often; capitals throughout only where hardly anyone writes otherwise."""
-    forms: dict[str, Counter[str]] = {}
-    for own in words:
-        for word in own:
-            forms.setdefault(word.casefold(), Counter())[word] += 1
-    chosen = {}
-    for word, counts in forms.items():
-        quiet = {form: times for form, times in counts.items() if not form.isupper()}
-        among = quiet if 5 * sum(quiet.values()) >= counts.total() else counts
-        chosen[word] = min(among, key=lambda form: (-among[form], form))
-    return chosen
-
-
 def _most_central(vectors: np.ndarray, rows: list[int]) -> list[int]:
     """The rows by falling cosine with their mean; equal ones by number."""
     cosines = np.round(vectors[rows] @ vectors[rows].mean(axis=0), 6)
     return [rows[place] for place in np.argsort(-cosines, kind="stable").tolist()]
 
 
-def _parts(words: list[str], genre: str | None, central: str) -> list[str]:
-    """What a name is made of: two or three words; a genre before its words; the most central title where nothing tells."""
-    if genre is not None:
-        return [genre[:1].upper() + genre[1:], *(word for word in words[: WORDS_IN_NAME - 1] if word.casefold() != genre.casefold())]
-    return words[:WORDS_IN_NAME] or [central]
+def _heading(label: str, words: Words, own: list[int]) -> str:
+    """The category with a capital, or as titles of the cluster write it: WWE."""
+    forms = [
+        (words.text(row, place, place), words.titles[row])
+        for row in own
+        for place, word in enumerate(words.folded[row])
+        if word == label.casefold()
+    ]
+    written = most_written(forms) if forms else label
+    return written[:1].upper() + written[1:]
 
 
-def _unused(parts: list[str], further: list[str], taken: set[str]) -> str:
-    """The parts joined; where a cluster before is called so, with one further word, or with a number."""
+def _telling(phrases: list[Phrase], size: int, label: str | None) -> list[str]:
+    """Phrases that cover a real share of the titles; none says the category or a phrase before it again."""
+    said = [match.group() for match in WORD.finditer((label or "").casefold())]
+    chosen: list[str] = []
+    covered: set[int] = set()
+    for phrase in phrases:
+        repeats = all(any(word == other or _variants(word, other) for other in said) for word in phrase.words)
+        if (
+            not repeats
+            and len(phrase.rows) >= LEAST_SHARE * size
+            and 2 * len(phrase.rows - covered) >= len(phrase.rows)
+        ):
+            chosen.append(phrase.text)
+            covered |= phrase.rows
+            said += phrase.words
+    return chosen[: WORDS_IN_NAME - 1 if label else WORDS_IN_NAME]
+
+
+def _unused(parts: list[str], title: str, taken: set[str]) -> str:
+    """The parts joined; with a central title where none are or the name is taken; then a number."""
     name = SEPARATOR.join(parts)
+    if not name or name in taken:
+        name = SEPARATOR.join([*parts, f"“{title}”"])
     if name not in taken:
         return name
-    for word in further:
-        if word not in parts and (longer := f"{name}{SEPARATOR}{word}") not in taken:
-            return longer
-    return next(numbered for number in range(2, len(taken) + 3) if (numbered := f"{name} ({number})") not in taken)
+    return next(
+        numbered for number in range(2, len(taken) + 3) if (numbered := f"{name} ({number})") not in taken
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-import re
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ from tasks.cluster.stability import several_seeds
 from tasks.neighbours.index import Exact, sampled_recall
 
 STAGE = Stage(Clustering, __file__)
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")  # letters and digits, joined by apostrophe or hyphen
 
 
 @task(**STAGE.options)
@@ -50,7 +48,7 @@ def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettin
     get_run_logger().info("nearest titles: %s search, recall %.4f", type(index).__name__.lower(), recall)
     stability = several_seeds(settings.strategy, points, neighbours, range(settings.seed, settings.seed + settings.seeds))
     partition = stability.typical
-    names = name_clusters(titles, [_WORD.findall(title) for title in titles], table["labels"].to_pylist(), points, partition.labels)
+    names = name_clusters(titles, table["labels"].to_pylist(), points, partition.labels)
     if partition.note:
         get_run_logger().log(logging.WARNING if partition.collapsed else logging.INFO, partition.note)
 
