@@ -58,6 +58,7 @@ def map_content(
         airings=columns["airings"],
         clusters=np.asarray(open_array(clustering, "clusters"))[shown],
         cluster_names=[cluster["name"] for cluster in clusters],
+        cluster_categories=[cluster["label"] for cluster in clusters],
         neighbours=neighbours[:, : settings.neighbours],
         cosines=cosines[:, : settings.neighbours].clip(-1, 1),
         held_out=split[shown] != "train",

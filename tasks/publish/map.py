@@ -56,6 +56,7 @@ class MapContent:
         reasons: Why neighbours are near, a row a title; None tells nothing.
         fresh: Bools, shape (titles,): titles that the map before did not have; None shows none.
         cluster_colours: A small number a cluster, the same from night to night; None colours by size.
+        cluster_categories: The category that each cluster is named after, None where there is none; empty: none at all.
 
     Raises:
         ValueError: Shapes do not agree or a number is out of its range.
@@ -78,6 +79,7 @@ class MapContent:
     reasons: Reasons | None = None
     fresh: np.ndarray | None = None
     cluster_colours: Sequence[int] | None = None
+    cluster_categories: Sequence[str | None] = ()
 
     def __post_init__(self) -> None:
         titles = len(self.titles)
@@ -92,6 +94,9 @@ class MapContent:
                 raise ValueError(f"{name} has {len(value)} rows for {titles} titles; give one row a title, or none")
         if self.cluster_colours is not None and len(self.cluster_colours) != len(self.cluster_names):
             raise ValueError(f"{len(self.cluster_colours)} colours for {len(self.cluster_names)} clusters; give one a cluster, or None")
+        if len(self.cluster_categories) not in (0, len(self.cluster_names)):
+            told = f"{len(self.cluster_categories)} categories for {len(self.cluster_names)} clusters"
+            raise ValueError(f"{told}; give one a cluster, or none at all")
         if self.neighbours.ndim != 2 or self.neighbours.shape != self.cosines.shape or self.neighbours.shape[1] > MOST_NEIGHBOURS:
             raise ValueError(f"neighbours {self.neighbours.shape} and cosines {self.cosines.shape} must both be (titles, k), k at most {MOST_NEIGHBOURS}")
         if self.xy.shape != (titles, 2):
@@ -137,6 +142,7 @@ def encode_content(content: MapContent) -> str:
     channel_names, channels = _index(content.channels)
     language_names, languages = _index([[name] if name else [] for name in content.languages] or [[]] * titles)
     day_names, days = _index(content.days or [[]] * titles)
+    place_of_category = {name: place for place, name in enumerate(category_names)}
     data = {
         "heading": content.heading,
         "facts": [[label, text] for label, text in content.facts.items()],
@@ -145,6 +151,7 @@ def encode_content(content: MapContent) -> str:
         "airings": _pack(content.airings, "<u4"),
         "clusterNames": list(content.cluster_names),
         "clusters": _pack(content.clusters, "<i4"),
+        "clusterCategories": [place_of_category.get(name or "", -1) for name in content.cluster_categories],
         "categoryNames": category_names,
         "categories": _pack_rows(categories),
         "channelNames": channel_names,

@@ -1,22 +1,18 @@
 // Who gets which colour: the legends of categories and of clusters, and the paint of all points.
 
-// Twenty colours a theme, ordered so that each is as far as can be from those before it, in OKLab, as seen with normal
-// vision, protanopia and deuteranopia; contrast with the ground at least 2.2 (light) and 4 (dark).
-const PALETTES = {
-  light: [
-    "#476fdb", "#f88e03", "#911402", "#3dbaa9", "#827615", "#6f208c", "#bc90fe", "#b75589", "#016253", "#f46269",
-    "#7595c5", "#8452ad", "#439c5c", "#ac1d54", "#8f4d0a", "#614a7b", "#3c40b2", "#c1810c", "#8280fc", "#2787a6",
-  ],
-  dark: [
-    "#4280d9", "#e7d337", "#c55015", "#f9a8fd", "#11ba8a", "#b74d9c", "#bb980f", "#3df1bc", "#aa94cd", "#1c895a",
-    "#74c6cc", "#f5a851", "#ff7f7d", "#5da4fe", "#b27384", "#c1c98d", "#81934d", "#2e9fa8", "#9ee97a", "#f0a2b4",
-  ],
-};
+// Twenty colours, the same by day and by night, so that a category keeps its colour. Each is as far as can be from those
+// before it, in OKLab, as seen with normal vision, protanopia and deuteranopia; contrast with the ground at least 2.2 by
+// day and 3 by night.
+const PALETTE = [
+  "#6f47cb", "#fa8c09", "#bf1f08", "#50b2ab", "#c877fa", "#256e70", "#a28255", "#837eb7", "#18c060", "#ea570c",
+  "#a235a0", "#3a71ee", "#b09fdd", "#2c9187", "#795c3e", "#fe7fab", "#be2e66", "#db5e87", "#559004", "#0495da",
+];
 const GREYS = { light: { other: "#8d96a3", none: "#b9c0ca", lit: "#1d4fd7" }, dark: { other: "#7d8796", none: "#4d5666", lit: "#8fb4ff" } };
 
 /**
  * The two legends. An entry is {name, count, rank, members}; rank is its place by size, -1 for "none of them".
- * A title with several categories takes the colour of the rarest of those with a colour of their own: it says most.
+ * A title has the colour of its cluster's category if it carries that, so that a cluster looks as it is called; else of
+ * the rarest of its categories with a colour of their own: it says most.
  */
 function makeLegends(guide) {
   const byCategory = guide.categoryNames.map(() => []);
@@ -36,9 +32,14 @@ function makeLegends(guide) {
   for (const legend of Object.values(legends)) {
     legend.entryOf = new Array(guide.count).fill(legend.none);
     // From the commonest to the rarest that has a colour; those without one never hide one that has.
-    const coloured = legend.entries.filter((entry) => entry.rank >= 0 && entry.rank < PALETTES.light.length);
-    const rest = legend.entries.filter((entry) => entry.rank >= PALETTES.light.length);
+    const coloured = legend.entries.filter((entry) => entry.rank >= 0 && entry.rank < PALETTE.length);
+    const rest = legend.entries.filter((entry) => entry.rank >= PALETTE.length);
     for (const entry of [...rest.reverse(), ...coloured]) for (const i of entry.members) legend.entryOf[i] = entry;
+  }
+  const ofCategory = new Map(legends.category.entries.map((entry) => [entry.id, entry]));
+  for (let i = 0; i < guide.count; i++) {
+    const own = ofCategory.get(guide.clusters[i] < 0 ? -1 : guide.clusterCategories[guide.clusters[i]]);
+    if (own && own.rank >= 0 && own.rank < PALETTE.length && guide.categoriesOf(i).includes(own.id)) legends.category.entryOf[i] = own;
   }
   legends.cluster.entryOfCluster = new Map(legends.cluster.entries.map((entry) => [entry.id, entry]));
   legends.category.entryOfName = new Map(legends.category.entries.filter((entry) => entry.rank >= 0).map((entry) => [entry.name, entry]));
@@ -60,9 +61,9 @@ function makeLegend(names, members, noneName, noneMembers, colours = null) {
 /** Colour of a legend entry as #rrggbb. Clusters beyond the palette keep apart by a hue of their own, categories are grey. */
 function colourOf(entry, mode, theme) {
   if (entry.rank < 0) return GREYS[theme].none;
-  if (entry.colour < PALETTES[theme].length) return PALETTES[theme][entry.colour];
+  if (entry.colour < PALETTE.length) return PALETTE[entry.colour];
   if (mode === "category") return GREYS[theme].other;
-  return hueToHex((entry.colour * 137.508) % 360, 0.3, theme === "dark" ? 0.62 : 0.56); // golden angle
+  return hueToHex((entry.colour * 137.508) % 360, 0.3, 0.58); // golden angle
 }
 
 function hueToHex(hue, saturation, lightness) {
@@ -95,7 +96,7 @@ function paintPoints(guide, legend, mode, theme, litEntry, mask = null) {
     return bytes.get(entry);
   };
   // A highlighted entry shows all its titles in its colour; one that has none of its own borrows the accent.
-  const hasColour = litEntry && litEntry.rank >= 0 && (mode === "cluster" || litEntry.rank < PALETTES[theme].length);
+  const hasColour = litEntry && litEntry.rank >= 0 && (mode === "cluster" || litEntry.rank < PALETTE.length);
   const litPaint = litEntry && (hasColour ? paint(litEntry) : hexToBytes(GREYS[theme].lit));
   const layer = new Uint8Array(guide.count);
   for (let i = 0; i < guide.count; i++) {

@@ -44,6 +44,7 @@ function readGuide(json) {
     airings: unpack(raw.airings),
     clusters: unpack(raw.clusters),
     clusterNames: raw.clusterNames,
+    clusterCategories: raw.clusterCategories,
     categoryNames: raw.categoryNames,
     categoriesOf,
     clusterColours: raw.clusterColours,
