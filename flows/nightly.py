@@ -41,7 +41,7 @@ def nightly(feeds: list[str], home: str = "guidespace-home", settings: Settings 
         vectors = embed(home, corpus, lexicon)
         clustering = cluster(home, corpus, vectors, settings.cluster)
         scores = evaluate(home, corpus, vectors, clustering, settings.evaluate)
-        page = draw(home, corpus, checkpoint, lexicon, vectors, clustering, scores, settings.publish)
+        page = draw(home, guide, corpus, checkpoint, lexicon, vectors, clustering, scores, settings.publish)
         model = pack(home, corpus, lexicon, vectors)
         verdict = promote(home, guide, corpus, model, scores, settings.publish, night.run)
         report(home, guide, corpus, clustering, checkpoint, scores, page, model, verdict, night.run)

@@ -94,6 +94,30 @@ class Airings:
             params={"begin": begin, "end": end, "limit": limit},
         ).to_arrow_table()
 
+    def times(self, begin: int, end: int, limit: int) -> pa.Table:
+        """When and where each of the titles begin to end (that one left out) airs, the latest ``limit`` times.
+
+        Returns:
+            title_id, minutes (list of minutes since 1970, UTC, rising), names (list: the channel of each).
+        """
+        return self._connection.sql(
+            """
+            WITH aired AS (
+                SELECT DISTINCT title_id, epoch_us(start) // 60_000_000 AS minute, coalesce(names.name, airings.channel) AS name
+                FROM airings
+                LEFT JOIN names USING (source, channel)
+                WHERE title_id >= $begin AND title_id < $end
+            )
+            SELECT title_id,
+                   list(minute ORDER BY minute, name)[-$limit:] AS minutes,
+                   list(name ORDER BY minute, name)[-$limit:] AS names
+            FROM aired
+            GROUP BY title_id
+            ORDER BY title_id
+            """,
+            params={"begin": begin, "end": end, "limit": limit},
+        ).to_arrow_table()
+
 
 @contextmanager
 def open_airings(guide: Path, variants: Path, folder: Path) -> Iterator[Airings]:

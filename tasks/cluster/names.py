@@ -223,7 +223,7 @@ def _telling(phrases: list[Phrase], size: int, label: str | None) -> list[str]:
             and len(phrase.rows) >= LEAST_SHARE * size
             and 2 * len(phrase.rows - covered) >= len(phrase.rows)
         ):
-            chosen.append(phrase.text)
+            chosen.append(phrase.text[:1].upper() + phrase.text[1:] if phrase.text.islower() else phrase.text)
             covered |= phrase.rows
             said += phrase.words
     return chosen[: WORDS_IN_NAME - 1 if label else WORDS_IN_NAME]

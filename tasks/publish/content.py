@@ -19,7 +19,7 @@ from tasks.publish.settings import PublishSettings
 
 
 def map_content(
-    titles: pa.Table, vectors: np.ndarray, lexicon: Lexicon, clustering: Path, facts: Mapping[str, str], settings: PublishSettings, before: pa.Table | None = None
+    titles: pa.Table, vectors: np.ndarray, lexicon: Lexicon, clustering: Path, facts: Mapping[str, str], settings: PublishSettings, times: pa.Table, before: pa.Table | None = None
 ) -> tuple[MapContent, pa.Table, np.ndarray]:
     """The map's content; placeholders and titles of which nothing is known are not on it.
 
@@ -30,6 +30,7 @@ def map_content(
         clustering: Folder of the Clustering.
         facts: Label to text for the header.
         settings: Heading, neighbours, seed.
+        times: When and where titles air: minutes and names, a row a title.
         before: Places of the map before: show_key, x, y.
 
     Returns:
@@ -43,6 +44,7 @@ def map_content(
     cosines = np.asarray(open_array(clustering, "similarities"))[shown]
     neighbours = np.where(neighbours >= 0, place[neighbours.clip(min=0)], -1)
     columns: dict[str, list[Any]] = titles.select(["title", "show_key", "labels", "channels", "airings", "language", "days", "raw_title"]).take(pa.array(shown)).to_pydict()
+    aired = times.select(["minutes", "names"]).take(pa.array(shown)).to_pydict()
     clusters = json.loads((clustering / "clusters.json").read_text(encoding="utf-8"))
     stood = None if before is None else {show: (x, y) for show, x, y in zip(*before.select(["show_key", "x", "y"]).to_pydict().values(), strict=True)}
     absent = (np.nan, np.nan)
@@ -64,6 +66,7 @@ def map_content(
         held_out=split[shown] != "train",
         languages=columns["language"],
         days=columns["days"],
+        times=[list(zip(*row, strict=True)) for row in zip(aired["minutes"], aired["names"], strict=True)],
         reasons=find_reasons(lexicon, columns["raw_title"], neighbours[:, : settings.neighbours]),
         fresh=None if old_places is None else np.isnan(old_places[:, 0]),
         cluster_colours=[cluster["colour"] for cluster in clusters] if all("colour" in cluster for cluster in clusters) else None,

@@ -31,6 +31,7 @@ SCRIPTS = (
     "map_legend.js", "map_filter.js", "map_link.js", "map_card.js", "map_input.js", "map_main.js",
 )  # fmt: skip
 MOST_NEIGHBOURS = 10
+MOST_TIMES = 24  # of one title, the latest: a daily programme's of three weeks
 ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
@@ -56,6 +57,7 @@ class MapContent:
         reasons: Why neighbours are near, a row a title; None tells nothing.
         fresh: Bools, shape (titles,): titles that the map before did not have; None shows none.
         cluster_colours: A small number a cluster, the same from night to night; None colours by size.
+        times: When each title airs, as (minute since 1970 in UTC, channel), rising; the latest MOST_TIMES. Empty: not told.
         cluster_categories: The category that each cluster is named after, None where there is none; empty: none at all.
 
     Raises:
@@ -80,6 +82,7 @@ class MapContent:
     fresh: np.ndarray | None = None
     cluster_colours: Sequence[int] | None = None
     cluster_categories: Sequence[str | None] = ()
+    times: Sequence[Sequence[tuple[int, str]]] = ()
 
     def __post_init__(self) -> None:
         titles = len(self.titles)
@@ -88,7 +91,7 @@ class MapContent:
                 raise ValueError(f"{name} has {len(getattr(self, name))} rows for {titles} titles; give one row a title")
         if self.held_out is not None and len(self.held_out) != titles:
             raise ValueError(f"held_out has {len(self.held_out)} rows for {titles} titles; give one row a title, or None")
-        for name in ("languages", "days", "fresh"):
+        for name in ("languages", "days", "times", "fresh"):
             value = getattr(self, name)
             if value is not None and len(value) not in ((titles,) if name == "fresh" else (0, titles)):
                 raise ValueError(f"{name} has {len(value)} rows for {titles} titles; give one row a title, or none")
@@ -159,6 +162,7 @@ def encode_content(content: MapContent) -> str:
         "languages": _pack_rows(languages),
         "dayNames": day_names,
         "days": _pack_rows(days),
+        "times": _pack_times(content.times or [[]] * titles),
         "reasons": None if content.reasons is None else _pack_reasons(content.reasons),
         "fresh": None if content.fresh is None else _pack(content.fresh, "<u1"),
         "clusterColours": None if content.cluster_colours is None else list(content.cluster_colours),
@@ -204,7 +208,21 @@ def _pack_reasons(reasons: Reasons) -> dict[str, object]:
     }
 
 
+def _pack_times(times: Sequence[Sequence[tuple[int, str]]]) -> dict[str, object]:
+    """Minutes of each title since the earliest, and the channel of each."""
+    since = min((minute for row in times for minute, _ in row), default=0)
+    index: dict[str, int] = {}
+    channels = [[index.setdefault(channel, len(index)) for _, channel in row] for row in times]
+    minutes = [[minute - since for minute, _ in row] for row in times]
+    return {"most": MOST_TIMES, "since": since, "minutes": _pack_rows(minutes), "channelNames": list(index), "channels": _pack_rows(channels)}
+
+
 def _pack_rows(rows: list[list[int]]) -> dict[str, dict[str, str]]:
     """Rows of different lengths as their lengths and their values end to end."""
-    values = [value for row in rows for value in row]
-    return {"lengths": _pack([len(row) for row in rows], "<u2"), "values": _pack(values, "<u2" if max(values, default=0) < 65_536 else "<u4")}
+    return {"lengths": _pack_narrow([len(row) for row in rows]), "values": _pack_narrow([value for row in rows for value in row])}
+
+
+def _pack_narrow(values: list[int]) -> dict[str, str]:
+    """Whole numbers from 0 on in the narrowest type that holds them."""
+    most = max(values, default=0)
+    return _pack(values, "<u1" if most < 1 << 8 else "<u2" if most < 1 << 16 else "<u4")

@@ -1,6 +1,7 @@
 // What is known of one title: a small card at the pointer, and the pinned one with links to its neighbours.
 
 const CHANNELS_SHOWN = 6;
+const LEAST_TOLD = 0.05; // of a cosine: what a pair of different words adds at least to be told of
 
 /** Wires #card and #hover; select(i), close(), highlight(mode, entry) are called on clicks. */
 function createCards(guide, legends, { select, close, highlight }) {
@@ -25,16 +26,30 @@ function createCards(guide, legends, { select, close, highlight }) {
     return made;
   };
 
-  /** "night +0.34, murder ~ crime +0.12, apart: …": what each pair of words adds to the cosine. */
+  /** "both say “night”; kept apart by “law” and “quiz”": words that two titles share, or else two that are used alike. */
   const why = (reasons) => {
-    const pair = ({ left, right, share }) => {
-      const [one, other] = [left || "form", right || "form"];
-      const made = element("span", share < 0 ? "apart" : "", `${one === other ? one : `${one} ~ ${other}`} ${share < 0 ? "−" : "+"}${Math.abs(share).toFixed(2)}`);
-      made.dir = "auto";
-      made.title = share < 0 ? "keeps them apart" : "brings them together";
-      return made;
-    };
-    return reasons.length ? element("span", "why", ...reasons.map(pair)) : null;
+    const told = reasons.filter(({ left, right, share }) => left && right && (left === right || Math.abs(share) >= LEAST_TOLD));
+    const together = told.filter(({ share }) => share > 0);
+    const same = together.filter(({ left, right }) => left === right).map(({ left }) => `“${left}”`);
+    const alike = together.slice(0, 1).map(({ left, right }) => `“${left}” and “${right}” go with the same kind of programme`);
+    const apart = told.filter(({ share }) => share < 0).map(({ left, right }) => `kept apart by “${left}” and “${right}”`);
+    const parts = [...(same.length ? [`both say ${same.join(" and ")}`] : alike), ...apart];
+    const made = element("span", "why", parts.join("; "));
+    made.dir = "auto";
+    return parts.length ? made : null;
+  };
+
+  /** "next Sat 7 June at 18:30 on BBC One", in the viewer's own time; null where nothing is known. */
+  const airs = (i) => {
+    const times = guide.timesOf(i);
+    if (!times.length) return null;
+    const next = times.find(({ start }) => start >= Date.now());
+    const { start, channel } = next ?? times[times.length - 1];
+    const all = times.length < guide.mostTimes; // else one before these may be nearer
+    const when = next ? (all || next !== times[0] ? "next " : "among others ") : "last ";
+    const text = element("span", "", `${when}${formatTime(start)} on ${channel}`);
+    text.dir = "auto";
+    return term("Airs", text);
   };
 
   const neighbourRow = ({ title, cosine, reasons }, linked) => {
@@ -66,11 +81,12 @@ function createCards(guide, legends, { select, close, highlight }) {
       term("Cluster", label(cluster, "cluster", theme, linked)),
       term("Channels", shown.length ? shown.join(", ") + (channels.length > shown.length ? ` and ${channels.length - shown.length} more` : "") : element("span", "absent", "unknown")),
       term("Airings", formatCount(guide.airings[i])),
+      airs(i),
     );
     const note = guide.isHeldOut(i) ? element("p", "held-out", "Held out: the model never saw this title while it learned.") : null;
     const rows = (linked ? neighbours : neighbours.slice(0, 5)).map((neighbour) => neighbourRow(neighbour, linked));
     const nearest = rows.length
-      ? [element("div", "nearest-head", element("h3", "", "Nearest titles"), element("span", "", "cosine")), element("ol", "nearest", ...rows)]
+      ? [element("div", "nearest-head", element("h3", "", "Nearest titles"), element("span", "", "similarity")), element("ol", "nearest", ...rows)]
       : [element("p", "absent", "No neighbours: none of its words is known.")];
     return [heading, facts, note, ...nearest].filter((part) => part !== null);
   };

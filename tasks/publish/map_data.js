@@ -33,6 +33,8 @@ function readGuide(json) {
   const languagesOf = unpackRows(raw.languages);
   const daysOf = unpackRows(raw.days);
   const fresh = raw.fresh ? unpack(raw.fresh) : null;
+  const minutesOf = unpackRows(raw.times.minutes);
+  const timeChannelsOf = unpackRows(raw.times.channels);
   const width = raw.neighbourCount;
   const reasons = readReasons(raw.reasons);
   return {
@@ -59,6 +61,9 @@ function readGuide(json) {
     freshTitles: Uint32Array.from(fresh ?? [], (one, i) => (one ? i + 1 : 0)).filter(Boolean).map((i) => i - 1),
     categoriesIn: (i) => Array.from(categoriesOf(i), (c) => raw.categoryNames[c]),
     channelsIn: (i) => Array.from(channelsOf(i), (c) => raw.channelNames[c]),
+    mostTimes: raw.times.most,
+    /** [{start, channel}, …], rising, start in milliseconds since 1970; of more than mostTimes the latest. */
+    timesOf: (i) => Array.from(minutesOf(i), (minute, k) => ({ start: (raw.times.since + minute) * 60_000, channel: raw.times.channelNames[timeChannelsOf(i)[k]] })),
     isHeldOut: (i) => heldOut !== null && heldOut[i] === 1,
     neighbours(i) {
       const found = [];
@@ -115,6 +120,13 @@ function findFolded(text, part) {
   }
   const start = part ? folded.indexOf(part) : -1;
   return start < 0 ? null : [origin[start][0], origin[start + part.length - 1][1]];
+}
+
+/** "Sat 7 June at 18:30" in the viewer's time zone, with the year where it is another one. */
+function formatTime(start) {
+  const year = new Date(start).getFullYear() === new Date(Date.now()).getFullYear() ? {} : { year: "numeric" };
+  const day = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "long", ...year }).format(start);
+  return `${day.replace(",", "")} at ${new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" }).format(start)}`;
 }
 
 const formatCount = new Intl.NumberFormat("en-GB").format;

@@ -3,14 +3,19 @@
 const FONT = '"Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif';
 const MOST_TITLES_IN_VIEW = 600; // beyond it none is named
 const MOST_NAMED = 260;
+const EDGE = 6; // CSS pixels between a name and the window's edge
 const MOST_NEW_IN_VIEW = 1500; // beyond it new titles have no rings: all at once they say nothing
 
 /** Rectangles taken so far; `take` says whether there was room, and takes it (regardless: in any case). */
 function createRoom() {
   const cells = new Map();
   const CELL = 96;
+  let asked = 0;
   return {
+    /** How many rectangles were asked for. */
+    asked: () => asked,
     take(left, top, right, bottom, regardless = false) {
+      asked++;
       const touched = [];
       for (let cx = Math.floor(left / CELL); cx <= Math.floor(right / CELL); cx++) {
         for (let cy = Math.floor(top / CELL); cy <= Math.floor(bottom / CELL); cy++) {
@@ -61,6 +66,8 @@ function createOverlay(canvas, guide, legends) {
   let scene;
   let written;
   let ringed = 0;
+  let looked = 0;
+  let names = []; // written by the last drawing
 
   const measure = (text, font) => {
     const key = font + text;
@@ -82,6 +89,9 @@ function createOverlay(canvas, guide, legends) {
     context.fillText(text, x, y);
   };
 
+  /** The middle of a name moved so far that the window's edges do not cut it. */
+  const inside = (px, width, window) => Math.max(width / 2 + EDGE, Math.min(window - width / 2 - EDGE, px));
+
   const radius = (i) => scene.radii[i] * pointGrowth(scene.camera.zoom());
 
   /** A title beside its point, right of it or, where that is taken, left, above or below. */
@@ -96,10 +106,13 @@ function createOverlay(canvas, guide, legends) {
     const px = camera.screenX(guide.x[i]);
     const py = camera.screenY(guide.y[i]);
     const gap = radius(i) + 5;
-    const places = [[px + gap, py, "left", 0], [px - gap, py, "right", width], [px, py - gap - 6, "center", width / 2], [px, py + gap + 6, "center", width / 2]];
-    let place = places.find(([x, y, , before]) => room.take(x - before - 2, y - 8, x - before + width + 2, y + 8));
-    if (!place && force) place = places[0];
-    if (place) write(text, place[0], place[1], font, place[2], strong ? colours.ink : colours.label, 1, 3.5);
+    const middle = inside(px, width, camera.width);
+    const places = [[px + gap, py], [px - gap - width, py], [middle - width / 2, py - gap - 6], [middle - width / 2, py + gap + 6]]; // left ends
+    const whole = ([left, y]) => left >= EDGE && left + width <= camera.width - EDGE && y >= 8 && y <= camera.height - 8;
+    let place = places.find((at) => whole(at) && room.take(at[0] - 2, at[1] - 8, at[0] + width + 2, at[1] + 8));
+    if (!place && force) place = places.find(whole) ?? places[0];
+    if (place) names.push({ text, left: place[0], top: place[1] - 8, right: place[0] + width, bottom: place[1] + 8 });
+    if (place) write(text, place[0], place[1], font, "left", strong ? colours.ink : colours.label, 1, 3.5);
   };
 
   const drawLines = (from, strength) => {
@@ -132,6 +145,7 @@ function createOverlay(canvas, guide, legends) {
   /** A thin ring around each lit title that the last run did not have. */
   const drawNewRings = () => {
     const { camera, paint, colours } = scene;
+    looked += guide.freshTitles.length;
     const inView = guide.freshTitles.filter((i) => {
       const [px, py] = [camera.screenX(guide.x[i]), camera.screenY(guide.y[i])];
       return paint.lit[i] && px > -8 && py > -8 && px < camera.width + 8 && py < camera.height + 8;
@@ -147,7 +161,7 @@ function createOverlay(canvas, guide, legends) {
       if (entry.rank >= most && entry !== litEntry) break;
       const px = camera.screenX(x);
       const py = camera.screenY(y);
-      if (px < -100 || py < -40 || px > camera.width + 100 || py > camera.height + 40) continue;
+      if (px < 0 || py < 0 || px > camera.width || py > camera.height) continue;
       const spread = reach * camera.scale;
       const size = Math.round((11 + 5.5 * Math.sqrt(entry.count / biggest)) * 2) / 2;
       // Deep inside a cluster its name gives way to the titles.
@@ -157,8 +171,12 @@ function createOverlay(canvas, guide, legends) {
       const font = `650 ${size}px ${FONT}`;
       const width = Math.max(...lines.map((line) => measure(line, font)));
       const height = size * 1.18 * lines.length;
-      if (!room.take(px - width / 2 - 8, py - height / 2 - 5, px + width / 2 + 8, py + height / 2 + 5)) continue;
-      lines.forEach((line, row) => write(line, px, py + (row - (lines.length - 1) / 2) * size * 1.18, font, "center", colours.ink, near * faded, 4));
+      const middle = inside(px, width, camera.width);
+      const free = (y) => room.take(middle - width / 2 - 8, y - height / 2 - 5, middle + width / 2 + 8, y + height / 2 + 5);
+      const at = [py, py - height, py + height].find((y) => inside(y, height, camera.height) === y && free(y));
+      if (at === undefined) continue;
+      names.push({ text: lines.join(" · "), left: middle - width / 2, top: at - height / 2, right: middle + width / 2, bottom: at + height / 2 });
+      lines.forEach((line, row) => write(line, middle, at + (row - (lines.length - 1) / 2) * size * 1.18, font, "center", colours.ink, near * faded, 4));
     }
   };
 
@@ -168,6 +186,7 @@ function createOverlay(canvas, guide, legends) {
     const margin = 10;
     const inView = [];
     for (const i of byAirings) {
+      looked++;
       if (!paint.lit[i]) continue;
       const px = camera.screenX(guide.x[i]);
       const py = camera.screenY(guide.y[i]);
@@ -181,6 +200,10 @@ function createOverlay(canvas, guide, legends) {
   return {
     /** How many new titles the last drawing ringed. */
     ringed: () => ringed,
+    /** What the last drawing wrote where, in CSS pixels. */
+    names: () => names,
+    /** What the last drawing took: titles looked at, names written, rectangles asked for. */
+    work: () => ({ looked, names: names.length, rectangles: room.asked() }),
     resize(width, height, ratio) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
@@ -188,6 +211,8 @@ function createOverlay(canvas, guide, legends) {
     draw(next) {
       scene = next;
       room = createRoom();
+      looked = 0;
+      names = [];
       written = new Set();
       for (const box of scene.panels) room.take(box.left, box.top, box.right, box.bottom, true);
       context.setTransform(scene.ratio, 0, 0, scene.ratio, 0, 0);

@@ -56,13 +56,14 @@ function layOut() {
   const header = document.querySelector("header").getBoundingClientRect();
   const free = { left: 0, top: header.bottom, right: width, bottom: height };
   if (!narrow) free.left = legendPanel.right;
+  if (!narrow) free.bottom -= 24; // with the camera's margin, what the hint covers: at the start no point lies under it
   if (state.pinned >= 0 && narrow) free.bottom = card.top;
   if (state.pinned >= 0 && !narrow) free.right = card.left;
   return { width, height, free };
 }
 
 function coveringPanels() {
-  return [...document.querySelectorAll("header, #legend, #card:not([hidden]), .zoom")].map((panel) => panel.getBoundingClientRect());
+  return [...document.querySelectorAll("header, #legend, #card:not([hidden]), .zoom, #map-hint:not(.gone)")].map((panel) => panel.getBoundingClientRect());
 }
 
 function resize() {
@@ -171,6 +172,7 @@ function showAll() {
 
 function hideHint() {
   document.getElementById("map-hint").classList.add("gone");
+  redraw(); // names may stand where it stood
 }
 
 const app = {
@@ -236,6 +238,10 @@ window.guidespace = {
     drawnBy: points.kind,
     ringed: overlay.ringed(),
   }),
+  /** Names of clusters and titles that the last frame wrote: [{text, left, top, right, bottom}, …] in CSS pixels. */
+  names: () => overlay.names(),
+  /** What the last frame took: points drawn, titles looked at for names, names written, rectangles asked for. */
+  work: () => ({ points: points.drawn(), ...overlay.work() }),
   /** The end of a link that reopens this view. */
   link: () => address.link(),
   /** Where a title's point is in the window, in CSS pixels, and whether the camera is still. */

@@ -47,7 +47,7 @@ function pointGrowth(zoom) {
 /**
  * A layer that fills a host element with a canvas of its own.
  *
- * Returns {kind, load(guide, radii, paint), draw(camera, ratio, ground), resize(width, height, ratio)}.
+ * Returns {kind, load(guide, radii, paint), draw(camera, ratio, ground), drawn(), resize(width, height, ratio)}.
  */
 function createPointLayer(host, redraw) {
   const canvas = document.createElement("canvas");
@@ -100,6 +100,7 @@ function createGlLayer(canvas, gl, redraw) {
 
   return {
     kind: "webgl",
+    drawn: () => count,
     load(guide, radii, paint) {
       count = guide.count;
       vertices = new Float32Array(count * FLOATS);
@@ -127,6 +128,7 @@ function createPlainLayer(canvas) {
   const context = canvas.getContext("2d");
   const sprites = new Map(); // colour and size -> a small bitmap: a copy is several times cheaper than an arc
   let points = null;
+  let drawn = 0;
 
   const sprite = (rgba, radius, ratio, ground) => {
     const size = Math.max(1, Math.round(radius * ratio * 2) / 2);
@@ -155,6 +157,7 @@ function createPlainLayer(canvas) {
 
   return {
     kind: "canvas",
+    drawn: () => drawn,
     load(guide, radii, paint) {
       sprites.clear();
       const { rgba } = paint;
@@ -165,11 +168,13 @@ function createPlainLayer(canvas) {
       context.clearRect(0, 0, canvas.width, canvas.height);
       const growth = pointGrowth(camera.zoom());
       const { guide, radii, order, colours } = points;
+      drawn = 0;
       for (const title of order) {
         const px = camera.screenX(guide.x[title]) * ratio;
         const py = camera.screenY(guide.y[title]) * ratio;
         if (px < -20 || py < -20 || px > canvas.width + 20 || py > canvas.height + 20) continue;
         const image = sprite(colours[title], radii[title] * growth, ratio, ground);
+        drawn++;
         context.drawImage(image, Math.round(px - image.width / 2), Math.round(py - image.height / 2));
       }
     },

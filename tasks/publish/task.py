@@ -15,6 +15,7 @@ from prefect.context import TaskRunContext
 
 from storage.arrays import open_array
 from storage.artifacts import Checkpoint, Clustering, Corpus, Guide, Lexicon, Model, Page, Scores, Vectors
+from storage.catalogue.titles import open_airings
 from storage.stages import Stage
 from storage.tracking import Registry, Tracking
 from storage.workspace import Workspace
@@ -26,7 +27,7 @@ from tasks.publish.content import map_content
 from tasks.publish.dropped import SHOWN, dropped_by_reason, dropped_csv, dropped_summary, read_dropped
 from tasks.publish.figures import all_nights, draw_figures, write_nights
 from tasks.publish.judge import NotComparable, decide_between, lineage
-from tasks.publish.map import render_map
+from tasks.publish.map import MOST_TIMES, render_map
 from tasks.publish.plots import write_plots
 from tasks.publish.report import describe_scores, facts_of, report_markdown
 from tasks.publish.settings import PublishSettings
@@ -40,23 +41,27 @@ QUALITY = "quality"  # name of the score that the gate remembers of a promoted m
 
 @task(**PAGE.options)
 def draw(
-    home: str, corpus: Corpus, checkpoint: Checkpoint, lexicon: Lexicon, vectors: Vectors, clustering: Clustering, scores: Scores, settings: PublishSettings
+    home: str, guide: Guide, corpus: Corpus, checkpoint: Checkpoint, lexicon: Lexicon, vectors: Vectors, clustering: Clustering, scores: Scores, settings: PublishSettings
 ) -> Page:
     """Publishes map.html and plots.html."""
     workspace = Workspace(home)
     titles = pq.read_table(workspace.folder(corpus) / "titles.parquet")
     matrix = np.asarray(open_array(workspace.folder(vectors), "vectors"))
     document = json.loads((workspace.folder(scores) / "scores.json").read_text())
-    yesterday = newest_other(workspace, Page, PAGE.key(corpus, checkpoint, lexicon, vectors, clustering, scores, settings))
+    yesterday = newest_other(workspace, Page, PAGE.key(guide, corpus, checkpoint, lexicon, vectors, clustering, scores, settings))
     before = workspace.folder(yesterday) if yesterday else None
     stood = pq.read_table(before / PLACES) if before and (before / PLACES).exists() else None
     opened = Opened.open(workspace.folder(lexicon))
-    content, places, shown = map_content(titles, matrix, opened, workspace.folder(clustering), facts_of(titles, document), settings, stood)
     nights = all_nights(before, datetime.now(UTC), workspace.details(checkpoint)["history"], document)
     queries = pq.read_table(workspace.folder(scores) / "queries.parquet")
     near = workspace.details(clustering)["density"]
-    figures = draw_figures(open_corpus(workspace.folder(corpus)), titles, matrix, queries, content, shown, nights, Density(**near) if near else None)
-    with PAGE.publish(home, corpus, checkpoint, lexicon, vectors, clustering, scores, settings) as draft:
+    with PAGE.publish(home, guide, corpus, checkpoint, lexicon, vectors, clustering, scores, settings) as draft:
+        with open_airings(workspace.folder(guide), workspace.folder(corpus) / "variants.parquet", draft.folder) as airings:
+            times = airings.times(0, len(titles), MOST_TIMES)
+        facts = facts_of(titles, document)
+        content, places, shown = map_content(titles, matrix, opened, workspace.folder(clustering), facts, settings, times, stood)
+        density = Density(**near) if near else None
+        figures = draw_figures(open_corpus(workspace.folder(corpus)), titles, matrix, queries, content, shown, nights, density)
         (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
         pq.write_table(places, draft.folder / PLACES)
         write_plots(draft.folder, figures)

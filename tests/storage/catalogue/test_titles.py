@@ -96,6 +96,15 @@ def test_days_are_the_latest_each_once(airings: Airings):
     assert airings.days(0, 2, limit=2)["days"].to_pylist() == [[day(0), day(1)], [day(2), day(3)]]
 
 
+def test_times_are_the_latest_in_order_each_with_its_channel(airings: Airings):
+    minute = lambda later: microseconds(START + later * DAY) // 60_000_000  # noqa: E731
+    assert airings.times(0, 2, 9).to_pylist() == [
+        {"title_id": 0, "minutes": [minute(0), minute(0), minute(1)], "names": ["Channel One", "Channel Two", "Channel One"]},
+        {"title_id": 1, "minutes": [minute(0), minute(2), minute(3)], "names": ["Channel One", "Channel Two", "Channel Two"]},
+    ]
+    assert airings.times(0, 1, 2).to_pylist() == [{"title_id": 0, "minutes": [minute(0), minute(1)], "names": ["Channel Two", "Channel One"]}]
+
+
 def test_variants_join_their_show(guide: Path, tmp_path: Path):
     together = pa.table({"raw_title": ["Maus", "News"], "title_id": pa.array([0, 0], pa.int32())})
     with opened(guide, together, tmp_path) as airings:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tasks.publish.map import MapContent
+from tasks.publish.map import MOST_TIMES, MapContent
 from tasks.publish.reasons import Reasons
 
 KINDS = ("news", "football", "cooking", "crime drama", "quiz")
@@ -55,7 +55,15 @@ def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed:
         days=[[f"2025-06-0{1 + i % 7}", "2025-06-09"] if i % 2 else [f"2025-06-0{1 + i % 7}"] for i in range(titles)],
         reasons=plant_reasons(names, nearest) if titles else None,
         fresh=np.arange(titles) % 20 == 3,
+        cluster_categories=["news", "sport", "cooking", "crime drama", None],
+        times=[plant_times(i) for i in range(titles)],
     )
+
+
+def plant_times(title: int) -> list[tuple[int, str]]:
+    """Every third title airs once, every third on two days, every third on as many as the map carries, from 7 June 2025, 18:00 UTC."""
+    first = 29_155_320 + title
+    return [(first + day * 24 * 60, ("BBC One", "ITV")[day % 2]) for day in range((1, 2, MOST_TIMES)[title % 3])]
 
 
 def plant_reasons(names: list[str], nearest: np.ndarray) -> Reasons:

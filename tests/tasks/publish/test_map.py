@@ -63,6 +63,10 @@ def test_data_come_back_as_they_went_in(plant_map, hostile_titles):
     lengths, values = unpack(data["categories"]["lengths"]), unpack(data["categories"]["values"])
     rows = np.split(values, np.cumsum(lengths)[:-1])
     assert [[data["categoryNames"][c] for c in row] for row in rows] == [list(row) for row in content.categories]
+    carried = data["times"]
+    minutes, channels = (np.split(unpack(carried[name]["values"]).astype(int), np.cumsum(unpack(carried[name]["lengths"]))[:-1]) for name in ("minutes", "channels"))
+    assert [[(carried["since"] + m, carried["channelNames"][c]) for m, c in zip(*row, strict=True)] for row in zip(minutes, channels, strict=True)] == content.times
+    assert [data["categoryNames"][place] if place >= 0 else None for place in data["clusterCategories"]] == list(content.cluster_categories)
     assert data["reasons"]["neighbours"] == 2 and data["reasons"]["pairs"] == 3
     np.testing.assert_array_equal(unpack(data["reasons"]["share"]).reshape(60, 2, 3), content.reasons.share)
     own = np.split(unpack(data["reasons"]["words"]["values"]), np.cumsum(unpack(data["reasons"]["words"]["lengths"]))[:-1])
@@ -110,7 +114,7 @@ def test_more_titles_than_two_bytes_count(plant_map):
 
 
 def test_empty(plant_map):
-    content = dataclasses.replace(plant_map(0), cluster_names=[])
+    content = dataclasses.replace(plant_map(0), cluster_names=[], cluster_categories=[])
     assert json.loads(encode_content(content))["titles"] == []
 
 
@@ -129,6 +133,8 @@ def test_empty(plant_map):
         ({"held_out": np.zeros(4, bool)}, "held_out has 4 rows"),
         ({"days": ["2025-06-01"]}, "days has 1 rows"),
         ({"cluster_colours": [1]}, "1 colours for 5 clusters"),
+        ({"cluster_categories": ["news"]}, "1 categories for 5 clusters"),
+        ({"times": [[]]}, "times has 1 rows for 5 titles"),
     ],
 )
 def test_what_does_not_fit_is_refused(plant_map, change, message):
@@ -139,5 +145,5 @@ def test_what_does_not_fit_is_refused(plant_map, change, message):
 def _five(plant_map) -> MapContent:
     """Five titles with room for five neighbours each, none given."""
     content = plant_map(10)
-    rows = {name: getattr(content, name)[:5] for name in ("titles", "xy", "categories", "channels", "airings", "clusters", "cosines", "held_out", "languages", "days", "fresh")}
+    rows = {name: getattr(content, name)[:5] for name in ("titles", "xy", "categories", "channels", "airings", "clusters", "cosines", "held_out", "languages", "days", "fresh", "times")}
     return dataclasses.replace(content, **rows, neighbours=np.full((5, 5), -1))

@@ -101,7 +101,7 @@ def test_clusters_have_the_colours_they_had(open_map, content, tmp_path):
     page = open_map(path)
     page.get_by_text("Cluster", exact=True).first.click()
     dot = page.locator("#legend .entry", has_text="football").locator(".dot")
-    assert dot.evaluate("dot => getComputedStyle(dot).backgroundColor") == "rgb(71, 111, 219)"  # colour 0, though not the largest
+    assert dot.evaluate("dot => getComputedStyle(dot).backgroundColor") == "rgb(111, 71, 203)"  # colour 0, though not the largest
 
 
 def test_everything_is_reached_and_used_by_keyboard(page):

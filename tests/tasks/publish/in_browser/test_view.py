@@ -45,8 +45,8 @@ def test_search_flies_to_the_title_and_shows_its_neighbours(page, content, where
     assert page.locator("#card .neighbour-title").all_inner_texts() == expected
     assert page.locator("#card .cosine").first.inner_text() == f"{content.cosines[24, 0]:.2f}"
     first_words = [title.lower().split()[0] for title in expected[:2]]
-    told = [f"{'quiz' if word == 'quiz' else f'quiz ~ {word}'} +0.31" for word in first_words]
-    assert page.locator("#card .why").all_inner_texts() == [f"{line}\nquiz ~ form −0.05" for line in told]  # the other three are not explained
+    told = ["both say “quiz”" if word == "quiz" else f"“quiz” and “{word}” go with the same kind of programme" for word in first_words]
+    assert page.locator("#card .why").all_inner_texts() == told  # the other three are not explained
     assert "Held out" in page.locator("#card").inner_text()
     x, _ = where(page, "Quiz 24")
     card, legend = page.locator("#card").bounding_box(), page.locator("#legend").bounding_box()
@@ -222,3 +222,65 @@ def test_no_titles_at_all(open_map, plant_map, tmp_path):
     page = open_map(empty)
     assert page.locator("#empty").inner_text() == "This guide has no titles to show."
     assert page.evaluate("guidespace.counts().titles") == 0
+
+
+def airs(page, title: str) -> str:
+    page.evaluate("title => guidespace.flyTo(title)", title)
+    return page.locator("#card .fact", has_text="Airs").last.locator("dd").inner_text()
+
+
+def test_the_card_says_when_a_title_airs_next_or_aired_last(open_map):
+    at = "Date.now = () => Date.UTC(2025, 5, {day}, 12)".format
+    page = open_map(script=at(day=7))
+    assert airs(page, "Quiz 24") == "next Sat 7 June at 18:24 on BBC One"
+    assert airs(page, "Quiz 29") == "among others Sat 7 June at 18:29 on BBC One"  # one of more than the page carries
+    page = open_map(script=at(day=8))
+    assert airs(page, "Quiz 24") == "last Sat 7 June at 18:24 on BBC One"
+    assert airs(page, "Quiz 34") == "next Sun 8 June at 18:34 on ITV"
+    assert airs(page, "Quiz 29") == "next Sun 8 June at 18:29 on ITV"
+    page = open_map(script="Date.now = () => Date.UTC(2026, 5, 7)")
+    assert airs(page, "Quiz 24") == "last Sat 7 June 2025 at 18:24 on BBC One"
+
+
+def test_a_cluster_has_the_colour_of_the_category_that_it_is_named_after(open_map, plant_map, tmp_path):
+    sport, football = "rgb(111, 71, 203)", "rgb(191, 31, 8)"  # the commonest category, and the rarest
+    for categories, expected in (([], football), (["news", "sport", "cooking", "crime drama", None], sport)):
+        path = tmp_path / f"{len(categories)}.html"
+        names = ["news"] * 40 + ["football"] * 20 + ["sport"] * 40
+        both = [["sport", "football"] if name == "football" else [name] for name in names]
+        path.write_text(render_map(dataclasses.replace(plant_map(100), categories=both, clusters=np.full(100, 1), cluster_categories=categories)), encoding="utf-8")
+        page = open_map(path)
+        page.locator("#search").fill("quiz 44")
+        assert page.locator("#matches .dot").evaluate("dot => getComputedStyle(dot).backgroundColor") == expected
+    page.get_by_role("button", name="Dark colours").click()
+    page.locator("#search").fill("quiz 44")
+    assert page.locator("#matches .dot").evaluate("dot => getComputedStyle(dot).backgroundColor") == expected
+
+
+@pytest.mark.parametrize(("width", "height"), [(375, 667), (1280, 800)])
+def test_no_name_is_cut_by_the_window_or_lies_under_the_hint(open_map, plant_map, tmp_path, becomes, width, height):
+    path = tmp_path / "long.html"
+    names = [f"{name} and quite long names · Tonight" for name in ("News", "Football", "Cooking", "Crime", "Quiz")]
+    content = plant_map(800)  # too many to name at the start: the names of clusters are seen
+    spread = np.clip(content.xy * 1.4, -1, 1).astype(np.float32)
+    path.write_text(render_map(dataclasses.replace(content, cluster_names=names, xy=spread)), encoding="utf-8")
+    page = open_map(path)
+    page.set_viewport_size({"width": width, "height": height})
+    becomes(page, "([width]) => innerWidth === width && guidespace.names().length > 3", [width])
+    hint = page.evaluate("document.getElementById('map-hint').getBoundingClientRect().toJSON()")
+    page.locator("#overlay").focus()
+    beside = 0  # names close above the hint or below it
+    for _ in range(8):
+        for name in page.evaluate("guidespace.names()"):
+            assert 0 <= name["left"] and name["right"] <= width and 0 <= name["top"] and name["bottom"] <= height, name
+            if hint["width"] and name["left"] < hint["right"] and name["right"] > hint["left"]:
+                assert name["bottom"] <= hint["top"] or name["top"] >= hint["bottom"], name
+                beside += name["bottom"] > hint["top"] - 60
+        page.keyboard.press("ArrowUp")
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert beside or not hint["width"]
+    for title in ("News 50", "Quiz 24"):
+        page.evaluate("title => guidespace.flyTo(title)", title)
+        becomes(page, "title => guidespace.names().some(({ text }) => text === title)", title)
+        for name in page.evaluate("guidespace.names()"):
+            assert 0 <= name["left"] and name["right"] <= width and 0 <= name["top"] and name["bottom"] <= height, name
