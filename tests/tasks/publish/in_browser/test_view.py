@@ -272,7 +272,7 @@ def test_no_name_is_cut_by_the_window_or_lies_under_the_hint(open_map, plant_map
     beside = 0  # names close above the hint or below it
     for _ in range(8):
         for name in page.evaluate("guidespace.names()"):
-            assert 0 <= name["left"] and name["right"] <= width and 0 <= name["top"] and name["bottom"] <= height, name
+            assert name["left"] >= 0 and name["right"] <= width and name["top"] >= 0 and name["bottom"] <= height, name
             if hint["width"] and name["left"] < hint["right"] and name["right"] > hint["left"]:
                 assert name["bottom"] <= hint["top"] or name["top"] >= hint["bottom"], name
                 beside += name["bottom"] > hint["top"] - 60
@@ -283,4 +283,4 @@ def test_no_name_is_cut_by_the_window_or_lies_under_the_hint(open_map, plant_map
         page.evaluate("title => guidespace.flyTo(title)", title)
         becomes(page, "title => guidespace.names().some(({ text }) => text === title)", title)
         for name in page.evaluate("guidespace.names()"):
-            assert 0 <= name["left"] and name["right"] <= width and 0 <= name["top"] and name["bottom"] <= height, name
+            assert name["left"] >= 0 and name["right"] <= width and name["top"] >= 0 and name["bottom"] <= height, name
