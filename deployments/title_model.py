@@ -4,7 +4,7 @@ MLflow keeps this file with the model (models from code) together with the few f
 model needs no checkout. A request::
 
     curl -H 'Content-Type: application/json' http://127.0.0.1:5000/invocations \
-      -d '{"dataframe_split": {"columns": ["title"], "data": [["Gardening Tonight"]]}, "params": {"k": 3}}'
+      -d '{"dataframe_split": {"columns": ["title"], "data": [["Cooking with Nigella"]]}, "params": {"k": 3}}'
 
 The answer has one row a title: ``{"predictions": [{"title": …, "neighbours": [{"title", "cosine", "categories", "channels"}]}]}``.
 """
@@ -22,7 +22,7 @@ from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
 from tasks.neighbours.search import TitleSearch
 
-EXAMPLE = '{"dataframe_split": {"columns": ["title"], "data": [["Gardening Tonight"]]}}'
+EXAMPLE = '{"dataframe_split": {"columns": ["title"], "data": [["Cooking with Nigella"]]}}'
 
 
 class TitleModel(PythonModel):

@@ -1,0 +1,103 @@
+"""The examples of README.md, docs/explain.md and the served model, run on the bundled guide as `make run` does: they answer as printed."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README, EXPLAIN = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/explain.md"))
+SERVED = (ROOT / "deployments" / "title_model.py").read_text(encoding="utf-8")
+CLOSE = 0.03  # of a cosine: sums of another machine differ in their last digits, and training carries that on
+
+
+def guidespace(*arguments: str) -> str:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))
+    }
+    command = [sys.executable, "-m", "flows", *arguments]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def commands(page: str, name: str) -> list[list[str]]:
+    """Arguments of the examples of a command on a page, but for those that leave titles open."""
+    found = [
+        shlex.split(line, comments=True)
+        for line in re.findall(rf"^guidespace ({name} .*)$", page, re.MULTILINE)
+    ]
+    assert found, f"no example of {name}"
+    return found
+
+
+def printed(page: str, begins: str) -> str:
+    """The block of a page that begins so, without its fences."""
+    (block,) = [block for block in re.findall(r"```\n(.*?)```", page, re.DOTALL) if re.match(begins, block)]
+    return block
+
+
+def answers(text: str) -> list[tuple[str, float]]:
+    """Titles and cosines of what `similar` prints."""
+    return [
+        (title, float(cosine)) for cosine, title in re.findall(r"^(\d\.\d{3})  (.+?)  ", text, re.MULTILINE)
+    ]
+
+
+def shares(text: str) -> dict[str, float]:
+    """Pairs of words of what `explain` prints, and what each adds to the cosine."""
+    return {
+        pair: float(share) for share, pair in re.findall(r"^  ([+-]\d\.\d{3})  (.*)$", text, re.MULTILINE)
+    }
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `make run` leaves."""
+    home = str(tmp_path_factory.mktemp("examples") / "home")
+    guidespace("nightly", "--feed", "sample/guide.xml.gz", "--home", home, "--preset", "laptop")
+    return home
+
+
+def test_similar_answers_as_the_readme_prints(home: str):
+    (example,) = commands(README, "similar")
+    told = answers(printed(README, r"\d\.\d{3}  "))
+    found = answers(guidespace(*example, "--home", home))[: len(told)]
+    assert len(told) == 3 and found[0][0] == told[0][0]
+    cosines = dict(found)
+    assert cosines.keys() == dict(told).keys()  # the second and the third are .003 apart
+    assert cosines == pytest.approx(dict(told), abs=CLOSE)
+
+
+def test_explain_answers_as_its_page_prints(home: str):
+    (example,) = commands(EXPLAIN, "explain")
+    assert example in commands(README, "explain")
+    told, found = printed(EXPLAIN, "“"), guidespace(*example, "--home", home)
+    (head, cosine), (found_head, found_cosine) = (
+        re.match(r"(.*?): cosine (\d\.\d{3}), number \d", text).groups() for text in (told, found)
+    )
+    assert head == found_head and float(found_cosine) == pytest.approx(float(cosine), abs=CLOSE)
+    pairs, found_pairs = (shares(text) for text in (told, found))
+    assert next(iter(pairs)) == next(iter(found_pairs)) == "murder ~ murders"
+    assert {pair: found_pairs[pair] for pair in pairs} == pytest.approx(pairs, abs=CLOSE)
+
+
+def test_the_example_of_the_served_model_is_answered_by_its_like(home: str):
+    (title,) = set(re.findall(r'"data": \[\["(.*?)"\]\]', SERVED))
+    found = json.loads(guidespace("similar", title, "--home", home, "--json"))
+    assert [one["categories"] for one in found[:5]] == [["cooking"]] * 5
+    assert "Simply Nigella" in [one["title"] for one in found[:3]]
