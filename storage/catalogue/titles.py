@@ -95,7 +95,7 @@ class Airings:
         ).to_arrow_table()
 
     def times(self, begin: int, end: int, limit: int) -> pa.Table:
-        """When and where each of the titles begin to end (that one left out) airs, the latest ``limit`` times.
+        """When and where each of the titles begin to end (that one left out) airs: the latest ``limit`` times.
 
         Returns:
             title_id, minutes (list of minutes since 1970, UTC, rising), names (list: the channel of each).
@@ -103,7 +103,9 @@ class Airings:
         return self._connection.sql(
             """
             WITH aired AS (
-                SELECT DISTINCT title_id, epoch_us(start) // 60_000_000 AS minute, coalesce(names.name, airings.channel) AS name
+                SELECT DISTINCT title_id,
+                       epoch_us(start) // 60_000_000 AS minute,
+                       coalesce(names.name, airings.channel) AS name
                 FROM airings
                 LEFT JOIN names USING (source, channel)
                 WHERE title_id >= $begin AND title_id < $end

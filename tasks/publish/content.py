@@ -19,7 +19,14 @@ from tasks.publish.settings import PublishSettings
 
 
 def map_content(
-    titles: pa.Table, vectors: np.ndarray, lexicon: Lexicon, clustering: Path, facts: Mapping[str, str], settings: PublishSettings, times: pa.Table, before: pa.Table | None = None
+    titles: pa.Table,
+    vectors: np.ndarray,
+    lexicon: Lexicon,
+    clustering: Path,
+    facts: Mapping[str, str],
+    settings: PublishSettings,
+    times: pa.Table,
+    before: pa.Table | None = None,
 ) -> tuple[MapContent, pa.Table, np.ndarray]:
     """The map's content; placeholders and titles of which nothing is known are not on it.
 

@@ -57,8 +57,9 @@ class MapContent:
         reasons: Why neighbours are near, a row a title; None tells nothing.
         fresh: Bools, shape (titles,): titles that the map before did not have; None shows none.
         cluster_colours: A small number a cluster, the same from night to night; None colours by size.
-        times: When each title airs, as (minute since 1970 in UTC, channel), rising; the latest MOST_TIMES. Empty: not told.
-        cluster_categories: The category that each cluster is named after, None where there is none; empty: none at all.
+        times: When each title airs, as (minute since 1970 in UTC, channel), rising: the latest MOST_TIMES; empty: not
+            told.
+        cluster_categories: The category that each cluster is named after, None where it has none; empty: none at all.
 
     Raises:
         ValueError: Shapes do not agree or a number is out of its range.
@@ -214,12 +215,19 @@ def _pack_times(times: Sequence[Sequence[tuple[int, str]]]) -> dict[str, object]
     index: dict[str, int] = {}
     channels = [[index.setdefault(channel, len(index)) for _, channel in row] for row in times]
     minutes = [[minute - since for minute, _ in row] for row in times]
-    return {"most": MOST_TIMES, "since": since, "minutes": _pack_rows(minutes), "channelNames": list(index), "channels": _pack_rows(channels)}
+    return {
+        "most": MOST_TIMES,
+        "since": since,
+        "minutes": _pack_rows(minutes),
+        "channelNames": list(index),
+        "channels": _pack_rows(channels),
+    }
 
 
 def _pack_rows(rows: list[list[int]]) -> dict[str, dict[str, str]]:
     """Rows of different lengths as their lengths and their values end to end."""
-    return {"lengths": _pack_narrow([len(row) for row in rows]), "values": _pack_narrow([value for row in rows for value in row])}
+    values = [value for row in rows for value in row]
+    return {"lengths": _pack_narrow([len(row) for row in rows]), "values": _pack_narrow(values)}
 
 
 def _pack_narrow(values: list[int]) -> dict[str, str]:

@@ -26,13 +26,15 @@ function createCards(guide, legends, { select, close, highlight }) {
     return made;
   };
 
-  /** "both say “night”; kept apart by “law” and “quiz”": words that two titles share, or else two that are used alike. */
+  /** "both say “night”; kept apart by “law” and “quiz”": words that both have, or else two that are used alike. */
   const why = (reasons) => {
-    const told = reasons.filter(({ left, right, share }) => left && right && (left === right || Math.abs(share) >= LEAST_TOLD));
+    const enough = ({ left, right, share }) => left === right || Math.abs(share) >= LEAST_TOLD;
+    const told = reasons.filter((pair) => pair.left && pair.right && enough(pair));
     const together = told.filter(({ share }) => share > 0);
     const same = together.filter(({ left, right }) => left === right).map(({ left }) => `“${left}”`);
-    const alike = together.slice(0, 1).map(({ left, right }) => `“${left}” and “${right}” go with the same kind of programme`);
-    const apart = told.filter(({ share }) => share < 0).map(({ left, right }) => `kept apart by “${left}” and “${right}”`);
+    const both = ({ left, right }) => `“${left}” and “${right}”`;
+    const alike = together.slice(0, 1).map((pair) => `${both(pair)} go with the same kind of programme`);
+    const apart = told.filter(({ share }) => share < 0).map((pair) => `kept apart by ${both(pair)}`);
     const parts = [...(same.length ? [`both say ${same.join(" and ")}`] : alike), ...apart];
     const made = element("span", "why", parts.join("; "));
     made.dir = "auto";
@@ -86,7 +88,10 @@ function createCards(guide, legends, { select, close, highlight }) {
     const note = guide.isHeldOut(i) ? element("p", "held-out", "Held out: the model never saw this title while it learned.") : null;
     const rows = (linked ? neighbours : neighbours.slice(0, 5)).map((neighbour) => neighbourRow(neighbour, linked));
     const nearest = rows.length
-      ? [element("div", "nearest-head", element("h3", "", "Nearest titles"), element("span", "", "similarity")), element("ol", "nearest", ...rows)]
+      ? [
+          element("div", "nearest-head", element("h3", "", "Nearest titles"), element("span", "", "similarity")),
+          element("ol", "nearest", ...rows),
+        ]
       : [element("p", "absent", "No neighbours: none of its words is known.")];
     return [heading, facts, note, ...nearest].filter((part) => part !== null);
   };

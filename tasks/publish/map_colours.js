@@ -1,8 +1,7 @@
 // Who gets which colour: the legends of categories and of clusters, and the paint of all points.
 
-// Twenty colours, the same by day and by night, so that a category keeps its colour. Each is as far as can be from those
-// before it, in OKLab, as seen with normal vision, protanopia and deuteranopia; contrast with the ground at least 2.2 by
-// day and 3 by night.
+// Twenty colours, the same by day and by night, so that a category keeps its colour: far apart in OKLab, as seen with
+// normal vision, protanopia and deuteranopia; contrast with the ground at least 2.2 by day and 3 by night.
 const PALETTE = [
   "#6f47cb", "#fa8c09", "#bf1f08", "#50b2ab", "#c877fa", "#256e70", "#a28255", "#837eb7", "#18c060", "#ea570c",
   "#a235a0", "#3a71ee", "#b09fdd", "#2c9187", "#795c3e", "#fe7fab", "#be2e66", "#db5e87", "#559004", "#0495da",
@@ -39,7 +38,8 @@ function makeLegends(guide) {
   const ofCategory = new Map(legends.category.entries.map((entry) => [entry.id, entry]));
   for (let i = 0; i < guide.count; i++) {
     const own = ofCategory.get(guide.clusters[i] < 0 ? -1 : guide.clusterCategories[guide.clusters[i]]);
-    if (own && own.rank >= 0 && own.rank < PALETTE.length && guide.categoriesOf(i).includes(own.id)) legends.category.entryOf[i] = own;
+    if (!own || own.rank < 0 || own.rank >= PALETTE.length) continue;
+    if (guide.categoriesOf(i).includes(own.id)) legends.category.entryOf[i] = own;
   }
   legends.cluster.entryOfCluster = new Map(legends.cluster.entries.map((entry) => [entry.id, entry]));
   legends.category.entryOfName = new Map(legends.category.entries.filter((entry) => entry.rank >= 0).map((entry) => [entry.name, entry]));

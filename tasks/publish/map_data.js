@@ -63,7 +63,11 @@ function readGuide(json) {
     channelsIn: (i) => Array.from(channelsOf(i), (c) => raw.channelNames[c]),
     mostTimes: raw.times.most,
     /** [{start, channel}, …], rising, start in milliseconds since 1970; of more than mostTimes the latest. */
-    timesOf: (i) => Array.from(minutesOf(i), (minute, k) => ({ start: (raw.times.since + minute) * 60_000, channel: raw.times.channelNames[timeChannelsOf(i)[k]] })),
+    timesOf(i) {
+      const channels = timeChannelsOf(i);
+      const start = (minute) => (raw.times.since + minute) * 60_000;
+      return Array.from(minutesOf(i), (minute, k) => ({ start: start(minute), channel: raw.times.channelNames[channels[k]] }));
+    },
     isHeldOut: (i) => heldOut !== null && heldOut[i] === 1,
     neighbours(i) {
       const found = [];
@@ -124,9 +128,10 @@ function findFolded(text, part) {
 
 /** "Sat 7 June at 18:30" in the viewer's time zone, with the year where it is another one. */
 function formatTime(start) {
+  const format = (form) => new Intl.DateTimeFormat("en-GB", form).format(start);
   const year = new Date(start).getFullYear() === new Date(Date.now()).getFullYear() ? {} : { year: "numeric" };
-  const day = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "long", ...year }).format(start);
-  return `${day.replace(",", "")} at ${new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" }).format(start)}`;
+  const day = format({ weekday: "short", day: "numeric", month: "long", ...year });
+  return `${day.replace(",", "")} at ${format({ hour: "2-digit", minute: "2-digit" })}`;
 }
 
 const formatCount = new Intl.NumberFormat("en-GB").format;

@@ -107,12 +107,16 @@ function createOverlay(canvas, guide, legends) {
     const py = camera.screenY(guide.y[i]);
     const gap = radius(i) + 5;
     const middle = inside(px, width, camera.width);
-    const places = [[px + gap, py], [px - gap - width, py], [middle - width / 2, py - gap - 6], [middle - width / 2, py + gap + 6]]; // left ends
-    const whole = ([left, y]) => left >= EDGE && left + width <= camera.width - EDGE && y >= 8 && y <= camera.height - 8;
-    let place = places.find((at) => whole(at) && room.take(at[0] - 2, at[1] - 8, at[0] + width + 2, at[1] + 8));
+    const above = middle - width / 2;
+    const places = [[px + gap, py], [px - gap - width, py], [above, py - gap - 6], [above, py + gap + 6]]; // left ends
+    const [right, bottom] = [camera.width - EDGE - width, camera.height - 8];
+    const whole = ([x, y]) => x >= EDGE && x <= right && y >= 8 && y <= bottom;
+    let place = places.find(([x, y]) => whole([x, y]) && room.take(x - 2, y - 8, x + width + 2, y + 8));
     if (!place && force) place = places.find(whole) ?? places[0];
-    if (place) names.push({ text, left: place[0], top: place[1] - 8, right: place[0] + width, bottom: place[1] + 8 });
-    if (place) write(text, place[0], place[1], font, "left", strong ? colours.ink : colours.label, 1, 3.5);
+    if (!place) return;
+    const [left, y] = place;
+    names.push({ text, left, top: y - 8, right: left + width, bottom: y + 8 });
+    write(text, left, y, font, "left", strong ? colours.ink : colours.label, 1, 3.5);
   };
 
   const drawLines = (from, strength) => {
@@ -172,11 +176,13 @@ function createOverlay(canvas, guide, legends) {
       const width = Math.max(...lines.map((line) => measure(line, font)));
       const height = size * 1.18 * lines.length;
       const middle = inside(px, width, camera.width);
-      const free = (y) => room.take(middle - width / 2 - 8, y - height / 2 - 5, middle + width / 2 + 8, y + height / 2 + 5);
+      const [left, right] = [middle - width / 2, middle + width / 2];
+      const free = (y) => room.take(left - 8, y - height / 2 - 5, right + 8, y + height / 2 + 5);
       const at = [py, py - height, py + height].find((y) => inside(y, height, camera.height) === y && free(y));
       if (at === undefined) continue;
-      names.push({ text: lines.join(" · "), left: middle - width / 2, top: at - height / 2, right: middle + width / 2, bottom: at + height / 2 });
-      lines.forEach((line, row) => write(line, middle, at + (row - (lines.length - 1) / 2) * size * 1.18, font, "center", colours.ink, near * faded, 4));
+      names.push({ text: lines.join(" · "), left, top: at - height / 2, right, bottom: at + height / 2 });
+      const line = (row) => at + (row - (lines.length - 1) / 2) * size * 1.18;
+      lines.forEach((text, row) => write(text, middle, line(row), font, "center", colours.ink, near * faded, 4));
     }
   };
 

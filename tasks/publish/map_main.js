@@ -56,14 +56,15 @@ function layOut() {
   const header = document.querySelector("header").getBoundingClientRect();
   const free = { left: 0, top: header.bottom, right: width, bottom: height };
   if (!narrow) free.left = legendPanel.right;
-  if (!narrow) free.bottom -= 24; // with the camera's margin, what the hint covers: at the start no point lies under it
+  if (!narrow) free.bottom -= 24; // and the camera's margin: at the start no point lies under the hint
   if (state.pinned >= 0 && narrow) free.bottom = card.top;
   if (state.pinned >= 0 && !narrow) free.right = card.left;
   return { width, height, free };
 }
 
 function coveringPanels() {
-  return [...document.querySelectorAll("header, #legend, #card:not([hidden]), .zoom, #map-hint:not(.gone)")].map((panel) => panel.getBoundingClientRect());
+  const panels = document.querySelectorAll("header, #legend, #card:not([hidden]), .zoom, #map-hint:not(.gone)");
+  return [...panels].map((panel) => panel.getBoundingClientRect());
 }
 
 function resize() {
@@ -238,9 +239,9 @@ window.guidespace = {
     drawnBy: points.kind,
     ringed: overlay.ringed(),
   }),
-  /** Names of clusters and titles that the last frame wrote: [{text, left, top, right, bottom}, …] in CSS pixels. */
+  /** Names that the last frame wrote: [{text, left, top, right, bottom}, …] in CSS pixels. */
   names: () => overlay.names(),
-  /** What the last frame took: points drawn, titles looked at for names, names written, rectangles asked for. */
+  /** What the last frame took: points drawn, titles looked at, names written, rectangles asked for. */
   work: () => ({ points: points.drawn(), ...overlay.work() }),
   /** The end of a link that reopens this view. */
   link: () => address.link(),

@@ -47,7 +47,8 @@ function pointGrowth(zoom) {
 /**
  * A layer that fills a host element with a canvas of its own.
  *
- * Returns {kind, load(guide, radii, paint), draw(camera, ratio, ground), drawn(), resize(width, height, ratio)}.
+ * Returns {kind, load(guide, radii, paint), draw(camera, ratio, ground), drawn(),
+ * resize(width, height, ratio)}.
  */
 function createPointLayer(host, redraw) {
   const canvas = document.createElement("canvas");

@@ -41,27 +41,37 @@ QUALITY = "quality"  # name of the score that the gate remembers of a promoted m
 
 @task(**PAGE.options)
 def draw(
-    home: str, guide: Guide, corpus: Corpus, checkpoint: Checkpoint, lexicon: Lexicon, vectors: Vectors, clustering: Clustering, scores: Scores, settings: PublishSettings
+    home: str,
+    guide: Guide,
+    corpus: Corpus,
+    checkpoint: Checkpoint,
+    lexicon: Lexicon,
+    vectors: Vectors,
+    clustering: Clustering,
+    scores: Scores,
+    settings: PublishSettings,
 ) -> Page:
     """Publishes map.html and plots.html."""
     workspace = Workspace(home)
     titles = pq.read_table(workspace.folder(corpus) / "titles.parquet")
     matrix = np.asarray(open_array(workspace.folder(vectors), "vectors"))
     document = json.loads((workspace.folder(scores) / "scores.json").read_text())
-    yesterday = newest_other(workspace, Page, PAGE.key(guide, corpus, checkpoint, lexicon, vectors, clustering, scores, settings))
+    made_of = guide, corpus, checkpoint, lexicon, vectors, clustering, scores, settings
+    yesterday = newest_other(workspace, Page, PAGE.key(*made_of))
     before = workspace.folder(yesterday) if yesterday else None
     stood = pq.read_table(before / PLACES) if before and (before / PLACES).exists() else None
     opened = Opened.open(workspace.folder(lexicon))
     nights = all_nights(before, datetime.now(UTC), workspace.details(checkpoint)["history"], document)
     queries = pq.read_table(workspace.folder(scores) / "queries.parquet")
     near = workspace.details(clustering)["density"]
-    with PAGE.publish(home, guide, corpus, checkpoint, lexicon, vectors, clustering, scores, settings) as draft:
-        with open_airings(workspace.folder(guide), workspace.folder(corpus) / "variants.parquet", draft.folder) as airings:
+    with PAGE.publish(home, *made_of) as draft:
+        variants = workspace.folder(corpus) / "variants.parquet"
+        with open_airings(workspace.folder(guide), variants, draft.folder) as airings:
             times = airings.times(0, len(titles), MOST_TIMES)
-        facts = facts_of(titles, document)
-        content, places, shown = map_content(titles, matrix, opened, workspace.folder(clustering), facts, settings, times, stood)
-        density = Density(**near) if near else None
-        figures = draw_figures(open_corpus(workspace.folder(corpus)), titles, matrix, queries, content, shown, nights, density)
+        facts, clusters = facts_of(titles, document), workspace.folder(clustering)
+        content, places, shown = map_content(titles, matrix, opened, clusters, facts, settings, times, stood)
+        density, learned = Density(**near) if near else None, open_corpus(workspace.folder(corpus))
+        figures = draw_figures(learned, titles, matrix, queries, content, shown, nights, density)
         (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
         pq.write_table(places, draft.folder / PLACES)
         write_plots(draft.folder, figures)

@@ -1,4 +1,4 @@
-"""The examples of README.md, docs/explain.md and the served model, run on the bundled guide as `make run` does: they answer as printed."""
+"""Examples of README.md, docs/explain.md and the served model, on the bundled guide: they answer as printed."""
 
 import json
 import os

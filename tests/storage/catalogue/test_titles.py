@@ -98,11 +98,13 @@ def test_days_are_the_latest_each_once(airings: Airings):
 
 def test_times_are_the_latest_in_order_each_with_its_channel(airings: Airings):
     minute = lambda later: microseconds(START + later * DAY) // 60_000_000  # noqa: E731
+    one, two = "Channel One", "Channel Two"
     assert airings.times(0, 2, 9).to_pylist() == [
-        {"title_id": 0, "minutes": [minute(0), minute(0), minute(1)], "names": ["Channel One", "Channel Two", "Channel One"]},
-        {"title_id": 1, "minutes": [minute(0), minute(2), minute(3)], "names": ["Channel One", "Channel Two", "Channel Two"]},
+        {"title_id": 0, "minutes": [minute(0), minute(0), minute(1)], "names": [one, two, one]},
+        {"title_id": 1, "minutes": [minute(0), minute(2), minute(3)], "names": [one, two, two]},
     ]
-    assert airings.times(0, 1, 2).to_pylist() == [{"title_id": 0, "minutes": [minute(0), minute(1)], "names": ["Channel Two", "Channel One"]}]
+    latest = {"title_id": 0, "minutes": [minute(0), minute(1)], "names": [two, one]}
+    assert airings.times(0, 1, 2).to_pylist() == [latest]
 
 
 def test_variants_join_their_show(guide: Path, tmp_path: Path):

@@ -61,9 +61,9 @@ def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed:
 
 
 def plant_times(title: int) -> list[tuple[int, str]]:
-    """Every third title airs once, every third on two days, every third on as many as the map carries, from 7 June 2025, 18:00 UTC."""
-    first = 29_155_320 + title
-    return [(first + day * 24 * 60, ("BBC One", "ITV")[day % 2]) for day in range((1, 2, MOST_TIMES)[title % 3])]
+    """A third airs once, a third on two days, a third on as many as the map carries, from 7 June 2025, 18:00 UTC."""
+    first, days = 29_155_320 + title, (1, 2, MOST_TIMES)[title % 3]
+    return [(first + day * 24 * 60, ("BBC One", "ITV")[day % 2]) for day in range(days)]
 
 
 def plant_reasons(names: list[str], nearest: np.ndarray) -> Reasons:

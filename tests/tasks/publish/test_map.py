@@ -64,13 +64,14 @@ def test_data_come_back_as_they_went_in(plant_map, hostile_titles):
     rows = np.split(values, np.cumsum(lengths)[:-1])
     assert [[data["categoryNames"][c] for c in row] for row in rows] == [list(row) for row in content.categories]
     carried = data["times"]
-    split = lambda rows: np.split(unpack(rows["values"]).astype(int), np.cumsum(unpack(rows["lengths"]))[:-1])  # noqa: E731
-    times = [
-        [(carried["since"] + minute, carried["channelNames"][channel]) for minute, channel in zip(*row, strict=True)]
-        for row in zip(split(carried["minutes"]), split(carried["channels"]), strict=True)
-    ]
-    assert times == content.times
-    assert [data["categoryNames"][place] if place >= 0 else None for place in data["clusterCategories"]] == list(content.cluster_categories)
+    minutes, channels = (
+        np.split(unpack(rows["values"]).astype(int) + first, np.cumsum(unpack(rows["lengths"]))[:-1])
+        for rows, first in ((carried["minutes"], carried["since"]), (carried["channels"], 0))
+    )
+    names = [[carried["channelNames"][channel] for channel in row] for row in channels]
+    assert [list(zip(row, own, strict=True)) for row, own in zip(minutes, names, strict=True)] == content.times
+    named = [data["categoryNames"][place] if place >= 0 else None for place in data["clusterCategories"]]
+    assert named == list(content.cluster_categories)
     assert data["reasons"]["neighbours"] == 2 and data["reasons"]["pairs"] == 3
     np.testing.assert_array_equal(unpack(data["reasons"]["share"]).reshape(60, 2, 3), content.reasons.share)
     own = np.split(unpack(data["reasons"]["words"]["values"]), np.cumsum(unpack(data["reasons"]["words"]["lengths"]))[:-1])
@@ -149,6 +150,7 @@ def test_what_does_not_fit_is_refused(plant_map, change, message):
 def _five(plant_map) -> MapContent:
     """Five titles with room for five neighbours each, none given."""
     content = plant_map(10)
-    of_titles = ("titles", "xy", "categories", "channels", "airings", "clusters", "cosines", "held_out", "languages", "days", "fresh", "times")
-    rows = {name: getattr(content, name)[:5] for name in of_titles}
+    of_titles = ("titles", "xy", "categories", "channels", "airings", "clusters", "cosines", "held_out")
+    told = ("languages", "days", "fresh", "times")
+    rows = {name: getattr(content, name)[:5] for name in (*of_titles, *told)}
     return dataclasses.replace(content, **rows, neighbours=np.full((5, 5), -1))

@@ -1,4 +1,4 @@
-"""100,000 titles in one file: its size, that it opens, pans, searches and filters, and a bound on the work of a frame."""
+"""100,000 titles in one file: its size, that it opens, pans, searches, filters, and a bound on a frame's work."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from tasks.publish.reasons import APART, NEIGHBOURS, TOGETHER, Reasons
 pytestmark = pytest.mark.slow
 
 TITLES, CLUSTERS, CATEGORIES, CHANNELS, DAYS = 100_000, 1_500, 150, 300, 14
-# What a frame may take at most: names of 40 clusters in view and of 260 titles, rectangles of the panels, of 600 points, three
-# for each of 500 clusters in view and four for each named title.
+# What a frame may take at most: names of 40 clusters in view and of 260 titles, rectangles of the panels, of 600
+# points, three for each of 500 clusters in view and four for each named title.
 MOST_NAMES, MOST_RECTANGLES = 300, 10 + 600 + 3 * 500 + 4 * 270
 RECORD = """() => {
   window.frames_ = [];
@@ -61,7 +61,10 @@ def large_map() -> MapContent:
         days=[sorted({f"2025-06-{1 + day:02}" for day in row}) for row in days.tolist()],
         reasons=Reasons([name.lower().split() for name in names], left, right, rng.integers(2, 60, told).astype(np.int8)),
         fresh=rng.random(TITLES) < 0.02,
-        times=[[(29_155_320 + minute, f"Channel {minute % CHANNELS}") for minute in sorted(row)] for row in rng.integers(20_000, size=(TITLES, 4)).tolist()],
+        times=[
+            [(29_155_320 + minute, f"Channel {minute % CHANNELS}") for minute in sorted(row)]
+            for row in rng.integers(20_000, size=(TITLES, 4)).tolist()
+        ],
     )
 
 
@@ -106,6 +109,6 @@ def test_it_opens_pans_searches_and_filters(open_map, large_map, large_file, bec
     print(len(frames), most)
     assert len(frames) > 20
     assert 0 < most["points"] <= TITLES
-    assert 0 < most["looked"] <= TITLES + int(large_map.fresh.sum())  # each title once, for its name, and each new one, for its ring
+    assert 0 < most["looked"] <= TITLES + int(large_map.fresh.sum())  # new ones twice: for a name, for a ring
     assert 0 < most["names"] <= MOST_NAMES
     assert 0 < most["rectangles"] <= MOST_RECTANGLES

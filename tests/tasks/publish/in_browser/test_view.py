@@ -13,6 +13,8 @@ from tasks.publish.map import render_map
 NO_WEBGL = """const get = HTMLCanvasElement.prototype.getContext;
 HTMLCanvasElement.prototype.getContext = function (kind, ...rest) { return kind === "webgl" ? null : get.call(this, kind, ...rest); };"""
 
+COLOUR = "dot => getComputedStyle(dot).backgroundColor"
+
 
 def test_opens(page):
     assert page.title() == "Guide of 7 June 2025 · GuideSpace"
@@ -45,7 +47,8 @@ def test_search_flies_to_the_title_and_shows_its_neighbours(page, content, where
     assert page.locator("#card .neighbour-title").all_inner_texts() == expected
     assert page.locator("#card .cosine").first.inner_text() == f"{content.cosines[24, 0]:.2f}"
     first_words = [title.lower().split()[0] for title in expected[:2]]
-    told = ["both say “quiz”" if word == "quiz" else f"“quiz” and “{word}” go with the same kind of programme" for word in first_words]
+    alike = "“quiz” and “{}” go with the same kind of programme".format
+    told = ["both say “quiz”" if word == "quiz" else alike(word) for word in first_words]
     assert page.locator("#card .why").all_inner_texts() == told  # the other three are not explained
     assert "Held out" in page.locator("#card").inner_text()
     x, _ = where(page, "Quiz 24")
@@ -248,19 +251,21 @@ def test_a_cluster_has_the_colour_of_the_category_that_it_is_named_after(open_ma
         path = tmp_path / f"{len(categories)}.html"
         names = ["news"] * 40 + ["football"] * 20 + ["sport"] * 40
         both = [["sport", "football"] if name == "football" else [name] for name in names]
-        path.write_text(render_map(dataclasses.replace(plant_map(100), categories=both, clusters=np.full(100, 1), cluster_categories=categories)), encoding="utf-8")
+        content = dataclasses.replace(plant_map(100), categories=both, clusters=np.full(100, 1))
+        path.write_text(render_map(dataclasses.replace(content, cluster_categories=categories)), encoding="utf-8")
         page = open_map(path)
         page.locator("#search").fill("quiz 44")
-        assert page.locator("#matches .dot").evaluate("dot => getComputedStyle(dot).backgroundColor") == expected
+        assert page.locator("#matches .dot").evaluate(COLOUR) == expected
     page.get_by_role("button", name="Dark colours").click()
     page.locator("#search").fill("quiz 44")
-    assert page.locator("#matches .dot").evaluate("dot => getComputedStyle(dot).backgroundColor") == expected
+    assert page.locator("#matches .dot").evaluate(COLOUR) == expected
 
 
 @pytest.mark.parametrize(("width", "height"), [(375, 667), (1280, 800)])
 def test_no_name_is_cut_by_the_window_or_lies_under_the_hint(open_map, plant_map, tmp_path, becomes, width, height):
     path = tmp_path / "long.html"
-    names = [f"{name} and quite long names · Tonight" for name in ("News", "Football", "Cooking", "Crime", "Quiz")]
+    kinds = "News", "Football", "Cooking", "Crime", "Quiz"
+    names = [f"{name} and quite long names · Tonight" for name in kinds]
     content = plant_map(800)  # too many to name at the start: the names of clusters are seen
     spread = np.clip(content.xy * 1.4, -1, 1).astype(np.float32)
     path.write_text(render_map(dataclasses.replace(content, cluster_names=names, xy=spread)), encoding="utf-8")
@@ -272,7 +277,8 @@ def test_no_name_is_cut_by_the_window_or_lies_under_the_hint(open_map, plant_map
     beside = 0  # names close above the hint or below it
     for _ in range(8):
         for name in page.evaluate("guidespace.names()"):
-            assert name["left"] >= 0 and name["right"] <= width and name["top"] >= 0 and name["bottom"] <= height, name
+            assert name["left"] >= 0 and name["right"] <= width, name
+            assert name["top"] >= 0 and name["bottom"] <= height, name
             if hint["width"] and name["left"] < hint["right"] and name["right"] > hint["left"]:
                 assert name["bottom"] <= hint["top"] or name["top"] >= hint["bottom"], name
                 beside += name["bottom"] > hint["top"] - 60
@@ -283,4 +289,5 @@ def test_no_name_is_cut_by_the_window_or_lies_under_the_hint(open_map, plant_map
         page.evaluate("title => guidespace.flyTo(title)", title)
         becomes(page, "title => guidespace.names().some(({ text }) => text === title)", title)
         for name in page.evaluate("guidespace.names()"):
-            assert name["left"] >= 0 and name["right"] <= width and name["top"] >= 0 and name["bottom"] <= height, name
+            assert name["left"] >= 0 and name["right"] <= width, name
+            assert name["top"] >= 0 and name["bottom"] <= height, name
