@@ -36,6 +36,10 @@ class Counts:
     rejected: int
 
 
+class LedgerError(Exception):
+    """The rows of a reading do not add up; nothing of it is kept."""
+
+
 @dataclass
 class Reading:
     """A feed being read into the catalogue, inside its transaction."""
@@ -77,15 +81,31 @@ class Reading:
             self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
     def settle(self) -> Counts:
-        """Takes doubles out, infers stops, and replaces what the source said before of the same channels and times."""
+        """Takes doubles out, infers stops, and replaces what the source said before of the same channels and times.
+
+        Raises:
+            LedgerError: What is stored, double and rejected, each counted, is not what was seen.
+        """
         if self.open_ends.count:
             infer_stops(self.connection, self.grab, self.open_ends)
-        stored = self.staged - drop_doubles(self.connection, self.grab, self.staged)
+        duplicates = drop_doubles(self.connection, self.grab, self.staged)
         write_windows(self.connection, self.grab)
         if self.grab.known:
-            stored = replace(self.connection, self.grab)
+            duplicates += replace(self.connection, self.grab)
         write_channel_history(self.connection, self.grab)
-        self.counts = Counts(seen=self.staged + self.rejected, stored=stored, duplicates=self.staged - stored, rejected=self.rejected)
+        stored, rejected = self.connection.execute(
+            """
+            SELECT (SELECT count(programme_id) FROM programmes WHERE feed_id = $feed_id),
+                   (SELECT count(line) FROM rejects WHERE feed_id = $feed_id)
+            """,
+            {"feed_id": self.grab.feed_id},
+        ).fetchall()[0]
+        self.counts = Counts(seen=self.staged + self.rejected, stored=stored, duplicates=duplicates, rejected=rejected)
+        if self.counts.seen != stored + duplicates + rejected:
+            raise LedgerError(
+                f"{self.grab.source}: {self.counts.seen:,} programmes were seen, but {stored:,} stored + {duplicates:,} duplicates + {rejected:,} rejected are "
+                f"{stored + duplicates + rejected:,}: DuckDB {duckdb.__version__} has lost rows. Nothing of this feed was stored; `guidespace doctor` checks the version"
+            )
         return self.counts
 
     @property

@@ -125,7 +125,7 @@ def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
 
 
 def replace(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
-    """Moves staged programmes into the catalogue and marks what they replace. Returns how many were stored."""
+    """Moves staged programmes into the catalogue and marks what they replace. Returns how many went, being said again word for word."""
     names = {"source": grab.source, "at": grab.at, "feed_id": grab.feed_id}
     # What the source said of these windows when the grab was made, and which newer grab, read before, speaks of them next.
     connection.execute(
@@ -169,7 +169,7 @@ def replace(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
     if late:
         _say_again(connection, gone)
     connection.execute(f"UPDATE programmes SET replaced_by = $feed_id WHERE {gone}", {"feed_id": grab.feed_id})
-    _forget(connection, grab, "repeated")
+    repeats = _forget(connection, grab, "repeated")
     if late:
         connection.execute(
             """
@@ -183,10 +183,9 @@ def replace(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
             WHERE first_newer.programme_id = staged.programme_id
             """
         )
-    stored = connection.execute("INSERT INTO programmes FROM staged_programmes").fetchall()[0][0]
-    for table in ("details", "originals"):
+    for table in ("programmes", "details", "originals"):
         connection.execute(f"INSERT INTO {table} FROM staged_{table}")
-    return stored
+    return repeats
 
 
 def _say_again(connection: duckdb.DuckDBPyConnection, gone: str) -> None:

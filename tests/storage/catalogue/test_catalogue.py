@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.ledger import Counts, has_read, reading
+from storage.catalogue.ledger import Counts, LedgerError, has_read, reading
 from storage.catalogue.rows import CHANNELS, PROGRAMMES, REJECTS
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
 from storage.catalogue.status import describe, publish_status, status
@@ -70,6 +70,23 @@ def test_a_reading_that_raises_leaves_no_trace(tmp_path: Path) -> None:
         assert describe(catalogue) == before
         assert catalogue.connection.execute("SELECT name FROM channels WHERE channel = 'b'").fetchall() == [("B of 1",)]
         assert store(catalogue, "s", "2", programmes(("z", 9, "z", "z"))).stored == 1  # and the next one finds all in order
+
+
+@pytest.mark.parametrize(("known", "table"), [(False, "programmes"), (True, "staged_programmes"), (False, "rejects")])
+def test_a_ledger_that_does_not_add_up_is_not_committed(tmp_path: Path, known: bool, table: str) -> None:
+    with Catalogue.open(tmp_path) as catalogue:
+        if known:
+            store(catalogue, "s", "1", programmes(("a", 1, "x", "c")))
+        before = describe(catalogue)
+        rejects = pa.RecordBatch.from_pylist([{"line": 1, "reason": "bad_start", "excerpt": "<p>"}], schema=REJECTS)
+        with (  # noqa: PT012
+            pytest.raises(LedgerError, match=r"s: 3 programmes were seen, but . stored \+ 0 duplicates \+ . rejected are 2: DuckDB .* has lost rows"),
+            reading(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT) as draft,
+        ):
+            draft.add_programmes(programmes(("z", 9, "z", "z"), ("z", 10, "z", "z")))
+            draft.add_rejects(rejects)
+            catalogue.connection.execute(f"DELETE FROM {table} WHERE rowid = (SELECT min(rowid) FROM {table})")
+        assert describe(catalogue) == before
 
 
 def test_a_commit_that_fails_says_why(tmp_path: Path) -> None:
