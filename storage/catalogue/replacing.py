@@ -23,6 +23,7 @@ MORE = (
     "description, translations, keywords, credits, is_new, is_premiere, is_live, previously_shown, previously_shown_at, star_ratings, ratings, "
     "length_minutes, language, original_language, countries, icon, urls"
 )
+_FILLED = " + ".join(f"coalesce({name}::VARCHAR NOT IN ('[]', 'false'), false)::INTEGER" for name in f"{SAYS}, {MORE}".split(", ") if "stop" not in name)
 OPEN_END = 160  # bytes that DuckDB needs for a programme whose stop is looked for, about
 _BOUNDS = pa.schema([("channel", pa.string()), ("start", pa.timestamp("us")), ("next", pa.timestamp("us"))])
 PART = 500_000  # programmes looked through for doubles at a time
@@ -80,7 +81,10 @@ def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: Op
 
 
 def drop_doubles(connection: duckdb.DuckDBPyConnection, grab: Grab, arrived: int) -> int:
-    """Of a feed's programmes with the same channel, start and title, the first stays. Returns how many went."""
+    """Of a feed's programmes with the same channel, start and title, the one that says most stays. Returns how many went.
+
+    A stop after the start says more than any other one, then the number of columns that say something decides, then the order.
+    """
     table = f"{grab.prefix}programmes"
     parts = 1 + arrived // PART  # a part at a time: all at once 3 million take 130 MB
     count = f"SELECT count(DISTINCT key) FROM (SELECT hash(channel, start, title) AS key FROM {table} WHERE feed_id = $feed_id) WHERE key % $parts = $part"
@@ -90,10 +94,17 @@ def drop_doubles(connection: duckdb.DuckDBPyConnection, grab: Grab, arrived: int
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE doubles AS
+        WITH alike AS (
+            SELECT programme_id
+            FROM {table}
+            WHERE feed_id = $feed_id
+            QUALIFY count(*) OVER (PARTITION BY channel, start, title) > 1
+        )
         SELECT programme_id
-        FROM {table}
-        WHERE feed_id = $feed_id
-        QUALIFY row_number() OVER (PARTITION BY channel, start, title ORDER BY programme_id) > 1
+        FROM alike
+        JOIN {table} AS programmes USING (programme_id)
+        LEFT JOIN {grab.prefix}details USING (programme_id)
+        QUALIFY row_number() OVER (PARTITION BY channel, start, title ORDER BY stop_note IS NOT NULL, {_FILLED} DESC, programme_id) > 1
         """,
         {"feed_id": grab.feed_id},
     )

@@ -1,4 +1,5 @@
 import datetime
+import itertools
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,42 @@ def test_odd_stops_are_kept_and_noted(tmp_path: Path) -> None:
     only(tmp_path, tmp_path / "g.xml", guide(*(f'<programme channel="{i}" start="20250301100000" stop="{stop}"><title>a</title></programme>' for i, stop in enumerate(stops))))
     found = rows(tmp_path, "SELECT stop_note, stop IS NULL FROM programmes ORDER BY channel")
     assert found == [(note, note == "unreadable") for note in stops.values()]
+
+
+def twin(channel: str, stop: str, more: str = "") -> str:
+    stop = f' stop="{stop}"' if stop else ""
+    return f'<programme channel="{channel}" start="20250301100000"{stop}><title>a</title>{more}</programme>'
+
+
+@pytest.mark.parametrize("batch_rows", [1, 100])
+@pytest.mark.parametrize("known", [False, True])
+def test_of_twins_the_one_that_says_more_stays(tmp_path: Path, known: bool, batch_rows: int) -> None:
+    """As a Finnish guide has them: first one of no length, then one with the real stop."""
+    real, none = "20250301103000", "20250301100000"
+    said = "<desc>long</desc><category>c</category>"
+    pairs = {
+        "length": [twin("length", none, said), twin("length", real)],
+        "missing": [twin("missing", "", said), twin("missing", real)],
+        "details": [twin("details", real), twin("details", real, said)],
+        "stop first": [twin("stop first", real), twin("stop first", none, said)],
+        "order": [twin("order", real, "<desc>first</desc>"), twin("order", real, "<desc>second</desc>")],
+        "nothing": [twin("nothing", real, said), twin("nothing", real, "<desc/><category/><new>")],
+        "three": [twin("three", none), twin("three", real, "<desc>x</desc>"), twin("three", real, said)],
+    }
+    if known:
+        read_first = only(tmp_path, tmp_path / "g.xml", guide(programmes=2))
+        assert read_first.counts.stored == 2
+    outcome = only(tmp_path, tmp_path / "g.xml", guide(*itertools.chain(*pairs.values())), batch_rows=batch_rows)
+    assert outcome.counts.duplicates == len(pairs) + 1
+    found = {
+        channel: further for channel, *further in rows(tmp_path, "SELECT channel, stop_note, description FROM programmes LEFT JOIN details USING (programme_id) WHERE title = 'a'")
+    }
+    assert found == {
+        "length": [None, None], "missing": [None, None], "details": [None, "long"], "stop first": [None, None],
+        "order": [None, "first"], "nothing": [None, "long"], "three": [None, "long"],
+    }  # fmt: skip
+    again = only(tmp_path, tmp_path / "g.xml", guide(*itertools.chain(*reversed(pairs.values()))))
+    assert again.counts.stored == 0  # said again word for word
 
 
 def test_duplicates_inside_a_feed_and_against_an_earlier_one(tmp_path: Path) -> None:
