@@ -31,7 +31,7 @@ def status_table(document: Mapping[str, Any]) -> str:
     """The status document in columns."""
     rows = [["feed", "seen", "stored", "duplicates", "rejected", "why"]]
     for feed in document["feeds"]:
-        why = ", ".join(f"{reason} {count}" for reason, count in feed["rejects"].items())
+        why = ", ".join([*(f"{reason} {count}" for reason, count in feed["rejects"].items()), *(["lost by DuckDB 2.0.0: read it again"] if feed.get("lost") else [])])
         rows.append([feed["source"], *(f"{feed[name]:,}" for name in ("seen", "stored", "duplicates", "rejected")), why])
     return _columns(rows) + "\n\n" + ", ".join(f"{document[name]:,} {name}" for name in ("channels", "programmes", "titles", "categories"))
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import duckdb
 
+from storage.catalogue.lost import CARRY_OVER, NEWER_FILE
 from storage.catalogue.migrations import Migration, known_migrations, migrate
-from storage.workspace import HomeLocked
+from storage.workspace import HomeError, HomeLocked
 
 FILE = "catalogue.duckdb"
 MEMORY = 160_000_000  # bytes of DuckDB's own; more goes to catalogue.duckdb.tmp. A guide of 1 GB is read in less than 400 MB in all
@@ -47,7 +48,7 @@ class Catalogue:
 
         Raises:
             HomeLocked: Another process has it open; the message names the process.
-            HomeError: A newer GuideSpace made it.
+            HomeError: A newer GuideSpace made it, or a newer DuckDB wrote the file.
         """
         steps = known_migrations() if migrations is None else list(migrations)
         file = Path(home) / FILE
@@ -66,13 +67,15 @@ def allow_memory(connection: duckdb.DuckDBPyConnection, size: int) -> None:
 
 
 def _connect(file: Path) -> duckdb.DuckDBPyConnection:
-    """Opens the file; DuckDB's own message about a lock becomes one that says what to do."""
+    """Opens the file; DuckDB's own messages about a lock and about a newer file become ones that say what to do."""
     try:
         connection = duckdb.connect(str(file))
         connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
         allow_memory(connection, MEMORY)
         return connection
     except duckdb.IOException as error:
+        if NEWER_FILE in str(error):
+            raise HomeError(f"{file} was written by a newer DuckDB than {duckdb.__version__}, which cannot read it. {CARRY_OVER}.") from error
         if "lock" not in str(error).lower():
             raise
         holder = re.search(r"held in (.*?)\(PID (\d+)\)", str(error))

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from storage.catalogue.channels import write_channel_history
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.lost import LOST
 from storage.catalogue.open_ends import OpenEnds
 from storage.catalogue.replacing import Grab, drop_doubles, infer_stops, replace, write_windows
 
@@ -127,7 +128,13 @@ def has_read(catalogue: Catalogue, source: str, content_digest: str, grabbed_at:
         zone: Of times that name none. Read in another one, the bytes say something else.
     """
     rows = catalogue.connection.execute(
-        "SELECT content_digest, grabbed_at, zone, seen, stored, duplicates, rejected FROM feeds WHERE source = ? ORDER BY feeds.grabbed_at DESC, feed_id DESC", [source]
+        f"""
+        SELECT content_digest, grabbed_at, zone, seen, stored, duplicates, rejected
+        FROM feeds
+        WHERE source = ? AND NOT {LOST}
+        ORDER BY feeds.grabbed_at DESC, feed_id DESC
+        """,
+        [source],
     ).fetchall()
     same = [row for row in (rows[:1] if grabbed_at is None else rows) if row[0] == content_digest and grabbed_at in (None, row[1].replace(tzinfo=datetime.UTC))]
     return Counts(seen=same[0][3], stored=same[0][4], duplicates=same[0][5], rejected=same[0][6]) if same and same[0][2] == zone else None

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.lost import LOST
 
 FILE = "status.json"
 
@@ -19,17 +20,17 @@ def describe(catalogue: Catalogue) -> dict[str, object]:
     """Counts of an open catalogue.
 
     Returns:
-        ``{"feeds": [{"source", "seen", "stored", "duplicates", "rejected", "rejects": {reason: n}}], "channels",
-        "programmes", "titles", "categories"}``; feeds in the order they were read, titles and categories distinct.
+        ``{"feeds": [{"source", "seen", "stored", "duplicates", "rejected", "rejects": {reason: n}, "lost"}], "channels",
+        "programmes", "titles", "categories"}``; feeds in the order they were read, titles and categories distinct. ``lost``: see lost.py.
     """
     connection = catalogue.connection
     rejects: dict[int, dict[str, int]] = {}
     for feed_id, reason, count in connection.execute("SELECT feed_id, reason, count(*) FROM rejects GROUP BY ALL ORDER BY ALL").fetchall():
         rejects.setdefault(feed_id, {})[reason] = count
     feeds = [
-        {"source": source, "seen": seen, "stored": stored, "duplicates": duplicates, "rejected": rejected, "rejects": rejects.get(feed_id, {})}
-        for feed_id, source, seen, stored, duplicates, rejected in connection.execute(
-            "SELECT feed_id, source, seen, stored, duplicates, rejected FROM feeds ORDER BY feed_id"
+        {"source": source, "seen": seen, "stored": stored, "duplicates": duplicates, "rejected": rejected, "rejects": rejects.get(feed_id, {}), "lost": lost}
+        for feed_id, source, seen, stored, duplicates, rejected, lost in connection.execute(
+            f"SELECT feed_id, source, seen, stored, duplicates, rejected, {LOST} FROM feeds ORDER BY feed_id"
         ).fetchall()
     ]
     programmes, titles = connection.execute("SELECT count(*), count(DISTINCT title) FROM programmes").fetchall()[0]

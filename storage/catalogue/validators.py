@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.ledger import Counts
+from storage.catalogue.lost import LOST
 
 
 def recall_validators(catalogue: Catalogue, location: str) -> tuple[str | None, str | None]:
-    """(ETag, Last-Modified) of a location without its credentials; both None where nothing is known."""
-    rows = catalogue.connection.execute("SELECT etag, last_modified FROM validators WHERE source = ?", [location]).fetchall()
+    """(ETag, Last-Modified) of a location without its credentials; both None where nothing is known, or what was read last is lost."""
+    rows = catalogue.connection.execute(
+        f"""
+        SELECT etag, last_modified
+        FROM validators
+        WHERE source = $location
+          AND NOT EXISTS (
+            FROM (
+                FROM feeds
+                WHERE source = $location OR starts_with(source, $location || '!')
+                QUALIFY row_number() OVER (PARTITION BY source ORDER BY grabbed_at DESC, feed_id DESC) = 1
+            ) AS feeds
+            WHERE {LOST}
+          )
+        """,
+        {"location": location},
+    ).fetchall()
     return rows[0] if rows else (None, None)
 
 

@@ -1,4 +1,5 @@
 import datetime
+import json
 import subprocess
 import sys
 import threading
@@ -152,8 +153,8 @@ def test_status_is_the_documented_form_and_needs_no_lock(tmp_path: Path) -> None
         publish_status(catalogue)
         code = "import sys, json; from pathlib import Path; from storage.catalogue.status import status; print(json.dumps(status(Path(sys.argv[1]))))"
         seen = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True).stdout  # while we hold the database
-    assert eval(seen) == status(tmp_path) == {
-        "feeds": [{"source": "s", "seen": 5, "stored": 2, "duplicates": 1, "rejected": 2, "rejects": {"bad_start": 2}}],
+    assert json.loads(seen) == status(tmp_path) == {
+        "feeds": [{"source": "s", "seen": 5, "stored": 2, "duplicates": 1, "rejected": 2, "rejects": {"bad_start": 2}, "lost": False}],
         "channels": 2, "programmes": 2, "titles": 1, "categories": 2,
     }  # fmt: skip
 
