@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from storage.json_file import write_json
 from storage.workspace import HomeError, Workspace
 
 LATEST = "latest.json"
@@ -16,9 +17,7 @@ PATHS = ("map", "scores", "model", "corpus")
 
 def write_latest(home: Path, content: Mapping[str, Any]) -> None:
     """Replaces the pointer; paths are kept relative, so that a home can move."""
-    fresh = home / f"{LATEST}.tmp"
-    fresh.write_text(json.dumps({**content, **{name: os.path.relpath(content[name], home) for name in PATHS}}, indent=1))
-    os.replace(fresh, home / LATEST)
+    write_json(home / LATEST, {**content, **{name: os.path.relpath(content[name], home) for name in PATHS}})
 
 
 def read_latest(home: str | Path, needed: str) -> dict[str, Any]:

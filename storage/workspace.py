@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from storage.artifacts import Artifact
+from storage.json_file import write_json
 
 LAYOUT_VERSION = 1
 A = TypeVar("A", bound=Artifact)
@@ -85,7 +86,7 @@ class Workspace:
                 raise HomeError(f"{self.home} is a file; a home is a folder. Name another --home.")
             try:
                 self.home.mkdir(parents=True, exist_ok=True)
-                _write_json(marker, {"layout_version": LAYOUT_VERSION})
+                write_json(marker, {"layout_version": LAYOUT_VERSION})
             except OSError as error:
                 raise HomeError(f"{self.home} cannot be made a home ({error.strerror or error}). Name another --home.") from error
         try:
@@ -157,7 +158,7 @@ class Workspace:
             files = {str(file.relative_to(temporary).as_posix()): _describe(file) for file in sorted(temporary.rglob("*")) if file.is_file()}
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
             path = place.relative_to(self.home).as_posix()
-            _write_json(temporary / "artifact.json", {"kind": kind.__name__, "digest": digest, "counts": draft.counts, "details": draft.details, "files": files})
+            write_json(temporary / "artifact.json", {"kind": kind.__name__, "digest": digest, "counts": draft.counts, "details": draft.details, "files": files}, sort_keys=True)
             before = place.with_name(f"{place.name}.{os.getpid()}.before.tmp")
             shutil.rmtree(before, ignore_errors=True)
             if place.exists():  # a rename cannot replace a folder; two renames leave no half of it for readers
@@ -218,13 +219,3 @@ def _describe(file: Path, size: int | None = None) -> dict[str, object]:
         return {"size": found, "sha256": ""}
     with open(file, "rb") as handle:
         return {"size": found, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
-
-
-def _write_json(path: Path, content: object) -> None:
-    """Writes JSON and forces it to disk before the caller renames anything over it."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two processes may make one home at once
-    with open(temporary, "w", encoding="utf-8") as handle:
-        json.dump(content, handle, indent=1, sort_keys=True)
-        handle.flush()
-        os.fsync(handle.fileno())
-    os.replace(temporary, path)

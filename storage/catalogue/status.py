@@ -7,11 +7,11 @@ and never opens the database, so neither waits for the other.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.lost import LOST
+from storage.json_file import write_json
 
 FILE = "status.json"
 
@@ -41,13 +41,7 @@ def describe(catalogue: Catalogue) -> dict[str, object]:
 
 def publish_status(catalogue: Catalogue) -> None:
     """Writes ``status.json`` whole: a reader sees the old one or the new one."""
-    place = catalogue.home / FILE
-    temporary = place.with_name(f"{FILE}.{os.getpid()}.tmp")
-    with open(temporary, "w", encoding="utf-8") as handle:
-        json.dump(describe(catalogue), handle, ensure_ascii=False, indent=1)
-        handle.flush()
-        os.fsync(handle.fileno())
-    os.replace(temporary, place)
+    write_json(catalogue.home / FILE, describe(catalogue))
 
 
 def status(home: Path) -> dict[str, object]:

@@ -1,0 +1,20 @@
+"""JSON files that other programs read: written whole, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+
+def write_json(path: Path, content: object, *, sort_keys: bool = False) -> None:
+    """Replaces a file and forces it to disk: a reader sees the old one or the new one, and a full disk leaves the old one."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two processes may write one file at once
+    try:
+        with open(temporary, "w", encoding="utf-8") as handle:
+            json.dump(content, handle, ensure_ascii=False, indent=1, sort_keys=sort_keys)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
