@@ -10,10 +10,11 @@ import sys
 from collections.abc import Sequence
 
 from flows.arguments import make_parser
+from flows.exits import DONE, INTERRUPTED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code: 0 done, 1 failed, 2 asked for something that cannot be, 130 interrupted."""
+    """Runs the command; returns the exit code (exits.py)."""
     given = make_parser().parse_args(arguments)
     os.environ.setdefault("DO_NOT_TRACK", "1")  # Prefect, MLflow: no telemetry unless somebody asks for it
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
@@ -21,10 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return given.command(given)
     except KeyboardInterrupt:
         print("interrupted; what was finished is kept, the same command goes on from there", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:  # `guidespace scores | head`: whoever read has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return DONE
     except Exception as error:
         from flows.console import explain
 

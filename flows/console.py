@@ -15,19 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from flows.exits import DONE, FAILED, INCOMPLETE, expected
 from flows.settings import Settings
 from flows.ticker import Ticker
+from storage.readings import read_readings
 from storage.tracking.connection import Connection
 from tasks.contest.settings import ContestSettings
 
 ROAD = ("ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
 SAID_ELSEWHERE = ("Encountered exception", "Finished in state Failed(", "Beginning flow run", "Created task run", "View at")
-EXPECTED = (
-    ("flows.settings", "SettingError"), ("flows.export", "ExportError"), ("flows.words", "WordsError"), ("storage.workspace", "HomeError"),
-    ("storage.catalogue.views", "QueryError"), ("storage.tracking.connection", "TrackingError"), ("tasks.contest.courses", "UnknownRule"),
-    ("tasks.ingest.feeds", "FeedError"), ("tasks.neighbours.search", "SearchError"), ("tasks.preprocess.categories", "MappingError"), ("tasks.preprocess.task", "TooFewTitles"),
-)  # fmt: skip
 WELCOME = "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; the lines above say where it happened."
 
 
@@ -38,7 +35,7 @@ def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: date
         outcome = flows.nightly(list(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
     print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
     print(f"The model:  version {outcome.version}, {'champion' if outcome.champion else 'not promoted'}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s.")
-    return 0
+    return tell_failed(home)
 
 
 def run_tune(feeds: Sequence[str], home: str, settings: Settings, contest: ContestSettings, starting: threading.Thread) -> int:
@@ -47,7 +44,7 @@ def run_tune(feeds: Sequence[str], home: str, settings: Settings, contest: Conte
     with _at_the_terminal(home, started, starting, "flows.tune") as flows:
         result = flows.tune(list(feeds), str(Path(home).expanduser().resolve()), settings, contest)
     print(f"\n{result.table}\nMLflow run: {result.where}\nDone in {time.perf_counter() - started:.1f} s.")
-    return 0
+    return tell_failed(home)
 
 
 @contextmanager
@@ -66,19 +63,22 @@ def _at_the_terminal(home: str, started: float, starting: threading.Thread, modu
 
 
 def explain(error: Exception) -> int:
-    """One line for what the user can mend (exit code 2); the traceback and where to look for all else (exit code 1)."""
-    expected = _expected_errors()
-    if isinstance(error, expected):
-        print(f"guidespace: {error}", file=sys.stderr)
-        return 2
+    """One line for what has a cause outside of GuideSpace; the traceback and where to look for all else. Returns the exit code (exits.py)."""
+    if told := expected(error):
+        code, text = told
+        print(f"guidespace: {text}", file=sys.stderr)
+        return code
     traceback.print_exception(error)
     print(f"guidespace: {type(error).__name__}: {error}\n{WELCOME}", file=sys.stderr)
-    return 1
+    return FAILED
 
 
-def _expected_errors() -> tuple[type[Exception], ...]:
-    """Those of the modules that were imported: one that was not has raised nothing."""
-    return tuple(getattr(sys.modules[module], name) for module, name in EXPECTED if module in sys.modules)
+def tell_failed(home: str | Path) -> int:
+    """Names the feeds that the run went on without; the exit code."""
+    failed = [told for told in read_readings(Path(home).expanduser()) if told.failed]
+    for told in failed:
+        print(f"guidespace: feed FAILED: {told.failed}", file=sys.stderr)
+    return INCOMPLETE if failed else DONE
 
 
 class _Lines(logging.Formatter):

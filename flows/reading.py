@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime
 import os
+import sys
 from collections.abc import Sequence
 
+from flows.exits import DONE, INCOMPLETE
 from flows.settings import SettingError
 from storage.artifacts import Progress
+from storage.readings import read_readings
 from storage.workspace import Workspace
 from tasks.ingest.dated import Dated, dated_guides
-from tasks.ingest.ingest import Outcome
+from tasks.ingest.outcomes import Failure, Outcome
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
 
@@ -22,7 +25,7 @@ def run_ingest(feeds: Sequence[str | Dated], home: str, settings: IngestSettings
         guide = read_and_publish(workspace, feeds, settings, None, _tell)
     counts = ", ".join(f"{count:,} {name}" for name, count in guide.counts.items())
     print(f"The guide: {workspace.folder(guide)} ({counts})")
-    return 0
+    return INCOMPLETE if any(told.failed for told in read_readings(workspace.home)) else DONE
 
 
 def run_backfill(feeds: Sequence[str], first: str, last: str, home: str, settings: IngestSettings) -> int:
@@ -62,8 +65,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _tell(event: Progress | Outcome) -> None:
+def _tell(event: Progress | Outcome | Failure) -> None:
     if isinstance(event, Outcome):
         print(event, flush=True)
+        for anomaly in event.anomalies:
+            print(f"warning: {event.source}: {anomaly}", file=sys.stderr, flush=True)
+    elif isinstance(event, Failure):
+        print(event, file=sys.stderr, flush=True)
     elif event.step < event.total and event.step % 1000:
         print(event.note, flush=True)

@@ -49,6 +49,7 @@ class Reading:
     grab: Grab
     next_id: int
     staged: int = 0
+    channels: int = 0
     rejected: int = 0
     open_ends: OpenEnds = field(default_factory=OpenEnds)
     reasons: dict[str, int] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class Reading:
     def add_channels(self, rows: Rows) -> None:
         """Notes channels (schema CHANNELS) that their source describes otherwise than before; the first of doubles counts."""
         self._insert("arrived SELECT *", rows, {})
+        self.channels += rows.num_rows
 
     def add_rejects(self, rows: Rows) -> None:
         """Keeps what could not be read (schema REJECTS); each row counts as one programme seen and rejected."""

@@ -5,29 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tasks.ingest.feeds import Feed, FeedError, guides_in, is_url, resolve
+from tasks.ingest.feeds import Feed, FeedError, guides_in, is_url
+from tasks.ingest.outcomes import Failure, locate, stop_if_needed, unreadable
 from tasks.ingest.prolog import read_prolog
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.streams import FeedStream
 
 
 def check_feeds(given: Sequence[str], settings: IngestSettings) -> None:
-    """Refuses local feeds that are missing, empty, not XML or not XMLTV; URLs are left to the ingest.
+    """Refuses feeds of which every one is missing, unreadable, empty, not XML or not XMLTV; or one that ``ingest.required`` names. URLs are left to the ingest.
 
     Raises:
-        FeedError: One line about the first that cannot be read.
+        FeedError: One line about them.
     """
-    for location in resolve(given):
-        if not is_url(location):
-            file = Path(location)
-            size = file.stat().st_size
-            if not size:
-                raise FeedError(f"{location}: empty file (0 bytes); expected XMLTV")
-            for source, member in guides_in(file, location):
-                stream = FeedStream(Feed(source=source, file=file, member=member, content_digest="", bytes=size), settings.size_cap_bytes)
-                try:
-                    read_prolog(iter(stream), source)
-                except FeedError as error:
-                    if stream.damage:
-                        raise stream.nothing_readable() from error
-                    raise
+    locations, failures = locate(given)
+    not_found = len(failures)
+    for location in locations:
+        try:
+            if not is_url(location):
+                _check_file(Path(location), settings)
+        except FeedError as error:
+            failures.append(Failure(source=location, error=error))
+        except PermissionError as error:
+            failures.append(Failure(source=location, error=unreadable(location, error)))
+    stop_if_needed(failures, settings, is_any_read=len(failures) - not_found < len(locations))
+
+
+def _check_file(file: Path, settings: IngestSettings) -> None:
+    """Looks at the beginning of a file and of its members."""
+    size = file.stat().st_size
+    if not size:
+        raise FeedError(f"{file}: empty file (0 bytes); expected XMLTV")
+    for source, member in guides_in(file, str(file)):
+        stream = FeedStream(Feed(source=source, file=file, member=member, content_digest="", bytes=size), settings.size_cap_bytes)
+        try:
+            read_prolog(iter(stream), source)
+        except FeedError as error:
+            if stream.damage:
+                raise stream.nothing_readable() from error
+            raise

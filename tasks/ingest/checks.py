@@ -1,4 +1,4 @@
-"""Data checks: each feed's days beside the week before them, and what is odd about them, in words."""
+"""Data checks: each reading beside the one before it, each feed's days beside the week before them; what is odd, in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from storage.catalogue.checks import feed_days, silent_channels
+from storage.readings import Told
 
+COLUMNS = ("source", "day", "programmes", "channels", "category_share", "gaps", "overlaps", "new_titles", "languages", "anomalies")
 WEEK = 7
 LEAST_DAYS = 3  # fewer days before say nothing of what is usual
 FALLS = {"programmes": 0.5, "channels": 0.7, "category_share": 0.7}  # below this share of the week before: an anomaly
@@ -21,10 +23,12 @@ class Checked:
 
     Attributes:
         days: One row a feed and day; ``anomalies`` is among the columns, "" where all is usual.
+        readings: A row with the same columns for each feed that failed or was odd as a whole; ``day`` is "reading".
         anomalies: One line each: "uk.xml.gz 2025-03-31: channel bbc.one fell silent".
     """
 
     days: Sequence[Mapping[str, Any]]
+    readings: Sequence[Mapping[str, Any]]
     anomalies: Sequence[str]
 
     @property
@@ -40,11 +44,12 @@ class Checked:
         }
 
 
-def check_guide(guide: Path) -> Checked:
+def check_guide(guide: Path, readings: Sequence[Told] = ()) -> Checked:
     """Checks a published Guide.
 
     Args:
         guide: Its folder.
+        readings: What the run that published it read.
     """
     days = feed_days(guide)
     odd: dict[tuple[str, Any], list[str]] = {}
@@ -55,7 +60,15 @@ def check_guide(guide: Path) -> Checked:
         if len(before) >= LEAST_DAYS and not _is_last(days, place):
             odd.setdefault((day["source"], day["day"]), []).extend(_unusual(day, before))
     rows = [{**day, "day": day["day"].isoformat(), "anomalies": "; ".join(odd.get((day["source"], day["day"]), []))} for day in days]
-    return Checked(days=rows, anomalies=[f"{Path(source).name} {day}: {what}" for (source, day), found in sorted(odd.items()) for what in found])
+    told = [(reading, "; ".join([*reading.anomalies, *(["not read: " + reading.failed] if reading.failed else [])])) for reading in readings]
+    return Checked(
+        days=rows,
+        readings=[{**dict.fromkeys(COLUMNS), "source": reading.source, "day": "reading", "programmes": reading.programmes, "anomalies": what} for reading, what in told if what],
+        anomalies=[
+            *(f"{Path(reading.source).name}: {what}" for reading, what in told if what),
+            *(f"{Path(source).name} {day}: {what}" for (source, day), found in sorted(odd.items()) for what in found),
+        ],
+    )
 
 
 def _unusual(day: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> list[str]:

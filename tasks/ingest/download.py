@@ -34,11 +34,13 @@ class Answer:
 
     Attributes:
         problem: What went wrong, in words; empty when all went well.
+        unreachable: The network or the server went wrong, each time it was tried.
         unchanged: The file is what it was; nothing was fetched.
         validators: What the server said of it now.
     """
 
     problem: str = ""
+    unreachable: bool = False
     unchanged: bool = False
     validators: Validators = Validators()
 
@@ -72,7 +74,7 @@ def download(
         if not passing:
             return answer
         problem = answer.problem
-    return Answer(problem=f"{problem}, {ATTEMPTS} times")
+    return Answer(problem=f"{problem}, {ATTEMPTS} times", unreachable=True)
 
 
 def _over_http(url: str, place: Path, cap: int, known: Validators) -> tuple[Answer, bool]:

@@ -34,6 +34,10 @@ class FeedError(Exception):
     """A feed cannot be used; the message is one line that names the feed, what was found and what was expected."""
 
 
+class FeedUnreachable(FeedError):
+    """The network or the server failed: the same feed may be read later."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Feed:
     """One guide at hand.
@@ -96,7 +100,8 @@ def _expanded(url: str) -> list[str]:
         system.invalidate_cache()
         found = sorted(str(system.unstrip_protocol(path)) for path in system.glob(pattern))
     except Exception as error:  # each store has kinds of its own
-        raise FeedError(f"{without_credentials(url)}: cannot be listed ({' '.join(str(error).split())[:200]})") from error
+        kind = FeedError if isinstance(error, ImportError | ValueError | FileNotFoundError | PermissionError) else FeedUnreachable
+        raise kind(f"{without_credentials(url)}: cannot be listed ({' '.join(str(error).split())[:200]})") from error
     if not found:
         raise FeedError(f"{without_credentials(url)}: the pattern matches no file")
     return found
@@ -143,7 +148,7 @@ def at_hand(location: str, home: Path, size_cap_bytes: int, source: str = "", kn
     try:
         answer = download(location, place, size_cap_bytes, known)
         if answer.problem:
-            raise FeedError(f"{source}: {answer.problem}")
+            raise (FeedUnreachable if answer.unreachable else FeedError)(f"{source}: {answer.problem}")
         yield AtHand(feeds=[] if answer.unchanged else _describe(place, source), unchanged=answer.unchanged, validators=answer.validators)
     finally:
         place.unlink(missing_ok=True)

@@ -16,9 +16,11 @@ from storage.catalogue.connection import Catalogue
 from storage.catalogue.ledger import Counts, Reading, has_read, reading
 from storage.catalogue.status import publish_status
 from storage.catalogue.validators import last_readings, note_validators, recall_validators
+from tasks.ingest.anomalies import reading_anomalies
 from tasks.ingest.dated import Dated
 from tasks.ingest.download import Validators
-from tasks.ingest.feeds import AtHand, Feed, FeedError, at_hand, is_url, resolve, without_credentials
+from tasks.ingest.feeds import AtHand, Feed, FeedError, at_hand, is_url, without_credentials
+from tasks.ingest.outcomes import Failure, Outcome, locate, stop_if_needed, unreadable
 from tasks.ingest.parallel import Parsing, Pool, open_pool
 from tasks.ingest.progress import Meter
 from tasks.ingest.settings import IngestSettings
@@ -28,28 +30,6 @@ from tasks.ingest.xmltv import Batch, read_batches
 CUT = ("truncated", "damaged")  # one an interrupted file: they tell of its end, not of its programmes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What reading a feed came to.
-
-    Attributes:
-        source: The feed.
-        counts: Of this reading; of the earlier one where the feed is unchanged.
-        reasons: Why programmes were rejected, with their numbers.
-        unchanged: Whether these bytes were read before, and nothing was done.
-    """
-
-    source: str
-    counts: Counts
-    reasons: dict[str, int]
-    unchanged: bool
-
-    def __str__(self) -> str:
-        counts = f"{self.counts.seen:,} programmes seen, {self.counts.stored:,} stored, {self.counts.duplicates:,} duplicates, {self.counts.rejected:,} rejected"
-        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(self.reasons.items()))
-        return f"{self.source}: {'unchanged (' if self.unchanged else ''}{counts}{')' if self.unchanged else ''}{f' ({reasons})' if reasons else ''}"
-
-
 def ingest_feeds(
     catalogue: Catalogue,
     given: Sequence[str | Dated],
@@ -57,8 +37,8 @@ def ingest_feeds(
     *,
     clock: Callable[[], float],
     now: Callable[[], datetime.datetime],
-) -> Iterator[Progress | Outcome]:
-    """Reads feeds, in the order given; yields progress about once a second and an outcome a feed.
+) -> Iterator[Progress | Outcome | Failure]:
+    """Reads feeds, in the order given; yields progress about once a second and an outcome or a failure a feed.
 
     Args:
         catalogue: Open.
@@ -68,9 +48,12 @@ def ingest_feeds(
         now: The instant, with a time zone (when a feed was read).
 
     Raises:
-        FeedError: A feed cannot be used. Of it nothing is stored; feeds before it are.
+        FeedError: No feed can be used, or not one that ``ingest.required`` names. Of it nothing is stored; all others were read.
     """
-    locations = [each for each in given if isinstance(each, Dated)] or resolve([each for each in given if isinstance(each, str)])
+    dated = [each for each in given if isinstance(each, Dated)]
+    locations, failures = (dated, []) if dated else locate([each for each in given if isinstance(each, str)])
+    yield from failures
+    is_any_read = False
     meter = Meter(clock, len(locations))
     written = clock()
     begun: deque[_Begun] = deque()
@@ -88,13 +71,19 @@ def ingest_feeds(
             if begun and (location is None or len(begun) > ahead):
                 current = begun.popleft()
                 later = [parsing for each in begun for _, _, parsing in each.feeds if parsing is not None]
-                for event in _finish(catalogue, current, later, settings, meter, now):
-                    yield event
-                    if isinstance(event, Outcome) and not event.unchanged and clock() - written > 1.0:  # it counts the whole catalogue
-                        publish_status(catalogue)
-                        written = clock()
+                try:
+                    for event in _finish(catalogue, current, later, settings, meter, now):
+                        yield event
+                        is_any_read |= isinstance(event, Outcome)
+                        if isinstance(event, Outcome) and not event.unchanged and clock() - written > 1.0:  # it counts the whole catalogue
+                            publish_status(catalogue)
+                            written = clock()
+                except FeedError as error:
+                    failures.append(Failure(source=current.name, error=error))
+                    yield failures[-1]
                 meter.done += 1
                 yield meter.state()
+    stop_if_needed(failures, settings, is_any_read=is_any_read)
 
 
 @dataclass
@@ -106,7 +95,7 @@ class _Begun:
     hand: AtHand
     grabbed_at: datetime.datetime | None
     feeds: list[tuple[Feed, Counts | None, Parsing | None]]  # each with its earlier counts if it is unchanged, and who parses it if not this process
-    problem: FeedError | OSError | None = None
+    problem: FeedError | None = None
 
 
 def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings, pool: Pool | None, folder: Path) -> _Begun:
@@ -121,8 +110,10 @@ def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings
     with stack:
         try:
             hand = stack.enter_context(at_hand(place, catalogue.home, settings.size_cap_bytes, name, Validators(etag=etag, last_modified=last_modified)))
-        except (FeedError, OSError) as error:
+        except FeedError as error:
             return _Begun(ExitStack(), name, AtHand(feeds=[]), grabbed_at, [], error)
+        except PermissionError as error:
+            return _Begun(ExitStack(), name, AtHand(feeds=[]), grabbed_at, [], unreadable(name, error))
         feeds = []
         for number, feed in enumerate(hand.feeds):
             counts = has_read(catalogue, feed.source, feed.content_digest, grabbed_at, settings.zone(feed.source))
@@ -140,25 +131,38 @@ def _finish(
             raise begun.problem
         if begun.hand.unchanged:
             for source, _, counts in last_readings(catalogue, begun.name):
-                yield Outcome(source=source, counts=counts, reasons={}, unchanged=True)
+                yield _unchanged(catalogue, source, counts, settings, begun.grabbed_at, now)
         for number, (feed, known, parsing) in enumerate(begun.feeds):
             if known is not None:
-                yield Outcome(source=feed.source, counts=known, reasons={}, unchanged=True)
+                yield _unchanged(catalogue, feed.source, known, settings, begun.grabbed_at, now)
                 continue
             zone = settings.zone(feed.source)
             if parsing is None:
                 batches = read_batches(FeedStream(feed, settings.size_cap_bytes), settings.batch_rows, zone)
             else:
                 batches = parsing.batches([*(further for *_, further in begun.feeds[number + 1 :] if further is not None), *later])
-            with reading(
-                catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at, zone=zone
-            ) as draft:
+            with reading(catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at, zone=zone) as draft:
                 yield from _write(feed, batches, draft, settings, meter)
                 counts = draft.settle()
-            yield Outcome(source=feed.source, counts=counts, reasons=draft.reasons, unchanged=False)
+                anomalies = reading_anomalies(catalogue, feed.source, counts, draft, None if begun.grabbed_at else now().date())
+                _refuse_anomalies(feed.source, anomalies, settings)
+            yield Outcome(source=feed.source, counts=counts, reasons=draft.reasons, unchanged=False, anomalies=anomalies)
         validators = begun.hand.validators
         if validators is not None and not begun.hand.unchanged and begun.grabbed_at is None:
             note_validators(catalogue, begun.name, validators.etag, validators.last_modified)
+
+
+def _unchanged(catalogue: Catalogue, source: str, counts: Counts, settings: IngestSettings, grabbed_at: datetime.datetime | None, now: Callable[[], datetime.datetime]) -> Outcome:
+    """The outcome of a feed whose bytes were read before; what was odd about them still is, unless they are of another day."""
+    anomalies = () if grabbed_at else reading_anomalies(catalogue, source, counts, None, now().date())
+    _refuse_anomalies(source, anomalies, settings)
+    return Outcome(source=source, counts=counts, reasons={}, unchanged=True, anomalies=anomalies)
+
+
+def _refuse_anomalies(source: str, anomalies: Sequence[str], settings: IngestSettings) -> None:
+    """Raises for an odd reading of a source that ``ingest.required`` names: it is not stored, so the next one is compared with the last good one."""
+    if anomalies and settings.is_required(source):
+        raise FeedError(f"{source}: {'; '.join(anomalies)}")
 
 
 def _write(feed: Feed, batches: Iterator[Batch], draft: Reading, settings: IngestSettings, meter: Meter) -> Iterator[Progress]:
@@ -172,13 +176,18 @@ def _write(feed: Feed, batches: Iterator[Batch], draft: Reading, settings: Inges
         progress = meter.read(batch.share_read, batch.programmes.num_rows)
         if progress is not None:
             yield progress
+    if draft.rejected and not draft.staged and not draft.channels:
+        raise FeedError(f"{feed.source}: nothing in it can be read ({_in_words(draft.reasons)}); fetch it again, or leave it out")
     rejected = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in CUT)
     if rejected > settings.max_reject_share * (draft.staged + rejected):
-        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(draft.reasons.items()))
         raise FeedError(
-            f"{feed.source}: {rejected:,} of {draft.staged + rejected:,} programmes cannot be read ({reasons}), more than {settings.max_reject_share:.0%}; "
+            f"{feed.source}: {rejected:,} of {draft.staged + rejected:,} programmes cannot be read ({_in_words(draft.reasons)}), more than {settings.max_reject_share:.0%}; "
             "nothing was stored. Mend the feed, or raise ingest.max_reject_share"
         )
+
+
+def _in_words(reasons: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
 
 
 def leave_no_downloads(home: Path) -> None:

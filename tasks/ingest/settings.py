@@ -27,6 +27,10 @@ class IngestSettings:
         default=0.2,
         metadata={"description": "A feed of whose programmes a larger share cannot be read fails as a whole and changes nothing.", "ge": 0.0, "le": 1.0},
     )
+    required: tuple[str, ...] = field(
+        default=(),
+        metadata={"description": "Sources (patterns) that must be read well: where one fails, is empty, shrinks to less than half or ends before today, the run fails."},
+    )
     zones: tuple[str, ...] = field(
         default=(), metadata={"description": "PATTERN=ZONE, such as */fr/*=Europe/Paris: the zone of times that name none, by source; the first that matches. Else UTC."}
     )
@@ -45,6 +49,10 @@ class IngestSettings:
             pattern, separator, zone = entry.rpartition("=")
             if not separator or not pattern or not is_zone(zone):
                 raise ValueError(f"ingest.zones: {entry!r} is not PATTERN=ZONE with a zone such as Europe/Paris, CET or +0100")
+
+    def is_required(self, source: str) -> bool:
+        """Whether the run fails without that source."""
+        return any(fnmatchcase(source, pattern) for pattern in self.required)
 
     def zone(self, source: str) -> str:
         """The zone of times that name none, in a feed of that source."""

@@ -14,11 +14,12 @@ from prefect.context import TaskRunContext
 from prefect.exceptions import MissingContextError
 
 from storage.artifacts import Guide, Progress
+from storage.readings import read_readings
 from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.ingest.checks import check_guide
 from tasks.ingest.dated import Dated
-from tasks.ingest.ingest import Outcome
+from tasks.ingest.outcomes import Failure, Outcome
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
 
@@ -55,7 +56,7 @@ def ingest(home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as
         as_of: The snapshot holds what was known then, by grabs made up to that instant; None is now.
 
     Raises:
-        FeedError: A feed cannot be used; nothing of it is stored, and the feeds before it stay.
+        FeedError: No feed can be used, or not one that ``ingest.required`` names; what the others said is stored.
         HomeLocked: Another process has the catalogue open.
     """
     return read_and_publish(Workspace(home), feeds, settings, as_of, Teller())
@@ -63,7 +64,7 @@ def ingest(home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as
 
 @task(name="check", task_run_name="check", persist_result=False)
 def check(home: str, guide: Guide, run: str = "") -> int:
-    """Checks a Guide day by day: a table artifact of the newest days and of every anomaly, and metrics in MLflow.
+    """Checks what was read, and the Guide day by day: a table artifact of the newest days and of every anomaly, and metrics in MLflow.
 
     Args:
         home: Where everything is.
@@ -74,11 +75,11 @@ def check(home: str, guide: Guide, run: str = "") -> int:
         Number of anomalies.
     """
     workspace = Workspace(home)
-    checked = check_guide(workspace.folder(guide))
+    checked = check_guide(workspace.folder(guide), read_readings(workspace.home))
     for anomaly in checked.anomalies[:20]:
         logger().warning("%s", anomaly)
     if TaskRunContext.get():
-        rows = sorted(checked.days, key=lambda row: (not row["anomalies"], row["source"], row["day"]))[:TABLE_ROWS]
+        rows = sorted([*checked.readings, *checked.days], key=lambda row: (not row["anomalies"], row["source"], row["day"]))[:TABLE_ROWS]
         summary = f"{len(checked.days)} days of feeds, {len(checked.anomalies)} anomalies"
         create_table_artifact(table=[dict(row) for row in rows], key="guide-checks", description=summary)  # pyright: ignore[reportUnusedCoroutine]
     if run:
@@ -103,8 +104,11 @@ class Teller:
         if TaskRunContext.get():
             self.bar = create_progress_artifact(progress=0.0, key="ingest", description="Feeds read")  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
 
-    def __call__(self, event: Progress | Outcome) -> None:
-        """Forwards an event."""
+    def __call__(self, event: Progress | Outcome | Failure) -> None:
+        """Forwards an event; anomalies are the check's."""
+        if isinstance(event, Failure):
+            self.logger.error("%s", event)
+            return
         if isinstance(event, Outcome):
             self.logger.info("%s", event)
             return

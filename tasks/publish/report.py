@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.artifacts import Guide
+from storage.readings import Told
 from tasks.publish.verdict import Verdict
 
 MEASURES = ("accuracy", "precision_at_10", "mrr", "macro_f1")
@@ -37,7 +38,7 @@ def describe_scores(scores: Mapping[str, Any]) -> dict[str, float]:
     return flat
 
 
-def report_markdown(guide: Guide, feeds: Sequence[Mapping[str, Any]], scores: Mapping[str, Any], verdict: Verdict) -> str:
+def report_markdown(guide: Guide, feeds: Sequence[Mapping[str, Any]], scores: Mapping[str, Any], verdict: Verdict, readings: Sequence[Told] = ()) -> str:
     """The report as Markdown."""
     lines = [
         f"## {'Champion' if verdict.champion else 'Not promoted'}: version {verdict.version}",
@@ -52,6 +53,8 @@ def report_markdown(guide: Guide, feeds: Sequence[Mapping[str, Any]], scores: Ma
         "",
         "The snapshot holds " + ", ".join(f"{guide.counts[name]:,} {name}" for name in ("programmes", "channels") if name in guide.counts) + ".",
     ]
+    odd = [f"- **{_cell(told.source)}**: " + ("; ".join(told.anomalies) or f"not read: {told.failed}") for told in readings if told.anomalies or told.failed]
+    lines += ["", "### Feeds that failed or are odd", "", *odd] if odd else []
     for protocol, title in PROTOCOLS.items():
         score = scores["protocols"][protocol]["title_only"]
         lines += ["", f"### {title} ({protocol}, {score['n']} titles)", ""]

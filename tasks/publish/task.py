@@ -16,6 +16,7 @@ from prefect.context import TaskRunContext
 from storage.arrays import open_array
 from storage.artifacts import Checkpoint, Clustering, Corpus, Guide, Lexicon, Model, Page, Scores, Vectors
 from storage.catalogue.titles import open_airings
+from storage.readings import read_readings
 from storage.stages import Stage
 from storage.tracking import Registry, Tracking
 from storage.workspace import Workspace
@@ -146,7 +147,7 @@ def report(home: str, guide: Guide, corpus: Corpus, clustering: Clustering, chec
     about = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason, "model": model.digest}
     tracking.set_tags(run, {f"guidespace.{name}": value for name, value in about.items()})
     if TaskRunContext.get():
-        create_markdown_artifact(report_markdown(guide, feeds, document, verdict), key="nightly-report", description="What tonight's run found")
+        create_markdown_artifact(report_markdown(guide, feeds, document, verdict, read_readings(workspace.home)), key="nightly-report", description="What tonight's run found")
         create_table_artifact(table=dropped[:SHOWN], key="dropped-categories", description=dropped_summary(dropped))  # pyright: ignore[reportUnusedCoroutine]
         where = tracking.where(run)
         if where.startswith("http"):

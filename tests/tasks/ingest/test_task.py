@@ -11,10 +11,12 @@ from guides import guide, rows
 
 from storage.artifacts import Guide
 from storage.catalogue.status import status
+from storage.readings import read_readings
 from storage.workspace import HomeLocked, Workspace
+from tasks.ingest.checks import check_guide
 from tasks.ingest.feeds import FeedError
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.task import ingest
+from tasks.ingest.task import check, ingest
 
 
 def run(home: Path, *feeds: object, **settings: object) -> Guide:
@@ -57,13 +59,30 @@ def test_a_damaged_guide_is_published_again(tmp_path: Path, home: Path) -> None:
     assert pq.read_table(Workspace(home).folder(first) / "programmes.parquet").num_rows == 5
 
 
-def test_a_failing_feed_leaves_the_ones_before_it_and_names_itself(tmp_path: Path, home: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_failing_feed_is_named_and_the_others_go_on(tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, workers: int) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     (tmp_path / "b.xml").write_bytes(b"<html/>")
     (tmp_path / "c.xml").write_bytes(guide(programmes=7))
-    with pytest.raises(FeedError, match=r"b\.xml: XML, but not XMLTV"):
-        run(home, tmp_path / "*.xml")
-    assert [(feed["source"], feed["stored"]) for feed in status(home)["feeds"]] == [(str(tmp_path / "a.xml"), 5)]  # type: ignore[attr-defined]
+    published = run(home, tmp_path / "*.xml", tmp_path / "missing.xml", workers=workers)
+    assert [(feed["source"], feed["stored"]) for feed in status(home)["feeds"]] == [(str(tmp_path / "a.xml"), 5), (str(tmp_path / "c.xml"), 7)]  # type: ignore[attr-defined]
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [error.split(":")[0] for error in errors] == ["feed FAILED"] * 2 and "missing.xml: no such file" in errors[0] and "b.xml: XML, but not XMLTV" in errors[1]
+    checked = check_guide(Workspace(home).folder(published), read_readings(home))
+    assert [row["source"] for row in checked.readings if "not read: " in row["anomalies"]] == [str(tmp_path / "missing.xml"), str(tmp_path / "b.xml")]
+    assert check.fn(str(home), published) == 4  # two that failed, two that ended before today
+
+
+def test_all_failing_feeds_or_a_required_one_fail_the_reading(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=5))
+    (tmp_path / "b.xml").write_bytes(b"<html/>")
+    (tmp_path / "c.xml").write_bytes(b"")
+    with pytest.raises(FeedError, match=r"none of the 2 feeds can be read: .*b\.xml: XML, but not XMLTV.*; .*c\.xml: empty file"):
+        run(home, tmp_path / "b.xml", tmp_path / "c.xml")
+    with pytest.raises(FeedError, match=r"^[^;]*b\.xml: XML, but not XMLTV.*ingest\.required names it$"):
+        run(home, tmp_path / "*.xml", required=("*/b.xml",))
+    assert [feed["stored"] for feed in status(home)["feeds"]] == [5]  # type: ignore[attr-defined]
+    run(home, tmp_path / "*.xml", required=("*/other.xml",))
 
 
 def test_left_out_sources_stay_in_the_catalogue(tmp_path: Path, home: Path) -> None:

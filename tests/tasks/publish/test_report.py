@@ -1,6 +1,7 @@
 """The report of a night, also of one with hardly anything held out."""
 
 from storage.artifacts import Guide
+from storage.readings import Told
 from tasks.publish.report import report_markdown
 from tasks.publish.verdict import Verdict
 
@@ -28,3 +29,12 @@ def test_it_has_feeds_scores_and_the_gates_word():
 def test_titles_of_a_single_show_have_no_interval():
     text = report_markdown(GUIDE, FEEDS, scores(None), Verdict(version="1", champion=True, reason="there is no champion yet"))
     assert text.startswith("## Champion: version 1") and "interval" not in text
+
+
+def test_it_names_feeds_that_failed_or_are_odd():
+    readings = [Told(source="/g/uk.xml", programmes=0, anomalies=("0 programmes, 9 in its reading of 2025-03-01",)), Told(source="/g/a|b", failed="/g/a|b: no such file")]
+    verdict = Verdict(version="1", champion=True, reason="there is no champion yet")
+    text = report_markdown(GUIDE, FEEDS, scores(None), verdict, [*readings, Told(source="/g/good.xml", programmes=5)])
+    odd = text.split("### Feeds that failed or are odd")[1].split("###")[0]
+    assert "- **/g/uk.xml**: 0 programmes, 9 in its reading of 2025-03-01" in odd and "- **/g/a\\|b**: not read: /g/a|b: no such file" in odd and "good" not in odd
+    assert "Feeds that failed" not in report_markdown(GUIDE, FEEDS, scores(None), verdict)

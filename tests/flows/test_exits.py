@@ -1,0 +1,87 @@
+"""The exit code of each way in which reading feeds can end: README.md and docs/json.md name them."""
+
+import http.server
+import re
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from flows import exits
+from flows.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = '<tv><programme channel="one" start="20250301100000" stop="20250301110000"><title>a</title></programme></tv>'
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
+
+
+@pytest.fixture
+def dead(monkeypatch: pytest.MonkeyPatch):
+    """A URL at which nobody answers; asked once."""
+    monkeypatch.setattr("tasks.ingest.download.ATTEMPTS", 1)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/guide.xml"
+
+
+@pytest.fixture
+def gone():
+    """A URL that a server answers with 404."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/guide.xml"
+        server.shutdown()
+
+
+@pytest.fixture
+def ingest(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "good.xml").write_text(GUIDE)
+    (tmp_path / "picture.xml").write_bytes(PNG)
+
+    def run(*feeds: object, required: str = "") -> tuple[int, str, str]:
+        settings = ["--set", f'ingest.required=["{required}"]'] if required else []
+        given = [str(tmp_path / str(feed)) if "://" not in str(feed) else str(feed) for feed in feeds]
+        code = main(["ingest", "--home", str(tmp_path / "home"), "--feed", *given, *settings])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_one_bad_feed_beside_a_good_one(ingest, dead: str, gone: str) -> None:
+    code, out, err = ingest("picture.xml", "good.xml", dead, gone, "missing.xml")
+    assert code == exits.INCOMPLETE == 3
+    assert "good.xml: 1 programmes seen, 1 stored" in out and "The guide: " in out
+    assert [line.split(":")[0] for line in err.splitlines()] == ["feed FAILED", "feed FAILED", "warning", "feed FAILED", "feed FAILED"]
+    assert all(name in err for name in ("picture.xml: not XML", "missing.xml: no such file", "cannot be fetched (ConnectError", "answered 404"))
+
+
+def test_no_good_feed_at_all(ingest, dead: str, gone: str) -> None:
+    code, _, err = ingest("picture.xml", "missing.xml")
+    assert code == exits.REFUSED == 2 and err.startswith("guidespace: none of the 2 feeds can be read: ") and len(err.splitlines()) == 1
+    assert ingest(gone)[0] == exits.REFUSED
+    assert ingest("picture.xml", dead)[0] == exits.REFUSED
+    code, _, err = ingest(dead)
+    assert code == exits.UNAVAILABLE == 4 and "cannot be fetched (ConnectError" in err.splitlines()[-1] and err.splitlines()[-1].startswith("guidespace: ")
+
+
+def test_a_required_feed_that_fails(ingest, dead: str) -> None:
+    code, out, err = ingest("good.xml", dead, required="http://*")
+    assert code == exits.UNAVAILABLE and "good.xml: 1 programmes seen, 1 stored" in out and "ingest.required names it" in err
+    assert ingest("good.xml", "picture.xml", required="*/picture.xml")[0] == exits.REFUSED
+    assert ingest("good.xml", "picture.xml", required="*/good.xml")[0] == exits.REFUSED  # it ended before today
+    assert ingest("good.xml", "picture.xml", required="*/other.xml")[0] == exits.INCOMPLETE
+
+
+def test_the_pages_name_every_code() -> None:
+    text = (ROOT / "docs" / "json.md").read_text(encoding="utf-8").split("## Exit codes")[1]
+    assert set(map(int, re.findall(r"^\| (\d+) \|", text, re.MULTILINE))) == {exits.DONE, exits.FAILED, exits.REFUSED, exits.INCOMPLETE, exits.UNAVAILABLE, exits.INTERRUPTED}
