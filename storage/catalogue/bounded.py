@@ -9,6 +9,8 @@ from pathlib import Path
 
 import duckdb
 
+from storage.catalogue.full_disk import full_disk_told
+
 MEMORY = "600MB"  # beyond it DuckDB spills
 
 
@@ -17,6 +19,6 @@ def bounded(folder: Path, memory: str = MEMORY) -> Iterator[duckdb.DuckDBPyConne
     """A database in a temporary folder below ``folder``; both are gone afterwards."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill:
         config: dict[str, str | bool | int | float | list[str]] = {"memory_limit": memory, "temp_directory": spill}
-        with duckdb.connect(str(Path(spill) / "work.duckdb"), config=config) as connection:
+        with full_disk_told(folder), duckdb.connect(str(Path(spill) / "work.duckdb"), config=config) as connection:
             connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
             yield connection

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import duckdb
 
+from storage.catalogue.full_disk import full_disk_told
 from storage.catalogue.lost import CARRY_OVER, NEWER_FILE
 from storage.catalogue.migrations import Migration, known_migrations, migrate
 from storage.workspace import HomeError, HomeLocked
@@ -48,17 +49,19 @@ class Catalogue:
 
         Raises:
             HomeLocked: Another process has it open; the message names the process.
+            OSError: The disk is full (ENOSPC).
             HomeError: A newer GuideSpace made it, or a newer DuckDB wrote the file.
         """
         steps = known_migrations() if migrations is None else list(migrations)
         file = Path(home) / FILE
         connection = _connect(file)
         shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # what a killed process had put aside
-        try:
-            migrate(connection, steps, str(file))
-            yield Catalogue(home=Path(home), connection=connection, schema_version=len(steps))
-        finally:
-            connection.close()
+        with full_disk_told(file):
+            try:
+                migrate(connection, steps, str(file))
+                yield Catalogue(home=Path(home), connection=connection, schema_version=len(steps))
+            finally:
+                connection.close()
 
 
 def allow_memory(connection: duckdb.DuckDBPyConnection, size: int) -> None:

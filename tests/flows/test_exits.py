@@ -1,8 +1,12 @@
 """The exit code of each way in which reading feeds can end: README.md and docs/json.md name them."""
 
 import http.server
+import os
 import re
+import shutil
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -80,6 +84,69 @@ def test_a_required_feed_that_fails(ingest, dead: str) -> None:
     assert ingest("good.xml", "picture.xml", required="*/picture.xml")[0] == exits.REFUSED
     assert ingest("good.xml", "picture.xml", required="*/good.xml")[0] == exits.REFUSED  # it ended before today
     assert ingest("good.xml", "picture.xml", required="*/other.xml")[0] == exits.INCOMPLETE
+
+
+def guidespace(*arguments: object, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    command = [*before, sys.executable, "-m", "flows", *map(str, arguments)]
+    return subprocess.run(command, cwd="/", env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120)
+
+
+def as_anybody() -> tuple[str, ...]:
+    """What takes root's right to read everything from a command; nothing where the user is not root."""
+    if os.geteuid():
+        return ()
+    command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+    if not shutil.which("setpriv") or subprocess.run([*command, "true"], capture_output=True).returncode:
+        pytest.skip("run as root without setpriv (util-linux), which takes root's right to read everything from a command")
+    return command
+
+
+def test_what_this_user_may_not_read_is_one_line(tmp_path: Path) -> None:
+    before, home = as_anybody(), tmp_path / "home"
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    for file in (tmp_path / "good.xml", tmp_path / "secret.xml", closed / "guide.xml"):
+        file.write_text(GUIDE)
+    (tmp_path / "secret.xml").chmod(0)
+    closed.chmod(0)
+    try:
+        for feed in (tmp_path / "secret.xml", closed, closed / "guide.xml"):
+            done = guidespace("ingest", "--home", home, "--feed", feed, before=before)
+            assert done.returncode == exits.REFUSED and re.fullmatch(rf"guidespace: {feed}: cannot be read \(Permission denied\).*\n", done.stderr), done.stderr
+        done = guidespace("ingest", "--home", home, "--feed", tmp_path / "secret.xml", tmp_path / "good.xml", before=before)
+        assert done.returncode == exits.INCOMPLETE and "Permission denied" in done.stderr and "Traceback" not in done.stderr
+        assert "1 stored" in done.stdout
+    finally:
+        closed.chmod(0o755)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path):
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"mounting a small tmpfs is not permitted here: {mounted.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize("left", [0, 1_500_000])
+def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(small_disk: Path, tmp_path: Path, left: int) -> None:
+    (tmp_path / "good.xml").write_text(GUIDE)
+    programmes = (f'<programme channel="{i}" start="20250301"><title>{i:x} {i * i:x}</title></programme>' for i in range(60_000))
+    (tmp_path / "large.xml").write_text(f"<tv>{''.join(programmes)}</tv>")
+    home = small_disk / "home"
+    assert guidespace("ingest", "--home", home, "--feed", tmp_path / "good.xml").returncode == exits.DONE
+    free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+    (small_disk / "ballast").write_bytes(bytes(free - left))
+    done = guidespace("ingest", "--home", home, "--feed", tmp_path / "large.xml")
+    assert done.returncode == exits.UNAVAILABLE and "Traceback" not in done.stderr, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("guidespace: ")]
+    assert "no space left on the disk" in line
+    assert not list(home.rglob("*.tmp"))
+    (small_disk / "ballast").unlink()
+    assert guidespace("ingest", "--home", home, "--feed", tmp_path / "good.xml").returncode == exits.DONE  # and all is in order
 
 
 def test_the_pages_name_every_code() -> None:
