@@ -73,12 +73,14 @@ class Workspace:
         home: The folder; made if missing, unless ``create`` is false.
 
     Raises:
-        HomeError: It is missing (``create=False``), no folder, or was written by another version of GuideSpace.
+        HomeError: It is missing (``create=False``), no folder, was written by another version of GuideSpace, or has a ``?`` in its path.
     """
 
     def __init__(self, home: str | Path, *, create: bool = True) -> None:
         self.home = Path(home).expanduser().resolve()
         marker = self.home / "home.json"
+        if "?" in str(self.home):
+            raise HomeError(f"{self.home}: DuckDB and SQLite take what follows '?' for options, not for the path. Name another --home.")
         if not marker.exists():
             if not create:
                 raise HomeError(f"{self.home} is no GuideSpace home (no home.json). Run `guidespace nightly` first, or name another --home.")

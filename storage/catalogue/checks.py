@@ -7,6 +7,8 @@ from typing import Any
 
 import duckdb
 
+from storage.catalogue.paths import parquet
+
 _DAYS = """
     WITH airings AS (
         SELECT source, channel, start::DATE AS day, start, stop, title, title_language, len(categories) > 0 AS has_category,
@@ -59,7 +61,7 @@ def feed_days(guide: Path) -> list[dict[str, Any]]:
         source, day, programmes, channels, category_share (0 to 1), gaps (over five minutes), overlaps, new_titles (first
         airing of a title, but for the source's first day) and languages (the commonest codes with their airings).
     """
-    return _rows(_DAYS, {"programmes": str(guide / "programmes.parquet")})
+    return _rows(_DAYS, {"programmes": parquet(guide / "programmes.parquet")})
 
 
 def silent_channels(guide: Path, days: int) -> list[dict[str, Any]]:
@@ -67,7 +69,7 @@ def silent_channels(guide: Path, days: int) -> list[dict[str, Any]]:
     at least half of the source's usual channels have some: source, day, channel, days_before. Never a source's last day: guides
     end in the middle of it, each channel when it likes.
     """
-    return _rows(_SILENT, {"programmes": str(guide / "programmes.parquet"), "days": days})
+    return _rows(_SILENT, {"programmes": parquet(guide / "programmes.parquet"), "days": days})
 
 
 def _rows(query: str, values: dict[str, Any]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.catalogue.bounded import bounded
+from storage.catalogue.paths import parquet
 
 TITLES = 250_000  # whose tokens are made at once: some 2.5 million rows
 
@@ -50,7 +51,7 @@ def write_contexts(guide: Path, variants: Path, later: Sequence[int] | np.ndarra
             WHERE $cut IS NULL OR (epoch_us(start) >= $cut) = (title_id IN (SELECT title_id FROM later))
             ORDER BY title_id
             """,
-            {"programmes": str(guide / "programmes.parquet"), "channels": str(guide / "channels.parquet"), "variants": str(variants), "cut": cut},
+            {"programmes": parquet(guide / "programmes.parquet"), "channels": parquet(guide / "channels.parquet"), "variants": parquet(variants), "cut": cut},
         )
         (titles,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM airings").fetchall()[0]
         schema = pa.schema([("title_id", pa.int32()), ("kind", pa.string()), ("token", pa.string())])
@@ -124,5 +125,5 @@ def write_context_counts(contexts: Path, titles: Path, path: Path) -> None:
             ) USING (title_id)
             GROUP BY kind, token
             """,
-            params={"contexts": str(contexts), "titles": str(titles)},
+            params={"contexts": parquet(contexts), "titles": parquet(titles)},
         ).write_parquet(str(path), compression="zstd")

@@ -16,6 +16,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 from storage.catalogue.bounded import bounded
+from storage.catalogue.paths import parquet, quoted
 
 ROWS = 4_000_000  # counts added up at once: DuckDB holds the groups of all, however much it may spill; 22 million were too many for 600 MB
 
@@ -78,7 +79,7 @@ def write_token_table(counts: Sequence[Path], rules: TokenRules, path: Path, anc
         ancestor: tokens.parquet whose ids stay; None numbers them afresh.
     """
     with bounded(path.parent) as connection:
-        _add_up(connection, [str(file) for file in counts], path.parent)
+        _add_up(connection, counts, path.parent)
         connection.execute(
             """
             CREATE TABLE sorted AS
@@ -117,7 +118,7 @@ def write_token_table(counts: Sequence[Path], rules: TokenRules, path: Path, anc
                 FROM {chosen}
                 JOIN kinds USING (kind)
                 ORDER BY token_id
-            ) TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet, COMPRESSION zstd)
+            ) TO '{quoted(str(path))}' (FORMAT parquet, COMPRESSION zstd)
             """
         )
         tokens, alive = connection.execute(f"SELECT count(*), count(*) FILTER (document_frequency > 0) FROM {chosen}").fetchall()[0]
@@ -127,16 +128,16 @@ def write_token_table(counts: Sequence[Path], rules: TokenRules, path: Path, anc
         )  # fmt: skip
 
 
-def _add_up(connection: duckdb.DuckDBPyConnection, counts: list[str], folder: Path) -> None:
+def _add_up(connection: duckdb.DuckDBPyConnection, counts: Sequence[Path], folder: Path) -> None:
     """Makes the table ``counted``: each token once. Many counts are spread over files by token first, and added up file by file."""
     connection.execute("CREATE TABLE counted (kind VARCHAR, token VARCHAR, term_frequency BIGINT, document_frequency BIGINT)")
     parts = -(-sum(pq.read_metadata(file).num_rows for file in counts) // ROWS)
     with tempfile.TemporaryDirectory(dir=folder, prefix="parts-") as name:
         if parts > 1:
             query = "SELECT kind, token, term_frequency, document_frequency, hash(kind, token) % $parts AS part FROM read_parquet($counts)"
-            spread = connection.sql(query, params={"parts": parts, "counts": counts})
+            spread = connection.sql(query, params={"parts": parts, "counts": [parquet(file) for file in counts]})
             spread.write_parquet(name, compression="lz4", partition_by=["part"], overwrite=True)
-        files = [counts] if parts == 1 else [[str(file) for file in sorted(part.iterdir())] for part in sorted(Path(name).iterdir())]
+        files = [counts] if parts == 1 else [sorted(part.iterdir()) for part in sorted(Path(name).iterdir())]
         for part in files:
             connection.execute(
                 """
@@ -146,13 +147,13 @@ def _add_up(connection: duckdb.DuckDBPyConnection, counts: list[str], folder: Pa
                 GROUP BY kind, token
                 HAVING sum(document_frequency) > 0
                 """,
-                [part],
+                [[parquet(file) for file in part]],
             )
 
 
 def _grow(connection: duckdb.DuckDBPyConnection, ancestor: Path) -> int:
     """Makes the table ``grown``: the ancestor's tokens under their ids, then those that are new; how many are the ancestor's."""
-    connection.execute("CREATE TABLE known AS SELECT token_id, kind, token FROM read_parquet(?)", [str(ancestor)])
+    connection.execute("CREATE TABLE known AS SELECT token_id, kind, token FROM read_parquet(?)", [parquet(ancestor)])
     known = connection.execute("SELECT count(*) FROM known").fetchall()[0][0]
     connection.execute(
         """

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from storage.catalogue.bounded import bounded
+from storage.catalogue.paths import parquet
 
 
 def write_raw_titles(guide: Path, path: Path, group_rows: int) -> None:
@@ -35,7 +36,7 @@ def write_raw_titles(guide: Path, path: Path, group_rows: int) -> None:
             GROUP BY title
             ORDER BY title
             """,
-            params={"programmes": str(guide / "programmes.parquet")},
+            params={"programmes": parquet(guide / "programmes.parquet")},
         ).write_parquet(str(path), compression="zstd", row_group_size=group_rows)
 
 
@@ -49,7 +50,7 @@ def write_shows(parsed: Sequence[Path], shows: Path, variants: Path) -> None:
         variants: Where to write raw_title, title_id, sorted by title_id and raw title.
     """
     with bounded(shows.parent) as connection:
-        connection.execute("CREATE TABLE parsed AS SELECT * FROM read_parquet(?)", [[str(file) for file in parsed]])
+        connection.execute("CREATE TABLE parsed AS SELECT * FROM read_parquet(?)", [[parquet(file) for file in parsed]])
         connection.execute(
             """
             CREATE TABLE shows AS

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from storage.catalogue.bounded import bounded
+from storage.catalogue.paths import parquet, quoted
 
 _COUNTED = [  # a slice at a time: the groups of one are in memory
     f"""
@@ -55,7 +56,7 @@ def write_slices(guide: Path, vocabulary: Path, entries: Path, labels: Path, pat
             WHERE split <> 'placeholder'
             GROUP BY title_id, token_id
             """,
-            {"entries": str(entries), "titles": str(vocabulary / "titles.parquet")},
+            {"entries": parquet(entries), "titles": parquet(vocabulary / "titles.parquet")},
         )
         connection.execute(
             """
@@ -65,9 +66,9 @@ def write_slices(guide: Path, vocabulary: Path, entries: Path, labels: Path, pat
             JOIN read_parquet($variants) ON raw_title = title
             GROUP BY ALL
             """,
-            {"programmes": str(guide / "programmes.parquet"), "variants": str(vocabulary / "variants.parquet")},
+            {"programmes": parquet(guide / "programmes.parquet"), "variants": parquet(vocabulary / "variants.parquet")},
         )
-        connection.execute("CREATE TABLE labelled AS FROM read_parquet(?)", [str(labels)])
+        connection.execute("CREATE TABLE labelled AS FROM read_parquet(?)", [parquet(labels)])
         connection.execute("CREATE TABLE counted AS " + " UNION ALL ".join(_COUNTED))
         connection.execute(
             """
@@ -76,7 +77,7 @@ def write_slices(guide: Path, vocabulary: Path, entries: Path, labels: Path, pat
             FROM counted
             JOIN read_parquet(?) USING (token_id)
             """,
-            [str(vocabulary / "tokens.parquet")],
+            [parquet(vocabulary / "tokens.parquet")],
         )
-        connection.execute(f"COPY (FROM frequencies ORDER BY slice, value, titles DESC, token) TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet, COMPRESSION zstd)")
+        connection.execute(f"COPY (FROM frequencies ORDER BY slice, value, titles DESC, token) TO '{quoted(str(path))}' (FORMAT parquet, COMPRESSION zstd)")
         return int(connection.execute("SELECT count(*) FROM frequencies").fetchall()[0][0])

@@ -20,6 +20,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.paths import quoted
 
 RULES = 2  # counts up when the same catalogue gives another snapshot
 PARQUET = "(FORMAT parquet, COMPRESSION zstd)"
@@ -145,7 +146,7 @@ def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[s
     }
     counts: dict[str, int] = {}
     for name, query in queries.items():
-        place = str(folder / f"{name}.parquet").replace("'", "''")
+        place = quoted(str(folder / f"{name}.parquet"))
         counts[name] = connection.execute(f"COPY ({query}) TO '{place}' {PARQUET}").fetchall()[0][0]
     for table in ("included", "ranks", "named", "heard"):
         connection.execute(f"DROP TABLE temp.{table}")

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.catalogue.bounded import bounded
+from storage.catalogue.paths import parquet
 
 ROWS = 1 << 18  # of a result in memory at a time
 
@@ -139,7 +140,7 @@ def open_airings(guide: Path, variants: Path, folder: Path) -> Iterator[Airings]
             JOIN read_parquet($variants) ON raw_title = title
             ORDER BY title_id
             """,
-            {"programmes": str(guide / "programmes.parquet"), "variants": str(variants)},
+            {"programmes": parquet(guide / "programmes.parquet"), "variants": parquet(variants)},
         )
-        connection.execute("CREATE TABLE names AS SELECT source, channel, min(name) AS name FROM read_parquet(?) GROUP BY source, channel", [str(guide / "channels.parquet")])
+        connection.execute("CREATE TABLE names AS SELECT source, channel, min(name) AS name FROM read_parquet(?) GROUP BY source, channel", [parquet(guide / "channels.parquet")])
         yield Airings(connection)

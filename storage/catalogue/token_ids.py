@@ -11,6 +11,7 @@ import numpy as np
 
 from storage.arrays import Ragged
 from storage.catalogue.bounded import bounded
+from storage.catalogue.paths import parquet
 
 
 class TokenIds:
@@ -47,7 +48,7 @@ def open_token_ids(dictionaries: Sequence[Path], contexts: Path, tokens: Path, f
         folder: For what does not fit in memory; gone afterwards.
     """
     with bounded(folder) as connection:
-        connection.execute("CREATE TABLE known AS SELECT token_id::INT AS token_id, kind, token FROM read_parquet(?) WHERE document_frequency > 0", [str(tokens)])
+        connection.execute("CREATE TABLE known AS SELECT token_id::INT AS token_id, kind, token FROM read_parquet(?) WHERE document_frequency > 0", [parquet(tokens)])
         connection.execute("CREATE TABLE of_dictionaries (piece INT, row_number BIGINT, token_id INT)")
         if dictionaries:
             connection.execute(
@@ -57,7 +58,7 @@ def open_token_ids(dictionaries: Sequence[Path], contexts: Path, tokens: Path, f
                 FROM read_parquet(?, file_row_number = true, filename = true)
                 LEFT JOIN known USING (kind, token)
                 """,
-                [[str(file) for file in dictionaries]],
+                [[parquet(file) for file in dictionaries]],
             )
         connection.execute(
             """
@@ -67,7 +68,7 @@ def open_token_ids(dictionaries: Sequence[Path], contexts: Path, tokens: Path, f
             JOIN known USING (kind, token)
             ORDER BY title_id, place
             """,
-            [str(contexts)],
+            [parquet(contexts)],
         )
         yield TokenIds(connection)
 
@@ -91,6 +92,6 @@ def token_remap(before: Path, after: Path, folder: Path) -> np.ndarray:
             LEFT JOIN read_parquet(?) AS now USING (kind, token)
             ORDER BY was.token_id
             """,
-            [str(before), str(after)],
+            [parquet(before), parquet(after)],
         ).fetchnumpy().values()  # fmt: skip
         return np.asarray(ids, dtype=np.int64)

@@ -12,6 +12,8 @@ from typing import Any
 
 import duckdb
 
+from storage.catalogue.paths import parquet, quoted
+
 # View, and what it is of the folders of a run.
 VIEWS = {
     "programmes": "FROM '{guide}/programmes.parquet'",
@@ -46,11 +48,11 @@ def view_statements(folders: Mapping[str, Path]) -> str:
 
 def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> tuple[list[str], list[str]]:
     """Makes the views; their statements, and the names of those whose files an older version did not write."""
-    quoted = {name: str(folder).replace("'", "''") for name, folder in folders.items()}
+    places = {name: quoted(parquet(folder)) for name, folder in folders.items()}
     made: list[str] = []
     absent: list[str] = []
     for name, what in VIEWS.items():
-        statement = f"CREATE OR REPLACE VIEW {name} AS {what.format(**quoted)};"
+        statement = f"CREATE OR REPLACE VIEW {name} AS {what.format(**places)};"
         try:
             connection.execute(statement)
             made.append(statement)

@@ -1,0 +1,52 @@
+"""A home whose path reads as a pattern, beside another home that matches it."""
+
+import re
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from storage.catalogue.checks import feed_days
+from storage.catalogue.paths import parquet
+from storage.catalogue.views import ask, view_statements
+from storage.workspace import HomeError, Workspace
+from tests import worlds
+
+
+@pytest.mark.parametrize("name", ["plain", "a[1]*b?", "*", "[", "[!a]", "[*]", "a]", "**"])
+def test_a_path_stands_for_itself(tmp_path: Path, name: str) -> None:
+    for number, folder in enumerate((name, "a1Xbc", "b", "a")):
+        (tmp_path / folder).mkdir()
+        duckdb.sql(f"SELECT {number} AS number").write_parquet(str(tmp_path / folder / "x.parquet"))
+    file = tmp_path / name / "x.parquet"
+    assert duckdb.execute("FROM read_parquet(?)", [parquet(file)]).fetchall() == [(0,)]
+    assert duckdb.execute("FROM read_parquet(?)", [[parquet(file)]]).fetchall() == [(0,)]
+    assert duckdb.sql(f"FROM '{parquet(file)}'").fetchall() == [(0,)]
+
+
+def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(tmp_path: Path) -> None:
+    plain, pattern = tmp_path / "a1-b", tmp_path / "a[1]*b"  # the second one matches a1b and the like
+    rows = worlds.programmes()
+    made = worlds.publish_corpus(plain, rows)
+    (tmp_path / "a1b").symlink_to(plain)
+    (tmp_path / "a1").mkdir()
+    (tmp_path / "a1*b").symlink_to(plain)
+    found = worlds.publish_corpus(pattern, rows)
+    assert [artifact.counts for artifact in found] == [artifact.counts for artifact in made]
+    for artifact, other in zip(found, made, strict=True):
+        files = sorted(file.relative_to(pattern / artifact.path) for file in (pattern / artifact.path).rglob("*.parquet"))
+        assert files and all(pq.read_table(pattern / artifact.path / file).equals(pq.read_table(plain / other.path / file)) for file in files)
+    assert feed_days(pattern / found[0].path) == feed_days(plain / made[0].path)
+    folders = {"guide": pattern / found[0].path, "corpus": pattern / found[2].path, "clustering": pattern}
+    (answer,) = ask(folders, "SELECT (SELECT count(*) FROM programmes), (SELECT count(*) FROM titles), (SELECT count(*) FROM words)")[1]
+    assert answer == (found[0].counts["programmes"], pq.read_metadata(folders["corpus"] / "titles.parquet").num_rows, pq.read_metadata(folders["corpus"] / "frequencies.parquet").num_rows)
+    with duckdb.connect() as connection:  # and so do the statements that `guidespace sql` prints
+        connection.execute(view_statements(folders))
+        assert connection.execute("SELECT count(*) FROM programmes").fetchall() == [(found[0].counts["programmes"],)]
+
+
+def test_a_home_with_a_question_mark_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(HomeError, match=re.escape("DuckDB and SQLite take what follows '?' for options")):
+        Workspace(tmp_path / "what?")
+    assert not (tmp_path / "what?").exists()
