@@ -40,7 +40,8 @@ def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(tmp_path: Path
     assert feed_days(pattern / found[0].path) == feed_days(plain / made[0].path)
     folders = {"guide": pattern / found[0].path, "corpus": pattern / found[2].path, "clustering": pattern}
     (answer,) = ask(folders, "SELECT (SELECT count(*) FROM programmes), (SELECT count(*) FROM titles), (SELECT count(*) FROM words)")[1]
-    assert answer == (found[0].counts["programmes"], pq.read_metadata(folders["corpus"] / "titles.parquet").num_rows, pq.read_metadata(folders["corpus"] / "frequencies.parquet").num_rows)
+    rows_of = [pq.read_metadata(folders["corpus"] / f"{name}.parquet").num_rows for name in ("titles", "frequencies")]
+    assert answer == (found[0].counts["programmes"], *rows_of)
     with duckdb.connect() as connection:  # and so do the statements that `guidespace sql` prints
         connection.execute(view_statements(folders))
         assert connection.execute("SELECT count(*) FROM programmes").fetchall() == [(found[0].counts["programmes"],)]
