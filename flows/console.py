@@ -63,7 +63,7 @@ def _at_the_terminal(home: str, started: float, starting: threading.Thread, modu
 
 
 def explain(error: Exception) -> int:
-    """One line for what has a cause outside of GuideSpace; the traceback and where to look for all else. Returns the exit code (exits.py)."""
+    """One line for what has a cause outside of GuideSpace, the traceback for all else; returns the exit code."""
     if told := expected(error):
         code, text = told
         print(f"guidespace: {text}", file=sys.stderr)

@@ -118,6 +118,7 @@ def _home(home: Path) -> Iterator[Finding]:
         status = json.loads((workspace.home / "status.json").read_text())
         yield Finding("ok", "catalogue", f"{status['programmes']:,} programmes of {len(status['feeds'])} feed readings")
         if lost := sorted({feed["source"] for feed in status["feeds"] if feed.get("lost")}):
-            yield Finding("bad", "catalogue", f"DuckDB 2.0.0 lost the programmes of readings of {', '.join(lost)}: read the same files again, `guidespace status` says which")
+            text = f"DuckDB 2.0.0 lost the programmes of readings of {', '.join(lost)}: read the same files again"
+            yield Finding("bad", "catalogue", f"{text} (`guidespace status` names each)")
     except (OSError, ValueError, KeyError):
         yield Finding("note", "catalogue", "no feed has been read yet")

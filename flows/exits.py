@@ -13,12 +13,20 @@ UNAVAILABLE = 4  # the network or the disk failed: the same command may work lat
 INTERRUPTED = 130
 
 EXPECTED = (  # explained in one line; the first that fits counts
-    ("tasks.ingest.feeds", "FeedUnreachable", UNAVAILABLE), ("tasks.ingest.feeds", "FeedError", REFUSED), ("storage.catalogue.ledger", "LedgerError", FAILED),
-    ("flows.settings", "SettingError", REFUSED), ("flows.export", "ExportError", REFUSED), ("flows.words", "WordsError", REFUSED),
-    ("storage.workspace", "HomeError", REFUSED), ("storage.catalogue.views", "QueryError", REFUSED), ("storage.tracking.connection", "TrackingError", REFUSED),
-    ("tasks.contest.courses", "UnknownRule", REFUSED), ("tasks.neighbours.search", "SearchError", REFUSED),
-    ("tasks.preprocess.categories", "MappingError", REFUSED), ("tasks.preprocess.task", "TooFewTitles", REFUSED),
-)  # fmt: skip
+    ("tasks.ingest.feeds", "FeedUnreachable", UNAVAILABLE),
+    ("tasks.ingest.feeds", "FeedError", REFUSED),
+    ("storage.catalogue.ledger", "LedgerError", FAILED),
+    ("storage.catalogue.views", "QueryError", REFUSED),
+    ("storage.tracking.connection", "TrackingError", REFUSED),
+    ("storage.workspace", "HomeError", REFUSED),
+    ("flows.export", "ExportError", REFUSED),
+    ("flows.settings", "SettingError", REFUSED),
+    ("flows.words", "WordsError", REFUSED),
+    ("tasks.contest.courses", "UnknownRule", REFUSED),
+    ("tasks.neighbours.search", "SearchError", REFUSED),
+    ("tasks.preprocess.categories", "MappingError", REFUSED),
+    ("tasks.preprocess.task", "TooFewTitles", REFUSED),
+)
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -26,7 +34,10 @@ def expected(error: BaseException) -> tuple[int, str] | None:
     """Exit code and text of an error that has a cause outside of GuideSpace; None for any other."""
     if isinstance(error, OSError) and error.errno in FULL:
         where = f" ({error.filename})" if error.filename else ""
-        return UNAVAILABLE, f"no space left on the disk{where}. Free some and run the same command again; what was finished is kept"
+        return (
+            UNAVAILABLE,
+            f"no space left on the disk{where}. Free some and run the same command again; what was finished is kept",
+        )
     for module, name, code in EXPECTED:  # a module that was not imported has raised nothing
         if module in sys.modules and isinstance(error, getattr(sys.modules[module], name)):
             return code, str(error)

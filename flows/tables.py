@@ -31,7 +31,8 @@ def status_table(document: Mapping[str, Any]) -> str:
     """The status document in columns."""
     rows = [["feed", "seen", "stored", "duplicates", "rejected", "why"]]
     for feed in document["feeds"]:
-        why = ", ".join([*(f"{reason} {count}" for reason, count in feed["rejects"].items()), *(["lost by DuckDB 2.0.0: read it again"] if feed.get("lost") else [])])
+        reasons = [f"{reason} {count}" for reason, count in feed["rejects"].items()]
+        why = ", ".join(reasons + ["lost by DuckDB 2.0.0: read it again"] * feed.get("lost", False))
         rows.append([feed["source"], *(f"{feed[name]:,}" for name in ("seen", "stored", "duplicates", "rejected")), why])
     return _columns(rows) + "\n\n" + ", ".join(f"{document[name]:,} {name}" for name in ("channels", "programmes", "titles", "categories"))
 

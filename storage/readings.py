@@ -1,4 +1,4 @@
-"""What the last command that read feeds came to, for the checks and the report of the same run: ``readings.json`` in the home."""
+"""What the last command that read feeds came to: ``readings.json`` in the home, for the checks and the report."""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ class Before:
     grabbed_at: datetime.datetime
 
 
-def reading_before(catalogue: Catalogue, source: str, feed_id: int, grabbed_at: datetime.datetime) -> Before | None:
+def reading_before(
+    catalogue: Catalogue, source: str, feed_id: int, grabbed_at: datetime.datetime
+) -> Before | None:
     """The reading to compare reading ``feed_id`` of that source with."""
     rows = catalogue.connection.execute(
         """
@@ -38,9 +40,14 @@ def reading_before(catalogue: Catalogue, source: str, feed_id: int, grabbed_at: 
 
 def last_reading(catalogue: Catalogue, source: str) -> tuple[int, datetime.datetime]:
     """feed_id and grabbed_at of the newest reading of a known source."""
-    return catalogue.connection.execute("SELECT feed_id, grabbed_at FROM feeds WHERE source = ? ORDER BY grabbed_at DESC, feed_id DESC LIMIT 1", [source]).fetchall()[0]
+    return catalogue.connection.execute(
+        "SELECT feed_id, grabbed_at FROM feeds WHERE source = ? ORDER BY grabbed_at DESC, feed_id DESC LIMIT 1",
+        [source],
+    ).fetchall()[0]
 
 
 def end_of(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
-    """When the last programme of a reading ends, UTC without a zone; odd stops do not count. None where it has none."""
-    return catalogue.connection.execute("SELECT max(ends) FROM windows WHERE feed_id = ?", [feed_id]).fetchall()[0][0]
+    """When the last programme of a reading ends, UTC without a zone; odd stops do not count. None: it has none."""
+    return catalogue.connection.execute(
+        "SELECT max(ends) FROM windows WHERE feed_id = ?", [feed_id]
+    ).fetchall()[0][0]

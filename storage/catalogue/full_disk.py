@@ -13,7 +13,10 @@ import duckdb
 
 @contextmanager
 def full_disk_told(file: Path) -> Iterator[None]:
-    """Raises an OSError (ENOSPC) in place of DuckDB's errors: it has several kinds for this, and the last one raised may only say that another one was fatal."""
+    """Raises an OSError (ENOSPC) in place of DuckDB's errors.
+
+    It has several kinds for this, and the last one raised may only say that another one was fatal.
+    """
     try:
         yield
     except duckdb.Error as error:

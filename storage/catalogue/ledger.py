@@ -106,8 +106,9 @@ class Reading:
         self.counts = Counts(seen=self.staged + self.rejected, stored=stored, duplicates=duplicates, rejected=rejected)
         if self.counts.seen != stored + duplicates + rejected:
             raise LedgerError(
-                f"{self.grab.source}: {self.counts.seen:,} programmes were seen, but {stored:,} stored + {duplicates:,} duplicates + {rejected:,} rejected are "
-                f"{stored + duplicates + rejected:,}: DuckDB {duckdb.__version__} has lost rows. Nothing of this feed was stored; `guidespace doctor` checks the version"
+                f"{self.grab.source}: {self.counts.seen:,} programmes were seen, but {stored:,} stored + "
+                f"{duplicates:,} duplicates + {rejected:,} rejected are {stored + duplicates + rejected:,}: DuckDB "
+                f"{duckdb.__version__} has lost rows. Nothing of this feed was stored; `guidespace doctor` checks the version"
             )
         return self.counts
 

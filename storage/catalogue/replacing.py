@@ -23,7 +23,11 @@ MORE = (
     "description, translations, keywords, credits, is_new, is_premiere, is_live, previously_shown, previously_shown_at, star_ratings, ratings, "
     "length_minutes, language, original_language, countries, icon, urls"
 )
-_FILLED = " + ".join(f"coalesce({name}::VARCHAR NOT IN ('[]', 'false'), false)::INTEGER" for name in f"{SAYS}, {MORE}".split(", ") if "stop" not in name)
+_FILLED = " + ".join(
+    f"coalesce({name}::VARCHAR NOT IN ('[]', 'false'), false)::INTEGER"
+    for name in f"{SAYS}, {MORE}".split(", ")
+    if "stop" not in name
+)
 OPEN_END = 160  # bytes that DuckDB needs for a programme whose stop is looked for, about
 _BOUNDS = pa.schema([("channel", pa.string()), ("start", pa.timestamp("us")), ("next", pa.timestamp("us"))])
 PART = 500_000  # programmes looked through for doubles at a time
@@ -104,7 +108,10 @@ def drop_doubles(connection: duckdb.DuckDBPyConnection, grab: Grab, arrived: int
         FROM alike
         JOIN {table} AS programmes USING (programme_id)
         LEFT JOIN {grab.prefix}details USING (programme_id)
-        QUALIFY row_number() OVER (PARTITION BY channel, start, title ORDER BY stop_note IS NOT NULL, {_FILLED} DESC, programme_id) > 1
+        QUALIFY row_number() OVER (
+            PARTITION BY channel, start, title
+            ORDER BY stop_note IS NOT NULL, {_FILLED} DESC, programme_id
+        ) > 1
         """,
         {"feed_id": grab.feed_id},
     )
@@ -136,7 +143,11 @@ def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
 
 
 def replace(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
-    """Moves staged programmes into the catalogue and marks what they replace. Returns how many went, being said again word for word."""
+    """Moves staged programmes into the catalogue and marks what they replace.
+
+    Returns:
+        How many were dropped, being said again word for word.
+    """
     names = {"source": grab.source, "at": grab.at, "feed_id": grab.feed_id}
     # What the source said of these windows when the grab was made, and which newer grab, read before, speaks of them next.
     connection.execute(

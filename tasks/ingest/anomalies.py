@@ -11,7 +11,9 @@ from storage.catalogue.ledger import Counts, Reading
 FEW = 0.5  # of the programmes of the reading before; as for a day's programmes (checks.py)
 
 
-def reading_anomalies(catalogue: Catalogue, source: str, counts: Counts, draft: Reading | None, today: datetime.date | None) -> tuple[str, ...]:
+def reading_anomalies(
+    catalogue: Catalogue, source: str, counts: Counts, draft: Reading | None, today: datetime.date | None
+) -> tuple[str, ...]:
     """In words, without the source.
 
     Args:

@@ -13,7 +13,9 @@ from tasks.ingest.streams import FeedStream
 
 
 def check_feeds(given: Sequence[str], settings: IngestSettings) -> None:
-    """Refuses feeds of which every one is missing, unreadable, empty, not XML or not XMLTV; or one that ``ingest.required`` names. URLs are left to the ingest.
+    """Refuses feeds that are all missing, unreadable, empty, not XML or not XMLTV, or one that must be read.
+
+    ``ingest.required`` names those. URLs are left to the ingest.
 
     Raises:
         FeedError: One line about them.

@@ -63,7 +63,11 @@ def check_guide(guide: Path, readings: Sequence[Told] = ()) -> Checked:
     told = [(reading, "; ".join([*reading.anomalies, *(["not read: " + reading.failed] if reading.failed else [])])) for reading in readings]
     return Checked(
         days=rows,
-        readings=[{**dict.fromkeys(COLUMNS), "source": reading.source, "day": "reading", "programmes": reading.programmes, "anomalies": what} for reading, what in told if what],
+        readings=[
+            dict.fromkeys(COLUMNS) | {"source": reading.source, "day": "reading", "programmes": reading.programmes, "anomalies": what}
+            for reading, what in told
+            if what
+        ],
         anomalies=[
             *(f"{Path(reading.source).name}: {what}" for reading, what in told if what),
             *(f"{Path(source).name} {day}: {what}" for (source, day), found in sorted(odd.items()) for what in found),

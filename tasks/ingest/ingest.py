@@ -141,7 +141,9 @@ def _finish(
                 batches = read_batches(FeedStream(feed, settings.size_cap_bytes), settings.batch_rows, zone)
             else:
                 batches = parsing.batches([*(further for *_, further in begun.feeds[number + 1 :] if further is not None), *later])
-            with reading(catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at, zone=zone) as draft:
+            with reading(
+                catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at, zone=zone
+            ) as draft:
                 yield from _write(feed, batches, draft, settings, meter)
                 counts = draft.settle()
                 anomalies = reading_anomalies(catalogue, feed.source, counts, draft, None if begun.grabbed_at else now().date())
@@ -152,15 +154,22 @@ def _finish(
             note_validators(catalogue, begun.name, validators.etag, validators.last_modified)
 
 
-def _unchanged(catalogue: Catalogue, source: str, counts: Counts, settings: IngestSettings, grabbed_at: datetime.datetime | None, now: Callable[[], datetime.datetime]) -> Outcome:
-    """The outcome of a feed whose bytes were read before; what was odd about them still is, unless they are of another day."""
+def _unchanged(
+    catalogue: Catalogue,
+    source: str,
+    counts: Counts,
+    settings: IngestSettings,
+    grabbed_at: datetime.datetime | None,
+    now: Callable[[], datetime.datetime],
+) -> Outcome:
+    """The outcome of a feed whose bytes were read before; what was odd about them still is, but for a dated guide."""
     anomalies = () if grabbed_at else reading_anomalies(catalogue, source, counts, None, now().date())
     _refuse_anomalies(source, anomalies, settings)
     return Outcome(source=source, counts=counts, reasons={}, unchanged=True, anomalies=anomalies)
 
 
 def _refuse_anomalies(source: str, anomalies: Sequence[str], settings: IngestSettings) -> None:
-    """Raises for an odd reading of a source that ``ingest.required`` names: it is not stored, so the next one is compared with the last good one."""
+    """Raises for an odd reading of a source that ``ingest.required`` names: not stored, it is not compared with later."""
     if anomalies and settings.is_required(source):
         raise FeedError(f"{source}: {'; '.join(anomalies)}")
 

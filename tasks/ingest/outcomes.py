@@ -1,4 +1,4 @@
-"""What became of each feed: read (and perhaps odd), or failed; and when failed ones fail the whole reading."""
+"""What became of each feed: read (and perhaps odd), or failed; and when failed ones fail the whole run."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def _source(text: str) -> str:
 
 def unreadable(source: str, error: OSError) -> FeedError:
     """The error for a file or folder that the system does not let us read."""
-    return FeedError(f"{source}: cannot be read ({error.strerror or error}); give this user the right to read it, or leave it out")
+    return FeedError(
+        f"{source}: cannot be read ({error.strerror or error}); give this user the right to read it"
+    )
 
 
 def stop_if_needed(failures: Sequence[Failure], settings: IngestSettings, *, is_any_read: bool) -> None:
@@ -90,6 +92,16 @@ def stop_if_needed(failures: Sequence[Failure], settings: IngestSettings, *, is_
     decisive = required if required or is_any_read else failures
     if not decisive:
         return
-    kind = FeedUnreachable if all(isinstance(failure.error, FeedUnreachable) for failure in decisive) else FeedError
+    kind = (
+        FeedUnreachable
+        if all(isinstance(failure.error, FeedUnreachable) for failure in decisive)
+        else FeedError
+    )
     why = "; ".join(str(failure.error) for failure in decisive)
-    raise kind(f"{why}. ingest.required names it" if required else why if len(decisive) == 1 else f"none of the {len(decisive)} feeds can be read: {why}")
+    raise kind(
+        f"{why}. ingest.required names it"
+        if required
+        else why
+        if len(decisive) == 1
+        else f"none of the {len(decisive)} feeds can be read: {why}"
+    )

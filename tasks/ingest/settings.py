@@ -29,7 +29,10 @@ class IngestSettings:
     )
     required: tuple[str, ...] = field(
         default=(),
-        metadata={"description": "Sources (patterns) that must be read well: where one fails, is empty, shrinks to less than half or ends before today, the run fails."},
+        metadata={
+            "description": "Sources (patterns) that must be read: where one fails, is empty, "
+            "shrinks to less than half or ends before today, the run fails."
+        },
     )
     zones: tuple[str, ...] = field(
         default=(), metadata={"description": "PATTERN=ZONE, such as */fr/*=Europe/Paris: the zone of times that name none, by source; the first that matches. Else UTC."}

@@ -53,7 +53,11 @@ def report_markdown(guide: Guide, feeds: Sequence[Mapping[str, Any]], scores: Ma
         "",
         "The snapshot holds " + ", ".join(f"{guide.counts[name]:,} {name}" for name in ("programmes", "channels") if name in guide.counts) + ".",
     ]
-    odd = [f"- **{_cell(told.source)}**: " + ("; ".join(told.anomalies) or f"not read: {told.failed}") for told in readings if told.anomalies or told.failed]
+    odd = [
+        f"- **{_cell(told.source)}**: " + ("; ".join(told.anomalies) or f"not read: {told.failed}")
+        for told in readings
+        if told.anomalies or told.failed
+    ]
     lines += ["", "### Feeds that failed or are odd", "", *odd] if odd else []
     for protocol, title in PROTOCOLS.items():
         score = scores["protocols"][protocol]["title_only"]

@@ -147,7 +147,8 @@ def report(home: str, guide: Guide, corpus: Corpus, clustering: Clustering, chec
     about = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason, "model": model.digest}
     tracking.set_tags(run, {f"guidespace.{name}": value for name, value in about.items()})
     if TaskRunContext.get():
-        create_markdown_artifact(report_markdown(guide, feeds, document, verdict, read_readings(workspace.home)), key="nightly-report", description="What tonight's run found")
+        text = report_markdown(guide, feeds, document, verdict, read_readings(workspace.home))
+        create_markdown_artifact(text, key="nightly-report", description="What tonight's run found")
         create_table_artifact(table=dropped[:SHOWN], key="dropped-categories", description=dropped_summary(dropped))  # pyright: ignore[reportUnusedCoroutine]
         where = tracking.where(run)
         if where.startswith("http"):

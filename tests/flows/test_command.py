@@ -169,8 +169,8 @@ def test_status_counts_add_up(night):
     document = answer("status", "--home", night[0], "--json")
     assert set(document) == {"feeds", "channels", "programmes", "titles", "categories"}
     (feed,) = document["feeds"]
-    assert set(feed) == {"source", "seen", "stored", "duplicates", "rejected", "rejects"}
-    assert feed["source"] == str(SAMPLE) and feed["seen"] == feed["stored"] + feed["duplicates"] + feed["rejected"]
+    assert set(feed) == {"source", "seen", "stored", "duplicates", "rejected", "rejects", "lost"}
+    assert not feed["lost"] and feed["source"] == str(SAMPLE) and feed["seen"] == feed["stored"] + feed["duplicates"] + feed["rejected"]
     assert feed["rejected"] == sum(feed["rejects"].values()) > 0
     assert document["programmes"] == feed["stored"] and document["titles"] > 1500 and document["channels"] > 35
 

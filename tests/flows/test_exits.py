@@ -16,7 +16,8 @@ from flows import exits
 from flows.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE = '<tv><programme channel="one" start="20250301100000" stop="20250301110000"><title>a</title></programme></tv>'
+PROGRAMME = '<programme channel="{}" start="2025030110" stop="2025030111"><title>{}</title></programme>'
+GUIDE = f"<tv>{PROGRAMME.format('one', 'a')}</tv>"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
 
@@ -65,30 +66,65 @@ def test_one_bad_feed_beside_a_good_one(ingest, dead: str, gone: str) -> None:
     code, out, err = ingest("picture.xml", "good.xml", dead, gone, "missing.xml")
     assert code == exits.INCOMPLETE == 3
     assert "good.xml: 1 programmes seen, 1 stored" in out and "The guide: " in out
-    assert [line.split(":")[0] for line in err.splitlines()] == ["feed FAILED", "feed FAILED", "warning", "feed FAILED", "feed FAILED"]
-    assert all(name in err for name in ("picture.xml: not XML", "missing.xml: no such file", "cannot be fetched (ConnectError", "answered 404"))
+    assert [line.split(":")[0] for line in err.splitlines()] == [
+        "feed FAILED",
+        "feed FAILED",
+        "warning",
+        "feed FAILED",
+        "feed FAILED",
+    ]
+    assert all(
+        name in err
+        for name in (
+            "picture.xml: not XML",
+            "missing.xml: no such file",
+            "cannot be fetched (ConnectError",
+            "answered 404",
+        )
+    )
 
 
 def test_no_good_feed_at_all(ingest, dead: str, gone: str) -> None:
     code, _, err = ingest("picture.xml", "missing.xml")
-    assert code == exits.REFUSED == 2 and err.startswith("guidespace: none of the 2 feeds can be read: ") and len(err.splitlines()) == 1
+    assert (
+        code == exits.REFUSED == 2
+        and err.startswith("guidespace: none of the 2 feeds can be read: ")
+        and len(err.splitlines()) == 1
+    )
     assert ingest(gone)[0] == exits.REFUSED
     assert ingest("picture.xml", dead)[0] == exits.REFUSED
     code, _, err = ingest(dead)
-    assert code == exits.UNAVAILABLE == 4 and "cannot be fetched (ConnectError" in err.splitlines()[-1] and err.splitlines()[-1].startswith("guidespace: ")
+    assert (
+        code == exits.UNAVAILABLE == 4
+        and "cannot be fetched (ConnectError" in err.splitlines()[-1]
+        and err.splitlines()[-1].startswith("guidespace: ")
+    )
 
 
 def test_a_required_feed_that_fails(ingest, dead: str) -> None:
     code, out, err = ingest("good.xml", dead, required="http://*")
-    assert code == exits.UNAVAILABLE and "good.xml: 1 programmes seen, 1 stored" in out and "ingest.required names it" in err
+    assert (
+        code == exits.UNAVAILABLE
+        and "good.xml: 1 programmes seen, 1 stored" in out
+        and "ingest.required names it" in err
+    )
     assert ingest("good.xml", "picture.xml", required="*/picture.xml")[0] == exits.REFUSED
-    assert ingest("good.xml", "picture.xml", required="*/good.xml")[0] == exits.REFUSED  # it ended before today
+    assert (
+        ingest("good.xml", "picture.xml", required="*/good.xml")[0] == exits.REFUSED
+    )  # it ended before today
     assert ingest("good.xml", "picture.xml", required="*/other.xml")[0] == exits.INCOMPLETE
 
 
 def guidespace(*arguments: object, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     command = [*before, sys.executable, "-m", "flows", *map(str, arguments)]
-    return subprocess.run(command, cwd="/", env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        command,
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def as_anybody() -> tuple[str, ...]:
@@ -97,7 +133,9 @@ def as_anybody() -> tuple[str, ...]:
         return ()
     command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     if not shutil.which("setpriv") or subprocess.run([*command, "true"], capture_output=True).returncode:
-        pytest.skip("run as root without setpriv (util-linux), which takes root's right to read everything from a command")
+        pytest.skip(
+            "run as root without setpriv (util-linux), which takes root's right to read everything from a command"
+        )
     return command
 
 
@@ -112,9 +150,17 @@ def test_what_this_user_may_not_read_is_one_line(tmp_path: Path) -> None:
     try:
         for feed in (tmp_path / "secret.xml", closed, closed / "guide.xml"):
             done = guidespace("ingest", "--home", home, "--feed", feed, before=before)
-            assert done.returncode == exits.REFUSED and re.fullmatch(rf"guidespace: {feed}: cannot be read \(Permission denied\).*\n", done.stderr), done.stderr
-        done = guidespace("ingest", "--home", home, "--feed", tmp_path / "secret.xml", tmp_path / "good.xml", before=before)
-        assert done.returncode == exits.INCOMPLETE and "Permission denied" in done.stderr and "Traceback" not in done.stderr
+            assert done.returncode == exits.REFUSED and re.fullmatch(
+                rf"guidespace: {feed}: cannot be read \(Permission denied\).*\n", done.stderr
+            ), done.stderr
+        done = guidespace(
+            "ingest", "--home", home, "--feed", tmp_path / "secret.xml", tmp_path / "good.xml", before=before
+        )
+        assert (
+            done.returncode == exits.INCOMPLETE
+            and "Permission denied" in done.stderr
+            and "Traceback" not in done.stderr
+        )
         assert "1 stored" in done.stdout
     finally:
         closed.chmod(0o755)
@@ -124,7 +170,9 @@ def test_what_this_user_may_not_read_is_one_line(tmp_path: Path) -> None:
 def small_disk(tmp_path: Path):
     place = tmp_path / "disk"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True, text=True
+    )
     if mounted.returncode:
         pytest.skip(f"mounting a small tmpfs is not permitted here: {mounted.stderr.strip()}")
     yield place
@@ -132,9 +180,11 @@ def small_disk(tmp_path: Path):
 
 
 @pytest.mark.parametrize("left", [0, 1_500_000])
-def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(small_disk: Path, tmp_path: Path, left: int) -> None:
+def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(
+    small_disk: Path, tmp_path: Path, left: int
+) -> None:
     (tmp_path / "good.xml").write_text(GUIDE)
-    programmes = (f'<programme channel="{i}" start="20250301"><title>{i:x} {i * i:x}</title></programme>' for i in range(60_000))
+    programmes = (PROGRAMME.format(i, f"{i:x} {i * i:x}") for i in range(60_000))
     (tmp_path / "large.xml").write_text(f"<tv>{''.join(programmes)}</tv>")
     home = small_disk / "home"
     assert guidespace("ingest", "--home", home, "--feed", tmp_path / "good.xml").returncode == exits.DONE
@@ -146,9 +196,18 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(small_disk: Path, tmp
     assert "no space left on the disk" in line
     assert not list(home.rglob("*.tmp"))
     (small_disk / "ballast").unlink()
-    assert guidespace("ingest", "--home", home, "--feed", tmp_path / "good.xml").returncode == exits.DONE  # and all is in order
+    assert (
+        guidespace("ingest", "--home", home, "--feed", tmp_path / "good.xml").returncode == exits.DONE
+    )  # and all is in order
 
 
 def test_the_pages_name_every_code() -> None:
     text = (ROOT / "docs" / "json.md").read_text(encoding="utf-8").split("## Exit codes")[1]
-    assert set(map(int, re.findall(r"^\| (\d+) \|", text, re.MULTILINE))) == {exits.DONE, exits.FAILED, exits.REFUSED, exits.INCOMPLETE, exits.UNAVAILABLE, exits.INTERRUPTED}
+    assert set(map(int, re.findall(r"^\| (\d+) \|", text, re.MULTILINE))) == {
+        exits.DONE,
+        exits.FAILED,
+        exits.REFUSED,
+        exits.INCOMPLETE,
+        exits.UNAVAILABLE,
+        exits.INTERRUPTED,
+    }

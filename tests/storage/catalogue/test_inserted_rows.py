@@ -1,4 +1,4 @@
-"""The installed DuckDB reads back what it inserted: 2.0.0 does not, under a memory limit and with two threads or more."""
+"""The installed DuckDB reads back what it inserted: 2.0.0 does not, under a memory limit and with two threads."""
 
 import datetime
 from pathlib import Path
@@ -19,14 +19,26 @@ PROGRAMME = '<programme channel="{}" start="{:%Y%m%d%H%M}00" stop="{:%Y%m%d%H%M}
 
 @pytest.fixture(scope="module")
 def texts() -> pa.Table:
-    return pa.table({"id": range(ROWS), **{f"text{i}": [f"text {i} of row {row}, some thirty long" for row in range(ROWS)] for i in range(10)}})
+    return pa.table(
+        {
+            "id": range(ROWS),
+            **{
+                f"text{i}": [f"text {i} of row {row}, some thirty long" for row in range(ROWS)]
+                for i in range(10)
+            },
+        }
+    )
 
 
 @pytest.mark.parametrize(("megabytes", "threads"), [(160, 2), (160, 4), (250, 2), (250, 4)])
-def test_rows_are_counted_alike_three_times(tmp_path: Path, texts: pa.Table, megabytes: int, threads: int) -> None:
+def test_rows_are_counted_alike_three_times(
+    tmp_path: Path, texts: pa.Table, megabytes: int, threads: int
+) -> None:
     with duckdb.connect(str(tmp_path / "work.duckdb")) as connection:
         connection.execute(f"SET threads = {threads}; SET memory_limit = '{megabytes}MB'")
-        connection.execute(f"CREATE TABLE kept (id BIGINT, {', '.join(f'text{i} VARCHAR' for i in range(10))})")
+        connection.execute(
+            f"CREATE TABLE kept (id BIGINT, {', '.join(f'text{i} VARCHAR' for i in range(10))})"
+        )
         connection.begin()
         connection.execute("CREATE TEMP TABLE staged AS FROM kept LIMIT 0")
         assert connection.execute("INSERT INTO staged FROM texts").fetchall() == [(ROWS,)]
@@ -34,7 +46,9 @@ def test_rows_are_counted_alike_three_times(tmp_path: Path, texts: pa.Table, meg
         assert connection.execute("SELECT count(*), min(id) FROM staged").fetchall() == [(ROWS, 0)]
         assert connection.execute("INSERT INTO kept FROM staged").fetchall() == [(ROWS,)]
         connection.commit()
-        assert connection.execute("SELECT count(*), sum(id) FROM kept").fetchall() == [(ROWS, ROWS * (ROWS - 1) // 2)]
+        assert connection.execute("SELECT count(*), sum(id) FROM kept").fetchall() == [
+            (ROWS, ROWS * (ROWS - 1) // 2)
+        ]
 
 
 def write_guide(path: Path, month: int) -> None:
@@ -45,7 +59,9 @@ def write_guide(path: Path, month: int) -> None:
         file.write("<tv>\n")
         for channel in range(100):
             for place in range(ROWS // 100):
-                file.write(PROGRAMME.format(channel, first + place * hour, first + (place + 1) * hour, month, place))
+                file.write(
+                    PROGRAMME.format(channel, first + place * hour, first + (place + 1) * hour, month, place)
+                )
         file.write("</tv>\n")
 
 
@@ -57,11 +73,25 @@ def test_two_large_guides_in_one_command_are_stored_whole(tmp_path: Path) -> Non
     settings, workspace = IngestSettings(workers=2), Workspace(tmp_path / "home")
     outcomes: list[Outcome] = []
     dated = dated_guides([str(tmp_path / "*.xml")], datetime.date(2025, 1, 1), datetime.date(2025, 2, 28))
-    published = read_and_publish(workspace, dated, settings, None, lambda event: outcomes.append(event) if isinstance(event, Outcome) else None)
-    assert [outcome.counts.stored for outcome in outcomes] == [ROWS, ROWS] and published.counts["programmes"] == 2 * ROWS
+    published = read_and_publish(
+        workspace,
+        dated,
+        settings,
+        None,
+        lambda event: outcomes.append(event) if isinstance(event, Outcome) else None,
+    )
+    assert [outcome.counts.stored for outcome in outcomes] == [ROWS, ROWS] and published.counts[
+        "programmes"
+    ] == 2 * ROWS
     for title in ("<title>", "<title>again "):
         outcomes.clear()
         for file in tmp_path.glob("*.xml"):
             file.write_text(file.read_text().replace("<title>", title))
-        read_and_publish(workspace, [str(tmp_path)], settings, None, lambda event: outcomes.append(event) if isinstance(event, Outcome) else None)
+        read_and_publish(
+            workspace,
+            [str(tmp_path)],
+            settings,
+            None,
+            lambda event: outcomes.append(event) if isinstance(event, Outcome) else None,
+        )
         assert [outcome.counts.stored for outcome in outcomes] == [ROWS, ROWS]

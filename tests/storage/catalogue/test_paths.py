@@ -35,16 +35,28 @@ def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(tmp_path: Path
     found = worlds.publish_corpus(pattern, rows)
     assert [artifact.counts for artifact in found] == [artifact.counts for artifact in made]
     for artifact, other in zip(found, made, strict=True):
-        files = sorted(file.relative_to(pattern / artifact.path) for file in (pattern / artifact.path).rglob("*.parquet"))
-        assert files and all(pq.read_table(pattern / artifact.path / file).equals(pq.read_table(plain / other.path / file)) for file in files)
+        files = sorted(
+            file.relative_to(pattern / artifact.path) for file in (pattern / artifact.path).rglob("*.parquet")
+        )
+        assert files and all(
+            pq.read_table(pattern / artifact.path / file).equals(pq.read_table(plain / other.path / file))
+            for file in files
+        )
     assert feed_days(pattern / found[0].path) == feed_days(plain / made[0].path)
     folders = {"guide": pattern / found[0].path, "corpus": pattern / found[2].path, "clustering": pattern}
-    (answer,) = ask(folders, "SELECT (SELECT count(*) FROM programmes), (SELECT count(*) FROM titles), (SELECT count(*) FROM words)")[1]
-    rows_of = [pq.read_metadata(folders["corpus"] / f"{name}.parquet").num_rows for name in ("titles", "frequencies")]
+    (answer,) = ask(
+        folders,
+        "SELECT (SELECT count(*) FROM programmes), (SELECT count(*) FROM titles), (SELECT count(*) FROM words)",
+    )[1]
+    rows_of = [
+        pq.read_metadata(folders["corpus"] / f"{name}.parquet").num_rows for name in ("titles", "frequencies")
+    ]
     assert answer == (found[0].counts["programmes"], *rows_of)
     with duckdb.connect() as connection:  # and so do the statements that `guidespace sql` prints
         connection.execute(view_statements(folders))
-        assert connection.execute("SELECT count(*) FROM programmes").fetchall() == [(found[0].counts["programmes"],)]
+        assert connection.execute("SELECT count(*) FROM programmes").fetchall() == [
+            (found[0].counts["programmes"],)
+        ]
 
 
 def test_a_home_with_a_question_mark_is_refused(tmp_path: Path) -> None:

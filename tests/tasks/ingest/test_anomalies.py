@@ -28,7 +28,9 @@ def test_an_emptied_or_shrunken_feed_is_odd_night_after_night(tmp_path: Path) ->
     assert anomalies(tmp_path, file, guide(programmes=10)) == ()
     assert anomalies(tmp_path, file, guide(programmes=5)) == ()
     assert anomalies(tmp_path, file, guide(programmes=2)) == (f"2 programmes, 5 {LAST}",)
-    assert anomalies(tmp_path, file, guide(programmes=2)) == (f"2 programmes, 5 {LAST}",)  # unchanged, and no better
+    assert anomalies(tmp_path, file, guide(programmes=2)) == (
+        f"2 programmes, 5 {LAST}",
+    )  # unchanged, and no better
     assert anomalies(tmp_path, file, b"<tv></tv>") == (f"0 programmes, 2 {LAST}",)
     assert anomalies(tmp_path, file, b"<tv> </tv>") == (f"0 programmes, 2 {LAST}",)
     assert anomalies(tmp_path, file, b"<tv> </tv>") == (f"0 programmes, 2 {LAST}",)
@@ -44,10 +46,14 @@ def test_a_guide_that_is_over_is_odd(tmp_path: Path) -> None:
     assert anomalies(tmp_path, tmp_path / "g.xml", guide(yesterday.format("20250301000000"))) == ()
     file = tmp_path / "g-2025-02-01.xml"
     file.write_bytes(guide(yesterday.format("20250228235900")))
-    dated = Dated(location=str(file), source="s", grabbed_at=datetime.datetime(2025, 2, 1, tzinfo=datetime.UTC))
+    dated = Dated(
+        location=str(file), source="s", grabbed_at=datetime.datetime(2025, 2, 1, tzinfo=datetime.UTC)
+    )
     for _ in range(2):  # read after the fact, it may end when it likes
         with Catalogue.open(tmp_path) as catalogue:
-            events = list(ingest_feeds(catalogue, [dated], IngestSettings(), clock=lambda: 0.0, now=lambda: NOW))
+            events = list(
+                ingest_feeds(catalogue, [dated], IngestSettings(), clock=lambda: 0.0, now=lambda: NOW)
+            )
         assert [event.anomalies for event in events if isinstance(event, Outcome)] == [()]
 
 
@@ -69,6 +75,9 @@ def test_a_feed_of_which_nothing_can_be_read_fails(tmp_path: Path) -> None:
     readable = packer.compress(guide(programmes=5)[:90]) + packer.flush(zlib.Z_SYNC_FLUSH)
     for damage in (b"", b"\xff" * 100):
         (tmp_path / "g.xml.gz").write_bytes(readable + damage)
-        with pytest.raises(FeedError, match=r"g\.xml\.gz: nothing in it can be read \((damaged|truncated) 1\); fetch it again"):
+        with pytest.raises(
+            FeedError,
+            match=r"g\.xml\.gz: nothing in it can be read \((damaged|truncated) 1\); fetch it again",
+        ):
             read(tmp_path, tmp_path / "g.xml.gz")
     assert rows(tmp_path, "SELECT * FROM feeds") == []

@@ -13,13 +13,20 @@ from storage.catalogue.status import publish_status, status
 from storage.catalogue.validators import note_validators, recall_validators
 from storage.workspace import HomeError, Workspace
 
-MADE_BY_2 = Path(__file__).with_name("made_by_duckdb_2.duckdb.gz")  # by 2.0.0: CREATE TABLE migrations (version INTEGER)
+MADE_BY_2 = Path(__file__).with_name(
+    "made_by_duckdb_2.duckdb.gz"
+)  # by 2.0.0: CREATE TABLE migrations (version INTEGER)
 
 
 def test_a_catalogue_of_a_newer_duckdb_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(gzip.decompress(MADE_BY_2.read_bytes()))
     before = (tmp_path / FILE).read_bytes()
-    with pytest.raises(HomeError, match=r"catalogue\.duckdb was written by a newer DuckDB than 1\..*docs/catalogue\.md"), Catalogue.open(tmp_path):
+    with (
+        pytest.raises(
+            HomeError, match=r"catalogue\.duckdb was written by a newer DuckDB than 1\..*docs/catalogue\.md"
+        ),
+        Catalogue.open(tmp_path),
+    ):
         pass
     assert (tmp_path / FILE).read_bytes() == before
     page = Path(__file__).resolve().parents[3] / "docs" / "catalogue.md"
@@ -34,12 +41,19 @@ def test_a_reading_that_was_lost_is_named_and_read_again(tmp_path: Path) -> None
     file.write_bytes(guide(programmes=5))
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     with Catalogue.open(home) as catalogue:  # the row that 2.0.0 left: all duplicates, and no window
-        catalogue.connection.execute("INSERT INTO feeds VALUES (2, ?, ?, 9, TIMESTAMP '2025-03-01 04:00', TIMESTAMP '2025-03-01 04:00', 5, 0, 5, 0, '')", [str(file), digest])
+        catalogue.connection.execute(
+            "INSERT INTO feeds VALUES (2, ?, ?, 9, TIMESTAMP '2025-03-01 04:00', TIMESTAMP '2025-03-01 04:00', 5, 0, 5, 0, '')",
+            [str(file), digest],
+        )
         note_validators(catalogue, str(file), "etag", None)
         assert recall_validators(catalogue, str(file)) == (None, None)
         publish_status(catalogue)
     assert [feed["lost"] for feed in status(home)["feeds"]] == [False, True]  # type: ignore[attr-defined]
-    assert [finding for finding in examine(home) if finding.state == "bad" and "DuckDB 2.0.0 lost" in finding.text and str(file) in finding.text]
+    assert [
+        finding
+        for finding in examine(home)
+        if finding.state == "bad" and "DuckDB 2.0.0 lost" in finding.text and str(file) in finding.text
+    ]
     (outcome,) = read(home, file)
     assert not outcome.unchanged and (outcome.counts.stored, outcome.counts.duplicates) == (3, 2)
     (outcome,) = read(home, file)

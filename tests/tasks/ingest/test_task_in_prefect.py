@@ -31,7 +31,8 @@ def test_in_a_flow_there_is_a_bar_and_a_bad_feed_is_not_tried_again(tmp_path: Pa
         assert bar is not None and bar.type == "progress" and float(str(bar.data)) == 100.0
         table = Artifact.get("guide-checks")
         assert table is not None and table.type == "table"
-        [day] = json.loads(str(table.data))
+        reading, day = json.loads(str(table.data))
+        assert (reading["day"], reading["programmes"]) == ("reading", 5) and "before today" in reading["anomalies"]
         assert (day["day"], day["programmes"], day["channels"], day["anomalies"]) == ("2025-03-01", 5, 1, "")
         with pytest.raises(FeedError, match="its root is <html>"):
             read_one(str(tmp_path / "home"), str(tmp_path / "b.xml"))
