@@ -1,9 +1,10 @@
 """URLs without what is secret in them: what may be stored, logged and shown, and what a URL is known by.
 
-Providers use hundreds of names for parameters that are secret, so the rule is the other way round: a query parameter
-stays only if its name is on a list of harmless ones and its value is a plain word. Everything else goes with its name:
-user, password, fragment, path parameters (``;jsessionid=…``), signatures, expiry times. What is left is the same every
-night, whatever token or signature the URL has that night.
+Providers use hundreds of names for parameters that are secret, so the rule is the other way round: a
+query parameter stays only if its name is on a list of harmless ones and its value is a plain word.
+Everything else goes with its name: user, password, fragment, path parameters (``;jsessionid=…``),
+signatures, expiry times. What is left is the same every night, whatever token or signature the URL has
+that night.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def secrets_of(url: str) -> set[str]:
 
 
 def differ_in_secrets_only(url: str, other: str) -> bool:
-    """Whether two URLs with the same ``without_secrets`` mean one feed: what differs cannot choose a guide."""
+    """Whether two URLs with the same ``without_secrets`` are one feed: nothing that differs chooses."""
     ours, theirs = (dict(parse_qsl(part.partition("?")[2].partition("#")[0])) for part in (url, other))
     return all(ours[name] == theirs[name] or _ROTATING.search(name) for name in ours.keys() & theirs.keys())
 

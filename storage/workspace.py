@@ -120,7 +120,8 @@ class Workspace:
             handle.seek(0)
             handle.truncate()
             since = time.strftime("%Y-%m-%d %H:%M:%S")
-            json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": since, "what": what}, handle)
+            about = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "what": what}
+            json.dump(about, handle)
             handle.flush()
             for stale in self.home.glob("artifacts/*/*.tmp"):  # what killed runs left behind
                 if stale.is_dir():

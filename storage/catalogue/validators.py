@@ -7,7 +7,7 @@ from storage.catalogue.ledger import Counts
 
 
 def recall_validators(catalogue: Catalogue, location: str) -> tuple[str | None, str | None]:
-    """(ETag, Last-Modified) of a location without its credentials; both None where nothing is known."""
+    """(ETag, Last-Modified) of a source that is a URL; both None where nothing is known."""
     rows = catalogue.connection.execute("SELECT etag, last_modified FROM validators WHERE source = ?", [location]).fetchall()
     return rows[0] if rows else (None, None)
 

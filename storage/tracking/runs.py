@@ -123,7 +123,8 @@ class Tracking:
     def log_feeds(self, run_id: str, feeds: Iterable[Mapping[str, Any]]) -> None:
         """Logs feeds as dataset inputs, context "training", so that a model leads back to what it read.
 
-        MLflow's digest holds 36 characters of ours; the whole one is a tag of the input. Secrets are left out.
+        MLflow's digest holds 36 characters of ours; the whole one is a tag of the input. Secrets are
+        left out.
 
         Args:
             feeds: Each with source and content_digest; further whole numbers (seen, stored …) become the dataset's profile.

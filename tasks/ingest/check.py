@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tasks.ingest.feeds import Feed, FeedError, guides_in, is_url, resolve
+from tasks.ingest.feeds import BLOCK, Feed, FeedError, Named, guides_in, is_url, resolve
 from tasks.ingest.prolog import read_prolog
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.streams import FeedStream
 
 
 def check_feeds(given: Sequence[str], settings: IngestSettings) -> None:
-    """Refuses local feeds that are missing, empty, not XML or not XMLTV; URLs are left to the ingest.
+    """Refuses local feeds that are missing, empty, not XML or not XMLTV, and URLs that cannot be taken apart.
+
+    What URLs hold is left to the ingest.
 
     Raises:
         FeedError: One line about the first that cannot be read.
     """
-    for location in resolve(given):
-        if not is_url(location):
+    here = [feed for feed in given if not feed.startswith(BLOCK)]  # these are opened in Prefect's run only
+    for location in resolve(here) if here or not given else []:
+        if not isinstance(location, Named) and not is_url(location):
             file = Path(location)
             size = file.stat().st_size
             if not size:

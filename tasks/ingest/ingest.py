@@ -17,8 +17,9 @@ from storage.catalogue.ledger import Counts, Reading, has_read, reading
 from storage.catalogue.status import publish_status
 from storage.catalogue.validators import last_readings, note_validators, recall_validators
 from tasks.ingest.dated import Dated
-from tasks.ingest.download import Validators
-from tasks.ingest.feeds import AtHand, Feed, FeedError, at_hand, is_url, resolve, without_credentials
+from tasks.ingest.download import Limits, Validators
+from tasks.ingest.feeds import AtHand, Feed, FeedError, Named, at_hand, is_url, resolve, source_of
+from tasks.ingest.identity import adopt_former_names
 from tasks.ingest.parallel import Parsing, Pool, open_pool
 from tasks.ingest.progress import Meter
 from tasks.ingest.settings import IngestSettings
@@ -52,7 +53,7 @@ class Outcome:
 
 def ingest_feeds(
     catalogue: Catalogue,
-    given: Sequence[str | Dated],
+    given: Sequence[str | Named],
     settings: IngestSettings,
     *,
     clock: Callable[[], float],
@@ -62,7 +63,7 @@ def ingest_feeds(
 
     Args:
         catalogue: Open.
-        given: Paths, patterns, directories, URLs; or guides with dates, all resolved.
+        given: Paths, patterns, directories, URLs, references; or guides with dates, all resolved.
         settings: Caps, thresholds, and how many feeds are parsed at a time.
         clock: Seconds, rising (when to speak again).
         now: The instant, with a time zone (when a feed was read).
@@ -70,7 +71,8 @@ def ingest_feeds(
     Raises:
         FeedError: A feed cannot be used. Of it nothing is stored; feeds before it are.
     """
-    locations = [each for each in given if isinstance(each, Dated)] or resolve([each for each in given if isinstance(each, str)])
+    dated = [each for each in given if isinstance(each, Dated)]
+    locations = dated or resolve([each for each in given if not isinstance(each, Dated)])
     meter = Meter(clock, len(locations))
     written = clock()
     begun: deque[_Begun] = deque()
@@ -109,18 +111,29 @@ class _Begun:
     problem: FeedError | OSError | None = None
 
 
-def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings, pool: Pool | None, folder: Path) -> _Begun:
+def _begin(
+    catalogue: Catalogue, location: str | Named, settings: IngestSettings, pool: Pool | None, folder: Path
+) -> _Begun:
     """Fetches a location and starts parsing what is new of it."""
-    if isinstance(location, Dated):
-        place, name, grabbed_at = location.location, location.source, location.grabbed_at
-    else:
-        place, name, grabbed_at = location, without_credentials(location) if is_url(location) else location, None
-    as_set = grabbed_at is None and all(zone == settings.zone(source) for source, zone, _ in last_readings(catalogue, name))
+    name = source_of(location)
+    place = location.location if isinstance(location, Named) else location
+    grabbed_at = location.grabbed_at if isinstance(location, Dated) else None
+    if is_url(place):
+        adopt_former_names(catalogue, place, name)
+    last = last_readings(catalogue, name)
+    zones_hold = all(zone == settings.zone(source) for source, zone, _ in last)
+    as_set = bool(last) and grabbed_at is None and zones_hold
     etag, last_modified = recall_validators(catalogue, name) if as_set else (None, None)
+    validators = Validators(etag=etag, last_modified=last_modified)
+    limits = Limits(
+        size_cap_bytes=settings.size_cap_bytes,
+        seconds=settings.download_seconds,
+        bytes_per_second=settings.download_bytes_per_second,
+    )
     stack = ExitStack()
     with stack:
         try:
-            hand = stack.enter_context(at_hand(place, catalogue.home, settings.size_cap_bytes, name, Validators(etag=etag, last_modified=last_modified)))
+            hand = stack.enter_context(at_hand(place, catalogue.home, limits, name, validators))
         except (FeedError, OSError) as error:
             return _Begun(ExitStack(), name, AtHand(feeds=[]), grabbed_at, [], error)
         feeds = []
