@@ -9,7 +9,7 @@ import duckdb
 from storage.catalogue.connection import Catalogue, allow_memory
 
 TABLES = ("feeds", "programmes", "channel_history")
-ROW = 400  # bytes that DuckDB needs for a programme that it renames, about
+ROW = 200  # bytes that DuckDB needs for a programme that it renames, about
 
 
 def known_sources(catalogue: Catalogue) -> list[str]:

@@ -29,6 +29,7 @@ SUFFIXES = (*PLAIN, ".zip")  # and from a directory
 VARIABLE = "env:"  # names an environment variable that holds a path, a pattern or a URL
 BLOCK = "secret:"  # names a Secret block of Prefect; opened by task.py alone
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)", re.IGNORECASE)
+_MISTYPED = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # of what is no URL
 
 
 class FeedError(Exception):
@@ -84,6 +85,8 @@ def resolve(given: Sequence[str | Named]) -> list[str | Named]:
             is_one = bool(name) and urls == [text]
             found.update((Named(location=url, source=name) if is_one else url, None) for url in urls)
             continue
+        if _MISTYPED.match(text) and not os.path.exists(text):
+            raise _no_url(re.split("[?#]", text.rpartition("@")[2])[0])
         path = Path(text).expanduser()
         if path.is_dir():
             files = [str(file) for file in sorted(path.iterdir()) if file.is_file() and file.name.lower().endswith(SUFFIXES)]
@@ -133,6 +136,13 @@ def _opened(text: str) -> tuple[str, str]:
     return text, value
 
 
+def _no_url(shown: str) -> FeedError:
+    return FeedError(
+        f"{shown}: not a valid URL; expected one such as https://host:8080/guide.xml.gz, with @ / : ? # "
+        "in user and password written as %40 %2F %3A %3F %23"
+    )
+
+
 def _refuse_twins(locations: Iterable[str | Named]) -> None:
     """Two URLs that are one source would replace each other's programmes."""
     seen: dict[str, str | Named] = {}
@@ -156,10 +166,7 @@ def _expanded(url: str, name: str) -> list[str]:
     """The URLs that a pattern on an object store stands for; any other URL as it is (? and * mean nothing in http)."""
     shown = name or without_secrets(url)
     if not is_sound(url):
-        raise FeedError(
-            f"{shown}: not a valid URL; expected one such as https://host:8080/guide.xml.gz, with @ / : ? # "
-            "in user and password written as %40 %2F %3A %3F %23"
-        )
+        raise _no_url(shown)
     if url.lower().startswith(("http://", "https://")) or not glob.has_magic(url):
         return [url]
     try:

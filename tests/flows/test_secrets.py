@@ -87,16 +87,18 @@ def texts_of(home: Path) -> Iterator[tuple[str, str]]:
 
 def leaks(home: Path, *printed: str) -> set[tuple[str, str]]:
     texts = [*texts_of(home), *(("printed", text) for text in printed)]
-    assert any("127.0.0.1" in text for name, text in texts if name == "catalogue: feeds")  # it looks where a source stands
+    assert any("127.0.0.1" in text or "env:MY_GUIDE" in text for name, text in texts if name == "catalogue: feeds")  # it sees sources
     return {(name, secret) for name, text in texts for secret in SECRETS if secret in text}
 
 
 def test_a_night_keeps_no_secret_of_its_feeds(tmp_path: Path, feed: str) -> None:
     home = tmp_path / "home"
-    done = guidespace("nightly", "--preset", "smoke", "--home", home, "--feed", feed)
+    done = guidespace("nightly", "--preset", "smoke", "--home", home, "--feed", feed, PREFECT_HOME=str(home / "prefect"))
     assert done.returncode == 0, done.stdout + done.stderr
     status = guidespace("status", "--home", home)
     assert "/a/guide.xml.gz?country=de" in status.stdout
+    with contextlib.closing(sqlite3.connect(home / "prefect" / "prefect.db")) as connection:
+        assert "guide.xml.gz?country=de" in str(connection.execute("SELECT parameters FROM flow_run").fetchall())
     assert leaks(home, done.stdout, done.stderr, status.stdout) == set()
 
 

@@ -12,6 +12,7 @@ from guides import guide, read, rows
 
 from storage.addresses import HARMLESS
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.renaming import TABLES
 from tasks.ingest.dated import dated_guides
 from tasks.ingest.feeds import FeedError, Named, conceal, resolve
 
@@ -102,6 +103,11 @@ def test_what_each_night_made_another_source_becomes_one(tmp_path: Path, address
     assert rows(tmp_path, double) == []
 
 
+def test_a_renamed_source_is_renamed_in_every_table(tmp_path: Path) -> None:
+    held = "SELECT table_name FROM duckdb_columns() JOIN duckdb_tables() USING (table_name) WHERE column_name = 'source'"
+    assert {name for (name,) in rows(tmp_path, held)} == {*TABLES, "validators"}
+
+
 def test_a_feed_by_a_variable_is_known_by_the_variable(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUIDE_ONE", f"{address}?night=1&user=ann&key=k111")
     monkeypatch.setenv("GUIDE_TWO", f"{address}?night=1&user=bob&key=k222")
@@ -139,7 +145,13 @@ def test_what_is_concealed_is_resolved_here(address: str) -> None:
     assert "k111" not in repr(Named(location=whole, source="env:X"))
 
 
-@pytest.mark.parametrize("url", ["http://ann:k111@[::bad/", "http://ann:k1/11@example.org/g.xml", "http://ann:k111@host:port/?key=k111", "https:///g"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://ann:k111@[::bad/", "http://ann:k1/11@example.org/g.xml", "http://ann:k111@host:port/?key=k111", "https:///g",
+        "https:/ann:k111@host/?key=k111", "http//ann:k111@host/*.xml",
+    ],
+)  # fmt: skip
 def test_what_is_no_url_is_one_clear_line(tmp_path: Path, url: str) -> None:
     with pytest.raises(FeedError, match="not a valid URL; expected one such as https://") as caught:
         read(tmp_path, url)
