@@ -16,7 +16,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -62,16 +62,16 @@ class Answer:
 
     Attributes:
         problem: What went wrong, in words; empty when all went well.
+        unreachable: The network or the server went wrong: another attempt can help.
         unchanged: The file is what it was; nothing was fetched.
         validators: What the server said of it now.
-        may_pass: Whether another attempt can help.
         wait_seconds: How long the server asks to wait before it.
     """
 
     problem: str = ""
+    unreachable: bool = False
     unchanged: bool = False
     validators: Validators = Validators()
-    may_pass: bool = False
     wait_seconds: float = 0.0
 
 
@@ -102,14 +102,14 @@ def download(
             wait = max(2.0 ** (attempt - 1) * chance.uniform(0.5, 1.5), answer.wait_seconds)
             if wait > LONGEST_WAIT:
                 asks = f"asks to wait {wait:,.0f} seconds; more than {LONGEST_WAIT:,.0f} are not waited for"
-                return Answer(problem=f"{answer.problem} and {asks}")
+                return replace(answer, problem=f"{answer.problem} and {asks}")
             if time.monotonic() + wait > ends:
                 return answer
             pause(wait)
         answer = _bounded(url, place, limits, known or Validators(), ends)
-        if not answer.may_pass:
+        if not answer.unreachable:
             return answer
-    return Answer(problem=f"{answer.problem}, {ATTEMPTS} times")
+    return replace(answer, problem=f"{answer.problem}, {ATTEMPTS} times")
 
 
 def message_of(error: Exception, url: str) -> str:
@@ -136,7 +136,8 @@ def _bounded(url: str, place: Path, limits: Limits, known: Validators, ends: flo
     thread.join(max(0.0, ends - time.monotonic()))
     body.given_up = True
     if not answers:
-        return Answer(problem=f"not fetched within {limits.seconds:,.0f} seconds (ingest.download_seconds)")
+        problem = f"not fetched within {limits.seconds:,.0f} seconds (ingest.download_seconds)"
+        return Answer(problem=problem, unreachable=True)
     if isinstance(answers[0], BaseException):
         raise answers[0]
     return answers[0]
@@ -165,18 +166,19 @@ def _over_http(url: str, body: _Body, known: Validators) -> Answer:
             if response.status_code >= 400:
                 return Answer(
                     problem=said,
-                    may_pass=response.status_code in _AGAIN,
+                    unreachable=response.status_code in _AGAIN,
                     wait_seconds=_retry_after(response.headers),
                 )
             validators = Validators(
                 etag=response.headers.get("ETag"), last_modified=response.headers.get("Last-Modified")
             )
-            return Answer(problem=body.write(response.iter_raw(), rated=True), validators=validators)
+            problem = body.write(response.iter_raw(), rated=True)
+            return Answer(problem=problem, unreachable=body.too_slow, validators=validators)
     except (httpx.TransportError, httpx.InvalidURL, httpx.TooManyRedirects) as error:
-        may_pass = isinstance(error, httpx.TransportError) and not isinstance(
+        unreachable = isinstance(error, httpx.TransportError) and not isinstance(
             error, httpx.UnsupportedProtocol
         )
-        return Answer(problem=f"cannot be fetched ({message_of(error, url)})", may_pass=may_pass)
+        return Answer(problem=f"cannot be fetched ({message_of(error, url)})", unreachable=unreachable)
 
 
 def _retry_after(headers: httpx.Headers) -> float:
@@ -210,7 +212,7 @@ def _by_fsspec(url: str, body: _Body, known: Validators) -> Answer:
     except (ImportError, ValueError) as error:  # no such scheme, or the package for it is missing
         return Answer(problem=f"cannot be fetched ({message_of(error, url)})")
     except Exception as error:  # each store has kinds of its own; botocore's are no OSError
-        return Answer(problem=f"cannot be fetched ({message_of(error, url)})", may_pass=True)
+        return Answer(problem=f"cannot be fetched ({message_of(error, url)})", unreachable=True)
 
 
 class _Body:
@@ -220,6 +222,7 @@ class _Body:
         self.place = place
         self.limits = limits
         self.given_up = False
+        self.too_slow = False
 
     def write(self, blocks: Iterable[bytes], *, rated: bool) -> str:
         """Streams blocks to disk; why it stopped before their end, in words."""
@@ -235,7 +238,8 @@ class _Body:
                     return f"larger than {self.limits.size_cap_bytes:,} bytes (ingest.size_cap_bytes)"
                 if rated and passed >= self.limits.rate_seconds:
                     rate = (size - since) / passed
-                    if rate < self.limits.bytes_per_second:
+                    self.too_slow = rate < self.limits.bytes_per_second
+                    if self.too_slow:
                         least = f"{self.limits.bytes_per_second:,} (ingest.download_bytes_per_second)"
                         return f"sent at {rate:,.0f} bytes a second, less than {least}"
                     since, begun = size, begun + passed

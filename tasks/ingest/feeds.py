@@ -36,6 +36,10 @@ class FeedError(Exception):
     """A feed cannot be used; the message is one line that names the feed, what was found and what was expected."""
 
 
+class FeedUnreachable(FeedError):
+    """The network or the server failed: the same feed may be read later."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Feed:
     """One guide at hand.
@@ -102,7 +106,7 @@ def resolve(given: Sequence[str | Named]) -> list[str | Named]:
         found.update((os.path.abspath(file), None) for file in files)
     if not found:
         raise FeedError("no feed given; name a file, a pattern, a directory or a URL")
-    _refuse_twins(found)
+    refuse_twins(found)
     return list(found)
 
 
@@ -143,8 +147,12 @@ def _no_url(shown: str) -> FeedError:
     )
 
 
-def _refuse_twins(locations: Iterable[str | Named]) -> None:
-    """Two URLs that are one source would replace each other's programmes."""
+def refuse_twins(locations: Iterable[str | Named]) -> None:
+    """Two URLs that are one source would replace each other's programmes.
+
+    Raises:
+        FeedError: There are two.
+    """
     seen: dict[str, str | Named] = {}
     for location in locations:
         source = source_of(location)
@@ -174,8 +182,10 @@ def _expanded(url: str, name: str) -> list[str]:
         system.invalidate_cache()
         found = sorted(str(system.unstrip_protocol(path)) for path in system.glob(pattern))
     except Exception as error:  # each store has kinds of its own
+        is_final = isinstance(error, ImportError | ValueError | FileNotFoundError | PermissionError)
+        kind = FeedError if is_final else FeedUnreachable
         # from None: the cause may hold credentials
-        raise FeedError(f"{shown}: cannot be listed ({message_of(error, url)})") from None
+        raise kind(f"{shown}: cannot be listed ({message_of(error, url)})") from None
     if not found:
         raise FeedError(f"{shown}: the pattern matches no file")
     return found
@@ -219,7 +229,7 @@ def at_hand(
     try:
         answer = download(location, place, limits, known)
         if answer.problem:
-            raise FeedError(f"{source}: {answer.problem}")
+            raise (FeedUnreachable if answer.unreachable else FeedError)(f"{source}: {answer.problem}")
         yield AtHand(feeds=[] if answer.unchanged else _describe(place, source), unchanged=answer.unchanged, validators=answer.validators)
     finally:
         place.unlink(missing_ok=True)

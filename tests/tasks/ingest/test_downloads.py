@@ -12,7 +12,7 @@ import pytest
 from guides import guide, read, rows
 
 from tasks.ingest.download import LONGEST_WAIT, Limits, Validators, download
-from tasks.ingest.feeds import FeedError
+from tasks.ingest.feeds import FeedError, FeedUnreachable
 
 Serve = Callable[[Callable[[socket.socket, bytes, int], None]], str]
 
@@ -68,11 +68,12 @@ def test_a_body_that_drips_is_given_up_by_its_rate(tmp_path: Path, serve: Serve)
 
     begun = time.monotonic()
     limits = Limits(size_cap_bytes=1 << 20, bytes_per_second=1000, rate_seconds=0.5)
-    problem = download(serve(answer), tmp_path / "f", limits).problem
-    assert "bytes a second, less than 1,000 (ingest.download_bytes_per_second)" in problem
-    assert time.monotonic() - begun < 10
+    said = download(serve(answer), tmp_path / "f", limits, pause=lambda _: None)
+    assert "bytes a second, less than 1,000 (ingest.download_bytes_per_second), 4 times" in said.problem and said.unreachable
+    assert time.monotonic() - begun < 20
     slow_enough = Limits(size_cap_bytes=1 << 20, bytes_per_second=1, rate_seconds=0.5, seconds=2.0)
-    assert "within 2 seconds (ingest.download_seconds)" in download(serve(answer), tmp_path / "f", slow_enough).problem
+    said = download(serve(answer), tmp_path / "f", slow_enough)
+    assert "within 2 seconds (ingest.download_seconds)" in said.problem and said.unreachable
 
 
 @pytest.mark.parametrize("silent", [False, True])
@@ -83,7 +84,7 @@ def test_headers_that_drip_or_never_come_end_with_the_time(tmp_path: Path, serve
         drip(connection, head("200 OK", "X-Long: " + "x" * 10_000))
 
     begun = time.monotonic()
-    with pytest.raises(FeedError, match=r"g.xml: not fetched within 1 seconds \(ingest.download_seconds\)"):
+    with pytest.raises(FeedUnreachable, match=r"g.xml: not fetched within 1 seconds \(ingest.download_seconds\)"):
         read(tmp_path, serve(answer), download_seconds=1.0)
     assert time.monotonic() - begun < 10
     assert rows(tmp_path, "SELECT count(*) FROM feeds") == [(0,)]
