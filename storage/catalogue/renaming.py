@@ -1,4 +1,4 @@
-"""Sources that get another name: URLs with secrets kept by an earlier version, or now given by a reference."""
+"""Sources that get another name: URLs once stored with secrets, or now given by a reference."""
 
 from __future__ import annotations
 

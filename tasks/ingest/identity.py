@@ -1,8 +1,8 @@
 """Feeds that were read under another name before: what they said is found again under the one they have now.
 
-Earlier versions kept in a source's name every query value but those of a few parameters, so a signed URL was
-another source each night. When a feed comes whose name is new, the sources that are the same URL but for secrets get
-its name, and so does the URL itself where the feed is now given as ``env:NAME``.
+Earlier versions kept in a source's name every query value but those of a few parameters, so a signed URL
+was another source each night. When a feed comes whose name is new, the sources that are the same URL but
+for secrets get its name, and so does the URL itself where the feed is now given as ``env:NAME``.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class IngestSettings:
     )
     download_bytes_per_second: int = field(
         default=1000,
-        metadata={"description": "Least rate of an http download, over a minute; below, it is tried anew.", "ge": 0},
+        metadata={"description": "Least rate of an http download, over a minute; else it is retried.", "ge": 0},
     )
     batch_rows: int = field(default=20_000, metadata={"description": "Programmes handed to the catalogue at a time.", "ge": 1, "le": 1_000_000})
     leave_out: tuple[str, ...] = field(default=(), metadata={"description": "Sources (patterns with * and ?) kept in the catalogue but left out of the guide."})
