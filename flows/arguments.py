@@ -58,7 +58,8 @@ def make_parser() -> argparse.ArgumentParser:
     for reading in (nightly, tune, ingest, backfill):
         reading.add_argument(
             "--feed", action="extend", nargs="+", required=reading is not nightly, default=None, metavar="FEED",
-            help="XMLTV file, glob, folder or URL (http, s3 …); plain or compressed; may be given more than once",
+            help="XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for one in a variable; plain or compressed; "
+            "may be given more than once",
         )  # fmt: skip
         reading.add_argument(
             "--set", action="extend", nargs="+", default=[], dest="assignments", metavar="NAME=VALUE",

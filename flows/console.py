@@ -21,6 +21,7 @@ from flows.ticker import Ticker
 from storage.readings import read_readings
 from storage.tracking.connection import Connection
 from tasks.contest.settings import ContestSettings
+from tasks.ingest.feeds import conceal
 
 ROAD = ("ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
@@ -32,7 +33,7 @@ def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: date
     """Runs the flow in this process and says where the result is."""
     started = time.perf_counter()
     with _at_the_terminal(home, started, starting, "flows.nightly") as flows:
-        outcome = flows.nightly(list(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
+        outcome = flows.nightly(conceal(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
     print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
     print(f"The model:  version {outcome.version}, {'champion' if outcome.champion else 'not promoted'}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s.")
     return tell_failed(home)
@@ -42,7 +43,7 @@ def run_tune(feeds: Sequence[str], home: str, settings: Settings, contest: Conte
     """Compares rules in this process and prints the table."""
     started = time.perf_counter()
     with _at_the_terminal(home, started, starting, "flows.tune") as flows:
-        result = flows.tune(list(feeds), str(Path(home).expanduser().resolve()), settings, contest)
+        result = flows.tune(conceal(feeds), str(Path(home).expanduser().resolve()), settings, contest)
     print(f"\n{result.table}\nMLflow run: {result.where}\nDone in {time.perf_counter() - started:.1f} s.")
     return tell_failed(home)
 

@@ -21,7 +21,7 @@ from storage.artifacts import Corpus, Model, Page, Scores
 from storage.pruning import prune
 from storage.tracking import Tracking
 from storage.workspace import Workspace
-from tasks.ingest.feeds import is_url, without_credentials
+from tasks.ingest.feeds import source_of
 from tasks.publish.verdict import Verdict
 
 
@@ -75,7 +75,7 @@ def name_run() -> str:
     """Readable name of a flow run: the night and the first feeds, "2026-11-21 guide.xml.gz +2"."""
     parameters = this_run.parameters
     feeds: Sequence[str] = parameters.get("feeds") or []
-    names = [Path(_without_secrets(feed).rstrip("/")).name for feed in feeds]
+    names = [Path(source_of(feed).rstrip("/")).name for feed in feeds]
     return f"{this_run.scheduled_start_time:%Y-%m-%d} {names[0] if names else 'no feed'}{f' +{len(names) - 1}' if len(names) > 1 else ''}"
 
 
@@ -90,7 +90,7 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[
     with workspace.writing(f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"):
         tracking = Tracking(workspace.home)
         flow_run_id = this_run.id or str(uuid.uuid4())
-        told = {"feeds": [_without_secrets(feed) for feed in feeds], **asdict(settings)}
+        told = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
         run = tracking.start_run(flow_run_id, this_run.name or "nightly", _links(flow_run_id), told)
         get_run_logger().info("MLflow: %s", tracking.where(run))
         try:
@@ -108,11 +108,6 @@ def close_crashed(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None
     home = Path(str(flow_run.parameters.get("home", "guidespace-home"))).expanduser()
     if (home / "home.json").exists():
         Tracking(home).close_orphans(str(flow_run.id))
-
-
-def _without_secrets(feed: str) -> str:
-    """A feed as it may be kept: who reads MLflow need not be who pays the provider."""
-    return without_credentials(feed) if is_url(feed) else feed
 
 
 def _links(flow_run_id: str) -> dict[str, str]:

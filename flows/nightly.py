@@ -26,7 +26,7 @@ def nightly(feeds: list[str], home: str = "guidespace-home", settings: Settings 
     """Turns a TV guide into a space and publishes it.
 
     Args:
-        feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
+        feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         settings: Of every stage; the defaults suit any machine with two cores.
         as_of: Runs on what was known then; feeds may be left out. Empty is now.

@@ -20,7 +20,6 @@ import json
 import os
 import shutil
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -112,7 +111,8 @@ class Workspace:
             HomeError: This user may not write to it.
         """
         try:
-            lock = open(self.home / "writer.lock", "a+", encoding="utf-8")  # noqa: SIM115  (closed by the with below)
+            # closed by the with below
+            lock = open(self.home / "writer.lock", "a+", encoding="utf-8", opener=_private)  # noqa: SIM115
         except OSError as error:
             raise HomeError(f"{self.home} cannot be written by this user ({error.strerror or error}). Name another --home, or ask whose it is.") from error
         with lock as handle:
@@ -122,7 +122,9 @@ class Workspace:
                 raise HomeLocked(f"{self.home} is being written by {self.holder() or 'another process'}. Wait for it to end, or name another --home.") from error
             handle.seek(0)
             handle.truncate()
-            json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S"), "what": what, "command": " ".join(sys.argv)[:200]}, handle)
+            since = time.strftime("%Y-%m-%d %H:%M:%S")
+            about = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "what": what}
+            json.dump(about, handle)
             handle.flush()
             for stale in self.home.glob("artifacts/*/*.tmp"):  # what killed runs left behind
                 if stale.is_dir():
@@ -141,7 +143,7 @@ class Workspace:
             held = json.loads((self.home / "writer.lock").read_text())
         except (OSError, ValueError):
             return None
-        return f"process {held['pid']} on {held['host']} since {held['since']} ({held['what']}: {held['command']})"
+        return f"process {held['pid']} on {held['host']} since {held['since']} ({held['what']})"
 
     @contextmanager
     def publishing(self, kind: type[A], key: str) -> Iterator[Draft[A]]:
@@ -203,6 +205,14 @@ class Workspace:
     def details(self, artifact: Artifact) -> dict[str, Any]:
         """The further facts that its writer put into ``draft.details``."""
         return json.loads((self.folder(artifact) / "artifact.json").read_text())["details"]
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a file that nobody but its owner may read, whatever it was before."""
+    opened = os.open(path, flags, 0o600)
+    with suppress(OSError):  # made by another user, who let this one write to it
+        os.fchmod(opened, 0o600)
+    return opened
 
 
 def _verifies(place: Path) -> bool:

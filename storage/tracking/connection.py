@@ -1,4 +1,6 @@
-"""Where MLflow is: a server or database named by MLFLOW_TRACKING_URI, else SQLite and a folder in the home.
+"""Where MLflow is: a server or database named by MLFLOW_TRACKING_URI, else SQLite in the home.
+
+Without a server the artifacts are in the home.
 
 The first client of a process costs about a second and a half for ``import mlflow`` and 0.6 s for its database layer; the first
 client of a home 1.1 s more, for MLflow builds its database by replaying all its migrations. There is no supported shortcut
@@ -10,6 +12,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import shlex
 import threading
 from functools import cached_property
 from pathlib import Path
@@ -52,8 +56,18 @@ class Connection:
         return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{self.database}"
 
     @property
+    def in_shell(self) -> str:
+        """The URI as a word of a shell command; one from the environment may hold a password."""
+        return shlex.quote(self.uri) if self.is_local else '"$MLFLOW_TRACKING_URI"'
+
+    @property
+    def keeps_artifacts(self) -> bool:
+        """Whether artifacts are in the home: with its own or another database; a server keeps them itself."""
+        return re.match(r"(sqlite|postgresql|mysql|mssql)(\+\w+)?:", self.uri) is not None
+
+    @property
     def artifacts(self) -> Path:
-        """Where artifacts are kept when the database is the home's own."""
+        """Where artifacts are kept when there is no server."""
         return self.home / "mlflow"
 
     @property
@@ -99,7 +113,8 @@ class Connection:
         experiment = self.client.get_experiment_by_name(EXPERIMENT)
         if experiment is None:
             try:
-                return self.client.create_experiment(EXPERIMENT, artifact_location=str(self.artifacts) if self.is_local else None)
+                place = str(self.artifacts) if self.keeps_artifacts else None
+                return self.client.create_experiment(EXPERIMENT, artifact_location=place)
             except MlflowException as error:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
@@ -108,7 +123,8 @@ class Connection:
         if experiment.lifecycle_stage != "active":
             raise TrackingError(
                 f"MLflow's experiment {EXPERIMENT!r} (id {experiment.experiment_id}) is deleted. Bring it back: "
-                f"MLFLOW_TRACKING_URI={self.uri} mlflow experiments restore --experiment-id {experiment.experiment_id}"
+                f"MLFLOW_TRACKING_URI={self.in_shell} mlflow experiments restore "
+                f"--experiment-id {experiment.experiment_id}"
             )
         return experiment.experiment_id
 

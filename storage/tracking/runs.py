@@ -7,13 +7,12 @@ A killed process leaves its run RUNNING, and a retry has the same flow run id: s
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
+from storage.addresses import without_secrets
 from storage.tracking.connection import Connection
 from storage.tracking.metrics import BATCH, MetricBuffer, Point, flatten_params, flatten_scores
 
@@ -90,10 +89,9 @@ class Tracking:
     def where(self, run_id: str) -> str:
         """Where a person finds the run: its page, or the command that shows it."""
         page = f"#/experiments/{self.connection.experiment_id}/runs/{run_id}?{VIEW}"
-        uri = self.connection.uri
-        if uri.startswith("http"):
-            return f"{uri.rstrip('/')}/{page}"
-        return f"mlflow ui --backend-store-uri {shlex.quote(uri)}   then http://127.0.0.1:5000/{page}"
+        if self.connection.uri.startswith("http"):
+            return f"{without_secrets(self.connection.uri).rstrip('/')}/{page}"
+        return f"mlflow ui --backend-store-uri {self.connection.in_shell}   then http://127.0.0.1:5000/{page}"
 
     # -- what a run holds --------------------------------------------------------------------------------------------
 
@@ -125,8 +123,8 @@ class Tracking:
     def log_feeds(self, run_id: str, feeds: Iterable[Mapping[str, Any]]) -> None:
         """Logs feeds as dataset inputs, context "training", so that a model leads back to what it read.
 
-        MLflow's digest holds 36 characters of ours; the whole one is a tag of the input. Passwords and queries of an address are
-        left out: many providers put the account into them.
+        MLflow's digest holds 36 characters of ours; the whole one is a tag of the input. Secrets are
+        left out.
 
         Args:
             feeds: Each with source and content_digest; further whole numbers (seen, stored …) become the dataset's profile.
@@ -135,7 +133,8 @@ class Tracking:
 
         inputs = []
         for feed in feeds:
-            source = _without_secrets(str(feed["source"]))
+            source = str(feed["source"])
+            source = without_secrets(source) if "://" in source else source
             digest = str(feed["content_digest"])
             counts = {key: value for key, value in feed.items() if isinstance(value, int)}
             kind, place = ("http", {"url": source}) if source.startswith(("http://", "https://")) else ("local", {"uri": source})
@@ -180,12 +179,3 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
-
-
-def _without_secrets(source: str) -> str:
-    """An address without user, password, query and fragment; a path as it is."""
-    if "://" not in source:
-        return source
-    parts = urlsplit(source)
-    host = parts.hostname or ""
-    return urlunsplit((parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", ""))

@@ -8,23 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.ingest.feeds import FeedError, resolve
+from tasks.ingest.feeds import FeedError, Named, resolve, source_of
 
 _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12]\d|3[01]))?(?!\d)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dated:
+class Dated(Named):
     """A guide with a date of its own, read after the fact.
 
     Attributes:
-        location: Absolute path or URL.
-        source: What the catalogue knows it by, the same for every date: the path with ``{date}`` where the date stands.
+        source: The same for every date: path, or URL without secrets, with ``{date}`` where the date stands.
         grabbed_at: When it was said, with a time zone.
     """
 
-    location: str
-    source: str
     grabbed_at: datetime.datetime
 
 
@@ -40,8 +37,9 @@ def dated_guides(given: Sequence[str], first: datetime.date, last: datetime.date
         FeedError: None has a date in that span.
     """
     found: list[Dated] = []
-    for location in resolve(given):
-        date, source = date_of(location)
+    for found_at in resolve(given):
+        location = found_at.location if isinstance(found_at, Named) else found_at
+        date, source = date_of(source_of(found_at))
         if date is not None and first <= date <= last:
             found.append(Dated(location=location, source=source, grabbed_at=datetime.datetime.combine(date, datetime.time(), datetime.UTC)))
     if not found:

@@ -18,8 +18,9 @@ from storage.catalogue.status import publish_status
 from storage.catalogue.validators import last_readings, note_validators, recall_validators
 from tasks.ingest.anomalies import reading_anomalies
 from tasks.ingest.dated import Dated
-from tasks.ingest.download import Validators
-from tasks.ingest.feeds import AtHand, Feed, FeedError, at_hand, is_url, without_credentials
+from tasks.ingest.download import Limits, Validators
+from tasks.ingest.feeds import AtHand, Feed, FeedError, Named, at_hand, is_url, source_of
+from tasks.ingest.identity import adopt_former_names
 from tasks.ingest.outcomes import Failure, Outcome, locate, stop_if_needed, unreadable
 from tasks.ingest.parallel import Parsing, Pool, open_pool
 from tasks.ingest.progress import Meter
@@ -32,7 +33,7 @@ CUT = ("truncated", "damaged")  # one an interrupted file: they tell of its end,
 
 def ingest_feeds(
     catalogue: Catalogue,
-    given: Sequence[str | Dated],
+    given: Sequence[str | Named],
     settings: IngestSettings,
     *,
     clock: Callable[[], float],
@@ -42,7 +43,7 @@ def ingest_feeds(
 
     Args:
         catalogue: Open.
-        given: Paths, patterns, directories, URLs; or guides with dates, all resolved.
+        given: Paths, patterns, directories, URLs, references; or guides with dates, all resolved.
         settings: Caps, thresholds, and how many feeds are parsed at a time.
         clock: Seconds, rising (when to speak again).
         now: The instant, with a time zone (when a feed was read).
@@ -98,18 +99,29 @@ class _Begun:
     problem: FeedError | None = None
 
 
-def _begin(catalogue: Catalogue, location: str | Dated, settings: IngestSettings, pool: Pool | None, folder: Path) -> _Begun:
+def _begin(
+    catalogue: Catalogue, location: str | Named, settings: IngestSettings, pool: Pool | None, folder: Path
+) -> _Begun:
     """Fetches a location and starts parsing what is new of it."""
-    if isinstance(location, Dated):
-        place, name, grabbed_at = location.location, location.source, location.grabbed_at
-    else:
-        place, name, grabbed_at = location, without_credentials(location) if is_url(location) else location, None
-    as_set = grabbed_at is None and all(zone == settings.zone(source) for source, zone, _ in last_readings(catalogue, name))
+    name = source_of(location)
+    place = location.location if isinstance(location, Named) else location
+    grabbed_at = location.grabbed_at if isinstance(location, Dated) else None
+    if is_url(place):
+        adopt_former_names(catalogue, place, name)
+    last = last_readings(catalogue, name)
+    zones_hold = all(zone == settings.zone(source) for source, zone, _ in last)
+    as_set = bool(last) and grabbed_at is None and zones_hold
     etag, last_modified = recall_validators(catalogue, name) if as_set else (None, None)
+    validators = Validators(etag=etag, last_modified=last_modified)
+    limits = Limits(
+        size_cap_bytes=settings.size_cap_bytes,
+        seconds=settings.download_seconds,
+        bytes_per_second=settings.download_bytes_per_second,
+    )
     stack = ExitStack()
     with stack:
         try:
-            hand = stack.enter_context(at_hand(place, catalogue.home, settings.size_cap_bytes, name, Validators(etag=etag, last_modified=last_modified)))
+            hand = stack.enter_context(at_hand(place, catalogue.home, limits, name, validators))
         except FeedError as error:
             return _Begun(ExitStack(), name, AtHand(feeds=[]), grabbed_at, [], error)
         except PermissionError as error:

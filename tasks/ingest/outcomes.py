@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from storage.catalogue.ledger import Counts
-from tasks.ingest.feeds import FeedError, FeedUnreachable, is_url, resolve, without_credentials
+from tasks.ingest.feeds import (
+    FeedError,
+    FeedUnreachable,
+    Named,
+    is_reference,
+    is_url,
+    refuse_twins,
+    resolve,
+    source_of,
+)
 from tasks.ingest.settings import IngestSettings
 
 
@@ -51,13 +60,13 @@ class Failure:
         return f"feed FAILED: {self.error}"
 
 
-def locate(given: Sequence[str]) -> tuple[list[str], list[Failure]]:
+def locate(given: Sequence[str | Named]) -> tuple[list[str | Named], list[Failure]]:
     """Absolute paths and URLs of the feeds given, each once and in order, and what of them cannot be found.
 
     Raises:
-        FeedError: Nothing was given.
+        FeedError: Nothing was given, or two URLs are one source.
     """
-    found: dict[str, None] = {}
+    found: dict[str | Named, None] = {}
     failures = []
     for text in given:
         try:
@@ -65,13 +74,16 @@ def locate(given: Sequence[str]) -> tuple[list[str], list[Failure]]:
         except FeedError as error:
             failures.append(Failure(source=_source(text), error=error))
         except OSError as error:
-            failures.append(Failure(source=_source(text), error=unreadable(text, error)))
+            failures.append(Failure(source=_source(text), error=unreadable(_source(text), error)))
+    refuse_twins(found)
     return (list(found), failures) if given else (resolve(given), [])
 
 
-def _source(text: str) -> str:
+def _source(given: str | Named) -> str:
     """What the catalogue would know it by."""
-    return without_credentials(text) if is_url(text) else os.path.abspath(os.path.expanduser(text))
+    if isinstance(given, Named) or is_url(given):
+        return source_of(given)
+    return given if is_reference(given) else os.path.abspath(os.path.expanduser(given))
 
 
 def unreadable(source: str, error: OSError) -> FeedError:

@@ -12,19 +12,24 @@ from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
 from storage.catalogue.status import publish_status
 from storage.readings import Told, write_readings
 from storage.workspace import Workspace
-from tasks.ingest.dated import Dated
+from tasks.ingest.feeds import Named
 from tasks.ingest.ingest import ingest_feeds, leave_no_downloads
 from tasks.ingest.outcomes import Failure, Outcome
 from tasks.ingest.settings import IngestSettings
 
 
 def read_and_publish(
-    workspace: Workspace, feeds: Sequence[str | Dated], settings: IngestSettings, as_of: datetime.datetime | None, tell: Callable[[Progress | Outcome | Failure], None]
+    workspace: Workspace,
+    feeds: Sequence[str | Named],
+    settings: IngestSettings,
+    as_of: datetime.datetime | None,
+    tell: Callable[[Progress | Outcome | Failure], None],
 ) -> Guide:
     """Reads feeds and publishes a snapshot of what the catalogue knows, or finds the one that is there.
 
     Args:
-        feeds: Paths, patterns, directories, URLs; or guides with dates. None is needed where there is an ``as_of``.
+        feeds: Paths, patterns, directories, URLs, references; or guides with dates. None is needed where
+            there is an ``as_of``.
         as_of: The snapshot holds what was known then, by grabs made up to that instant; None is now.
         tell: Hears of progress, outcomes and failures.
 

@@ -21,6 +21,14 @@ class IngestSettings:
     __pydantic_config__ = FORM
 
     size_cap_bytes: int = field(default=4 * 2**30, metadata={"description": "Largest feed, in bytes once uncompressed; a larger one is refused.", "ge": 1})
+    download_seconds: float = field(
+        default=3600.0,
+        metadata={"description": "Longest time of a download, attempts and pauses included.", "gt": 0.0},
+    )
+    download_bytes_per_second: int = field(
+        default=1000,
+        metadata={"description": "Least rate of an http download, over a minute; else it is retried.", "ge": 0},
+    )
     batch_rows: int = field(default=20_000, metadata={"description": "Programmes handed to the catalogue at a time.", "ge": 1, "le": 1_000_000})
     leave_out: tuple[str, ...] = field(default=(), metadata={"description": "Sources (patterns with * and ?) kept in the catalogue but left out of the guide."})
     max_reject_share: float = field(

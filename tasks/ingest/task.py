@@ -10,6 +10,7 @@ from uuid import UUID
 
 from prefect import get_run_logger, task
 from prefect.artifacts import create_progress_artifact, create_table_artifact, update_progress_artifact
+from prefect.blocks.system import Secret
 from prefect.context import TaskRunContext
 from prefect.exceptions import MissingContextError
 
@@ -19,6 +20,7 @@ from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.ingest.checks import check_guide
 from tasks.ingest.dated import Dated
+from tasks.ingest.feeds import BLOCK, FeedError, Named
 from tasks.ingest.outcomes import Failure, Outcome
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
@@ -51,7 +53,8 @@ def ingest(home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as
 
     Args:
         home: Where everything is.
-        feeds: Paths, patterns, directories, URLs; or guides with dates. None is needed where there is an ``as_of``.
+        feeds: Paths, patterns, directories, URLs, env:NAME, secret:NAME; or guides with dates. None is
+            needed where there is an ``as_of``.
         settings: Caps, thresholds, what is left out of the snapshot.
         as_of: The snapshot holds what was known then, by grabs made up to that instant; None is now.
 
@@ -59,7 +62,20 @@ def ingest(home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as
         FeedError: No feed can be used, or not one that ``ingest.required`` names; what the others said is stored.
         HomeLocked: Another process has the catalogue open.
     """
-    return read_and_publish(Workspace(home), feeds, settings, as_of, Teller())
+    return read_and_publish(Workspace(home), [_opened(feed) for feed in feeds], settings, as_of, Teller())
+
+
+def _opened(feed: str | Dated) -> str | Named:
+    """What a Secret block holds, known by the block's name; any other feed as it is."""
+    if isinstance(feed, Dated) or not feed.startswith(BLOCK):
+        return feed
+    try:
+        held = Secret.load(feed.removeprefix(BLOCK))
+    except ValueError as error:
+        problem = "Prefect has no Secret block of that name; make one in the UI under Blocks"
+        raise FeedError(f"{feed}: {problem}") from error
+    assert isinstance(held, Secret)
+    return Named(location=str(held.get()).strip(), source=feed)
 
 
 @task(name="check", task_run_name="check", persist_result=False)

@@ -30,7 +30,7 @@ def running(monkeypatch):
 def test_passwords_and_keys_of_feeds_are_in_no_record(running, tmp_path):
     with disable_run_logger(), night.open_night(str(tmp_path / "home"), FEEDS, Settings()) as opened:
         run = opened.run
-    assert running.name == "2025-03-01 guide.xml.gz?key=&country=de +2"
+    assert running.name == "2025-03-01 guide.xml.gz?country=de +2"
     with contextlib.closing(sqlite3.connect(tmp_path / "home" / "mlflow.db")) as connection:
         kept = "\n".join(connection.iterdump())
     assert run in kept and "example.org/guide.xml.gz" in kept and "guides/what?.xml" in kept

@@ -230,7 +230,7 @@ def test_a_second_writer_is_told_who_holds_the_home(home: Workspace):
         assert holder.stdout is not None and holder.stdin is not None
         assert holder.stdout.readline() == "holding\n"
         with (
-            pytest.raises(HomeLocked, match=rf"is being written by process {holder.pid} on \S+ since \d{{4}}-\d\d-\d\d .*\(nightly run of 3 feeds: .*\)\. Wait for it to end"),
+            pytest.raises(HomeLocked, match=rf"is being written by process {holder.pid} on \S+ since \d{{4}}-\d\d-\d\d .*\(nightly run of 3 feeds\)\. Wait for it to end"),
             home.writing("mine"),
         ):
             raise AssertionError("two writers")

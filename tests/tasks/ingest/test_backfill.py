@@ -7,6 +7,7 @@ from guides import guide, read, rows
 from storage.catalogue.connection import Catalogue
 from storage.workspace import Workspace
 from tasks.ingest.dated import date_of, dated_guides
+from tasks.ingest.download import Limits
 from tasks.ingest.feeds import FeedError, at_hand
 from tasks.ingest.ingest import Outcome
 from tasks.ingest.parallel import parse_to_folder, read_folder
@@ -99,7 +100,7 @@ def test_a_feed_is_parsed_again_where_a_worker_died_over_it(tmp_path: Path) -> N
     folder = tmp_path / "parsed" / "1.0"
     folder.mkdir(parents=True)
     (folder / "programmes").write_bytes(b"half a ba")
-    with at_hand(str(tmp_path / "g.xml"), tmp_path, 1 << 20) as hand:
+    with at_hand(str(tmp_path / "g.xml"), tmp_path, Limits(size_cap_bytes=1 << 20)) as hand:
         assert parse_to_folder(hand.feeds[0], 1 << 20, 30, "", folder) == 1
     assert [batch.programmes.num_rows for batch in read_folder(folder, 1)] == [5]
 

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.catalogue.connection import Catalogue
+from tasks.ingest.download import Limits
 from tasks.ingest.feeds import FeedError
 
 PROGRAMME = '<programme channel="{}" start="20250301"><title>{}</title></programme>'
@@ -117,7 +118,7 @@ def test_any_bytes_are_counted_or_refused(parse_only: Catalogue, tokens: list[by
         from tasks.ingest.streams import FeedStream
         from tasks.ingest.xmltv import read_batches
 
-        with at_hand(str(file), parse_only.home, 1 << 30) as hand:
+        with at_hand(str(file), parse_only.home, Limits(size_cap_bytes=1 << 30)) as hand:
             batches = list(read_batches(FeedStream(hand.feeds[0], 1 << 30), 10))
     except FeedError as error:
         assert "\n" not in str(error)  # noqa: PT017

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from guides import guide, read, rows
 
-from tasks.ingest.download import download
+from tasks.ingest.download import Limits, download
 from tasks.ingest.feeds import FeedError, resolve
 
 
@@ -67,7 +67,7 @@ def test_s3_refuses_in_one_line(tmp_path: Path, bucket: Any, monkeypatch: pytest
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     pauses: list[float] = []
-    answer = download("s3://guides/a.xml", tmp_path / "f", 10_000, pause=pauses.append)
+    answer = download("s3://guides/a.xml", tmp_path / "f", Limits(size_cap_bytes=10_000), pause=pauses.append)
     assert answer.problem.startswith("cannot be fetched (EndpointConnectionError") and answer.problem.endswith("4 times") and len(pauses) == 3
 
 

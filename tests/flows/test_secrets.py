@@ -1,0 +1,134 @@
+"""Nothing that is secret in a feed's URL is anywhere in the home or in what is printed, after real runs against a server on loopback."""
+
+import contextlib
+import gzip
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from storage.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "sample" / "guide.xml.gz"
+NAMES = [
+    "access_token", "accessToken", "api-key", "api_key", "apikey", "appid", "auth", "auth_token",
+    "authorization", "bearer", "client_id", "client_secret", "code", "credential", "credentials", "email",
+    "hash", "hmac", "id_token", "jwt", "Key-Pair-Id", "key", "login", "mac", "otp", "p", "pass", "passwd",
+    "password", "pin", "Policy", "private_key", "pwd", "refresh_token", "s", "secret", "session",
+    "sessionid", "sid", "sig", "Signature", "signature", "token", "u", "uid", "user", "username",
+    "X-Amz-Credential", "X-Amz-Security-Token", "X-Amz-Signature", "X-Goog-Signature", "expires", "se",
+    "sp", "sv", "st",
+]  # fmt: skip
+VALUES = {name: f"Zk9v{number:03}Lq7x" for number, name in enumerate(NAMES)}
+SECRETS = ("annabelK8s", "swordfishK8s", *VALUES.values(), "Zk9vfragment", "Zk9vpath")
+
+
+@pytest.fixture(scope="module")
+def feed() -> Iterator[str]:
+    """The sample guide behind a URL with a secret in every place."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = all(value in self.path for value in VALUES.values())
+            self.send_response(200 if found else 403)
+            self.end_headers()
+            self.wfile.write(SAMPLE.read_bytes() if found else b"")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    query = "&".join(f"{name}={value}" for name, value in VALUES.items())
+    yield f"http://annabelK8s:swordfishK8s@127.0.0.1:{server.server_port}/a;jsessionid=Zk9vpath/guide.xml.gz?country=de&{query}#Zk9vfragment"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def guidespace(*arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))}
+    environment |= {"PYTHONPATH": str(ROOT), **more}
+    command = [sys.executable, "-m", "flows", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280)
+
+
+def texts_of(home: Path) -> Iterator[tuple[str, str]]:
+    """Everything in a home as text: files as they are and decompressed, tables row by row."""
+    for file in sorted(home.rglob("*")):
+        name = str(file.relative_to(home))
+        yield name, name
+        if not file.is_file():
+            continue
+        content = file.read_bytes()
+        yield name, content.decode("latin-1")
+        if content[:2] == b"\x1f\x8b":
+            yield name, gzip.decompress(content).decode("latin-1")
+        if content[:4] == b"PAR1":
+            yield name, str(pq.read_table(file).to_pylist())
+        if content[:6] == b"SQLite":
+            with contextlib.closing(sqlite3.connect(file)) as connection:
+                yield name, "\n".join(connection.iterdump())
+    with duckdb.connect(str(home / "catalogue.duckdb"), read_only=True) as connection:
+        for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            yield f"catalogue: {table}", str(connection.execute(f"FROM {table}").fetchall())
+
+
+def leaks(home: Path, *printed: str) -> set[tuple[str, str]]:
+    texts = [*texts_of(home), *(("printed", text) for text in printed)]
+    assert any("127.0.0.1" in text or "env:MY_GUIDE" in text for name, text in texts if name == "catalogue: feeds")  # it sees sources
+    return {(name, secret) for name, text in texts for secret in SECRETS if secret in text}
+
+
+def test_a_night_keeps_no_secret_of_its_feeds(tmp_path: Path, feed: str) -> None:
+    home = tmp_path / "home"
+    done = guidespace("nightly", "--preset", "smoke", "--home", home, "--feed", feed, PREFECT_HOME=str(home / "prefect"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    status = guidespace("status", "--home", home)
+    assert "/a/guide.xml.gz?country=de" in status.stdout
+    with contextlib.closing(sqlite3.connect(home / "prefect" / "prefect.db")) as connection:
+        assert "guide.xml.gz?country=de" in str(connection.execute("SELECT parameters FROM flow_run").fetchall())
+    assert leaks(home, done.stdout, done.stderr, status.stdout) == set()
+
+
+def test_ingest_by_a_variable_and_with_a_failure_keeps_no_secret(tmp_path: Path, feed: str) -> None:
+    home = tmp_path / "home"
+    done = guidespace("ingest", "--home", home, "--feed", "env:MY_GUIDE", MY_GUIDE=feed)
+    assert done.returncode == 0 and "env:MY_GUIDE" in done.stdout, done.stderr
+    refused = guidespace("ingest", "--home", home, "--feed", feed.replace(VALUES["sid"], ""))
+    assert refused.returncode != 0 and "the server answered 403" in refused.stderr
+    again = guidespace("ingest", "--home", home, "--feed", feed)
+    assert leaks(home, done.stdout, done.stderr, refused.stdout, refused.stderr, again.stdout, again.stderr) == set()
+
+
+@pytest.mark.parametrize("command", ["ingest", "nightly"])
+def test_what_is_no_url_is_one_line_and_exit_code_2(tmp_path: Path, command: str) -> None:
+    done = guidespace(command, "--home", tmp_path / "home", "--feed", "http://annabelK8s:swordfishK8s@[::bad/")
+    assert done.returncode == 2
+    assert done.stderr.startswith("guidespace: http://[::bad/: not a valid URL; expected one such as https://") and done.stderr.count("\n") == 1
+
+
+def test_the_lock_tells_no_command_line_and_is_its_owners(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "writer.lock").write_text("")
+    (tmp_path / "home" / "writer.lock").chmod(0o666)
+    code = f"from storage.workspace import Workspace\nwith Workspace({str(tmp_path / 'home')!r}).writing('ingest of 1 feed'): print('held', flush=True); input()"
+    command = [sys.executable, "-c", code, "https://annabelK8s:swordfishK8s@example.org/?key=Zk9vpath"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        lock = tmp_path / "home" / "writer.lock"
+        content, words, mode = lock.read_text(), Workspace(tmp_path / "home").holder() or "", stat.S_IMODE(lock.stat().st_mode)
+        holder.communicate("\n")
+    assert not any(secret in content + words for secret in SECRETS) and "example.org" not in content + words
+    assert f"process {holder.pid} on " in words and words.endswith("(ingest of 1 feed)") and mode == 0o600

@@ -1,0 +1,90 @@
+"""What is left of a URL: nothing that is secret, all that chooses a guide."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.addresses import HARMLESS, differ_in_secrets_only, is_sound, secrets_of, without_secrets
+
+SECRET = "Zk9vLq7xWd3mTb"
+NAMES = [
+    "access_token", "accessToken", "api-key", "api_key", "apikey", "appid", "auth", "auth_token",
+    "authorization", "bearer", "client_id", "client_secret", "code", "credential", "credentials", "email",
+    "hash", "hmac", "id_token", "jwt", "Key-Pair-Id", "key", "login", "mac", "otp", "p", "pass", "passwd",
+    "password", "pin", "Policy", "private_key", "pwd", "refresh_token", "s", "secret", "session",
+    "sessionid", "sid", "sig", "Signature", "signature", "token", "u", "uid", "user", "username",
+    "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Security-Token", "X-Amz-Signature",
+    "X-Goog-Signature", "expires", "Expires", "se", "sp", "sv", "st",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_value_of_any_other_name_is_kept(name: str) -> None:
+    for url in (
+        f"https://example.org/g.xml?{name}={SECRET}",
+        f"https://example.org/g.xml?day=1&{name}={SECRET}&country=de",
+        f"https://example.org/g.xml?day=1;{name}={SECRET}",
+        f"https://example.org/g.xml?day=1%26{name}%3D{SECRET}",
+        f"https://example.org/g;{name}={SECRET}/g.xml",
+        f"https://example.org/g.xml#{name}={SECRET}",
+        f"s3://bucket/*.xml?{name}={SECRET}",
+        f"zip://*.xml::https://example.org/g.zip?{name}={SECRET}",
+    ):
+        assert SECRET not in without_secrets(url)
+        assert SECRET in secrets_of(url)
+        assert without_secrets(without_secrets(url)) == without_secrets(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "left"),
+    [
+        ("https://me:secret@example.org:8443/g.xml?token=abc&day=1#x", "https://example.org:8443/g.xml?day=1"),
+        ("https://me:p@ss@example.org/g.xml", "https://example.org/g.xml"),
+        ("https://SECRETTOKEN@example.org/g.xml?SECRETTOKEN", "https://example.org/g.xml"),
+        ("https://example.org/g.xml?U0VDUkVU==", "https://example.org/g.xml"),
+        ("http://u:p@[::bad/g.xml?token=a", "http://[::bad/g.xml"),
+        ("http://user:pa/ss@example.org/g.xml?token=a", "http://example.org/g.xml"),
+        ("simplecache::s3://KEY:SECRET@bucket/day/g.xml", "simplecache::s3://bucket/day/g.xml"),
+        ("zip://*.xml::https://u:p@example.org/g.zip?key=a&lang=de", "zip://*.xml::https://example.org/g.zip?lang=de"),
+        ("http://[::1]:8080/g.xml", "http://[::1]:8080/g.xml"),
+        ("https://example.org/a%20b/g.xml?tz=Europe/Paris&channels=a,b", "https://example.org/a%20b/g.xml?tz=Europe/Paris&channels=a,b"),
+        ("https://example.org/g.xml?feed=https://u:secret@example.com/", "https://example.org/g.xml"),
+    ],
+)
+def test_what_is_left(url: str, left: str) -> None:
+    assert without_secrets(url) == left
+    assert without_secrets(left) == left
+
+
+def test_a_night_signs_anew_and_the_feed_is_the_same() -> None:
+    nights = [
+        f"https://b.s3.amazonaws.com/g.xml.gz?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AK{night}%2F2026%2Fs3&X-Amz-Date={night}T03Z"
+        f"&X-Amz-Expires=3600&X-Amz-SignedHeaders=host&X-Amz-Signature=ab{night}&region=uk"
+        for night in ("20261121", "20261122")
+    ]  # fmt: skip
+    assert {without_secrets(url) for url in nights} == {"https://b.s3.amazonaws.com/g.xml.gz?region=uk"}
+    assert differ_in_secrets_only(*nights)
+
+
+def test_what_chooses_a_guide_is_no_secret() -> None:
+    assert without_secrets("https://e.org/g?country=de&token=a") != without_secrets("https://e.org/g?country=fr&token=a")
+    assert not differ_in_secrets_only("https://e.org/g?postcode=1&token=a", "https://e.org/g?postcode=2&token=b")
+    assert differ_in_secrets_only("https://e.org/g?postcode=1&token=a", "https://e.org/g?postcode=1&token=b")
+    assert {name.lower() for name in NAMES}.isdisjoint(HARMLESS)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://u:p@[::bad/", "http://u:p@host:port/g.xml", "https:///g.xml", "http://h:99999/", "http://u:p@a..b/", "http://user:pa/ss@h/g"]
+)
+def test_what_is_no_url(url: str) -> None:
+    assert not is_sound(url)
+    assert "p@" not in without_secrets(url) and "pa/ss" not in without_secrets(url)
+
+
+@given(st.text(string.printable, max_size=60))
+def test_any_text_has_something_left(text: str) -> None:
+    left = without_secrets(f"https://{text}")
+    assert without_secrets(left) == left or not is_sound(left)
+    secrets_of(text), is_sound(text)

@@ -1,0 +1,64 @@
+"""MLFLOW_TRACKING_URI that names a database: artifacts in the home, and a password in it for nobody's eyes."""
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from storage.tracking import Tracking
+from storage.tracking.connection import Connection, TrackingError
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database outside of the home; its URI has a value that stands for a password."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    uri = f"sqlite:///{tmp_path}/elsewhere/mlflow.db?cached_statements=4711"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    return uri
+
+
+def test_artifacts_of_another_database_are_in_the_home(database: str, tmp_path: Path) -> None:
+    tracking = Tracking(tmp_path / "home")
+    run_id = tracking.start_run("flow-1", "night")
+    tracking.log_text(run_id, "a,b\n", "table.csv")
+    (kept,) = (tmp_path / "home" / "mlflow").rglob("table.csv")
+    assert kept.read_text() == "a,b\n" and tracking.client.get_run(run_id).info.artifact_uri == str(kept.parent)
+    assert not (tmp_path / "mlruns").exists() and not (tmp_path / "home" / "mlflow.db").exists()
+    assert [item.path for item in tracking.client.list_artifacts(run_id)] == ["table.csv"]
+
+
+def test_where_a_run_is_tells_no_password_of_a_database(database: str, tmp_path: Path) -> None:
+    tracking = Tracking(tmp_path / "home")
+    run_id = tracking.start_run("flow-1", "night")
+    where = tracking.where(run_id)
+    assert where.startswith('mlflow ui --backend-store-uri "$MLFLOW_TRACKING_URI"') and "4711" not in where
+    with contextlib.closing(sqlite3.connect(tmp_path / "elsewhere" / "mlflow.db")) as connection:
+        assert "4711" not in "\n".join(connection.iterdump())
+    tracking.client.delete_experiment(tracking.connection.experiment_id)
+    with pytest.raises(TrackingError, match=r'MLFLOW_TRACKING_URI="\$MLFLOW_TRACKING_URI" mlflow experiments restore') as caught:
+        Tracking(tmp_path / "home").connection.experiment_id  # noqa: B018
+    assert "4711" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "kept"),
+    [
+        ("postgresql+psycopg2://me:4711@db/mlflow", True), ("mysql://me:4711@db/mlflow", True), ("mssql+pyodbc://db", True),
+        ("http://me:4711@host:5000", False), ("https://host/mlflow", False), ("databricks", False),
+    ],
+)  # fmt: skip
+def test_which_store_keeps_artifacts_in_the_home(uri: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    assert Connection(tmp_path).keeps_artifacts is kept
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert Connection(tmp_path).keeps_artifacts
+
+
+def test_the_page_of_a_run_on_a_server_has_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:4711@mlflow.example:8443/sub/?access_token=4711")
+    tracking = Tracking(tmp_path)
+    tracking.connection.__dict__["experiment_id"] = "1"  # no server is asked
+    assert tracking.where("r1").startswith("https://mlflow.example:8443/sub/#/experiments/1/runs/r1")

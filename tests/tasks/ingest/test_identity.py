@@ -1,0 +1,196 @@
+"""One feed, one source: whatever its token is tonight, and whatever an earlier version called it."""
+
+import datetime
+import gzip
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from guides import guide, read, rows
+
+from storage.addresses import HARMLESS
+from storage.catalogue.connection import Catalogue
+from storage.catalogue.renaming import TABLES
+from tasks.ingest.dated import dated_guides
+from tasks.ingest.feeds import FeedError, Named, conceal, resolve
+
+OTHER = '<programme channel="one" start="20250301020000 +0000" stop="20250301030000 +0000"><title>Moved</title></programme>'
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """Of a server that gives the night's guide: twenty programmes, then one of them changed."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            late = "night=2" in self.path
+            self.wfile.write(gzip.compress(guide(*[OTHER] if late else [], programmes=2 if late else 20)))
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/g.xml.gz"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def sources(home: Path) -> list[str]:
+    return [row[0] for row in rows(home, "SELECT DISTINCT source FROM feeds ORDER BY 1")]
+
+
+def now_said(home: Path) -> list[str]:
+    return [row[0] for row in rows(home, "SELECT title FROM programmes WHERE replaced_by IS NULL ORDER BY start, title")]
+
+
+def test_a_signed_url_is_one_source_and_replaces_itself(tmp_path: Path, address: str) -> None:
+    read(tmp_path, f"{address}?night=1&X-Amz-Signature=aaaa&X-Amz-Expires=1")
+    read(tmp_path, f"{address}?night=2&X-Amz-Signature=bbbb&X-Amz-Expires=2")
+    assert sources(tmp_path) == [address]
+    titles = now_said(tmp_path)
+    assert len(titles) == 20 and "Moved" in titles and "Show 2" not in titles
+
+
+def test_harmless_parameters_tell_feeds_apart(tmp_path: Path, address: str) -> None:
+    read(tmp_path, f"{address}?country=de&token=a", f"{address}?country=fr&token=a")
+    assert sources(tmp_path) == [f"{address}?country=de", f"{address}?country=fr"]
+
+
+def test_two_feeds_that_would_be_one_source_are_refused(tmp_path: Path, address: str) -> None:
+    with pytest.raises(FeedError, match=r"g.xml.gz: given twice, .* give env:NAME") as caught:
+        read(tmp_path, f"{address}?user=ann&key=k111", f"{address}?user=bob&key=k222")
+    assert not any(secret in str(caught.value) for secret in ("ann", "bob", "k111", "k222"))
+    assert sources(tmp_path) == []
+    assert resolve([f"{address}?key=k111", f"{address}?key=k111"]) == [f"{address}?key=k111"]
+
+
+def renamed(home: Path, names: dict[str, str]) -> None:
+    """Gives sources the names that an earlier version gave them."""
+    with Catalogue.open(home) as catalogue:
+        for now, before in names.items():
+            for table in ("feeds", "programmes", "channel_history", "validators"):
+                catalogue.connection.execute(f"UPDATE {table} SET source = ? WHERE source = ?", [before, now])
+
+
+@pytest.mark.parametrize("query", ["?token=", "?access_token=aaaa", "?token=&access_token=old1", "?postcode=1&token="])
+def test_a_source_of_an_earlier_version_goes_on(tmp_path: Path, address: str, query: str) -> None:
+    tonight = f"{address}?night=2&token=t222&access_token=bbbb&postcode=1"
+    read(tmp_path, f"{address}?night=1")
+    renamed(tmp_path, {address: address + query})
+    read(tmp_path, tonight)
+    assert sources(tmp_path) == [address] and len(now_said(tmp_path)) == 20 and "Moved" in now_said(tmp_path)
+    assert rows(tmp_path, "SELECT DISTINCT source FROM programmes UNION SELECT source FROM validators") == [(address,)]
+
+
+def test_what_each_night_made_another_source_becomes_one(tmp_path: Path, address: str) -> None:
+    former = {f"{address}?day=1": "?access_token=a1", f"{address}?day=2": "?access_token=a2", f"{address}?day=3": "?postcode=2"}
+    for url in former:
+        read(tmp_path, url)
+    renamed(tmp_path, {url: address + query for url, query in former.items()})  # the last one is another feed
+    assert len(now_said(tmp_path)) == 60
+    read(tmp_path, f"{address}?night=2&access_token=a9&postcode=1")
+    assert sources(tmp_path) == [address, f"{address}?postcode=2"]
+    mine = "WHERE source NOT LIKE '%postcode%'"
+    assert rows(tmp_path, f"SELECT count(*), count(*) FILTER (replaced_by IS NULL) FROM programmes {mine}") == [(41, 20)]
+    double = "SELECT channel, start FROM programmes WHERE replaced_by IS NULL AND source NOT LIKE '%postcode%' GROUP BY ALL HAVING count(*) > 1"
+    assert rows(tmp_path, double) == []
+
+
+def test_a_renamed_source_is_renamed_in_every_table(tmp_path: Path) -> None:
+    held = "SELECT table_name FROM duckdb_columns() JOIN duckdb_tables() USING (table_name) WHERE column_name = 'source'"
+    assert {name for (name,) in rows(tmp_path, held)} == {*TABLES, "validators"}
+
+
+def test_a_feed_by_a_variable_is_known_by_the_variable(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUIDE_ONE", f"{address}?night=1&user=ann&key=k111")
+    monkeypatch.setenv("GUIDE_TWO", f"{address}?night=1&user=bob&key=k222")
+    outcomes = read(tmp_path, "env:GUIDE_ONE", "env:GUIDE_TWO", "env:GUIDE_ONE")
+    assert [(outcome.source, outcome.counts.stored) for outcome in outcomes] == [("env:GUIDE_ONE", 20), ("env:GUIDE_TWO", 20)]
+    monkeypatch.setenv("GUIDE_ONE", f"{address.replace('g.xml', 'elsewhere.xml')}?night=2&key=new")
+    read(tmp_path, "env:GUIDE_ONE")
+    assert sources(tmp_path) == ["env:GUIDE_ONE", "env:GUIDE_TWO"]
+    assert rows(tmp_path, "SELECT count(*) FROM programmes WHERE replaced_by IS NULL AND source = 'env:GUIDE_ONE'") == [(20,)]
+
+
+def test_a_url_keeps_its_history_when_it_moves_into_a_variable(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read(tmp_path, f"{address}?night=1&key=k111")
+    monkeypatch.setenv("GUIDE_ONE", f"{address}?night=2&key=k222")
+    read(tmp_path, "env:GUIDE_ONE")
+    assert sources(tmp_path) == ["env:GUIDE_ONE"] and len(now_said(tmp_path)) == 20
+
+
+def test_a_variable_may_hold_paths_and_must_hold_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=3))
+    monkeypatch.setenv("GUIDES", f" {tmp_path}/*.xml\n")
+    assert resolve(["env:GUIDES"]) == [str(tmp_path / "a.xml")]
+    monkeypatch.setenv("GUIDES", "")
+    for name in ("env:GUIDES", "env:NO_SUCH_VARIABLE"):
+        with pytest.raises(FeedError, match=f"{name}: this environment variable is not set, or empty"):
+            resolve([name])
+    with pytest.raises(FeedError, match="secret:guide: a Secret block is opened in runs of Prefect only"):
+        resolve(["secret:guide"])
+
+
+def test_what_is_concealed_is_resolved_here(address: str) -> None:
+    whole = f"https://ann:k111@example.org/g.xml?key=k222&country=de&seen={address}"
+    assert conceal([whole, "guides/*.xml"]) == ["https://example.org/g.xml?country=de", "guides/*.xml"]
+    assert resolve(conceal([whole])) == [whole]
+    assert "k111" not in repr(Named(location=whole, source="env:X"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://ann:k111@[::bad/", "http://ann:k1/11@example.org/g.xml", "http://ann:k111@host:port/?key=k111", "https:///g",
+        "https:/ann:k111@host/?key=k111", "http//ann:k111@host/*.xml",
+    ],
+)  # fmt: skip
+def test_what_is_no_url_is_one_clear_line(tmp_path: Path, url: str) -> None:
+    with pytest.raises(FeedError, match="not a valid URL; expected one such as https://") as caught:
+        read(tmp_path, url)
+    assert "k1" not in str(caught.value) and "\n" not in str(caught.value) and "11@" not in str(caught.value)
+
+
+def test_a_pattern_that_cannot_be_listed_tells_no_credentials(tmp_path: Path) -> None:
+    pytest.importorskip("s3fs", reason="s3fs is not installed: pip install s3fs")
+    for url in ("s3://AKIAKEY:k111@bucket/*.xml", "s3://AKIAKEY:k1%2F11@bucket/*.xml"):
+        with pytest.raises(FeedError, match=r"^s3://bucket/\*.xml: cannot be listed \(\w+\)$") as caught:
+            read(tmp_path, url)
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__
+
+
+def test_dated_guides_of_a_url_keep_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, last = datetime.date(2025, 3, 1), datetime.date(2025, 3, 31)
+    (guide,) = dated_guides(["https://ann:k111@example.org/guide-2025-03-02.xml.gz?key=k222"], first, last)
+    assert guide.source == "https://example.org/guide-{date}.xml.gz" and "k111@" in guide.location and "k111" not in repr(guide)
+
+
+def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path: Path) -> None:
+    guides = tmp_path / "guides"
+    (guides / "fr").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    for place in (guides / "a.xml", guides / "fr" / "b.xml", tmp_path / "elsewhere" / "c.xml", guides / ".d" / "d.xml"):
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(guide(programmes=1))
+    for link, target in ((guides / "aa", guides), (guides / "fr" / "up", guides), (guides / "fr" / "fr2", guides / "fr"), (guides / "far", tmp_path / "elsewhere")):
+        link.symlink_to(target)
+    (guides / "latest.xml").symlink_to(guides / "a.xml")  # a file of another name is another source
+    every = [str(guides / name) for name in ("a.xml", "far/c.xml", "fr/b.xml", "latest.xml")]
+    assert resolve([f"{guides}/**/*.xml"]) == every
+    assert resolve([f"{guides}/**"]) == every
+    below_fr = ["fr/b.xml", "fr/up/a.xml", "fr/up/far/c.xml", "fr/up/latest.xml"]
+    assert resolve([f"{guides}/**/fr/**/*.xml"]) == [str(guides / name) for name in below_fr]
+    assert resolve([f"{tmp_path}/g*/**/b.xml"]) == [str(guides / "fr" / "b.xml")]
+
+
+def test_the_documentation_lists_what_is_harmless() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "feeds.md").read_text(encoding="utf-8")
+    listed = page.partition("Harmless are, in any case:")[2].partition("if the value")[0]
+    assert set(listed.replace("`", "").split()) == HARMLESS
