@@ -101,6 +101,16 @@ def test_orphans_are_closed_and_nothing_else(tracking: Tracking) -> None:
     assert [tracking.client.get_run(run).info.status for run in (dead, alive)] == ["FAILED", "RUNNING"]
 
 
+def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> None:
+    """The writer holds the home: whatever else MLflow shows as running in it is dead, but for runs that are not ours."""
+    dead, ended, own = (tracking.start_run(name, name) for name in ("dead", "ended", "own"))
+    tracking.end_run(ended)
+    somebodys = tracking.client.create_run(tracking.connection.experiment_id).info.run_id
+    assert tracking.close_silent(own) == [dead]
+    status = [tracking.client.get_run(run).info.status for run in (dead, ended, own, somebodys)]
+    assert status == ["KILLED", "FINISHED", "RUNNING", "RUNNING"]
+
+
 def test_a_run_ends_with_a_status_that_mlflow_knows(tracking: Tracking) -> None:
     run_id = tracking.start_run("flow-1", "night")
     tracking.end_run(run_id)
@@ -140,6 +150,21 @@ def test_threads_log_to_the_run_they_name(tracking: Tracking) -> None:
 def test_scores_become_metrics(tracking: Tracking) -> None:
     run_id = tracking.start_run("flow-1", "night")
     assert tracking.log_scores(run_id, SCORES) == tracking.client.get_run(run_id).data.metrics
+
+
+def test_figures_parameters_and_dataset_lead_to_the_logged_model(tracking: Tracking, registry: Registry, tmp_path: Path) -> None:
+    run_id = tracking.start_run("flow-1", "night", params={"train": {"epochs": 6}})
+    model_id = registry.logged_model(register(registry, run_id, tmp_path, "aaa"))
+    snapshot = tracking.log_snapshot(run_id, "cd" * 32, tmp_path, {"programmes": 12})
+    tracking.log_figures(run_id, {"quality": 0.5, "clusters": 12.0}, model_id, snapshot)
+    assert tracking.client.get_run(run_id).data.metrics == {"quality": 0.5, "clusters": 12.0}
+    model = tracking.client.get_logged_model(model_id)
+    assert model.params == {"train.epochs": "6"} and model.source_run_id == run_id
+    assert {(metric.key, metric.value, metric.dataset_name, metric.dataset_digest) for metric in model.metrics} == {
+        ("quality", 0.5, "guide", "cd" * 18), ("clusters", 12.0, "guide", "cd" * 18),
+    }  # fmt: skip
+    found = tracking.client.search_logged_models([tracking.connection.experiment_id], "metrics.quality > 0.4", datasets=[{"dataset_name": "guide"}])
+    assert [one.model_id for one in found] == [model_id]
 
 
 def test_many_params_arrive_whole(tracking: Tracking) -> None:

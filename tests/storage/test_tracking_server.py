@@ -139,6 +139,11 @@ def test_two_homes_on_one_server_never_mix(server: str, tmp_path: Path, monkeypa
     names = {Registry(home).name for home in (production, smoke)}
     assert len(names) == 2 and all(name.startswith("guidespace-titles-home-") for name in names)
 
+    runs = {home: Tracking(home).start_run(f"under way in {home}", "night") for home in (production, smoke)}
+    silent = Tracking(production).start_run(f"dead in {production}", "night")
+    assert Tracking(production).close_silent(runs[production]) == [silent]
+    assert [Tracking(home).client.get_run(run).info.status for home, run in runs.items()] == ["RUNNING", "RUNNING"]
+
     moved = production.rename(tmp_path / "elsewhere")
     assert (serves(moved), register(moved, "third")) == ("second", "3")
     copy = Path(shutil.copytree(smoke, tmp_path / "copy" / "home"))
