@@ -30,6 +30,7 @@ FLOW_RUN_URL = "prefect.flow_run_url"
 PARAMS_IN_BATCH = 100  # MLflow's bound for parameters and for tags
 DIGEST_LENGTH = 36  # MLflow's bound for a dataset's digest
 TAG_LENGTH = 8000
+FIGURES = "at_a_glance"  # MLflow's page has a section a prefix, by the alphabet, and those without any at the very end
 VIEW = "workflowType=machine_learning"  # without it MLflow's page speaks of traces and chats, not of metrics and models
 T = TypeVar("T")
 
@@ -175,11 +176,18 @@ class Tracking:
         return dataset.name, dataset.digest
 
     def log_figures(self, run_id: str, figures: Mapping[str, float], model_id: str, dataset: tuple[str, str]) -> None:
-        """Logs metrics of the run that are also those of its logged model on a dataset (name and digest); see ``Registry.logged_model``."""
+        """Logs headline figures, ``at_a_glance/NAME``: of the run, and of its logged model on a dataset (name and digest).
+
+        Args:
+            run_id: The run.
+            figures: Name to value.
+            model_id: See ``Registry.logged_model``; empty links them to no model.
+            dataset: As ``log_snapshot`` gives it.
+        """
         from mlflow.entities import Metric
 
         now = time.time_ns() // 1_000_000
-        metrics = [Metric(metric_name(name), value, now, 0, model_id or None, *dataset) for name, value in figures.items()]
+        metrics = [Metric(metric_name(FIGURES, name), value, now, 0, model_id or None, *dataset) for name, value in figures.items()]
         self.client.log_batch(run_id, metrics=metrics)
 
     def log_folder(self, run_id: str, folder: Path, artifact_path: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The dozen figures of a night that come first: on top in MLflow, and beside the night before in the report."""
+"""The dozen figures of a night that come first: ``at_a_glance/NAME`` in MLflow, and beside the night before in the report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHOLE = {"clusters", "titles", "programmes"}
 
 
 def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programmes: int) -> dict[str, float]:
-    """Name to value, in the order of LABELS; what nothing supports is left out. The names hold no slash: MLflow shows these first.
+    """Name to value, in the order of LABELS; what nothing supports is left out.
 
     Args:
         scores: scores.json; of the protocols, the k-NN on the title alone.

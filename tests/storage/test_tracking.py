@@ -157,13 +157,13 @@ def test_figures_parameters_and_dataset_lead_to_the_logged_model(tracking: Track
     model_id = registry.logged_model(register(registry, run_id, tmp_path, "aaa"))
     snapshot = tracking.log_snapshot(run_id, "cd" * 32, tmp_path, {"programmes": 12})
     tracking.log_figures(run_id, {"quality": 0.5, "clusters": 12.0}, model_id, snapshot)
-    assert tracking.client.get_run(run_id).data.metrics == {"quality": 0.5, "clusters": 12.0}
+    assert tracking.client.get_run(run_id).data.metrics == {"at_a_glance/quality": 0.5, "at_a_glance/clusters": 12.0}
     model = tracking.client.get_logged_model(model_id)
     assert model.params == {"train.epochs": "6"} and model.source_run_id == run_id
     assert {(metric.key, metric.value, metric.dataset_name, metric.dataset_digest) for metric in model.metrics} == {
-        ("quality", 0.5, "guide", "cd" * 18), ("clusters", 12.0, "guide", "cd" * 18),
+        ("at_a_glance/quality", 0.5, "guide", "cd" * 18), ("at_a_glance/clusters", 12.0, "guide", "cd" * 18),
     }  # fmt: skip
-    found = tracking.client.search_logged_models([tracking.connection.experiment_id], "metrics.quality > 0.4", datasets=[{"dataset_name": "guide"}])
+    found = tracking.client.search_logged_models([tracking.connection.experiment_id], "metrics.`at_a_glance/quality` > 0.4", datasets=[{"dataset_name": "guide"}])
     assert [one.model_id for one in found] == [model_id]
 
 
@@ -322,6 +322,21 @@ def test_promotion_and_rollback(tracking: Tracking, registry: Registry, tmp_path
     assert back is not None and (back.version, back.digest) == ("1", "aaa")
     tracking.client.delete_registered_model_alias(MODEL_NAME, "champion")
     assert registry.champion() is None
+
+
+def test_a_chosen_name_is_known_to_whoever_reads_the_home(tracking: Tracking, registry: Registry, tmp_path: Path, home: Path) -> None:
+    chosen = Registry(home, code=STAND_IN, name="our titles")
+    chosen.promote(register(chosen, tracking.start_run("flow-1", "friday"), tmp_path, "aaa"), "the first", at=NIGHT)
+    reader = Registry(home).champion()
+    assert reader is not None and reader.digest == "aaa" and Registry(home).name == "our titles"
+    assert Registry(home, name="").champion() is None and Registry(home, name="").name == MODEL_NAME
+
+
+def test_the_homes_own_database_has_the_plain_name_however_it_is_named(tracking: Tracking, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking.connection.uri)
+    assert Registry(home).name == MODEL_NAME
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
+    assert Registry(home).name != MODEL_NAME
 
 
 def test_the_database_and_mlflow_name_the_same_champion(tracking: Tracking, registry: Registry, tmp_path: Path) -> None:
