@@ -6,7 +6,10 @@ model needs no checkout. A request::
     curl -H 'Content-Type: application/json' http://127.0.0.1:5000/invocations \
       -d '{"dataframe_split": {"columns": ["title"], "data": [["Gardening Tonight"]]}, "params": {"k": 3}}'
 
-The answer has one row a title: ``{"predictions": [{"title": …, "neighbours": [{"title", "cosine", "categories", "channels"}], "reason": null}]}``.
+The answer has one row a title::
+
+    {"predictions": [{"title": …, "neighbours": [{"title", "cosine", "categories", "channels"}], "reason": null}]}
+
 Of a title of which nothing is known, ``neighbours`` is null and ``reason`` says so.
 """
 
@@ -57,7 +60,9 @@ class TitleModel(PythonModel):
             MlflowException: No such column, a title that is no text, an unknown parameter, or k out of bounds: a served model answers 400.
         """
         if unknown := set(params or {}) - PARAMS:
-            raise MlflowException.invalid_parameter_value(f"unknown parameters {sorted(unknown)}; known are {sorted(PARAMS)}")
+            raise MlflowException.invalid_parameter_value(
+                f"unknown parameters {sorted(unknown)}; known are {sorted(PARAMS)}"
+            )
         frame = pandas.DataFrame(model_input)
         if "title" not in frame.columns:
             raise MlflowException.invalid_parameter_value(f"expected a column 'title', got {list(map(str, frame.columns))}; send {EXAMPLE}")
@@ -69,15 +74,23 @@ class TitleModel(PythonModel):
             found = self.search.similar_many(titles, int((params or {}).get("k", 10))) if titles else []
         except ValueError as error:
             raise MlflowException.invalid_parameter_value(str(error)) from error
-        neighbours = [None if nearest is None else [dataclasses.asdict(neighbour) for neighbour in nearest] for nearest in found]
-        reasons = [nothing_known(title) if nearest is None else None for title, nearest in zip(titles, found, strict=True)]
-        return pandas.DataFrame({"title": titles, "neighbours": neighbours, "reason": pandas.Series(reasons, dtype=object)})
+        neighbours = [
+            None if nearest is None else [dataclasses.asdict(neighbour) for neighbour in nearest]
+            for nearest in found
+        ]
+        reasons = [
+            nothing_known(title) if nearest is None else None
+            for title, nearest in zip(titles, found, strict=True)
+        ]
+        return pandas.DataFrame(
+            {"title": titles, "neighbours": neighbours, "reason": pandas.Series(reasons, dtype=object)}
+        )
 
 
 def refuse_ignored(record: logging.LogRecord) -> bool:
-    """A log filter that refuses what MLflow would drop with a warning before ``predict`` sees it: parameters it does not know.
+    """A log filter that refuses parameters which MLflow, with a warning, would drop before ``predict`` sees them.
 
-    MLflow has no option for that. An exception in a filter leaves the call that logs, so the request is answered 400.
+    MLflow has no option for that. An exception in a filter leaves the call that logs: the answer is 400.
 
     Raises:
         MlflowException: The record is that warning.
@@ -85,7 +98,9 @@ def refuse_ignored(record: logging.LogRecord) -> bool:
     message = record.getMessage()
     if IGNORED in message:
         named = message.partition("[")[2].partition("]")[0]
-        raise MlflowException.invalid_parameter_value(f"unknown parameters [{named}]; known are {sorted(PARAMS)}")
+        raise MlflowException.invalid_parameter_value(
+            f"unknown parameters [{named}]; known are {sorted(PARAMS)}"
+        )
     return True
 
 

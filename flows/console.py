@@ -38,7 +38,9 @@ def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: date
         outcome = flows.nightly(list(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
     print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
     state = "champion" if outcome.champion else "not promoted"
-    print(f"The model:  {outcome.registered_model} version {outcome.version}, {state}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s.")
+    print(
+        f"The model:  {outcome.registered_model} version {outcome.version}, {state}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s."
+    )
     return 0
 
 

@@ -67,18 +67,26 @@ class Night:
         """Headline figures of the run before; empty where none has finished."""
         return read_figures(self.workspace.home)
 
-    def outcome(self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: Report) -> Outcome:
-        """Puts the report on the flow run's page, writes the pointer that `guidespace scores` and people follow, and says where everything is.
+    def outcome(
+        self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: Report
+    ) -> Outcome:
+        """Reports: on the flow run's page, in the pointer that `guidespace scores` and people follow, to the caller.
 
-        Made here and not in the task: an artifact made in a task stands under that task, and the flow run has none.
+        The artifacts are made here and not in the task: one made in a task stands under that task, and the flow
+        run's page says that it has none.
 
         Returns:
-            The outcome, for whoever calls the flow. In a flow run, it is the data of a state whose message is the verdict.
+            The outcome; in a flow run it is the data of a state whose message is the verdict, which Prefect unwraps.
         """
         if FlowRunContext.get():
             create_markdown_artifact(report.markdown, key="nightly-report", description=verdict.message)
             if report.link:
-                create_link_artifact(link=report.link, link_text="MLflow run", key="mlflow-run", description="Figures, parameters, plots, map and model of this run")
+                create_link_artifact(
+                    link=report.link,
+                    link_text="MLflow run",
+                    key="mlflow-run",
+                    description="Figures, parameters, plots, map and model of this run",
+                )
         outcome = Outcome(
             map=str(self.workspace.folder(page) / "map.html"),
             scores=str(self.workspace.folder(scores) / "scores.json"),
@@ -91,7 +99,11 @@ class Night:
         )
         folders = {"model": self.workspace.folder(model), "corpus": self.workspace.folder(corpus)}
         write_latest(self.workspace.home, {**asdict(outcome), **folders, "figures": report.figures})
-        return cast(Outcome, Completed(message=verdict.message, data=outcome)) if FlowRunContext.get() else outcome
+        return (
+            cast(Outcome, Completed(message=verdict.message, data=outcome))
+            if FlowRunContext.get()
+            else outcome
+        )
 
 
 def name_run() -> str:
@@ -117,7 +129,9 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[
         run = tracking.start_run(flow_run_id, this_run.name or "nightly", _links(flow_run_id), told)
         get_run_logger().info("MLflow: %s", tracking.where(run))
         for silent in tracking.close_silent(run):
-            get_run_logger().warning("MLflow run %s was left RUNNING by a run of this home that died; it is KILLED now", silent)
+            get_run_logger().warning(
+                "MLflow run %s was left RUNNING by a run of this home that died; it is KILLED now", silent
+            )
         try:
             yield Night(workspace, tracking, run)
             prune(workspace, settings.publish.keep)

@@ -1,8 +1,8 @@
-"""Which home this is, where several homes share one MLflow server: an id, kept in home.json from its first use on.
+"""Which home this is, where several homes share one MLflow server: an id, kept in home.json from its first use.
 
-It is the folder's name, for people, and eight random digits: "guidespace-home-3fa2b1c4". A home that moves keeps it. A copy that
-stands beside the home it was made from gets an id of its own: home.json also holds the folder that the id was made or last used
-in, and if another home.json with that id is still there, this one is the copy.
+It is the folder's name, for people, and eight random digits: "guidespace-home-3fa2b1c4". A home that moves keeps
+it. A copy that stands beside the home it was made from gets an id of its own: home.json also holds the folder that
+the id was made or last used in, and if another home.json with that id is still there, this one is the copy.
 """
 
 from __future__ import annotations

@@ -86,7 +86,14 @@ def _canonical(value: object) -> object:
     if isinstance(value, Artifact):
         return [type(value).__name__, value.digest]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, {f.name: _field(f, getattr(value, f.name)) for f in dataclasses.fields(value) if f.metadata.get("keyed", True)}]
+        return [
+            type(value).__name__,
+            {
+                f.name: _field(f, getattr(value, f.name))
+                for f in dataclasses.fields(value)
+                if f.metadata.get("keyed", True)
+            },
+        ]
     if isinstance(value, Mapping):
         return {str(name): _canonical(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -21,11 +21,24 @@ from storage.tracking.connection import Connection, TrackingError
 from storage.tracking.local_database import aliased_version
 from storage.tracking.model_files import CODE, write_model
 from storage.tracking.model_names import CHOSEN, MODEL_NAME, is_own, model_name
-from storage.tracking.versions import DIGEST, HOME, LINEAGE, LOGGED_MODEL, PROMOTED_AT, QUALITY, REASON, Champion, ModelVersion, described, versions_of_home
+from storage.tracking.versions import (
+    DIGEST,
+    HOME,
+    LINEAGE,
+    LOGGED_MODEL,
+    PROMOTED_AT,
+    QUALITY,
+    REASON,
+    Champion,
+    ModelVersion,
+    all_versions,
+    described,
+    find_model,
+    versions_of_home,
+)
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion as RegisteredVersion
-    from mlflow.entities.model_registry import RegisteredModel
     from mlflow.tracking import MlflowClient
 
 ABOUT = "Titles like this one: answers the nearest titles of the guide, also for a title never seen."
@@ -92,7 +105,9 @@ class Registry:
 
     def version_of(self, digest: str) -> RegisteredVersion | None:
         """The newest version of that digest whose files are still there."""
-        found = self.client.search_model_versions(f"name = '{self.name}' AND tags.`{DIGEST}` = '{digest}'", order_by=["version_number DESC"])
+        found = self.client.search_model_versions(
+            f"name = '{self.name}' AND tags.`{DIGEST}` = '{digest}'", order_by=["version_number DESC"]
+        )
         for version in found:
             source = version.source or ""
             if not source.startswith("/") or Path(source).is_dir():
@@ -110,14 +125,20 @@ class Registry:
             at: The instant of the decision.
             quality: What later challengers of its lineage are held to.
         """
-        tags = {PROMOTED_AT: at.astimezone(UTC).isoformat(), REASON: reason} | ({} if quality is None else {QUALITY: repr(quality)})
+        tags = {PROMOTED_AT: at.astimezone(UTC).isoformat(), REASON: reason} | (
+            {} if quality is None else {QUALITY: repr(quality)}
+        )
         for key, value in tags.items():
             self.client.set_model_version_tag(self.name, version, key, value)
         self.client.set_registered_model_alias(self.name, "champion", version)
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
         """The versions promoted last (of one lineage, where one is given), newest first, the champion among them."""
-        found = [version for version in self._versions(self.name) if PROMOTED_AT in version.tags and (not lineage or version.tags.get(LINEAGE) == lineage)]
+        found = [
+            version
+            for version in all_versions(self.client, self.name)
+            if PROMOTED_AT in version.tags and (not lineage or version.tags.get(LINEAGE) == lineage)
+        ]
         found.sort(key=lambda version: (datetime.fromisoformat(version.tags[PROMOTED_AT]), int(version.version)), reverse=True)
         return [described(version) for version in found[:limit]]
 
@@ -131,7 +152,11 @@ class Registry:
         if found is None:
             return None
         name, version, digest, place = found
-        folder = Path(place.removeprefix("file://")) if place.startswith(("/", "file:///")) else self._downloaded(name, version, digest)
+        folder = (
+            Path(place.removeprefix("file://"))
+            if place.startswith(("/", "file:///"))
+            else self._downloaded(name, version, digest)
+        )
         models = sorted((folder / "artifacts").glob("*")) if folder.is_dir() else []
         if len(models) != 1:
             raise TrackingError(
@@ -147,7 +172,9 @@ class Registry:
         facts = {DIGEST: digest, LINEAGE: lineage}
         params = self.client.get_run(run_id).data.params
         experiment = self.connection.experiment_id
-        model = self.client.create_logged_model(experiment, MODEL_NAME, run_id, tags=facts, params=params, model_type="title-search")
+        model = self.client.create_logged_model(
+            experiment, MODEL_NAME, run_id, tags=facts, params=params, model_type="title-search"
+        )
         try:
             with tempfile.TemporaryDirectory() as temporary:
                 folder = Path(temporary) / "model"
@@ -165,7 +192,9 @@ class Registry:
         source = f"models:/{model_id}" if self.connection.uri.startswith("http") else location
         tags = {**tags, LOGGED_MODEL: model_id}
         version = self.client.create_model_version(self.name, source, run_id, tags=tags, model_id=model_id)
-        self.client.set_logged_model_tags(model_id, {"mlflow.modelVersions": json.dumps([{"name": self.name, "version": version.version}])})
+        self.client.set_logged_model_tags(
+            model_id, {"mlflow.modelVersions": json.dumps([{"name": self.name, "version": version.version}])}
+        )
         return version
 
     def _link(self, run_id: str, version: RegisteredVersion) -> None:
@@ -178,14 +207,18 @@ class Registry:
             self.client.log_outputs(run_id, [LoggedModelOutput(model_id, step=0)])
 
     def _claim(self) -> None:
-        """Makes the registered model, or sees that it is this home's; the first time with the champion of the old shared name."""
+        """Makes the registered model, the first time with the champion of the old shared name; or sees that it is ours."""
         home, own = self.connection.home, make_home_id(self.connection.home)
-        model = self._registered(self.name)
+        model = find_model(self.client, self.name)
         if model is None:
             versions, champion = self._inherited()
             self.client.create_registered_model(self.name, {HOME: own}, ABOUT)
             for old in versions:
-                same = {"tags": old.tags, "description": old.description, "model_id": old.tags.get(LOGGED_MODEL)}
+                same = {
+                    "tags": old.tags,
+                    "description": old.description,
+                    "model_id": old.tags.get(LOGGED_MODEL),
+                }
                 new = self.client.create_model_version(self.name, str(old.source), old.run_id, **same)
                 if champion is old:
                     self.client.set_registered_model_alias(self.name, "champion", new.version)
@@ -201,37 +234,22 @@ class Registry:
 
     def _inherited(self) -> tuple[list[RegisteredVersion], RegisteredVersion | None]:
         """This home's promoted versions, and its champion, under the name that all homes on a server once shared."""
-        model = None if is_own(self.connection) or not self.name.startswith(f"{MODEL_NAME}-") else self._registered(MODEL_NAME)
+        model = (
+            None
+            if is_own(self.connection) or not self.name.startswith(f"{MODEL_NAME}-")
+            else find_model(self.client, MODEL_NAME)
+        )
         if model is None or HOME in model.tags:
             return [], None
-        versions = versions_of_home(self.connection.home, self._versions(MODEL_NAME))
+        versions = versions_of_home(self.connection.home, all_versions(self.client, MODEL_NAME))
         alias = str(model.aliases.get("champion", ""))
-        return versions, next((version for version in versions if str(version.version) == alias), versions[-1] if versions else None)
-
-    def _registered(self, name: str) -> RegisteredModel | None:
-        """The registered model of that name, or None."""
-        from mlflow.exceptions import MlflowException
-
-        try:
-            return self.client.get_registered_model(name)
-        except MlflowException as error:
-            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
-                return None
-            raise
-
-    def _versions(self, name: str) -> list[RegisteredVersion]:
-        """All versions of a registered model."""
-        found: list[RegisteredVersion] = []
-        token: str | None = None
-        while True:
-            page = self.client.search_model_versions(f"name = '{name}'", max_results=200, page_token=token)
-            found += page
-            token = page.token
-            if not token:
-                return found
+        return versions, next(
+            (version for version in versions if str(version.version) == alias),
+            versions[-1] if versions else None,
+        )
 
     def _aliased(self, alias: str) -> tuple[str, str, str, str] | None:
-        """Name, version, digest and artifact folder of the champion: from the home's database if it can be read, else from MLflow."""
+        """Name, version, digest and artifact folder: from the home's database if it can be read, else from MLflow."""
         if self.connection.is_local:
             if not self.connection.database.exists():
                 return None
@@ -241,7 +259,7 @@ class Registry:
                 return (self.name, *found) if found else None
             except LookupError:
                 pass
-        model = self._registered(self.name)
+        model = find_model(self.client, self.name)
         if model is None:
             version = self._inherited()[1]
         elif alias in model.aliases:
@@ -250,7 +268,12 @@ class Registry:
             version = None
         if version is None:
             return None
-        return version.name, str(version.version), version.tags.get(DIGEST, ""), self.client.get_model_version_download_uri(version.name, version.version)
+        return (
+            version.name,
+            str(version.version),
+            version.tags.get(DIGEST, ""),
+            self.client.get_model_version_download_uri(version.name, version.version),
+        )
 
     def _downloaded(self, name: str, version: str, digest: str) -> Path:
         """Files of a version whose artifacts are elsewhere, fetched once a digest."""
@@ -261,7 +284,12 @@ class Registry:
             place.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as temporary:
                 uri = self.connection.uri
-                fetched = download_artifacts(artifact_uri=f"models:/{name}/{version}", dst_path=temporary, tracking_uri=uri, registry_uri=uri)
+                fetched = download_artifacts(
+                    artifact_uri=f"models:/{name}/{version}",
+                    dst_path=temporary,
+                    tracking_uri=uri,
+                    registry_uri=uri,
+                )
                 shutil.rmtree(place, ignore_errors=True)
                 os.rename(fetched, place)
         return place

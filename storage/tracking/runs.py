@@ -30,7 +30,7 @@ FLOW_RUN_URL = "prefect.flow_run_url"
 PARAMS_IN_BATCH = 100  # MLflow's bound for parameters and for tags
 DIGEST_LENGTH = 36  # MLflow's bound for a dataset's digest
 TAG_LENGTH = 8000
-FIGURES = "at_a_glance"  # MLflow's page has a section a prefix, by the alphabet, and those without any at the very end
+FIGURES = "at_a_glance"  # MLflow's page has a section a prefix, by the alphabet; names without one come last
 VIEW = "workflowType=machine_learning"  # without it MLflow's page speaks of traces and chats, not of metrics and models
 T = TypeVar("T")
 
@@ -69,7 +69,12 @@ class Tracking:
             run = found[0]
             self.client.update_run(run.info.run_id, status="RUNNING")
         else:
-            about = {FLOW_RUN_ID: flow_run_id, HOME: make_home_id(self.connection.home), "mlflow.source.name": "guidespace", "mlflow.source.type": "JOB"}
+            about = {
+                FLOW_RUN_ID: flow_run_id,
+                HOME: make_home_id(self.connection.home),
+                "mlflow.source.name": "guidespace",
+                "mlflow.source.type": "JOB",
+            }
             run = self.client.create_run(self.connection.experiment_id, run_name=name, tags=about)
         run_id = run.info.run_id
         self.set_tags(run_id, tags or {})
@@ -96,8 +101,9 @@ class Tracking:
     def close_silent(self, own: str) -> list[str]:
         """Ends the runs of this home that MLflow still shows as RUNNING; returns their ids.
 
-        For the writer of the home: while it holds the lock (Workspace.writing) no other run of this home can be under way. On a
-        server, runs of other homes are told by the tag ``guidespace.home``; runs without it are left alone there.
+        For the writer of the home: while it holds the lock (Workspace.writing) no other run of this home can be
+        under way. On a server, runs of other homes are told by the tag ``guidespace.home``; runs without it are
+        left alone there.
 
         Args:
             own: Run of the writer, which stays.
@@ -167,15 +173,40 @@ class Tracking:
         for batch in _batches(inputs, BATCH):
             self.client.log_inputs(run_id, list(batch))
 
-    def log_snapshot(self, run_id: str, digest: str, folder: Path, counts: Mapping[str, int]) -> tuple[str, str]:
-        """Logs the guide that the feeds came to as a dataset input, context "evaluation"; returns its name and digest for ``log_figures``."""
+    def log_snapshot(
+        self, run_id: str, digest: str, folder: Path, counts: Mapping[str, int]
+    ) -> tuple[str, str]:
+        """Logs the guide that the feeds came to as a dataset input, context "evaluation".
+
+        Returns:
+            Its name and digest, for ``log_figures``.
+        """
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
-        dataset = Dataset("guide", digest[:DIGEST_LENGTH], "local", json.dumps({"uri": str(folder)}), profile=json.dumps(dict(counts)))
-        self.client.log_inputs(run_id, [DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation"), InputTag("guidespace.content_digest", digest)])])
+        dataset = Dataset(
+            "guide",
+            digest[:DIGEST_LENGTH],
+            "local",
+            json.dumps({"uri": str(folder)}),
+            profile=json.dumps(dict(counts)),
+        )
+        self.client.log_inputs(
+            run_id,
+            [
+                DatasetInput(
+                    dataset,
+                    [
+                        InputTag("mlflow.data.context", "evaluation"),
+                        InputTag("guidespace.content_digest", digest),
+                    ],
+                )
+            ],
+        )
         return dataset.name, dataset.digest
 
-    def log_figures(self, run_id: str, figures: Mapping[str, float], model_id: str, dataset: tuple[str, str]) -> None:
+    def log_figures(
+        self, run_id: str, figures: Mapping[str, float], model_id: str, dataset: tuple[str, str]
+    ) -> None:
         """Logs headline figures, ``at_a_glance/NAME``: of the run, and of its logged model on a dataset (name and digest).
 
         Args:
@@ -187,7 +218,10 @@ class Tracking:
         from mlflow.entities import Metric
 
         now = time.time_ns() // 1_000_000
-        metrics = [Metric(metric_name(FIGURES, name), value, now, 0, model_id or None, *dataset) for name, value in figures.items()]
+        metrics = [
+            Metric(metric_name(FIGURES, name), value, now, 0, model_id or None, *dataset)
+            for name, value in figures.items()
+        ]
         self.client.log_batch(run_id, metrics=metrics)
 
     def log_folder(self, run_id: str, folder: Path, artifact_path: str | None = None) -> None:

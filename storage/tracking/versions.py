@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion as RegisteredVersion
+    from mlflow.entities.model_registry import RegisteredModel
+    from mlflow.tracking import MlflowClient
 
 DIGEST = "guidespace.model"
 LINEAGE = "guidespace.lineage"
@@ -72,5 +74,31 @@ def versions_of_home(home: Path, versions: Iterable[RegisteredVersion]) -> list[
     """
     files = (home / "artifacts" / "model").glob("*/artifact.json")
     digests = {json.loads(file.read_text()).get("digest") for file in files if file.parent.suffix != ".tmp"}
-    own = [version for version in versions if version.tags.get(DIGEST) in digests and PROMOTED_AT in version.tags]
+    own = [
+        version for version in versions if version.tags.get(DIGEST) in digests and PROMOTED_AT in version.tags
+    ]
     return sorted(own, key=lambda version: (version.tags[PROMOTED_AT], int(version.version)))
+
+
+def find_model(client: MlflowClient, name: str) -> RegisteredModel | None:
+    """The registered model of that name, or None."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return client.get_registered_model(name)
+    except MlflowException as error:
+        if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+            return None
+        raise
+
+
+def all_versions(client: MlflowClient, name: str) -> list[RegisteredVersion]:
+    """All versions of a registered model."""
+    found: list[RegisteredVersion] = []
+    token: str | None = None
+    while True:
+        page = client.search_model_versions(f"name = '{name}'", max_results=200, page_token=token)
+        found += page
+        token = page.token
+        if not token:
+            return found

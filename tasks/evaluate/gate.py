@@ -8,8 +8,9 @@ query's quality is the mean of "its top label is right" and its precision@10. Th
 2. the 95 % interval of its own mean quality does not lie wholly below the best of the last 30 promoted: without this,
    many steps each too small to be shown could carry quality down.
 
-A challenger that cannot be compared with the champion is not promoted, unless it is the first of its lineage (other feeds or
-another salt than any model promoted before): then nothing that it could replace was scored on comparable titles.
+A challenger that cannot be compared with the champion is not promoted, unless it is the first of its lineage (other
+feeds or another salt than any model promoted before): then nothing that it could replace was scored on comparable
+titles.
 """
 
 from __future__ import annotations
@@ -84,14 +85,30 @@ def decide(
         if np.isnan(values).any():
             raise ValueError(f"{int(np.isnan(values).sum())} of {len(values)} queries have no quality; judge both models on the same queries first")
     quality = float(challenger.mean()) if len(challenger) else None
-    judged_by = f"quality {quality:.3f} on {len(challenger)} titles" if quality is not None else "no held-out title to judge the challenger by"
+    judged_by = (
+        f"quality {quality:.3f} on {len(challenger)} titles"
+        if quality is not None
+        else "no held-out title to judge the challenger by"
+    )
     if same_model:
-        return Decision(promote=False, reason="same model: challenger and champion are one, nothing to decide", quality=quality)
+        return Decision(
+            promote=False,
+            reason="same model: challenger and champion are one, nothing to decide",
+            quality=quality,
+        )
     if incomparable and first:
-        return Decision(promote=True, reason=f"the first model of these feeds and this salt; {judged_by}; not compared: {incomparable}", quality=quality)
+        return Decision(
+            promote=True,
+            reason=f"the first model of these feeds and this salt; {judged_by}; not compared: {incomparable}",
+            quality=quality,
+        )
     if incomparable:
         anyway = "run again with --set publish.promote=always to promote it all the same"
-        return Decision(promote=False, reason=f"not comparable with the champion, which stays: {incomparable}; {judged_by}; {anyway}", quality=quality)
+        return Decision(
+            promote=False,
+            reason=f"not comparable with the champion, which stays: {incomparable}; {judged_by}; {anyway}",
+            quality=quality,
+        )
     if champion is None:
         return Decision(promote=True, reason=f"there is no champion yet; {judged_by}", quality=quality)
     numbered = number_groups(protocols, groups)

@@ -1,4 +1,4 @@
-"""The dozen figures of a night that come first: ``at_a_glance/NAME`` in MLflow, and beside the night before in the report."""
+"""The dozen figures of a night that come first: ``at_a_glance/NAME`` in MLflow, beside the last night's in the report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programme
         "quality": verdict.quality,
         "quality_difference": verdict.difference,
         **{name: knn["unseen_title"].get(name) for name in ("accuracy", "precision_at_10", "mrr")},
-        **{f"accuracy_{protocol}": knn[protocol].get("accuracy") for protocol in ("unseen_show", "next_period")},
+        **{
+            f"accuracy_{protocol}": knn[protocol].get("accuracy")
+            for protocol in ("unseen_show", "next_period")
+        },
         "clusters": clusters["count"],
         **{name: clusters[name] for name in ("noise_share", "ami", "run_to_run_ari")},
         "titles": titles,
@@ -53,11 +56,21 @@ def headline_table(tonight: Mapping[str, float], before: Mapping[str, float]) ->
     """Lines of a Markdown table: tonight, the run before, and the change; without a run before, tonight alone."""
     rows = [name for name in LABELS if name in tonight or name in before]
     if not before:
-        return ["| | tonight |", "| --- | ---: |", *(f"| {LABELS[name]} | {_number(name, tonight.get(name))} |" for name in rows)]
+        return [
+            "| | tonight |",
+            "| --- | ---: |",
+            *(f"| {LABELS[name]} | {_number(name, tonight.get(name))} |" for name in rows),
+        ]
     lines = ["| | tonight | last night | change |", "| --- | ---: | ---: | ---: |"]
     for name in rows:
         now, then = tonight.get(name), before.get(name)
-        change = "–" if now is None or then is None else f"{now - then:+,.0f}" if name in WHOLE else f"{now - then:+.3f}"
+        change = (
+            "–"
+            if now is None or then is None
+            else f"{now - then:+,.0f}"
+            if name in WHOLE
+            else f"{now - then:+.3f}"
+        )
         lines.append(f"| {LABELS[name]} | {_number(name, now)} | {_number(name, then)} | {change} |")
     return lines
 

@@ -23,8 +23,16 @@ class NotComparable(Exception):
 
 
 def decide_between(
-    corpus: Path, scores: Path, champion: Path | None, *, same_model: bool, best_of_last: Sequence[float], seed: int, resamples: int,
-    incomparable: str = "", first: bool = True,
+    corpus: Path,
+    scores: Path,
+    champion: Path | None,
+    *,
+    same_model: bool,
+    best_of_last: Sequence[float],
+    seed: int,
+    resamples: int,
+    incomparable: str = "",
+    first: bool = True,
 ) -> Decision:
     """What the gate says of the challenger that these scores belong to.
 

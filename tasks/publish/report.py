@@ -47,8 +47,16 @@ class Report:
 
 
 def report_markdown(
-    guide: Guide, feeds: Sequence[Mapping[str, Any]], scores: Mapping[str, Any], verdict: Verdict, *, figures: Mapping[str, float], before: Mapping[str, float],
-    anomalies: Sequence[str], clusters: Sequence[Mapping[str, Any]], places: Sequence[str],
+    guide: Guide,
+    feeds: Sequence[Mapping[str, Any]],
+    scores: Mapping[str, Any],
+    verdict: Verdict,
+    *,
+    figures: Mapping[str, float],
+    before: Mapping[str, float],
+    anomalies: Sequence[str],
+    clusters: Sequence[Mapping[str, Any]],
+    places: Sequence[str],
 ) -> str:
     """The report as Markdown.
 
@@ -93,10 +101,20 @@ def report_markdown(
             lines += ["", f"95 % interval of the k-NN's accuracy: {interval[0]:.3f} to {interval[1]:.3f}."]
     agreement = scores["clusters"]
     share, ami, stability = (_number(agreement[name]) for name in ("noise_share", "ami", "run_to_run_ari"))
-    lines += ["", "### Clusters", "", f"{agreement['count']} clusters, {share} of titles in none; AMI {ami}, run-to-run ARI {stability}."]
+    lines += [
+        "",
+        "### Clusters",
+        "",
+        f"{agreement['count']} clusters, {share} of titles in none; AMI {ami}, run-to-run ARI {stability}.",
+    ]
     if clusters:
         largest = sorted(clusters, key=lambda cluster: -cluster["size"])[:MOST]
-        lines += ["", "| the largest | titles |", "| --- | ---: |", *(f"| {_cell(cluster['name'])} | {cluster['size']:,} |" for cluster in largest)]
+        lines += [
+            "",
+            "| the largest | titles |",
+            "| --- | ---: |",
+            *(f"| {_cell(cluster['name'])} | {cluster['size']:,} |" for cluster in largest),
+        ]
     return "\n".join(lines)
 
 
@@ -104,8 +122,18 @@ def _anomaly_lines(anomalies: Sequence[str]) -> list[str]:
     """Section of the anomalies; one line where there are none."""
     if not anomalies:
         return ["", "The data checks found nothing unusual."]
-    more = [f"- … and {len(anomalies) - MOST:,} more, in the table guide-checks"] if len(anomalies) > MOST else []
-    return ["", f"### Anomalies ({len(anomalies):,})", "", *(f"- {_cell(anomaly)}" for anomaly in anomalies[:MOST]), *more]
+    more = (
+        [f"- … and {len(anomalies) - MOST:,} more, in the table guide-checks"]
+        if len(anomalies) > MOST
+        else []
+    )
+    return [
+        "",
+        f"### Anomalies ({len(anomalies):,})",
+        "",
+        *(f"- {_cell(anomaly)}" for anomaly in anomalies[:MOST]),
+        *more,
+    ]
 
 
 def _number(value: float | None) -> str:

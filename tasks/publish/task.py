@@ -105,13 +105,17 @@ def promote(home: str, guide: Guide, corpus: Corpus, model: Model, scores: Score
         best_of_last=[before.quality for before in reversed(past) if before.quality is not None], seed=settings.seed, resamples=settings.resamples,
     )  # fmt: skip
     move = not same and {"auto": decision.promote, "always": True, "never": False}[settings.promote]
-    reason = decision.reason if move == decision.promote else f"publish.promote is {settings.promote}; the gate said: {decision.reason}"
+    reason = (
+        decision.reason
+        if move == decision.promote
+        else f"publish.promote is {settings.promote}; the gate said: {decision.reason}"
+    )
     now = datetime.now(UTC)
     if move:
         registry.promote(version, reason, at=now, quality=decision.quality)
     if not same:
         what = f"{'Champion since' if move else 'Not promoted on'} {now:%Y-%m-%d %H:%M} UTC: {reason}."
-        registry.describe(version, f"{what}\n\n{model.counts['titles']:,} titles of {len(sources)} feeds.")
+        registry.describe(version, f"{what}\n\n{model.counts['titles']:,} titles of {len(sources)} feed{'s' if len(sources) != 1 else ''}.")
     verdict = Verdict(
         name=registry.name, version=version, champion=move or same, reason=reason, quality=decision.quality, difference=decision.difference,
         logged_model=registry.logged_model(version),
@@ -127,16 +131,28 @@ def _champion(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champio
     except TrackingError as error:
         return None, str(error)
     if champion is None and past:
-        return None, f"no version of {registry.name} has the alias champion, and version {past[0].version} had it before"
+        return (
+            None,
+            f"no version of {registry.name} has the alias champion, and version {past[0].version} had it before",
+        )
     return champion, ""
 
 
 @task(name="report", task_run_name="report", persist_result=False)
 def report(
-    home: str, guide: Guide, corpus: Corpus, clustering: Clustering, checkpoint: Checkpoint, scores: Scores, page: Page, model: Model, verdict: Verdict, run: str,
+    home: str,
+    guide: Guide,
+    corpus: Corpus,
+    clustering: Clustering,
+    checkpoint: Checkpoint,
+    scores: Scores,
+    page: Page,
+    model: Model,
+    verdict: Verdict,
+    run: str,
     before: Mapping[str, float] | None = None,
 ) -> Report:
-    """Tells MLflow what came out (figures, scores, history, feeds, map, plots, dropped categories) and writes the report.
+    """Tells MLflow what came out (figures, scores, history, feeds, map, plots, categories) and writes the report.
 
     Args:
         home: Where everything is.
@@ -149,7 +165,12 @@ def report(
     feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet").to_pylist()
     figures = headline(document, verdict, page.counts["titles"], guide.counts["programmes"])
     tracking.log_feeds(run, feeds)
-    tracking.log_figures(run, figures, verdict.logged_model, tracking.log_snapshot(run, guide.digest, workspace.folder(guide), guide.counts))
+    tracking.log_figures(
+        run,
+        figures,
+        verdict.logged_model,
+        tracking.log_snapshot(run, guide.digest, workspace.folder(guide), guide.counts),
+    )
     tracking.log_scores(run, document)
     made = {"guide": guide, "corpus": corpus, "clustering": clustering}
     tracking.log_progress(run, 0, {f"counts/{kind}/{name}": float(count) for kind, artifact in made.items() for name, count in artifact.counts.items()})
@@ -157,7 +178,11 @@ def report(
         with tracking.buffer(run) as metrics:
             for epoch, values in enumerate(workspace.details(checkpoint)["history"], 1):
                 metrics.log(epoch, {f"train/{name}": value for name, value in values.items()})
-    for file in (workspace.folder(page) / "map.html", workspace.folder(page) / "plots.html", workspace.folder(scores) / "scores.json"):
+    for file in (
+        workspace.folder(page) / "map.html",
+        workspace.folder(page) / "plots.html",
+        workspace.folder(scores) / "scores.json",
+    ):
         tracking.log_file(run, file)
     dropped = read_dropped(workspace.folder(corpus))
     tracking.log_text(run, dropped_csv(dropped), "dropped_categories.csv")
@@ -175,5 +200,15 @@ def report(
     ]
     clusters = json.loads((workspace.folder(clustering) / "clusters.json").read_text(encoding="utf-8"))
     anomalies = check_guide(workspace.folder(guide)).anomalies
-    text = report_markdown(guide, feeds, document, verdict, figures=figures, before=before or {}, anomalies=anomalies, clusters=clusters, places=places)
+    text = report_markdown(
+        guide,
+        feeds,
+        document,
+        verdict,
+        figures=figures,
+        before=before or {},
+        anomalies=anomalies,
+        clusters=clusters,
+        places=places,
+    )
     return Report(markdown=text, figures=figures, link=where if linked else "")

@@ -33,4 +33,6 @@ class Verdict:
         state = f"version {self.version} is {'champion' if self.champion else 'not promoted'}"
         if self.quality is None or not (self.champion or self.difference is not None):
             return f"{state}: {self.reason}"
-        return f"{state}: quality {self.quality:.3f}" + (f", {self.difference:+.3f}" if self.difference is not None else "")
+        return f"{state}: quality {self.quality:.3f}" + (
+            f", {self.difference:+.3f}" if self.difference is not None else ""
+        )

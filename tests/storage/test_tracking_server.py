@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from storage.tracking import MODEL_NAME, Registry, Tracking, TrackingError
+from storage.tracking.versions import find_model
 from storage.workspace import Workspace
 
 STAND_IN = Path(__file__).with_name("served_stand_in.py")
@@ -190,5 +191,5 @@ def test_homes_that_shared_a_name_keep_their_champions(server: str, tmp_path: Pa
 
 def claim_as_before(registry: Registry) -> None:
     """What the first release did: a registered model that is nobody's own."""
-    if registry._registered(MODEL_NAME) is None:
+    if find_model(registry.client, MODEL_NAME) is None:
         registry.client.create_registered_model(MODEL_NAME)
