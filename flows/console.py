@@ -35,7 +35,10 @@ def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: date
     with _at_the_terminal(home, started, starting, "flows.nightly") as flows:
         outcome = flows.nightly(conceal(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
     print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
-    print(f"The model:  version {outcome.version}, {'champion' if outcome.champion else 'not promoted'}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s.")
+    state = "champion" if outcome.champion else "not promoted"
+    print(
+        f"The model:  {outcome.registered_model} version {outcome.version}, {state}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s."
+    )
     return tell_failed(home)
 
 

@@ -39,6 +39,14 @@ def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
     return {**content, **{name: str(place / content[name]) for name in PATHS}}
 
 
+def read_figures(home: Path) -> dict[str, float]:
+    """Headline figures of the last finished run; empty where there is none, or where it was an older version's."""
+    try:
+        return dict(json.loads((home / LATEST).read_text()).get("figures", {}))
+    except FileNotFoundError:
+        return {}
+
+
 def read_scores(home: str | Path) -> dict[str, Any]:
     """The scores document of the last run, and whether its model is the champion."""
     latest = read_latest(home, "scores")

@@ -7,21 +7,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from prefect import get_run_logger
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.client.schemas.objects import FlowRun, State
+from prefect.context import FlowRunContext
 from prefect.flows import Flow
 from prefect.runtime import flow_run as this_run
 from prefect.settings import PREFECT_UI_URL
+from prefect.states import Completed
 
-from flows.latest import write_latest
+from flows.latest import read_figures, write_latest
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
 from storage.pruning import prune
 from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.ingest.feeds import source_of
+from tasks.publish.report import Report
 from tasks.publish.verdict import Verdict
 
 
@@ -34,6 +38,7 @@ class Outcome:
         scores: Path of scores.json.
         run: MLflow run id.
         where: How a person opens that run.
+        registered_model: Name of the registered model; what serves is models:/NAME@champion.
         version: Version of the registered model.
         champion: Whether that version serves now.
         reason: What the gate said.
@@ -43,6 +48,7 @@ class Outcome:
     scores: str
     run: str
     where: str
+    registered_model: str
     version: str
     champion: bool
     reason: str
@@ -56,19 +62,48 @@ class Night:
     tracking: Tracking
     run: str
 
-    def outcome(self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict) -> Outcome:
-        """Writes the pointer that `guidespace scores` and people follow, and says where everything is."""
+    @property
+    def before(self) -> dict[str, float]:
+        """Headline figures of the run before; empty where none has finished."""
+        return read_figures(self.workspace.home)
+
+    def outcome(
+        self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: Report
+    ) -> Outcome:
+        """Reports: on the flow run's page, in the pointer that `guidespace scores` and people follow, to the caller.
+
+        The artifacts are made here and not in the task: one made in a task stands under that task, and the flow
+        run's page says that it has none.
+
+        Returns:
+            The outcome; in a flow run it is the data of a state whose message is the verdict, which Prefect unwraps.
+        """
+        if FlowRunContext.get():
+            create_markdown_artifact(report.markdown, key="nightly-report", description=verdict.message)
+            if report.link:
+                create_link_artifact(
+                    link=report.link,
+                    link_text="MLflow run",
+                    key="mlflow-run",
+                    description="Figures, parameters, plots, map and model of this run",
+                )
         outcome = Outcome(
             map=str(self.workspace.folder(page) / "map.html"),
             scores=str(self.workspace.folder(scores) / "scores.json"),
             run=self.run,
             where=self.tracking.where(self.run),
+            registered_model=verdict.name,
             version=verdict.version,
             champion=verdict.champion,
             reason=verdict.reason,
         )
-        write_latest(self.workspace.home, {**asdict(outcome), "model": self.workspace.folder(model), "corpus": self.workspace.folder(corpus)})
-        return outcome
+        folders = {"model": self.workspace.folder(model), "corpus": self.workspace.folder(corpus)}
+        write_latest(self.workspace.home, {**asdict(outcome), **folders, "figures": report.figures})
+        return (
+            cast(Outcome, Completed(message=verdict.message, data=outcome))
+            if FlowRunContext.get()
+            else outcome
+        )
 
 
 def name_run() -> str:
@@ -93,6 +128,10 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[
         told = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
         run = tracking.start_run(flow_run_id, this_run.name or "nightly", _links(flow_run_id), told)
         get_run_logger().info("MLflow: %s", tracking.where(run))
+        for silent in tracking.close_silent(run):
+            get_run_logger().warning(
+                "MLflow run %s was left RUNNING by a run of this home that died; it is KILLED now", silent
+            )
         try:
             yield Night(workspace, tracking, run)
             prune(workspace, settings.publish.keep)

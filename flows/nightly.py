@@ -44,5 +44,7 @@ def nightly(feeds: list[str], home: str = "guidespace-home", settings: Settings 
         page = draw(home, guide, corpus, checkpoint, lexicon, vectors, clustering, scores, settings.publish)
         model = pack(home, corpus, lexicon, vectors)
         verdict = promote(home, guide, corpus, model, scores, settings.publish, night.run)
-        report(home, guide, corpus, clustering, checkpoint, scores, page, model, verdict, night.run)
-        return night.outcome(corpus, scores, page, model, verdict)
+        told = report(
+            home, guide, corpus, clustering, checkpoint, scores, page, model, verdict, night.run, night.before
+        )
+        return night.outcome(corpus, scores, page, model, verdict, told)

@@ -82,11 +82,18 @@ class Stage(Generic[A]):
 
 
 def _canonical(value: object) -> object:
-    """JSON-ready form of an input; an artifact counts by its digest alone."""
+    """JSON-ready form of an input; an artifact counts by its digest alone, a field with ``keyed=False`` in its metadata not at all."""
     if isinstance(value, Artifact):
         return [type(value).__name__, value.digest]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, {f.name: _field(f, getattr(value, f.name)) for f in dataclasses.fields(value)}]
+        return [
+            type(value).__name__,
+            {
+                f.name: _field(f, getattr(value, f.name))
+                for f in dataclasses.fields(value)
+                if f.metadata.get("keyed", True)
+            },
+        ]
     if isinstance(value, Mapping):
         return {str(name): _canonical(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

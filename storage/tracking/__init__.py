@@ -7,7 +7,9 @@ task may run in a thread or a process of its own.
 
 from storage.tracking.connection import EXPERIMENT, TrackingError
 from storage.tracking.metrics import MetricBuffer
-from storage.tracking.registry import MODEL_NAME, Champion, ModelVersion, Registry
+from storage.tracking.model_names import MODEL_NAME
+from storage.tracking.registry import Registry
 from storage.tracking.runs import Tracking
+from storage.tracking.versions import Champion, ModelVersion
 
 __all__ = ["EXPERIMENT", "MODEL_NAME", "Champion", "MetricBuffer", "ModelVersion", "Registry", "Tracking", "TrackingError"]

@@ -65,9 +65,10 @@ def metric_name(*parts: object) -> str:
 
 
 def flatten_scores(scores: Mapping[str, Any]) -> dict[str, float]:
-    """The scores document as metrics: ``unseen_title/title_only/knn/accuracy``, an interval as ``…/ci95/accuracy/low`` and ``high``.
+    """The scores document as metrics: ``unseen_title/title_only/knn/accuracy``.
 
-    The level ``protocols`` is left out; booleans become 0 and 1; texts, nulls and values that are not finite are no metrics.
+    The level ``protocols`` is left out; booleans become 0 and 1; texts, nulls, values that are not finite and lists (the intervals:
+    scores.json among the run's files has them) are no metrics.
     """
     return {metric_name(*(path[1:] if path[0] == "protocols" and len(path) > 1 else path)): value for path, value in _numbers(scores, ())}
 
@@ -76,9 +77,6 @@ def _numbers(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield from _numbers(item, (*path, str(name)))
-    elif isinstance(value, list | tuple) and len(value) == 2:
-        for name, item in zip(("low", "high"), value, strict=True):
-            yield from _numbers(item, (*path, name))
     elif isinstance(value, bool | int | float) and math.isfinite(value):
         yield path, float(value)
 

@@ -87,7 +87,7 @@ def requirements(file: Path) -> list[str]:
 
 
 def signature() -> ModelSignature:
-    """Input: a column ``title``. Parameter: ``k``. Output: the title and its neighbours, nearest first, one row a title."""
+    """Input: a column ``title``. Parameter: ``k``. Output: the title, its neighbours, nearest first, or why there are none, one row a title."""
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
     from mlflow.types.schema import Array, Object, Property
@@ -102,6 +102,12 @@ def signature() -> ModelSignature:
     )
     return ModelSignature(
         inputs=Schema([ColSpec(DataType.string, "title")]),
-        outputs=Schema([ColSpec(DataType.string, "title"), ColSpec(Array(neighbour), "neighbours")]),
+        outputs=Schema(
+            [
+                ColSpec(DataType.string, "title"),
+                ColSpec(Array(neighbour), "neighbours", required=False),
+                ColSpec(DataType.string, "reason", required=False),
+            ]
+        ),
         params=ParamSchema([ParamSpec("k", DataType.long, DEFAULT_K)]),
     )

@@ -1,20 +1,25 @@
 """One MLflow run a flow run: parameters, metrics over steps, feeds as datasets, files, and the way back to Prefect.
 
 A killed process leaves its run RUNNING, and a retry has the same flow run id: so a run is found by its tag
-``prefect.flow_run_id`` and resumed, never opened twice; ``close_orphans`` ends what nobody will resume.
+``prefect.flow_run_id`` and resumed, never opened twice; ``close_orphans`` ends what nobody will resume, and the home's next run
+(``close_silent``) what died together with whoever should have closed it.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from storage.addresses import without_secrets
+from storage.identity import make_home_id
 from storage.tracking.connection import Connection
-from storage.tracking.metrics import BATCH, MetricBuffer, Point, flatten_params, flatten_scores
+from storage.tracking.metrics import BATCH, MetricBuffer, Point, flatten_params, flatten_scores, metric_name
+from storage.tracking.model_names import is_own
+from storage.tracking.versions import HOME
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -24,6 +29,7 @@ FLOW_RUN_URL = "prefect.flow_run_url"
 PARAMS_IN_BATCH = 100  # MLflow's bound for parameters and for tags
 DIGEST_LENGTH = 36  # MLflow's bound for a dataset's digest
 TAG_LENGTH = 8000
+FIGURES = "at_a_glance"  # MLflow's page has a section a prefix, by the alphabet; names without one come last
 VIEW = "workflowType=machine_learning"  # without it MLflow's page speaks of traces and chats, not of metrics and models
 T = TypeVar("T")
 
@@ -62,7 +68,12 @@ class Tracking:
             run = found[0]
             self.client.update_run(run.info.run_id, status="RUNNING")
         else:
-            about = {FLOW_RUN_ID: flow_run_id, "mlflow.source.name": "guidespace", "mlflow.source.type": "JOB"}
+            about = {
+                FLOW_RUN_ID: flow_run_id,
+                HOME: make_home_id(self.connection.home),
+                "mlflow.source.name": "guidespace",
+                "mlflow.source.type": "JOB",
+            }
             run = self.client.create_run(self.connection.experiment_id, run_name=name, tags=about)
         run_id = run.info.run_id
         self.set_tags(run_id, tags or {})
@@ -86,11 +97,30 @@ class Tracking:
             self.end_run(run_id, status)
         return orphans
 
-    def where(self, run_id: str) -> str:
-        """Where a person finds the run: its page, or the command that shows it."""
-        page = f"#/experiments/{self.connection.experiment_id}/runs/{run_id}?{VIEW}"
-        if self.connection.uri.startswith("http"):
-            return f"{without_secrets(self.connection.uri).rstrip('/')}/{page}"
+    def close_silent(self, own: str) -> list[str]:
+        """Ends the runs of this home that MLflow still shows as RUNNING; returns their ids.
+
+        For the writer of the home: while it holds the lock (Workspace.writing) no other run of this home can be
+        under way. On a server, runs of other homes are told by the tag ``guidespace.home``; runs without it are
+        left alone there.
+
+        Args:
+            own: Run of the writer, which stays.
+        """
+        ours = f" AND tags.`{HOME}` = '{make_home_id(self.connection.home)}'"
+        running = "attributes.status = 'RUNNING'" + ("" if is_own(self.connection) else ours)
+        found = self.client.search_runs([self.connection.experiment_id], running)
+        silent = [run.info.run_id for run in found if FLOW_RUN_ID in run.data.tags and run.info.run_id != own]
+        for run_id in silent:
+            self.end_run(run_id, "KILLED")
+        return silent
+
+    def where(self, run_id: str, artifact: str = "") -> str:
+        """Where a person finds the run, or one of its artifacts: its page, or the command that shows it."""
+        page = f"#/experiments/{self.connection.experiment_id}/runs/{run_id}{f'/artifacts/{artifact}' if artifact else ''}?{VIEW}"
+        uri = self.connection.uri
+        if uri.startswith("http"):
+            return f"{without_secrets(uri).rstrip('/')}/{page}"
         return f"mlflow ui --backend-store-uri {self.connection.in_shell}   then http://127.0.0.1:5000/{page}"
 
     # -- what a run holds --------------------------------------------------------------------------------------------
@@ -115,7 +145,7 @@ class Tracking:
         return MetricBuffer(lambda points: self._log_points(run_id, points), seconds)
 
     def log_scores(self, run_id: str, scores: Mapping[str, Any]) -> dict[str, float]:
-        """Logs the scores document as metrics (see flatten_scores); returns them."""
+        """Logs the scores document as metrics, without its intervals (see flatten_scores); returns them."""
         metrics = flatten_scores(scores)
         self.log_progress(run_id, 0, metrics)
         return metrics
@@ -142,6 +172,57 @@ class Tracking:
             inputs.append(DatasetInput(dataset, [InputTag("mlflow.data.context", "training"), InputTag("guidespace.content_digest", digest)]))
         for batch in _batches(inputs, BATCH):
             self.client.log_inputs(run_id, list(batch))
+
+    def log_snapshot(
+        self, run_id: str, digest: str, folder: Path, counts: Mapping[str, int]
+    ) -> tuple[str, str]:
+        """Logs the guide that the feeds came to as a dataset input, context "evaluation".
+
+        Returns:
+            Its name and digest, for ``log_figures``.
+        """
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        dataset = Dataset(
+            "guide",
+            digest[:DIGEST_LENGTH],
+            "local",
+            json.dumps({"uri": str(folder)}),
+            profile=json.dumps(dict(counts)),
+        )
+        self.client.log_inputs(
+            run_id,
+            [
+                DatasetInput(
+                    dataset,
+                    [
+                        InputTag("mlflow.data.context", "evaluation"),
+                        InputTag("guidespace.content_digest", digest),
+                    ],
+                )
+            ],
+        )
+        return dataset.name, dataset.digest
+
+    def log_figures(
+        self, run_id: str, figures: Mapping[str, float], model_id: str, dataset: tuple[str, str]
+    ) -> None:
+        """Logs headline figures, ``at_a_glance/NAME``: of the run, and of its logged model on a dataset (name and digest).
+
+        Args:
+            run_id: The run.
+            figures: Name to value.
+            model_id: See ``Registry.logged_model``; empty links them to no model.
+            dataset: As ``log_snapshot`` gives it.
+        """
+        from mlflow.entities import Metric
+
+        now = time.time_ns() // 1_000_000
+        metrics = [
+            Metric(metric_name(FIGURES, name), value, now, 0, model_id or None, *dataset)
+            for name, value in figures.items()
+        ]
+        self.client.log_batch(run_id, metrics=metrics)
 
     def log_folder(self, run_id: str, folder: Path, artifact_path: str | None = None) -> None:
         """Copies a folder's content to the run's artifacts."""

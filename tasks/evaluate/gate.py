@@ -7,6 +7,10 @@ query's quality is the mean of "its top label is right" and its precision@10. Th
    lie wholly below 0; and
 2. the 95 % interval of its own mean quality does not lie wholly below the best of the last 30 promoted: without this,
    many steps each too small to be shown could carry quality down.
+
+A challenger that cannot be compared with the champion is not promoted, unless it is the first of its lineage (other
+feeds or another salt than any model promoted before): then nothing that it could replace was scored on comparable
+titles.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ class Decision:
     Attributes:
         promote: Whether the alias moves.
         reason: Why, in plain words with the numbers.
-        quality: Mean quality of the challenger, 0 to 1; to be remembered if it is promoted. None without queries.
+        quality: Mean quality of the challenger, 0 to 1. None without queries.
         difference: Mean of challenger − champion; none without a champion or queries.
         interval: 95 % interval of the difference, or none.
     """
@@ -54,6 +58,8 @@ def decide(
     best_of_last: Sequence[float],
     rng: np.random.Generator,
     same_model: bool = False,
+    incomparable: str = "",
+    first: bool = True,
     resamples: int = 1000,
 ) -> Decision:
     """Decides on the challenger.
@@ -66,21 +72,44 @@ def decide(
         best_of_last: Qualities of the models promoted before, oldest first; the last 30 count.
         rng: Draws the resamples.
         same_model: Challenger and champion are the same model: there is nothing to decide.
+        incomparable: Why there is no comparison with the champion; empty where there is one, or no champion yet.
+        first: No model of this lineage was promoted before.
         resamples: Bootstrap resamples.
 
     Raises:
         ValueError: Lengths differ, or a quality is not a number.
     """
-    if same_model:
-        return Decision(promote=False, reason="same model: challenger and champion are one, nothing to decide")
     for values in (challenger, *(() if champion is None else (champion,))):
         if values.shape != groups.shape or values.shape != protocols.shape:
             raise ValueError(f"qualities, protocols and groups must be per query, got {values.shape}, {protocols.shape} and {groups.shape}")
         if np.isnan(values).any():
             raise ValueError(f"{int(np.isnan(values).sum())} of {len(values)} queries have no quality; judge both models on the same queries first")
     quality = float(challenger.mean()) if len(challenger) else None
+    judged_by = (
+        f"quality {quality:.3f} on {len(challenger)} titles"
+        if quality is not None
+        else "no held-out title to judge the challenger by"
+    )
+    if same_model:
+        return Decision(
+            promote=False,
+            reason="same model: challenger and champion are one, nothing to decide",
+            quality=quality,
+        )
+    if incomparable and first:
+        return Decision(
+            promote=True,
+            reason=f"the first model of these feeds and this salt; {judged_by}; not compared: {incomparable}",
+            quality=quality,
+        )
+    if incomparable:
+        anyway = "run again with --set publish.promote=always to promote it all the same"
+        return Decision(
+            promote=False,
+            reason=f"not comparable with the champion, which stays: {incomparable}; {judged_by}; {anyway}",
+            quality=quality,
+        )
     if champion is None:
-        judged_by = f"quality {quality:.3f} on {len(challenger)} titles" if quality is not None else "no held-out title to judge the challenger by"
         return Decision(promote=True, reason=f"there is no champion yet; {judged_by}", quality=quality)
     numbered = number_groups(protocols, groups)
     group_count = count_groups(numbered)

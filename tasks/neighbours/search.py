@@ -31,6 +31,11 @@ class Neighbour:
     channels: list[str]
 
 
+def nothing_known(title: str) -> str:
+    """Why a title has no neighbours."""
+    return f"nothing is known of the title {title!r}: none of its words or letter sequences is in the guide. Try another spelling"
+
+
 class TitleSearch:
     """Nearest titles of the guide, for any title.
 
@@ -67,18 +72,23 @@ class TitleSearch:
         Raises:
             SearchError: k is out of range, or nothing of the title is known (no word, no n-gram).
         """
-        return self.similar_many([title], k)[0]
+        found = self.similar_many([title], k)[0]
+        if found is None:
+            raise SearchError(nothing_known(title))
+        return found
 
-    def similar_many(self, titles: Sequence[str], k: int = 10) -> list[list[Neighbour]]:
-        """``similar`` for many titles in one pass."""
+    def similar_many(self, titles: Sequence[str], k: int = 10) -> list[list[Neighbour] | None]:
+        """``similar`` for many titles in one pass; None for a title of which nothing is known."""
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST:
             raise SearchError(f"k is {k!r}; it is a whole number from 1 to {MOST}")
         queries = self.lexicon.embed(titles)
-        for title, vector in zip(titles, queries, strict=True):
-            if not vector.any():
-                raise SearchError(f"nothing is known of the title {title!r}: none of its words or letter sequences is in the guide. Try another spelling")
-        ids, cosines = self.index.nearest(queries, k + 1)
-        return [self._neighbours(parse_title(title).show_key, rows, values, k) for title, rows, values in zip(titles, ids, cosines, strict=True)]
+        known = np.flatnonzero(queries.any(axis=1)) if len(titles) else np.zeros(0, dtype=np.int64)
+        found: list[list[Neighbour] | None] = [None] * len(titles)
+        if len(known):
+            ids, cosines = self.index.nearest(queries[known], k + 1)
+            for place, rows, values in zip(known.tolist(), ids, cosines, strict=True):
+                found[place] = self._neighbours(parse_title(titles[place]).show_key, rows, values, k)
+        return found
 
     def told_recall(self, k: int = 10) -> str:
         """What an approximate search misses, as a sentence, measured on 200 titles of the guide; empty where the search is exact."""

@@ -38,7 +38,7 @@ class Labels:
     Attributes:
         names: Label names; falling number of training titles, then by name.
         of_title: int32 label ids of each title, rising.
-        dropped: (category, reason) to the number of titles that had it, most first.
+        dropped: (category, reason) to the number of titles that had it, most first; of those on too few titles, the training titles.
     """
 
     names: list[str]
@@ -169,7 +169,7 @@ def label_titles(
     names = sorted((value for value, count in counts.items() if count >= minimum_titles), key=lambda value: (-counts[value], value))
     for value, count in counts.items():
         if count < minimum_titles:
-            dropped[value, "on too few titles"] += len(titles_of[value])
+            dropped[value, "on too few titles"] += count
     of_title = _by_title([titles_of[name] for name in names], len(training))
     return Labels(names, of_title, [(value, reason, count) for (value, reason), count in sorted(dropped.items(), key=lambda item: (-item[1], item[0]))])
 

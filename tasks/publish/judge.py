@@ -22,7 +22,18 @@ class NotComparable(Exception):
     """The champion cannot embed today's titles; the message says why."""
 
 
-def decide_between(corpus: Path, scores: Path, champion: Path | None, *, same_model: bool, best_of_last: Sequence[float], seed: int, resamples: int) -> Decision:
+def decide_between(
+    corpus: Path,
+    scores: Path,
+    champion: Path | None,
+    *,
+    same_model: bool,
+    best_of_last: Sequence[float],
+    seed: int,
+    resamples: int,
+    incomparable: str = "",
+    first: bool = True,
+) -> Decision:
     """What the gate says of the challenger that these scores belong to.
 
     Args:
@@ -33,17 +44,21 @@ def decide_between(corpus: Path, scores: Path, champion: Path | None, *, same_mo
         best_of_last: Qualities at which the models promoted before, of this lineage, were promoted; oldest first.
         seed: Of the bootstrap.
         resamples: Of the bootstrap.
-
-    Raises:
-        NotComparable: The champion's files cannot be read by this version.
+        incomparable: Why the champion's model cannot be had; empty where it can, or where there is no champion yet.
+        first: No model of this lineage was promoted before.
     """
     queries = pq.read_table(scores / "queries.parquet").to_pandas()
     queries = queries[queries["form"] == FORM]
     own = query_quality(queries["correct"].to_numpy(dtype=bool), queries["precision_at_10"].to_numpy())
-    theirs = None if champion is None or same_model else _champions_quality(corpus, champion, queries["title_id"].to_numpy(), votes_of(scores))
+    theirs = None
+    if champion is not None and not same_model:
+        try:
+            theirs = _champions_quality(corpus, champion, queries["title_id"].to_numpy(), votes_of(scores))
+        except NotComparable as error:
+            incomparable = str(error)
     return decide(
         own, theirs, protocols=queries["protocol"].to_numpy(dtype=str), groups=queries["group"].to_numpy(), best_of_last=best_of_last,
-        rng=np.random.default_rng(seed), same_model=same_model, resamples=resamples,
+        rng=np.random.default_rng(seed), same_model=same_model, incomparable=incomparable, first=first, resamples=resamples,
     )  # fmt: skip
 
 

@@ -71,7 +71,8 @@ def test_a_triggered_run_publishes_everything(site: Site, smoke: tuple[dict[str,
 
     artifacts = {artifact["key"]: artifact for artifact in site.post("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run["id"]]}}})}
     assert (artifacts["training"]["type"], artifacts["training"]["data"]) == ("progress", 100.0)
-    assert artifacts["nightly-report"]["type"] == "markdown"
+    assert artifacts["nightly-report"]["type"] == "markdown" and artifacts["nightly-report"]["task_run_id"] is None  # the flow run's own
+    assert run["state"]["message"].startswith("version 1 is champion: quality 0.")
     assert "guide.xml.gz" in artifacts["nightly-report"]["data"] and "TF-IDF k-NN" in artifacts["nightly-report"]["data"]
     assert artifacts["dropped-categories"]["type"] == "table" and "generic" in artifacts["dropped-categories"]["data"]
     assert "epoch 2 of 2" in site.logs(run["id"])

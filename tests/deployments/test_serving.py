@@ -116,13 +116,24 @@ def test_no_titles_no_answers(model, context) -> None:
         ({"title": ["Baking Tonight"]}, 1001, "from 1 to 1000"),
         ({"title": ["Baking Tonight", None]}, 3, "row 1: a title is a text"),
         ({"title": ["  "]}, 3, "row 0: a title is a text"),
-        ({"title": ["ΩΩΩ"]}, 3, "nothing is known of the title 'ΩΩΩ'"),
     ],
 )
 def test_what_cannot_be_answered_is_explained(model, context, frame: dict, k: int, message: str) -> None:
     with pytest.raises(Exception, match=message) as caught:
         model.predict(context, pandas.DataFrame(frame), {"k": k})
     assert caught.value.get_http_status_code() == 400
+
+
+def test_a_title_of_which_nothing_is_known_costs_the_others_nothing(model, context) -> None:
+    answer = model.predict(context, pandas.DataFrame({"title": ["ΩΩΩ", "Baking Tonight"]}), {"k": 3})
+    unknown, known = answer.to_dict("records")
+    assert unknown["neighbours"] is None and unknown["reason"].startswith("nothing is known of the title 'ΩΩΩ'")
+    assert len(known["neighbours"]) == 3 and known["reason"] is None
+
+
+def test_unknown_parameters_are_refused(model, context) -> None:
+    with pytest.raises(Exception, match=r"unknown parameters \['count'\]; known are \['k'\]"):
+        model.predict(context, pandas.DataFrame({"title": ["Baking Tonight"]}), {"k": 3, "count": 5})
 
 
 # -- what is carried along -------------------------------------------------------------------------------------------------
@@ -231,6 +242,10 @@ def test_served_from_elsewhere(server: str) -> None:
     assert {neighbour["title"] for neighbour in unseen["neighbours"]} < set(STADIUM)
     assert known["neighbours"][0].keys() == {"title", "cosine", "categories", "channels"}
     assert known["neighbours"][0]["channels"] == ["One", "Two HD"]
+    status, body = ask(f"{server}/invocations", request_for("ΩΩΩ", "Baking Tonight", k=3))
+    unknown, known = json.loads(body)["predictions"]
+    assert status == 200 and unknown["neighbours"] is None and "nothing is known" in unknown["reason"]
+    assert len(known["neighbours"]) == 3 and known["reason"] is None
     status, body = ask(f"{server}/invocations", request_for("Something Cooking"))
     assert status == 200 and len(json.loads(body)["predictions"][0]["neighbours"]) == 10
 
@@ -242,7 +257,7 @@ def test_served_from_elsewhere(server: str) -> None:
         (request_for("Baking Tonight", k=0), "from 1 to 1000"),
         (request_for("Baking Tonight", k="x"), "Can not safely convert"),
         (request_for("Baking Tonight", column="name"), "Model is missing inputs ['title']"),
-        (request_for("ΩΩΩ", k=3), "nothing is known of the title 'ΩΩΩ'"),
+        (request_for("Baking Tonight", k=3, count=5), "unknown parameters ['count']; known are ['k']"),
     ],
 )
 def test_a_bad_request_is_answered_400(server: str, content: dict, message: str) -> None:

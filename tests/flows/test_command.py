@@ -61,6 +61,31 @@ def test_the_data_checks_arrive_in_mlflow(night):
     assert 0.5 < found["guide/category_share"] <= 1 and found["guide/new_titles"] > 0
 
 
+def test_mlflow_has_the_headline_first_no_intervals_and_pages_instead_of_raw_plots(night):
+    home, _ = night
+    with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
+        names = {name for (name,) in connection.execute("SELECT key FROM latest_metrics")}
+        of_model = dict(connection.execute("SELECT metric_name, metric_value FROM logged_model_metrics WHERE dataset_name = 'guide'"))
+    figures = json.loads((home / "latest.json").read_text())["figures"]
+    assert of_model == pytest.approx({f"at_a_glance/{name}": value for name, value in figures.items()})
+    assert sorted(names)[: len(of_model)] == sorted(of_model)  # MLflow's page goes by the alphabet
+    assert {"quality", "accuracy", "precision_at_10", "clusters", "programmes"} <= set(figures) and "quality_difference" not in figures
+    assert not any("ci95" in name for name in names) and len(names) < 300
+    (artifacts,) = {file.parent for file in (home / "mlflow").rglob("map.html")}
+    assert {file.name for file in artifacts.iterdir()} == {"map.html", "plots.html", "scores.json", "dropped_categories.csv"}
+    assert "ci95" in (artifacts / "scores.json").read_text()
+
+
+def test_the_report_stands_on_the_flow_runs_page_and_its_state_says_the_verdict(night):
+    (database,) = night[0].rglob("prefect.db")
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        ((run, of_task, text, about),) = connection.execute("SELECT flow_run_id, task_run_id, data, description FROM artifact WHERE key = 'nightly-report'").fetchall()
+        ((message,),) = connection.execute("SELECT message FROM flow_run_state WHERE flow_run_id = ? AND type = 'COMPLETED'", [run]).fetchall()
+    assert run and of_task is None
+    assert message == about and message.startswith("version 1 is champion: quality 0.")
+    assert "map.html" in text and "| the largest | titles |" in text
+
+
 def test_categories_are_those_of_the_corpus_with_a_reason_each(night):
     home, _ = night
     document = answer("categories", "--home", home, "--json")

@@ -37,6 +37,14 @@ def test_passwords_and_keys_of_feeds_are_in_no_record(running, tmp_path):
     assert [secret for secret in SECRETS if secret in kept] == []
 
 
+def test_a_night_closes_the_mlflow_run_of_one_that_died(running, tmp_path):
+    home = tmp_path / "home"
+    dead = Tracking(home).start_run("flow-0", "died with its worker")
+    with disable_run_logger(), night.open_night(str(home), FEEDS, Settings()) as opened:
+        client = opened.tracking.client
+        assert [client.get_run(run).info.status for run in (dead, opened.run)] == ["KILLED", "RUNNING"]
+
+
 def test_a_home_below_the_users_own_folder_is_the_same_for_all(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)

@@ -101,6 +101,16 @@ def test_orphans_are_closed_and_nothing_else(tracking: Tracking) -> None:
     assert [tracking.client.get_run(run).info.status for run in (dead, alive)] == ["FAILED", "RUNNING"]
 
 
+def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> None:
+    """The writer holds the home: whatever else MLflow shows as running in it is dead, but for runs that are not ours."""
+    dead, ended, own = (tracking.start_run(name, name) for name in ("dead", "ended", "own"))
+    tracking.end_run(ended)
+    somebodys = tracking.client.create_run(tracking.connection.experiment_id).info.run_id
+    assert tracking.close_silent(own) == [dead]
+    status = [tracking.client.get_run(run).info.status for run in (dead, ended, own, somebodys)]
+    assert status == ["KILLED", "FINISHED", "RUNNING", "RUNNING"]
+
+
 def test_a_run_ends_with_a_status_that_mlflow_knows(tracking: Tracking) -> None:
     run_id = tracking.start_run("flow-1", "night")
     tracking.end_run(run_id)
@@ -140,6 +150,21 @@ def test_threads_log_to_the_run_they_name(tracking: Tracking) -> None:
 def test_scores_become_metrics(tracking: Tracking) -> None:
     run_id = tracking.start_run("flow-1", "night")
     assert tracking.log_scores(run_id, SCORES) == tracking.client.get_run(run_id).data.metrics
+
+
+def test_figures_parameters_and_dataset_lead_to_the_logged_model(tracking: Tracking, registry: Registry, tmp_path: Path) -> None:
+    run_id = tracking.start_run("flow-1", "night", params={"train": {"epochs": 6}})
+    model_id = registry.logged_model(register(registry, run_id, tmp_path, "aaa"))
+    snapshot = tracking.log_snapshot(run_id, "cd" * 32, tmp_path, {"programmes": 12})
+    tracking.log_figures(run_id, {"quality": 0.5, "clusters": 12.0}, model_id, snapshot)
+    assert tracking.client.get_run(run_id).data.metrics == {"at_a_glance/quality": 0.5, "at_a_glance/clusters": 12.0}
+    model = tracking.client.get_logged_model(model_id)
+    assert model.params == {"train.epochs": "6"} and model.source_run_id == run_id
+    assert {(metric.key, metric.value, metric.dataset_name, metric.dataset_digest) for metric in model.metrics} == {
+        ("at_a_glance/quality", 0.5, "guide", "cd" * 18), ("at_a_glance/clusters", 12.0, "guide", "cd" * 18),
+    }  # fmt: skip
+    found = tracking.client.search_logged_models([tracking.connection.experiment_id], "metrics.`at_a_glance/quality` > 0.4", datasets=[{"dataset_name": "guide"}])
+    assert [one.model_id for one in found] == [model_id]
 
 
 def test_many_params_arrive_whole(tracking: Tracking) -> None:
@@ -185,8 +210,6 @@ def test_a_deleted_experiment_is_explained(tracking: Tracking, home: Path) -> No
 def test_scores_flatten_known_answer() -> None:
     assert flatten_scores(SCORES) == {
         "unseen_title/title_only/knn/accuracy": 0.5,
-        "unseen_title/title_only/knn/ci95/accuracy/low": 0.4,
-        "unseen_title/title_only/knn/ci95/accuracy/high": 0.6,
         "unseen_title/title_only/n": 200.0,
         "unseen_title/title_context/n": 0.0,
         "next_period/n": 0.0,
@@ -280,7 +303,7 @@ def test_promotion_and_rollback(tracking: Tracking, registry: Registry, tmp_path
     run_id = tracking.start_run("flow-1", "friday")
     for day, digest in enumerate(("aaa", "bbb", "ccc")):
         version = register(registry, run_id, tmp_path, digest)
-        registry.promote(version, f"not worse on day {day}", at=NIGHT + timedelta(days=day), scores=SCORES)
+        registry.promote(version, f"not worse on day {day}", at=NIGHT + timedelta(days=day), quality=0.5)
     champion = registry.champion()
     assert champion is not None and (champion.version, champion.digest) == ("3", "ccc")
     assert (champion.folder / "vectors.npy").read_text() == "ccc"
@@ -290,7 +313,7 @@ def test_promotion_and_rollback(tracking: Tracking, registry: Registry, tmp_path
         ("2", "bbb", "not worse on day 1", "salt-1"),
         ("1", "aaa", "not worse on day 0", "salt-1"),
     ]
-    assert past[0].scores == flatten_scores(SCORES)
+    assert past[0].quality == 0.5
     assert past[0].promoted_at == "2026-11-23T03:00:00+00:00"
     assert [item.version for item in registry.promoted(limit=1)] == ["3"]
     # What a person does in MLflow's page:
@@ -299,6 +322,21 @@ def test_promotion_and_rollback(tracking: Tracking, registry: Registry, tmp_path
     assert back is not None and (back.version, back.digest) == ("1", "aaa")
     tracking.client.delete_registered_model_alias(MODEL_NAME, "champion")
     assert registry.champion() is None
+
+
+def test_a_chosen_name_is_known_to_whoever_reads_the_home(tracking: Tracking, registry: Registry, tmp_path: Path, home: Path) -> None:
+    chosen = Registry(home, code=STAND_IN, name="our titles")
+    chosen.promote(register(chosen, tracking.start_run("flow-1", "friday"), tmp_path, "aaa"), "the first", at=NIGHT)
+    reader = Registry(home).champion()
+    assert reader is not None and reader.digest == "aaa" and Registry(home).name == "our titles"
+    assert Registry(home, name="").champion() is None and Registry(home, name="").name == MODEL_NAME
+
+
+def test_the_homes_own_database_has_the_plain_name_however_it_is_named(tracking: Tracking, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking.connection.uri)
+    assert Registry(home).name == MODEL_NAME
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
+    assert Registry(home).name != MODEL_NAME
 
 
 def test_the_database_and_mlflow_name_the_same_champion(tracking: Tracking, registry: Registry, tmp_path: Path) -> None:

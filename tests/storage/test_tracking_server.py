@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.tracking import MODEL_NAME, Registry, Tracking
+from storage.tracking import MODEL_NAME, Registry, Tracking, TrackingError
+from storage.tracking.versions import find_model
+from storage.workspace import Workspace
 
 STAND_IN = Path(__file__).with_name("served_stand_in.py")
 
@@ -76,7 +79,7 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
     tracking.log_folder(run_id, model, "plots")
     versions = [registry.register(run_id, model, "digest-a", example_title="News", lineage="salt-1") for _ in range(2)]
     assert versions == ["1", "1"]
-    registry.promote("1", "the first", at=datetime(2026, 11, 21, tzinfo=UTC), scores={"clusters": {"ari": 0.5}})
+    registry.promote("1", "the first", at=datetime(2026, 11, 21, tzinfo=UTC), quality=0.5)
     tracking.end_run(run_id)
 
     run = tracking.client.get_run(run_id)
@@ -87,7 +90,7 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
     assert len(run.outputs.model_outputs) == 1
     assert tracking.where(run_id).startswith(f"{server}/#/experiments/")
     (past,) = registry.promoted()
-    assert (past.digest, past.scores) == ("digest-a", {"clusters/ari": 0.5})
+    assert (past.digest, past.quality) == ("digest-a", 0.5)
 
     champion = Registry(home).champion()
     assert champion is not None and (champion.version, champion.digest) == ("1", "digest-a")
@@ -97,5 +100,96 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
     again = Registry(home).champion()
     assert again == champion and again.folder.stat().st_mtime_ns == fetched
     assert not (home / "mlflow.db").exists()
-    registry.client.delete_registered_model_alias(MODEL_NAME, "champion")
+    registry.client.delete_registered_model_alias(registry.name, "champion")
     assert registry.champion() is None
+
+
+def a_model(home: Path, content: str, digest: str) -> Path:
+    """A Model folder in the home, published as the stage does: its digest is in artifact.json."""
+    folder = home / "artifacts" / "model" / content
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vectors.npy").write_text(content)
+    (folder / "artifact.json").write_text(f'{{"digest": "{digest}"}}')
+    return folder
+
+
+def register(home: Path, content: str, name: str | None = None) -> str:
+    """A night of a home that promotes a model; the version."""
+    Workspace(home)
+    registry = Registry(home, code=STAND_IN, name=name)
+    run_id = Tracking(home).start_run(f"flow of {home} {content}", "night")
+    version = registry.register(run_id, a_model(home, content, content * 4), content * 4, example_title="News", lineage="salt-1")
+    registry.promote(version, "better", at=datetime(2026, 11, 21, int(version), tzinfo=UTC), quality=0.5)
+    Tracking(home).end_run(run_id)
+    return version
+
+
+def serves(home: Path) -> str | None:
+    """What the model that serves a home holds."""
+    champion = Registry(home).champion()
+    return champion and (champion.folder / "vectors.npy").read_text()
+
+
+@pytest.mark.slow
+def test_two_homes_on_one_server_never_mix(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
+    production, smoke = tmp_path / "production" / "home", tmp_path / "smoke" / "home"  # the folder's name alone does not tell them apart
+    assert [register(production, content) for content in ("first", "second")] == ["1", "2"]
+    assert register(smoke, "smoke") == "1"
+    assert (serves(production), serves(smoke)) == ("second", "smoke")
+    names = {Registry(home).name for home in (production, smoke)}
+    assert len(names) == 2 and all(name.startswith("guidespace-titles-home-") for name in names)
+
+    runs = {home: Tracking(home).start_run(f"under way in {home}", "night") for home in (production, smoke)}
+    silent = Tracking(production).start_run(f"dead in {production}", "night")
+    assert Tracking(production).close_silent(runs[production]) == [silent]
+    assert [Tracking(home).client.get_run(run).info.status for home, run in runs.items()] == ["RUNNING", "RUNNING"]
+
+    moved = production.rename(tmp_path / "elsewhere")
+    assert (serves(moved), register(moved, "third")) == ("second", "3")
+    copy = Path(shutil.copytree(smoke, tmp_path / "copy" / "home"))
+    assert serves(copy) is None
+    assert register(copy, "copied") == "1"
+    assert (serves(copy), serves(smoke)) == ("copied", "smoke")
+
+
+@pytest.mark.slow
+def test_a_chosen_name_belongs_to_one_home(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
+    one, other = tmp_path / "one", tmp_path / "other"
+    register(one, "first", "our titles")
+    assert (Registry(one).name, serves(one)) == ("our titles", "first")  # readers know it from home.json
+    with pytest.raises(TrackingError, match=r"our titles in this MLflow belongs to the home one-\w{8}; .*/other is other-\w{8}.*publish\.registered_model"):
+        register(other, "other", "our titles")
+    assert (serves(one), serves(other)) == ("first", None)
+    register(one, "default", "")
+    assert Registry(one).name.startswith("guidespace-titles-one-") and serves(one) == "default"
+
+
+@pytest.mark.slow
+def test_homes_that_shared_a_name_keep_their_champions(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old state: one registered model, whose alias the smoke run took last."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
+    production, smoke, newcomer = (tmp_path / name for name in ("production", "smoke", "newcomer"))
+    monkeypatch.setattr("storage.tracking.registry.model_name", lambda connection, chosen: MODEL_NAME)
+    monkeypatch.setattr("storage.tracking.registry.Registry._claim", claim_as_before)
+    for home, content in ((production, "old"), (production, "best"), (smoke, "smoke")):
+        register(home, content)
+    assert serves(production) == serves(smoke) == "smoke"
+    monkeypatch.undo()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
+    Workspace(newcomer)
+    assert (serves(production), serves(smoke), serves(newcomer)) == ("best", "smoke", None)  # read before the next night
+
+    registry = Registry(production, code=STAND_IN)
+    run_id = Tracking(production).start_run("next night", "night")
+    version = registry.register(run_id, a_model(production, "next", "next"), "next", example_title="News", lineage="salt-1")
+    assert (version, registry.champion().version, serves(production)) == ("3", "2", "best")
+    assert [(past.version, past.digest, past.quality) for past in registry.promoted()] == [("2", "best" * 4, 0.5), ("1", "old" * 4, 0.5)]
+    assert registry.client.get_model_version_by_alias(MODEL_NAME, "champion").tags["guidespace.model"] == "smoke" * 4  # what others asked for stays
+
+
+def claim_as_before(registry: Registry) -> None:
+    """What the first release did: a registered model that is nobody's own."""
+    if find_model(registry.client, MODEL_NAME) is None:
+        registry.client.create_registered_model(MODEL_NAME)

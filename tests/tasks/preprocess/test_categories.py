@@ -104,7 +104,8 @@ def test_fewer_than_twenty_training_titles_are_no_label():
 def test_held_out_titles_do_not_make_a_label():
     """Twenty titles, one of them held out: what the model may learn from is nineteen."""
     rows = [("feed", "drama", title) for title in range(20)]
-    assert label(rows, 100, [True] * 19 + [False] * 81, minimum=20).names == []
+    labels = label(rows, 100, [True] * 19 + [False] * 81, minimum=20)
+    assert labels.names == [] and labels.dropped == [("drama", "on too few titles", 19)]  # counted as the rule counts
 
 
 def test_held_out_titles_carry_labels_too():
