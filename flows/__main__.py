@@ -10,18 +10,19 @@ import sys
 from collections.abc import Sequence
 
 from flows.arguments import make_parser
+from flows.interrupt import exit_code, say_interrupted, watch_signals
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code: 0 done, 1 failed, 2 asked for something that cannot be, 130 interrupted."""
+    """Runs the command; returns the exit code: 0 done, 1 failed, 2 asked for something that cannot be, 130 interrupted, 143 terminated."""
     given = make_parser().parse_args(arguments)
     os.environ.setdefault("DO_NOT_TRACK", "1")  # Prefect, MLflow: no telemetry unless somebody asks for it
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     try:
         return given.command(given)
     except KeyboardInterrupt:
-        print("interrupted; what was finished is kept, the same command goes on from there", file=sys.stderr)
-        return 130
+        say_interrupted()
+        return exit_code()
     except BrokenPipeError:  # `guidespace scores | head`: whoever read has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def entry() -> None:
     """The console command: runs it and leaves without the interpreter's teardown."""
+    watch_signals()
     from flows.server import leave
 
     leave(main())
