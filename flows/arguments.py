@@ -62,7 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
         )  # fmt: skip
         reading.add_argument(
             "--set", action="extend", nargs="+", default=[], dest="assignments", metavar="NAME=VALUE",
-            help="change one setting, such as train.epochs=5, train.rule=adam or ingest.workers=4",
+            help=f"change one setting, such as {'ingest.workers=4' if reading in (ingest, backfill) else 'train.epochs=5 or train.rule=adam'}",
         )  # fmt: skip
 
     similar = command("similar", commands.similar, "Titles like this one under the model that serves, also for a title no guide ever had.")

@@ -24,10 +24,10 @@ def nightly(given: argparse.Namespace) -> int:
     if feeds or not given.as_of:
         check_feeds(feeds, IngestSettings())
     starting = None if given.assignments or given.as_of else start_prefect(given.home)  # what can be mistyped is read first
+    from flows.assignments import override
     from flows.console import run_nightly
     from flows.presets import PRESETS
     from flows.reading import read_instant
-    from flows.settings import override
 
     settings = override(PRESETS[given.preset], given.assignments)
     as_of = read_instant(given.as_of) if given.as_of else None
@@ -44,10 +44,10 @@ def _without_sample(feeds: Sequence[str], left_out: Sequence[str]) -> list[str]:
 
 def tune(given: argparse.Namespace) -> int:
     """Compares the rules."""
+    from flows.assignments import SettingError, override
     from flows.console import run_tune
     from flows.presets import PRESETS
     from flows.server import start_prefect
-    from flows.settings import SettingError, override
     from tasks.contest.courses import entries
     from tasks.contest.settings import ContestSettings
     from tasks.ingest.check import check_feeds
@@ -67,21 +67,21 @@ def tune(given: argparse.Namespace) -> int:
 
 def ingest(given: argparse.Namespace) -> int:
     """Reads guides into the catalogue."""
-    from flows.reading import run_ingest
-    from flows.settings import Settings, override
+    from flows.assignments import override
+    from flows.reading import ReadingSettings, run_ingest
     from tasks.ingest.check import check_feeds
 
-    settings = override(Settings(), given.assignments).ingest
+    settings = override(ReadingSettings(), given.assignments).ingest
     check_feeds(given.feed, settings)
     return run_ingest(given.feed, given.home, settings)
 
 
 def backfill(given: argparse.Namespace) -> int:
     """Reads dated guides as what was said then."""
-    from flows.reading import cores, run_backfill
-    from flows.settings import Settings, override
+    from flows.assignments import override
+    from flows.reading import ReadingSettings, cores, run_backfill
 
-    settings = override(Settings(), [f"ingest.workers={cores()}", *given.assignments]).ingest
+    settings = override(ReadingSettings(), [f"ingest.workers={cores()}", *given.assignments]).ingest
     return run_backfill(given.feed, given.first, given.last, given.home, settings)
 
 

@@ -13,18 +13,19 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flows.settings import Settings
 from flows.ticker import Ticker
-from storage.tracking.connection import Connection
-from tasks.contest.settings import ContestSettings
+
+if TYPE_CHECKING:
+    from flows.settings import Settings
+    from tasks.contest.settings import ContestSettings
 
 ROAD = ("ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
 SAID_ELSEWHERE = ("Encountered exception", "Finished in state Failed(", "Beginning flow run", "Created task run", "View at")
 EXPECTED = (
-    ("flows.settings", "SettingError"), ("flows.export", "ExportError"), ("flows.words", "WordsError"), ("storage.workspace", "HomeError"),
+    ("flows.assignments", "SettingError"), ("flows.export", "ExportError"), ("flows.words", "WordsError"), ("storage.workspace", "HomeError"),
     ("storage.catalogue.views", "QueryError"), ("storage.tracking.connection", "TrackingError"), ("tasks.contest.courses", "UnknownRule"),
     ("tasks.ingest.feeds", "FeedError"), ("tasks.neighbours.search", "SearchError"), ("tasks.preprocess.categories", "MappingError"), ("tasks.preprocess.task", "TooFewTitles"),
 )  # fmt: skip
@@ -59,6 +60,8 @@ def _at_the_terminal(home: str, started: float, starting: threading.Thread, modu
     ticker = Ticker(started)
     with ticker.ticking():
         flows = importlib.import_module(module)
+        from storage.tracking.connection import Connection
+
         Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
         starting.join()
         _speak(started, ticker)

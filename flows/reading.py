@@ -5,14 +5,22 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from flows.settings import SettingError
+from flows.assignments import SettingError
 from storage.artifacts import Progress
 from storage.workspace import Workspace
 from tasks.ingest.dated import Dated, dated_guides
 from tasks.ingest.ingest import Outcome
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingSettings:
+    """Settings of the commands that only read; those of all stages import PyTorch, half a gigabyte."""
+
+    ingest: IngestSettings = field(default=IngestSettings())
 
 
 def run_ingest(feeds: Sequence[str | Dated], home: str, settings: IngestSettings) -> int:

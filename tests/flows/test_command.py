@@ -243,6 +243,23 @@ def test_help_needs_nothing_heavy():
     assert done.returncode == 0 and "guidespace similar" in done.stdout, done.stderr
 
 
+HEAVY = {"torch", "prefect", "mlflow", "numba", "scipy", "sklearn"}  # half a gigabyte and seconds
+
+
+@pytest.mark.parametrize("command", ["ingest", "backfill", "status", "sql", "scores"])
+def test_what_does_not_learn_imports_nothing_that_does(night, tmp_path, command):
+    home = night[0]
+    shutil.copy(SAMPLE, tmp_path / "guide-2025-03-01.xml.gz")
+    arguments = {
+        "ingest": ["--feed", SAMPLE, "--home", tmp_path / "home", "--set", "ingest.batch_rows=5000"],
+        "backfill": ["--feed", tmp_path, "--home", tmp_path / "home", "--from", "2025-03-01", "--to", "2025-03-01", "--set", "ingest.workers=1"],
+        "sql": ["SELECT count(*) FROM titles", "--home", home],
+    }.get(command, ["--home", home])  # fmt: skip
+    code = f"import sys; from flows.__main__ import main; assert main({[command, *map(str, arguments)]}) == 0; assert not {HEAVY} & set(sys.modules), {HEAVY} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_a_second_night_says_how_many_titles_stayed_in_their_cluster(night):
     home, _ = night
