@@ -95,6 +95,15 @@ class Workspace:
         if found != LAYOUT_VERSION:
             raise HomeError(f"{self.home} has layout version {found}, this GuideSpace writes version {LAYOUT_VERSION}. Use the version that made it, or name another --home.")
 
+    def size(self) -> int:
+        """Bytes of all files in the home, as far as this user may look; a writer may remove some meanwhile."""
+        total = 0
+        for folder, _, names in os.walk(self.home):
+            for name in names:
+                with suppress(OSError):
+                    total += os.lstat(os.path.join(folder, name)).st_size
+        return total
+
     # -- writing -----------------------------------------------------------------------------------------------------
 
     @contextmanager

@@ -167,7 +167,8 @@ def test_scores_for_people_name_every_protocol_and_form(night):
 
 def test_status_counts_add_up(night):
     document = answer("status", "--home", night[0], "--json")
-    assert set(document) == {"feeds", "channels", "programmes", "titles", "categories"}
+    assert set(document) == {"feeds", "channels", "programmes", "titles", "categories", "home", "home_bytes"}
+    assert document["home"] == str(night[0]) and document["home_bytes"] > (night[0] / "catalogue.duckdb").stat().st_size
     (feed,) = document["feeds"]
     assert set(feed) == {"source", "seen", "stored", "duplicates", "rejected", "rejects"}
     assert feed["source"] == str(SAMPLE) and feed["seen"] == feed["stored"] + feed["duplicates"] + feed["rejected"]
