@@ -51,7 +51,7 @@ def _rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
         if dataclasses.is_dataclass(value) and not named:
             yield from _rows(value, f"{name}.")
             continue
-        default = value.name if named and hasattr(value, "name") else _plain(value)
+        default = getattr(value, "name", _plain(value)) if named else _plain(value)
         kind = " | ".join(strategy().name for strategy in named) if named else _words(hints[field.name])
         yield {"name": name, "type": kind, "default": default, "bounds": _bounds(metadata), "description": str(metadata.get("description", ""))}
         for strategy in named:

@@ -22,15 +22,16 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from storage.artifacts import Artifact
 
 LAYOUT_VERSION = 1
+POLL_SECONDS = 1.0  # between two looks at a lock that somebody holds
 A = TypeVar("A", bound=Artifact)
 
 
@@ -107,14 +108,16 @@ class Workspace:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self, what: str) -> Iterator[None]:
+    def writing(self, what: str, *, wait_seconds: float = 0, tell: Callable[[str], None] = print) -> Iterator[None]:
         """Holds the home for one writer (an advisory ``flock``, released by the kernel when the process dies).
 
         Args:
             what: Words for whoever is refused: "nightly run of 3 feeds".
+            wait_seconds: How long to wait for another writer to end.
+            tell: Hears once for whom it waits.
 
         Raises:
-            HomeLocked: Another process holds it; the message names process, host and since when.
+            HomeLocked: Another process holds it, or still does after the wait; the message names process, host and since when.
             HomeError: This user may not write to it.
         """
         try:
@@ -122,10 +125,16 @@ class Workspace:
         except OSError as error:
             raise HomeError(f"{self.home} cannot be written by this user ({error.strerror or error}). Name another --home, or ask whose it is.") from error
         with lock as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise HomeLocked(f"{self.home} is being written by {self.holder() or 'another process'}. Wait for it to end, or name another --home.") from error
+            deadline = time.monotonic() + wait_seconds
+            waits = False
+            while not _lock(handle):
+                if time.monotonic() < deadline:
+                    if not waits:
+                        tell(f"{self.home} is being written by {self.holder() or 'another process'}; waiting up to {wait_seconds / 60:.0f} min for it to end")
+                    waits = True
+                    time.sleep(min(POLL_SECONDS, wait_seconds))
+                    continue
+                raise HomeLocked(f"{self.home} is being written by {self.holder() or 'another process'}. Wait for it to end, or name another --home.")
             handle.seek(0)
             handle.truncate()
             json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S"), "what": what, "command": " ".join(sys.argv)[:200]}, handle)
@@ -209,6 +218,15 @@ class Workspace:
     def details(self, artifact: Artifact) -> dict[str, Any]:
         """The further facts that its writer put into ``draft.details``."""
         return json.loads((self.folder(artifact) / "artifact.json").read_text())["details"]
+
+
+def _lock(handle: IO[str]) -> bool:
+    """Takes the lock if it is free."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _verifies(place: Path) -> bool:
