@@ -16,7 +16,7 @@ from tests import worlds
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 MARKED = {"gpu": "a CUDA device (pytest -m gpu)", "soak": "`make soak`", "slow": "`make slow`"}  # of a test with two, the first
-MISSING = {"GUIDESPACE_DATA": "real guides (GUIDESPACE_DATA)", "Chromium": "Chromium", "CUDA": "a CUDA device", "ray ": "Ray", "fasttext": "the fastText package"}
+MISSING = {"GUIDESPACE_DATA": "real guides (GUIDESPACE_DATA)", "Chromium": "Chromium", "CUDA": "a CUDA device", "fasttext": "the fastText package"}
 WAITING = pytest.StashKey[Counter[str]]()
 
 
