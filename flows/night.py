@@ -12,6 +12,8 @@ from typing import Any
 from coolname.data import config as NAMES  # Prefect's dependency: the words it makes names of
 from prefect import get_run_logger
 from prefect.client.schemas.objects import FlowRun, State
+from prefect.context import FlowRunContext
+from prefect.events import emit_event
 from prefect.flows import Flow
 from prefect.runtime import flow_run as this_run
 from prefect.settings import PREFECT_UI_URL
@@ -26,6 +28,8 @@ from tasks.ingest.feeds import is_url, without_credentials
 from tasks.publish.verdict import Verdict
 
 WAIT_SECONDS = 6 * 3600.0  # for another run in the home; then the run fails and says who holds it
+# A suspended run works on to the end of its stage, with heartbeats, and then goes; Prefect has no event for that.
+LEFT = "guidespace.flow-run.left"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +118,9 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
             raise
+        finally:
+            if FlowRunContext.get():
+                emit_event(LEFT, resource={"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"})
         tracking.end_run(run)
 
 

@@ -129,6 +129,25 @@ def test_a_run_waits_for_whoever_holds_its_home(site: Site, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_run_that_was_suspended_at_work_stays_suspended(site: Site, tmp_path: Path) -> None:
+    """It goes on to the end of its stage and sends heartbeats meanwhile; a copy of the automation acts 45 s after the last one."""
+    document = yaml.safe_load((ROOT / "deployments" / "automations.yaml").read_text())["automations"][0]
+    document["trigger"]["within"] = 45
+    quick = site.post("/automations/", {**document, "name": "quick"})["id"]
+    try:
+        settings = {"train": {"dim": 32, "epochs": 150}, "evaluate": {"resamples": 100}}
+        run = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home"), "settings": settings})
+        site.wait_until(lambda: "epoch 3 of" in site.logs(run), 150)
+        site.post(f"/flow_runs/{run}/set_state", {"state": {"type": "PAUSED", "name": "Suspended"}, "force": True})
+        site.wait_until(lambda: "Finished in state Suspended" in site.logs(run), 150)
+        time.sleep(70)
+        assert site.get(f"/flow_runs/{run}")["state_name"] == "Suspended", site.logs(run)
+    finally:
+        site.api.delete(f"/automations/{quick}")
+
+
+@pytest.mark.slow
 def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
     """The automation of the file, with twenty seconds for its two minutes, beside runs whose heartbeats were sent from here."""
     flow = site.deployment("nightly")["flow_id"]
