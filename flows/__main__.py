@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from flows.arguments import make_parser
-from flows.exits import DONE, INTERRUPTED
+from flows.exits import DONE
+from flows.interrupt import exit_code, say_interrupted, watch_signals
+
+SPEAKING = ("nightly", "tune", "ingest", "backfill", "doctor")  # say at once what they do
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,10 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("DO_NOT_TRACK", "1")  # Prefect, MLflow: no telemetry unless somebody asks for it
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     try:
-        return given.command(given)
+        with _patience(given.subcommand):
+            return given.command(given)
     except KeyboardInterrupt:
-        print("interrupted; what was finished is kept, the same command goes on from there", file=sys.stderr)
-        return INTERRUPTED
+        say_interrupted()
+        return exit_code()
     except BrokenPipeError:  # `guidespace scores | head`: whoever read has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
@@ -32,8 +38,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return explain(error)
 
 
+@contextmanager
+def _patience(subcommand: str) -> Iterator[None]:
+    """Tells a person at a terminal that something is going on where the answer takes its time: imports, a model."""
+    loading = threading.Timer(0.7, print, [f"guidespace {subcommand}: loading …"], {"file": sys.stderr, "flush": True})
+    loading.daemon = True
+    if subcommand not in SPEAKING and sys.stderr.isatty():
+        loading.start()
+    try:
+        yield
+    finally:
+        loading.cancel()
+
+
 def entry() -> None:
     """The console command: runs it and leaves without the interpreter's teardown."""
+    watch_signals()
     from flows.server import leave
 
     leave(main())

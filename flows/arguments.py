@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import math
 import os
 from pathlib import Path
@@ -25,19 +26,24 @@ scores against held-out categories, and a map you can open in a browser.
   guidespace export --format word2vec FILE   vectors or corpus for other programs
   guidespace vector MODEL WORD …             vectors of words from a fastText model (also: ngrams, neighbours)
   guidespace tune --feed guide.xml.gz        every optimizer side by side on that guide
+  guidespace settings                        every setting, with type, default, bounds and description
   guidespace doctor                          what is wrong with this installation, if anything
 """
+SETTINGS = """Every setting with type, default, bounds and description. `train.rule (adam).beta1` is set by
+--set train.rule=adam train.rule.beta1=0.8"""
 HOME_HELP = "folder that holds everything a run writes (default: $GUIDESPACE_HOME, else ./guidespace-home)"
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of ``guidespace``; ``command`` of what it parses is the function to call."""
     parser = argparse.ArgumentParser(prog="guidespace", description=USAGE, formatter_class=argparse.RawDescriptionHelpFormatter)
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version()}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="subcommand")
 
-    def command(name: str, function: object, text: str, *, as_json: bool = True) -> argparse.ArgumentParser:
+    def command(name: str, function: object, text: str, *, as_json: bool = True, home: bool = True) -> argparse.ArgumentParser:
         made = subparsers.add_parser(name, help=text, description=text)
-        made.add_argument("--home", default=os.environ.get("GUIDESPACE_HOME", "guidespace-home"), help=HOME_HELP)
+        if home:
+            made.add_argument("--home", default=os.environ.get("GUIDESPACE_HOME", "guidespace-home"), help=HOME_HELP)
         if as_json:
             made.add_argument("--json", action="store_true", help="print JSON, for other programs")
         made.set_defaults(command=function)
@@ -63,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
         )  # fmt: skip
         reading.add_argument(
             "--set", action="extend", nargs="+", default=[], dest="assignments", metavar="NAME=VALUE",
-            help="change one setting, such as train.epochs=5, train.rule=adam or ingest.workers=4",
+            help=f"change one setting, such as {'ingest.workers=4' if reading in (ingest, backfill) else 'train.epochs=5 or train.rule=adam'}",
         )  # fmt: skip
 
     similar = command("similar", commands.similar, "Titles like this one under the model that serves, also for a title no guide ever had.")
@@ -109,8 +115,18 @@ def make_parser() -> argparse.ArgumentParser:
             words.add_argument("words", metavar="WORD", nargs="+", help="a word; - reads them from standard input, one a line")
         words.add_argument("--json", action="store_true", help="print JSON, for other programs")
         words.set_defaults(command=function, question=name)
+    settings = command("settings", commands.settings, SETTINGS, home=False)
+    settings.add_argument("beginning", metavar="NAME", nargs="?", default="", help="only this one and those below it, such as train or train.rule")
     command("doctor", commands.doctor, "Check versions, home, locks and devices.")
     return parser
+
+
+def version() -> str:
+    """Of the installed package."""
+    try:
+        return importlib.metadata.version("guidespace")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _cosine(text: str) -> float:

@@ -16,23 +16,34 @@ SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"
 
 def nightly(given: argparse.Namespace) -> int:
     """Reads, learns, scores and publishes."""
+    feeds = given.feed or []
+    _announce(f"nightly run of {_feeds(feeds)} into {given.home}, preset {given.preset}")
     from flows.server import start_prefect
     from tasks.ingest.check import check_feeds
     from tasks.ingest.settings import IngestSettings
 
-    feeds = given.feed or []
     if feeds or not given.as_of:
         check_feeds(feeds, IngestSettings())
     starting = None if given.assignments or given.as_of else start_prefect(given.home)  # what can be mistyped is read first
+    from flows.assignments import override
     from flows.console import run_nightly
     from flows.presets import PRESETS
     from flows.reading import read_instant
-    from flows.settings import override
 
     settings = override(PRESETS[given.preset], given.assignments)
     as_of = read_instant(given.as_of) if given.as_of else None
     settings = override(settings, _without_sample(feeds, settings.ingest.leave_out))
     return run_nightly(feeds, given.home, settings, as_of, starting or start_prefect(given.home))
+
+
+def _announce(what: str) -> None:
+    """The first line, before anything heavy is imported."""
+    print(f"GuideSpace: {what}", flush=True)
+
+
+def _feeds(feeds: Sequence[str]) -> str:
+    """How many feeds were named."""
+    return f"{len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
 
 
 def _without_sample(feeds: Sequence[str], left_out: Sequence[str]) -> list[str]:
@@ -44,10 +55,11 @@ def _without_sample(feeds: Sequence[str], left_out: Sequence[str]) -> list[str]:
 
 def tune(given: argparse.Namespace) -> int:
     """Compares the rules."""
+    _announce(f"comparison of rules on {_feeds(given.feed)}, in {given.home}, preset {given.preset}")
+    from flows.assignments import SettingError, override
     from flows.console import run_tune
     from flows.presets import PRESETS
     from flows.server import start_prefect
-    from flows.settings import SettingError, override
     from tasks.contest.courses import entries
     from tasks.contest.settings import ContestSettings
     from tasks.ingest.check import check_feeds
@@ -67,21 +79,23 @@ def tune(given: argparse.Namespace) -> int:
 
 def ingest(given: argparse.Namespace) -> int:
     """Reads guides into the catalogue."""
-    from flows.reading import run_ingest
-    from flows.settings import Settings, override
+    _announce(f"reading {_feeds(given.feed)} into {given.home}")
+    from flows.assignments import override
+    from flows.reading import ReadingSettings, run_ingest
     from tasks.ingest.check import check_feeds
 
-    settings = override(Settings(), given.assignments).ingest
+    settings = override(ReadingSettings(), given.assignments).ingest
     check_feeds(given.feed, settings)
     return run_ingest(given.feed, given.home, settings)
 
 
 def backfill(given: argparse.Namespace) -> int:
     """Reads dated guides as what was said then."""
-    from flows.reading import cores, run_backfill
-    from flows.settings import Settings, override
+    _announce(f"reading dated guides of {given.first} to {given.last} into {given.home}")
+    from flows.assignments import override
+    from flows.reading import ReadingSettings, cores, run_backfill
 
-    settings = override(Settings(), [f"ingest.workers={cores()}", *given.assignments]).ingest
+    settings = override(ReadingSettings(), [f"ingest.workers={cores()}", *given.assignments]).ingest
     return run_backfill(given.feed, given.first, given.last, given.home, settings)
 
 
@@ -159,7 +173,8 @@ def status(given: argparse.Namespace) -> int:
     from storage.catalogue.status import status
     from storage.workspace import Workspace
 
-    document = status(Workspace(given.home, create=False).home)
+    workspace = Workspace(given.home, create=False)
+    document = {**status(workspace.home), "home": str(workspace.home), "home_bytes": workspace.size()}
     print(json.dumps(document, ensure_ascii=False, indent=1) if given.json else status_table(document))
     return 0
 
@@ -200,14 +215,24 @@ def words(given: argparse.Namespace) -> int:
     return 0
 
 
+def settings(given: argparse.Namespace) -> int:
+    """Every setting."""
+    from flows.listing import list_settings, setting_lines
+
+    rows = list_settings(given.beginning)
+    print(json.dumps(rows, ensure_ascii=False, indent=1) if given.json else "\n".join(setting_lines(rows)))
+    return 0
+
+
 def doctor(given: argparse.Namespace) -> int:
     """What is wrong here; 1 if anything is."""
     from flows.doctor import examine
 
-    findings = list(examine(given.home))
+    findings = []
+    for finding in examine(given.home):
+        findings.append(finding)
+        if not given.json:
+            print(f"{finding.state:>4}  {finding.about}: {finding.text}", flush=True)
     if given.json:
         print(json.dumps([finding.__dict__ for finding in findings], indent=1))
-    else:
-        for finding in findings:
-            print(f"{finding.state:>4}  {finding.about}: {finding.text}")
     return 1 if any(finding.state == "bad" for finding in findings) else 0

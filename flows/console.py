@@ -13,15 +13,15 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flows.exits import DONE, FAILED, INCOMPLETE, expected
-from flows.settings import Settings
 from flows.ticker import Ticker
 from storage.readings import read_readings
-from storage.tracking.connection import Connection
-from tasks.contest.settings import ContestSettings
-from tasks.ingest.feeds import conceal
+
+if TYPE_CHECKING:
+    from flows.settings import Settings
+    from tasks.contest.settings import ContestSettings
 
 ROAD = ("ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
@@ -33,6 +33,8 @@ def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: date
     """Runs the flow in this process and says where the result is."""
     started = time.perf_counter()
     with _at_the_terminal(home, started, starting, "flows.nightly") as flows:
+        from tasks.ingest.feeds import conceal
+
         outcome = flows.nightly(conceal(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
     print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
     state = "champion" if outcome.champion else "not promoted"
@@ -46,6 +48,8 @@ def run_tune(feeds: Sequence[str], home: str, settings: Settings, contest: Conte
     """Compares rules in this process and prints the table."""
     started = time.perf_counter()
     with _at_the_terminal(home, started, starting, "flows.tune") as flows:
+        from tasks.ingest.feeds import conceal
+
         result = flows.tune(conceal(feeds), str(Path(home).expanduser().resolve()), settings, contest)
     print(f"\n{result.table}\nMLflow run: {result.where}\nDone in {time.perf_counter() - started:.1f} s.")
     return tell_failed(home)
@@ -60,6 +64,8 @@ def _at_the_terminal(home: str, started: float, starting: threading.Thread, modu
     ticker = Ticker(started)
     with ticker.ticking():
         flows = importlib.import_module(module)
+        from storage.tracking.connection import Connection
+
         Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
         starting.join()
         _speak(started, ticker)

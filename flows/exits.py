@@ -10,7 +10,7 @@ FAILED = 1  # in a way that nobody expected, or `doctor` found something
 REFUSED = 2  # asked for something that cannot be: the command, a setting or a feed has to change
 INCOMPLETE = 3  # done, but some of the feeds could not be read
 UNAVAILABLE = 4  # the network or the disk failed: the same command may work later
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143  # by Ctrl-C and by SIGTERM: 128 and the signal's number (interrupt.py)
 
 EXPECTED = (  # explained in one line; the first that fits counts
     ("tasks.ingest.feeds", "FeedUnreachable", UNAVAILABLE),
@@ -20,7 +20,7 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("storage.tracking.connection", "TrackingError", REFUSED),
     ("storage.workspace", "HomeError", REFUSED),
     ("flows.export", "ExportError", REFUSED),
-    ("flows.settings", "SettingError", REFUSED),
+    ("flows.assignments", "SettingError", REFUSED),
     ("flows.words", "WordsError", REFUSED),
     ("tasks.contest.courses", "UnknownRule", REFUSED),
     ("tasks.neighbours.search", "SearchError", REFUSED),

@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from coolname.data import config as NAMES  # Prefect's dependency: the words it makes names of
 from prefect import get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
+from prefect.events import emit_event
 from prefect.flows import Flow
 from prefect.runtime import flow_run as this_run
 from prefect.settings import PREFECT_UI_URL
@@ -27,6 +29,10 @@ from storage.workspace import Workspace
 from tasks.ingest.feeds import source_of
 from tasks.publish.report import Report
 from tasks.publish.verdict import Verdict
+
+WAIT_SECONDS = 6 * 3600.0  # for another run in the home; then the run fails and says who holds it
+# A suspended run works on to the end of its stage, with heartbeats, and then goes; Prefect has no event for that.
+LEFT = "guidespace.flow-run.left"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,22 +113,33 @@ class Night:
 
 
 def name_run() -> str:
-    """Readable name of a flow run: the night and the first feeds, "2026-11-21 guide.xml.gz +2"."""
+    """The name that a flow run was given, or a readable one: when it was due, and its feeds, "2026-11-21 03:30 guide.xml.gz +2"."""
+    if this_run.name and not _is_generated(this_run.name):
+        return this_run.name
     parameters = this_run.parameters
     feeds: Sequence[str] = parameters.get("feeds") or []
     names = [Path(source_of(feed).rstrip("/")).name for feed in feeds]
-    return f"{this_run.scheduled_start_time:%Y-%m-%d} {names[0] if names else 'no feed'}{f' +{len(names) - 1}' if len(names) > 1 else ''}"
+    return f"{this_run.scheduled_start_time.astimezone():%Y-%m-%d %H:%M} {names[0] if names else 'no feed'}{f' +{len(names) - 1}' if len(names) > 1 else ''}"
+
+
+def _is_generated(name: str) -> bool:
+    """Whether Prefect drew the name by lot: two words of the lists that it draws from, "adamant-otter"."""
+    words = name.split("-")
+    return len(words) == 2 and all(any(word in about.get("words", ()) for about in NAMES.values()) for word in words)
 
 
 @contextmanager
 def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[Night]:
     """Holds the home, opens the MLflow run of this flow run (or resumes it), and ends it as the flow ends.
 
+    A night that meets another one in its home waits for it: the lock is the home's, so nights of other homes run beside it.
+
     Raises:
-        HomeLocked: Another process writes to the home.
+        HomeLocked: Another process still writes to the home after WAIT_SECONDS.
     """
     workspace = Workspace(home)
-    with workspace.writing(f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"):
+    what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
+    with workspace.writing(what, wait_seconds=WAIT_SECONDS, tell=get_run_logger().warning):
         tracking = Tracking(workspace.home)
         flow_run_id = this_run.id or str(uuid.uuid4())
         told = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
@@ -139,6 +156,9 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
             raise
+        finally:
+            if FlowRunContext.get():
+                emit_event(LEFT, resource={"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"})
         tracking.end_run(run)
 
 

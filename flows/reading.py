@@ -6,9 +6,10 @@ import datetime
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+from flows.assignments import SettingError
 from flows.exits import DONE, INCOMPLETE
-from flows.settings import SettingError
 from storage.artifacts import Progress
 from storage.readings import read_readings
 from storage.workspace import Workspace
@@ -16,6 +17,13 @@ from tasks.ingest.dated import Dated, dated_guides
 from tasks.ingest.outcomes import Failure, Outcome
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingSettings:
+    """Settings of the commands that only read; those of all stages import PyTorch, half a gigabyte."""
+
+    ingest: IngestSettings = field(default=IngestSettings())
 
 
 def run_ingest(feeds: Sequence[str | Dated], home: str, settings: IngestSettings) -> int:

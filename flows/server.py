@@ -26,11 +26,12 @@ def start_prefect(home: str | Path) -> threading.Thread:
     _point_prefect_at(workspace.home)
 
     def start() -> None:
-        from prefect.server.api.server import SubprocessASGIServer
         from prefect.settings import PREFECT_API_URL
 
+        from flows.own_server import OwnServer
+
         if not PREFECT_API_URL.value():
-            SubprocessASGIServer().start()
+            OwnServer().start()
 
     thread = threading.Thread(target=start, name="prefect-start", daemon=True)
     thread.start()

@@ -34,7 +34,8 @@ def status_table(document: Mapping[str, Any]) -> str:
         reasons = [f"{reason} {count}" for reason, count in feed["rejects"].items()]
         why = ", ".join(reasons + ["lost by DuckDB 2.0.0: read it again"] * feed.get("lost", False))
         rows.append([feed["source"], *(f"{feed[name]:,}" for name in ("seen", "stored", "duplicates", "rejected")), why])
-    return _columns(rows) + "\n\n" + ", ".join(f"{document[name]:,} {name}" for name in ("channels", "programmes", "titles", "categories"))
+    counts = ", ".join(f"{document[name]:,} {name}" for name in ("channels", "programmes", "titles", "categories"))
+    return f"{_columns(rows)}\n\n{counts}\n{document['home']}: {document['home_bytes'] / 1e6:,.1f} MB"
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -21,16 +21,17 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from storage.artifacts import Artifact
 from storage.json_file import write_json
 
 LAYOUT_VERSION = 1
+POLL_SECONDS = 1.0  # between two looks at a lock that somebody holds
 A = TypeVar("A", bound=Artifact)
 
 
@@ -97,17 +98,28 @@ class Workspace:
         if found != LAYOUT_VERSION:
             raise HomeError(f"{self.home} has layout version {found}, this GuideSpace writes version {LAYOUT_VERSION}. Use the version that made it, or name another --home.")
 
+    def size(self) -> int:
+        """Bytes of all files in the home, as far as this user may look; a writer may remove some meanwhile."""
+        total = 0
+        for folder, _, names in os.walk(self.home):
+            for name in names:
+                with suppress(OSError):
+                    total += os.lstat(os.path.join(folder, name)).st_size
+        return total
+
     # -- writing -----------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self, what: str) -> Iterator[None]:
+    def writing(self, what: str, *, wait_seconds: float = 0, tell: Callable[[str], None] = print) -> Iterator[None]:
         """Holds the home for one writer (an advisory ``flock``, released by the kernel when the process dies).
 
         Args:
             what: Words for whoever is refused: "nightly run of 3 feeds".
+            wait_seconds: How long to wait for another writer to end.
+            tell: Hears once for whom it waits.
 
         Raises:
-            HomeLocked: Another process holds it; the message names process, host and since when.
+            HomeLocked: Another process holds it, or still does after the wait; the message names process, host and since when.
             HomeError: This user may not write to it.
         """
         try:
@@ -116,10 +128,16 @@ class Workspace:
         except OSError as error:
             raise HomeError(f"{self.home} cannot be written by this user ({error.strerror or error}). Name another --home, or ask whose it is.") from error
         with lock as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise HomeLocked(f"{self.home} is being written by {self.holder() or 'another process'}. Wait for it to end, or name another --home.") from error
+            deadline = time.monotonic() + wait_seconds
+            waits = False
+            while not _lock(handle):
+                if time.monotonic() < deadline:
+                    if not waits:
+                        tell(f"{self.home} is being written by {self.holder() or 'another process'}; waiting up to {wait_seconds / 60:.0f} min for it to end")
+                    waits = True
+                    time.sleep(min(POLL_SECONDS, wait_seconds))
+                    continue
+                raise HomeLocked(f"{self.home} is being written by {self.holder() or 'another process'}. Wait for it to end, or name another --home.")
             handle.seek(0)
             handle.truncate()
             since = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -213,6 +231,13 @@ def _private(path: str, flags: int) -> int:
     with suppress(OSError):  # made by another user, who let this one write to it
         os.fchmod(opened, 0o600)
     return opened
+def _lock(handle: IO[str]) -> bool:
+    """Takes the lock if it is free."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _verifies(place: Path) -> bool:

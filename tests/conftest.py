@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,43 @@ import pytest
 from storage.artifacts import Checkpoint, Corpus, Guide, Lexicon, Vocabulary
 from tests import worlds
 
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+MARKED = {"gpu": "a CUDA device (pytest -m gpu)", "soak": "`make soak`", "slow": "`make slow`"}  # of a test with two, the first
+MISSING = {"GUIDESPACE_DATA": "real guides (GUIDESPACE_DATA)", "Chromium": "Chromium", "CUDA": "a CUDA device", "fasttext": "the fastText package"}
+WAITING = pytest.StashKey[Counter[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[WAITING] = Counter()
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    for item in items:
+        if mark := next((name for name in MARKED if item.get_closest_marker(name)), None):
+            item.config.stash[WAITING][MARKED[mark]] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # a process of pytest-xdist: what it left out it tells the one that reports
+        session.config.workeroutput["waiting"] = dict(session.config.stash[WAITING])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[WAITING] = Counter(getattr(node, "workeroutput", {}).get("waiting", {}))  # every process collects all tests
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Says of the tests that did not run what they wait for."""
+    waiting = Counter(config.stash[WAITING])
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = str(report.longrepr[2]).removeprefix("Skipped: ")
+        waiting[next((words for key, words in MISSING.items() if key in reason), reason)] += 1
+    if waiting:
+        terminalreporter.section("tests that wait", sep="-")
+    for what, count in waiting.most_common():
+        terminalreporter.write_line(f"{count:5} for {what}")
+
 
 @pytest.fixture(scope="session")
 def guidespace_data() -> Path:
@@ -20,6 +59,15 @@ def guidespace_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("GUIDESPACE_DATA names no folder of real guides")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of the machine's own Chromium or Chrome; a test that asks for it is skipped where there is none."""
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if found is None:
+        pytest.skip(f"needs Chromium: none of {', '.join(CHROMIUM)} is in the PATH (apt install chromium)")
+    return found
 
 
 @pytest.fixture

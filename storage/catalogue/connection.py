@@ -21,7 +21,7 @@ from storage.catalogue.migrations import Migration, known_migrations, migrate
 from storage.workspace import HomeError, HomeLocked
 
 FILE = "catalogue.duckdb"
-MEMORY = 160_000_000  # bytes of DuckDB's own; more goes to catalogue.duckdb.tmp. A guide of 1 GB is read in less than 400 MB in all
+MEMORY = 160_000_000  # bytes of DuckDB's own; more goes to catalogue.duckdb.tmp. A guide is read in less than 500 MB in all, however large
 
 
 @dataclass(frozen=True, kw_only=True)

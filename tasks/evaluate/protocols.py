@@ -112,19 +112,20 @@ def score_titles(
             for protocol in PROTOCOLS:
                 protocols[protocol][form_name] = {"n": 0, "reason": reason}
             continue
+        shown = form_name.replace("_", " ")
         training = LabelledTitles(form.texts_of(training_rows), training_labels, titles.label_count)
         predictors: dict[str, Predictor] = {}
         for baseline in settings.baselines:
             predictors[baseline.name] = baseline.fit(training)
             step += 1
-            yield Progress(step=step, total=total, note=f"{baseline.name} fitted on {len(training_rows)} titles")
+            yield Progress(step=step, total=total, note=f"{shown}: {baseline.name} fitted on {len(training_rows)} titles")
         for protocol in PROTOCOLS:
             queries = titles.labelled(protocol)
             step += 1
             if not len(queries):
                 reason = reasons.get(protocol, f"no title of {protocol} holds a label")
                 protocols[protocol][form_name] = {"n": 0, "reason": reason}
-                yield Progress(step=step, total=total, note=f"{protocol}: {reason}")
+                yield Progress(step=step, total=total, note=f"{shown}, {protocol}: {reason}")
                 continue
             knn = judge_knn(titles, form.vectors, queries, training_rows, settings.k)
             labels = titles.labels.take(queries)
@@ -134,7 +135,7 @@ def score_titles(
             scores = score_protocol(knn, rivals, groups=groups, oov=titles.oov[queries], resamples=settings.resamples, rng=rng)
             protocols[protocol][form_name] = scores
             rows.append(query_rows(form_name, protocol, queries, groups, knn))
-            yield Progress(step=step, total=total, metrics=_headline(form_name, protocol, knn), note=f"{protocol}: {len(queries)} titles scored")
+            yield Progress(step=step, total=total, metrics=_headline(form_name, protocol, knn), note=f"{shown}, {protocol}: {len(queries)} titles scored")
     return ProtocolScores(protocols, join_rows(rows))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from datetime import datetime
+import time
+import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from flows.presets import PRESETS
 from flows.settings import Settings
 from storage.stages import ROOT
 from storage.tracking import Tracking
+from storage.workspace import Workspace
 
 if TYPE_CHECKING:
     from .conftest import Site
@@ -40,9 +43,9 @@ def test_scheduled_runs_appear(site: Site) -> None:
     deployment = site.deployment("nightly")
     (schedule,) = deployment["schedules"]
     assert (schedule["schedule"]["cron"], schedule["schedule"]["timezone"], schedule["slug"]) == ("30 3 * * *", "Europe/London", "every-night")
-    assert (deployment["global_concurrency_limit"]["limit"], deployment["concurrency_options"]["collision_strategy"]) == (1, "CANCEL_NEW")
+    assert (deployment["global_concurrency_limit"]["limit"], deployment["concurrency_options"]["collision_strategy"]) == (2, "ENQUEUE")
     assert site.deployment("nightly-smoke")["schedules"] == []
-    (automation,) = site.post("/automations/filter")
+    (automation,) = site.post("/automations/filter")  # however often it was made
     assert automation["enabled"] and automation["actions"][0]["state"] == "CRASHED"
     query = {"deployments": {"id": {"any_": [deployment["id"]]}}, "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
     runs = site.wait_until(lambda: site.post("/flow_runs/filter", query), 90)
@@ -63,7 +66,8 @@ def smoke(site: Site, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[st
 @pytest.mark.timeout(600)
 def test_a_triggered_run_publishes_everything(site: Site, smoke: tuple[dict[str, Any], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     run, home = smoke
-    assert run["name"] == f"{run['expected_start_time'][:10]} guide.xml.gz"
+    due = datetime.fromisoformat(run["expected_start_time"]).astimezone()
+    assert run["name"] == f"{due:%Y-%m-%d %H:%M} guide.xml.gz"
     assert set(run["tags"]) >= {"guidespace", "smoke"}
     states = site.task_states(run["id"])
     assert states.keys() == CACHED | {"ingest", "check", "promote", "report"}
@@ -98,6 +102,77 @@ def test_nothing_is_done_twice(site: Site, smoke: tuple[dict[str, Any], Path]) -
     assert {name for name, state in states.items() if state == "Cached"} == CACHED
     assert {states[name] for name in ("ingest", "check", "promote", "report")} == {"Completed"}
     assert again["total_run_time"] < 30
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_runs_of_one_home_wait_and_of_two_run_side_by_side(site: Site, tmp_path: Path) -> None:
+    first = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home")})
+    site.wait_until(lambda: Workspace(tmp_path / "home").holder(), 120)
+    beside = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "other")})
+    after = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home")}, name="catching up")
+    ended = [site.wait(run) for run in (first, beside, after)]
+    assert [run["state_name"] for run in ended] == ["Completed"] * 3, [site.logs(run["id"]) for run in ended]
+    assert ended[1]["start_time"] < ended[0]["end_time"]
+    assert ended[2]["name"] == "catching up"
+    states = {state["name"] for state in site.get(f"/flow_run_states/?flow_run_id={after}")}
+    assert "AwaitingConcurrencySlot" in states or "is being written by process" in site.logs(after)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_run_waits_for_whoever_holds_its_home(site: Site, tmp_path: Path) -> None:
+    with Workspace(tmp_path / "home").writing("a test"):
+        run = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home")})
+        site.wait_until(lambda: f"is being written by process {os.getpid()}" in site.logs(run), 120)
+    ended = site.wait(run)
+    assert ended["state_name"] == "Completed", site.logs(run)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_run_that_was_suspended_at_work_stays_suspended(site: Site, tmp_path: Path) -> None:
+    """It goes on to the end of its stage and sends heartbeats meanwhile; a copy of the automation acts 45 s after the last one."""
+    document = yaml.safe_load((ROOT / "deployments" / "automations.yaml").read_text())["automations"][0]
+    document["trigger"]["within"] = 45
+    quick = site.post("/automations/", {**document, "name": "quick"})["id"]
+    try:
+        settings = {"train": {"dim": 32, "epochs": 150}, "evaluate": {"resamples": 100}}
+        run = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home"), "settings": settings})
+        site.wait_until(lambda: "epoch 3 of" in site.logs(run), 150)
+        site.post(f"/flow_runs/{run}/set_state", {"state": {"type": "PAUSED", "name": "Suspended"}, "force": True})
+        site.wait_until(lambda: "Finished in state Suspended" in site.logs(run), 150)
+        time.sleep(70)
+        assert site.get(f"/flow_runs/{run}")["state_name"] == "Suspended", site.logs(run)
+    finally:
+        site.api.delete(f"/automations/{quick}")
+
+
+@pytest.mark.slow
+def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
+    """The automation of the file, with twenty seconds for its two minutes, beside runs whose heartbeats were sent from here."""
+    flow = site.deployment("nightly")["flow_id"]
+    ours = {"prefect.resource.id": "prefect.tag.guidespace", "prefect.resource.role": "tag"}
+    runs: dict[str, str] = {}
+    document = yaml.safe_load((ROOT / "deployments" / "automations.yaml").read_text())["automations"][0]
+    document["trigger"]["within"] = 20
+    quick = site.post("/automations/", {**document, "name": "quick"})["id"]
+    try:
+        for name, tags in {"silent": ["guidespace"], "suspended": ["guidespace"], "cancelling": ["guidespace"], "of others": []}.items():
+            runs[name] = site.post("/flow_runs/", {"flow_id": flow, "name": name, "tags": tags, "state": {"type": "RUNNING"}})["id"]
+            resource = {"prefect.resource.id": f"prefect.flow-run.{runs[name]}"}
+            event = {"occurred": datetime.now(UTC).isoformat(), "event": "prefect.flow-run.heartbeat", "resource": resource, "related": [ours] if tags else []}
+            assert site.api.post("/events", json=[{**event, "id": str(uuid.uuid4())}]).is_success
+        time.sleep(3)  # events that are sent at once may be handled in any order
+        for name, state in {"suspended": {"type": "PAUSED", "name": "Suspended"}, "cancelling": {"type": "CANCELLING"}}.items():
+            site.post(f"/flow_runs/{runs[name]}/set_state", {"state": state, "force": True})
+        site.wait_until(lambda: site.get(f"/flow_runs/{runs['silent']}")["state_name"] == "Crashed", 120)
+        time.sleep(15)
+        assert {name: site.get(f"/flow_runs/{run}")["state_name"] for name, run in runs.items()} == {
+            "silent": "Crashed", "suspended": "Suspended", "cancelling": "Cancelling", "of others": "Running"
+        }  # fmt: skip
+    finally:
+        site.api.delete(f"/automations/{quick}")
 
 
 @pytest.mark.slow

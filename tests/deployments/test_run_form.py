@@ -15,16 +15,15 @@ from storage.stages import ROOT
 if TYPE_CHECKING:
     from .conftest import Site
 
-CHROMIUM = Path("/usr/bin/chromium")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs Chromium in {CHROMIUM} (apt-get install chromium)")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 expect.set_options(timeout=30_000)  # the form is drawn by a server that may be at work for others
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
+def page(chromium: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
         yield browser.new_page(viewport={"width": 1300, "height": 1000})
         browser.close()
 
@@ -40,7 +39,7 @@ def choose(family: Locator, strategy: str) -> None:
     expect(family.locator("button[aria-selected=true]")).to_have_text([strategy])
 
 
-def test_another_strategy_is_chosen_and_run(site: Site, page: Page, tmp_path: Path) -> None:
+def test_another_strategy_is_chosen_and_run(page: Page, site: Site, tmp_path: Path) -> None:
     deployment = site.deployment("nightly-smoke")["id"]
     page.goto(f"{site.url}/deployments/deployment/{deployment}/run")
     rules = page.locator(".schema-form-property-any-of-input", has=page.get_by_role("button", name="SGD", exact=True))  # parameter groups and descent have one too
@@ -73,7 +72,7 @@ def test_another_strategy_is_chosen_and_run(site: Site, page: Page, tmp_path: Pa
     assert (home / "latest.json").exists()
 
 
-def test_a_value_out_of_bounds_is_refused_in_the_form(site: Site, page: Page) -> None:
+def test_a_value_out_of_bounds_is_refused_in_the_form(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/deployments/deployment/{site.deployment('nightly-smoke')['id']}/run")
     field(page, "How often every labelled training title is shown").locator("input").fill("0")
     page.get_by_role("button", name="Submit", exact=True).click()

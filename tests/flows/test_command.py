@@ -192,7 +192,8 @@ def test_scores_for_people_name_every_protocol_and_form(night):
 
 def test_status_counts_add_up(night):
     document = answer("status", "--home", night[0], "--json")
-    assert set(document) == {"feeds", "channels", "programmes", "titles", "categories"}
+    assert set(document) == {"feeds", "channels", "programmes", "titles", "categories", "home", "home_bytes"}
+    assert document["home"] == str(night[0]) and document["home_bytes"] > (night[0] / "catalogue.duckdb").stat().st_size
     (feed,) = document["feeds"]
     assert set(feed) == {"source", "seen", "stored", "duplicates", "rejected", "rejects", "lost"}
     assert not feed["lost"] and feed["source"] == str(SAMPLE) and feed["seen"] == feed["stored"] + feed["duplicates"] + feed["rejected"]
@@ -266,6 +267,23 @@ def test_help_needs_nothing_heavy():
     code = "import sys; from flows.__main__ import main\ntry: main(['--help'])\nexcept SystemExit: pass\nassert not {'torch', 'prefect', 'mlflow', 'duckdb'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "guidespace similar" in done.stdout, done.stderr
+
+
+HEAVY = {"torch", "prefect", "mlflow", "numba", "scipy", "sklearn"}  # half a gigabyte and seconds
+
+
+@pytest.mark.parametrize("command", ["ingest", "backfill", "status", "sql", "scores"])
+def test_what_does_not_learn_imports_nothing_that_does(night, tmp_path, command):
+    home = night[0]
+    shutil.copy(SAMPLE, tmp_path / "guide-2025-03-01.xml.gz")
+    arguments = {
+        "ingest": ["--feed", SAMPLE, "--home", tmp_path / "home", "--set", "ingest.batch_rows=5000"],
+        "backfill": ["--feed", tmp_path, "--home", tmp_path / "home", "--from", "2025-03-01", "--to", "2025-03-01", "--set", "ingest.workers=1"],
+        "sql": ["SELECT count(*) FROM titles", "--home", home],
+    }.get(command, ["--home", home])  # fmt: skip
+    code = f"import sys; from flows.__main__ import main; assert main({[command, *map(str, arguments)]}) == 0; assert not {HEAVY} & set(sys.modules), {HEAVY} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ from flows.__main__ import main
 from flows.words import WordsError, print_ngrams
 
 COMMANDS = (
-    "nightly", "ingest", "backfill", "tune", "similar", "explain", "duplicates", "scores", "categories", "status", "sql", "export", "ngrams", "vector", "neighbours", "doctor",
+    "nightly", "ingest", "backfill", "tune", "similar", "explain", "duplicates", "scores", "categories", "status", "sql", "export", "ngrams", "vector", "neighbours",
+    "settings", "doctor",
 )  # fmt: skip
 
 

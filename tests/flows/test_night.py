@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from prefect.logging import disable_run_logger
+from prefect.utilities.names import generate_slug
 
 from flows import night
 from flows.settings import Settings
@@ -19,8 +20,6 @@ FEEDS = ["https://annabel:swordfish@example.org/guide.xml.gz?key=0123456789abcde
 @pytest.fixture
 def running(monkeypatch):
     """A flow run of these feeds, as Prefect tells it to the code inside."""
-
-
     told = SimpleNamespace(id="flow-1", parameters={"feeds": FEEDS}, scheduled_start_time=datetime.datetime(2025, 3, 1), name="")
     monkeypatch.setattr(night, "this_run", told)
     told.name = night.name_run()
@@ -30,7 +29,7 @@ def running(monkeypatch):
 def test_passwords_and_keys_of_feeds_are_in_no_record(running, tmp_path):
     with disable_run_logger(), night.open_night(str(tmp_path / "home"), FEEDS, Settings()) as opened:
         run = opened.run
-    assert running.name == "2025-03-01 guide.xml.gz?country=de +2"
+    assert running.name == "2025-03-01 00:00 guide.xml.gz?country=de +2"
     with contextlib.closing(sqlite3.connect(tmp_path / "home" / "mlflow.db")) as connection:
         kept = "\n".join(connection.iterdump())
     assert run in kept and "example.org/guide.xml.gz" in kept and "guides/what?.xml" in kept
@@ -43,6 +42,16 @@ def test_a_night_closes_the_mlflow_run_of_one_that_died(running, tmp_path):
     with disable_run_logger(), night.open_night(str(home), FEEDS, Settings()) as opened:
         client = opened.tracking.client
         assert [client.get_run(run).info.status for run in (dead, opened.run)] == ["KILLED", "RUNNING"]
+
+
+@pytest.mark.parametrize(("given", "kept"), [("catching up", True), ("smoke-test", True), ("adamant-otter", False), ("", False)])
+def test_a_name_that_was_given_is_kept(running, given, kept):
+    running.name = given
+    assert (night.name_run() == given) is kept
+
+
+def test_what_prefect_calls_a_run_by_itself_is_no_name_that_was_given():
+    assert all(night._is_generated(generate_slug(2)) for _ in range(1000))
 
 
 def test_a_home_below_the_users_own_folder_is_the_same_for_all(tmp_path, monkeypatch):

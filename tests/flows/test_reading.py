@@ -1,13 +1,16 @@
 """The commands that only read, and the flows of the same names."""
 
 import datetime
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from flows.__main__ import main
+from flows.assignments import SettingError
 from flows.reading import read_instant
-from flows.settings import SettingError
+from storage.stages import ROOT
 
 PROGRAMME = '<tv><programme channel="one" start="20250301100000" stop="20250301110000"><title>{}</title></programme></tv>'
 
@@ -49,6 +52,30 @@ def test_instants(text: str, instant: datetime.datetime) -> None:
 def test_what_is_no_instant_is_refused() -> None:
     with pytest.raises(SettingError, match="expected YYYY-MM-DD"):
         read_instant("2025-02-31")
+
+
+def test_a_setting_of_another_stage_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "g.xml").write_text(PROGRAMME.format("a"))
+    assert main(["ingest", "--feed", str(tmp_path / "g.xml"), "--home", str(tmp_path / "home"), "--set", "train.epochs=5"]) == 2
+    assert "--set 'train.epochs=5': expected NAME=VALUE such as ingest.workers=2; known here: ingest" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_large_guide_is_read_in_the_memory_that_the_docs_promise(tmp_path: Path) -> None:
+    """140 MB of XML, most of it descriptions; docs/feeds.md promises under 500 MB whatever the size."""
+    with open(tmp_path / "g.xml", "w") as file:
+        file.write("<tv>")
+        for number in range(240_000):
+            start = datetime.datetime(2025, 3, 1) + datetime.timedelta(minutes=number // 50 * 5)
+            text = f"Part {number} of a story that goes on and on. " * 10
+            file.write(f'<programme channel="{number % 50}" start="{start:%Y%m%d%H%M%S}"><title>Show {number % 3000}</title><desc>{text}</desc></programme>\n')
+        file.write("</tv>")
+    code = f"import sys; from flows.__main__ import main; assert main({['ingest', '--feed', str(tmp_path / 'g.xml'), '--home', str(tmp_path / 'home')]}) == 0"
+    peak = "; print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+    done = subprocess.run([sys.executable, "-c", code + peak], cwd=ROOT, capture_output=True, text=True, timeout=280, check=True)
+    assert "240,000 stored" in done.stdout
+    print(f"{(tmp_path / 'g.xml').stat().st_size / 1e6:.0f} MB read with {int(done.stdout.split()[-1]) / 1024:.0f} MiB at most")
+    assert int(done.stdout.split()[-1]) / 1024 < 500
 
 
 @pytest.mark.slow

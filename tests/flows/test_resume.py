@@ -53,10 +53,7 @@ class Ended:
 
 
 def nightly(home: Path, *arguments: str, feed: Path = FEED, kill_at: str = "", **variables: str) -> Ended:
-    """``python -m flows nightly`` in a process of its own, killed by SIGKILL once its log holds ``kill_at``.
-
-    Prefect's own server outlives a killed command. Here too (the next run must live with it), until ``sweep``.
-    """
+    """``python -m flows nightly`` in a process of its own, killed by SIGKILL once its log holds ``kill_at``."""
     command = [sys.executable, "-m", "flows", "nightly", "--feed", str(feed), "--home", str(home), *(arguments or SETTINGS)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))}
     environment |= {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **variables}

@@ -7,8 +7,9 @@ import operator
 import pytest
 from pydantic import TypeAdapter
 
+from flows.assignments import SettingError, override
 from flows.presets import COMPARED, PRESETS
-from flows.settings import SettingError, Settings, override
+from flows.settings import Settings
 from tasks.cluster.dbscan import DBSCAN
 from tasks.tokenize.words import Words
 from tasks.train.rules import SGD, Adam, RowwiseAdagrad

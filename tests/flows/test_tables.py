@@ -1,6 +1,6 @@
 """Scores and status as a person sees them."""
 
-from flows.tables import scores_table, status_table
+from flows.tables import rows_table, scores_table, status_table
 
 SCORE = {"accuracy": 0.8125, "precision_at_10": 0.7, "mrr": 0.9, "micro_f1": 0.81, "macro_f1": None, "ci95": {"accuracy": [0.78, 0.84]}}
 SCORES = {
@@ -44,13 +44,20 @@ def test_status_adds_up_in_front_of_the_reader():
         "programmes": 12003,
         "titles": 1500,
         "categories": 60,
+        "home": "/data/home",
+        "home_bytes": 41_250_000,
     }
     lines = status_table(document).splitlines()
     assert lines[0].split() == ["feed", "seen", "stored", "duplicates", "rejected", "why"]
     assert lines[1].split() == ["a.xml.gz", "12,345", "12,000", "300", "45", "no", "title", "40,", "no", "start", "5"]
     assert lines[2].split() == ["b.xml", "3", "3", "0", "0"]
-    assert lines[-1] == "40 channels, 12,003 programmes, 1,500 titles, 60 categories"
+    assert lines[-2:] == ["40 channels, 12,003 programmes, 1,500 titles, 60 categories", "/data/home: 41.2 MB"]
 
 
 def test_an_empty_catalogue_has_a_table_too():
-    assert status_table({"feeds": [], "channels": 0, "programmes": 0, "titles": 0, "categories": 0}).startswith("feed")
+    assert status_table({"feeds": [], "channels": 0, "programmes": 0, "titles": 0, "categories": 0, "home": "/h", "home_bytes": 0}).startswith("feed")
+
+
+def test_no_cell_of_a_query_is_cut():
+    wide = "x" * 5000
+    assert wide in rows_table([{"a": wide, "b": 1}])

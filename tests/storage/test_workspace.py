@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,27 @@ def test_the_digest_is_that_of_names_and_contents(home: Workspace):
         (draft.folder / "deep").mkdir()
         (draft.folder / "deep" / "er.txt").write_text("deeper")
     assert draft.artifact.digest != digests[0]
+
+
+def test_a_writer_may_wait_for_another(home: Workspace) -> None:
+    told: list[str] = []
+    ended = threading.Event()
+
+    def write_first() -> None:
+        with home.writing("first"):
+            ended.wait(30)
+
+    first = threading.Thread(target=write_first)
+    first.start()
+    while not home.holder():
+        time.sleep(0.01)
+    with pytest.raises(HomeLocked, match="first"), home.writing("second", wait_seconds=0.2, tell=told.append):
+        pass
+    assert len(told) == 1 and "first" in told[0] and "waiting up to" in told[0]
+    threading.Timer(0.3, ended.set).start()
+    with home.writing("second", wait_seconds=60, tell=told.append):
+        assert "second" in str(home.holder())
+    first.join()
 
 
 def test_a_writer_can_name_the_digest_itself(home: Workspace):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from flows.settings import Settings, override
+from flows.assignments import override
+from flows.settings import Settings
 from storage.arrays import Ragged
 from tasks.augment.descent import Descent
 from tasks.augment.distilled import Distilled

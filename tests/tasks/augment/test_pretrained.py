@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.settings import SettingError, Settings, override
+from flows.assignments import SettingError, override
+from flows.settings import Settings
 from tasks.augment.fasttext import FastText, FastTextError
 from tasks.augment.fasttext.layout import Header
 from tasks.augment.fasttext.writer import write_bin

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
@@ -14,12 +13,9 @@ PATIENCE = 20.0  # seconds; a busy machine draws a frame late
 
 
 @pytest.fixture(scope="session")
-def browser():
+def browser(chromium):
     """One context for all: a fresh one a test costs three times as long."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'")
-    chromium = next((path for path in ("/usr/bin/chromium", shutil.which("chromium"), shutil.which("google-chrome")) if path and Path(path).exists()), None)
-    if chromium is None:
-        pytest.skip("no Chromium on this machine (apt install chromium)")
     with sync_api.sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
         yield launched.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce")

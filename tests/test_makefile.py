@@ -1,0 +1,51 @@
+"""The Makefile in an empty checkout: what each command would install, and which Pythons it refuses before pip is asked."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.stages import ROOT
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def make(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *arguments], cwd=checkout, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(("target", "developers"), [("run", False), ("test", True), ("check", True), ("slow", True), ("bench", True)])
+def test_only_developers_get_what_developers_need(checkout: Path, target: str, developers: bool) -> None:
+    planned = make(checkout, "-n", target).stdout
+    assert "pip install -q -e .\n" in planned
+    assert ("'.[dev]'" in planned) is developers
+
+
+@pytest.mark.parametrize(("version", "refused"), [((3, 10), True), ((3, 11), False), ((3, 13), False), ((3, 14), True)])
+def test_a_python_without_wheels_is_refused_before_pip_is_asked(checkout: Path, version: tuple[int, int], refused: bool) -> None:
+    stand_in = checkout / "python"
+    text = ".".join(map(str, version))
+    stand_in.write_text(f"""#!/bin/sh
+case "$1" in
+  --version) echo "Python {text}.0";;
+  -c) exec {sys.executable} -c "import sys; sys.version_info = ({version[0]}, {version[1]}, 0)
+$2";;
+  *) echo "asked: $*"; exit 3;;
+esac
+""")
+    stand_in.chmod(0o755)
+    done = make(checkout, ".venv/.ready", f"PYTHON={stand_in}")
+    assert done.returncode == 2
+    assert ("GuideSpace needs Python 3.11, 3.12 or 3.13" in done.stdout and f"Python {text}.0" in done.stdout) is refused
+    assert ("asked: -m venv .venv" in done.stdout) is not refused
