@@ -85,7 +85,7 @@ def settle(said: Said, zone: str = "", details: Details | None = None) -> Part:
         details: What else the programmes say; None where a description is all there may be.
     """
     originals = _Originals()
-    channel, title = _cleaned(said.channel), _cleaned(said.title, originals.column("title"))
+    channel, title = _named(said.channel), _cleaned(said.title, originals.column("title"))
     times = _times(pa.concat_arrays([said.start, said.stop]), zone)  # together: one programme's stop is the next one's start
     start, stop = times[: len(said)], times[len(said) :]
     categories, _ = _lists(said.categories, said.category_offsets, originals.column("category", said.category_offsets))
@@ -184,6 +184,13 @@ def _cleaned(column: pa.StringArray, changed: _Note | None = None) -> pa.Array:
             places = np.flatnonzero(np.isin(codes, mended))
             changed(places, [texts[code] for code in codes[places]])
     return pa.array(clean_texts, pa.string()).take(encoded.indices)
+
+
+def _named(ids: pa.StringArray) -> pa.Array:
+    """Ids byte for byte, so that a channel and its programmes match; null where there is only white space."""
+    encoded = ids.dictionary_encode()
+    names = [name if name.strip() else None for name in encoded.dictionary.to_pylist()]
+    return pa.array(names, pa.string()).take(encoded.indices) if None in names else ids
 
 
 def _times(texts: pa.StringArray, zone: str) -> pa.Array:

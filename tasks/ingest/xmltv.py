@@ -195,8 +195,8 @@ class _Reader:
                 columns.details.take(len(titles) - 1, element)
 
     def _read_channel(self, element: etree._Element) -> None:
-        channel = clean(element.get("id", ""))
-        if channel:
+        channel = element.get("id", "")  # as it is: programmes name it so
+        if channel.strip():
             said = {tag: [text for child in element.iterchildren(tag) if (text := clean(child.text or ""))] for tag in ("display-name", "lcn", "url")}
             icon = next((clean(child.get("src", "")) for child in element.iterchildren("icon")), None)
             names = said["display-name"] or [channel]
