@@ -73,7 +73,7 @@ def read_batches(stream: FeedStream, batch_rows: int, zone: str = "") -> Iterato
             raise stream.nothing_readable() from error
         raise
     reader = _Reader(Elements(prolog.encoding), zone)
-    for frame in cut_frames(blocks, prolog.lines + 1) if not prolog.ended else ():
+    for frame in cut_frames(blocks, prolog.lines + 1, prolog.ended):
         if not frame.reason:
             reader.take(frame)
         else:
