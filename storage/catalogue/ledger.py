@@ -69,6 +69,11 @@ class Reading:
         """Notes channels (schema CHANNELS) that their source describes otherwise than before; the first of doubles counts."""
         self._insert("arrived SELECT *", rows, {})
 
+    def add_root(self, rows: Rows) -> None:
+        """Keeps the attributes (schema ROOT) of the feed's root."""
+        values = {"feed_id": self.grab.feed_id}
+        self._insert("feed_attributes SELECT $feed_id, attribute, value", rows, values)
+
     def add_rejects(self, rows: Rows) -> None:
         """Keeps what could not be read (schema REJECTS); each row counts as one programme seen and rejected."""
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})

@@ -44,3 +44,26 @@ CREATE OR REPLACE MACRO parse_episode(system, number) AS (
                        'part': found.part, 'parts': NULL::INTEGER})[1]
     END
 );
+
+-- What XMLTV says and no column holds (tasks/ingest/extra.py, docs/catalogue.md): all of xmltv.dtd.
+ALTER TABLE programmes ADD COLUMN extra JSON;
+ALTER TABLE channel_history ADD COLUMN extra JSON;
+-- Attributes of a grab's root: who made it, from what.
+CREATE TABLE feed_attributes (
+    feed_id INTEGER NOT NULL,
+    attribute VARCHAR NOT NULL,        -- source-info-name, generator-info-url, date, …
+    value VARCHAR NOT NULL
+);
+
+CREATE OR REPLACE VIEW channels AS
+SELECT source, channel, name, names, icon, lcn, urls, extra
+FROM channel_history
+JOIN feeds USING (feed_id, source)
+QUALIFY row_number() OVER (PARTITION BY source, channel ORDER BY grabbed_at DESC, feed_id DESC) = 1;
+
+CREATE OR REPLACE VIEW schedule AS
+SELECT programmes.* EXCLUDE (replaced_by), channels.name AS channel_name, details.* EXCLUDE (programme_id)
+FROM programmes
+LEFT JOIN channels USING (source, channel)
+LEFT JOIN details USING (programme_id)
+WHERE replaced_by IS NULL;

@@ -29,9 +29,10 @@ def test_all_columns(tmp_path: Path) -> None:
             '<programme channel="two" start="20250301100000 +0100"><title> </title><title>Second &lt;b&gt;bold&lt;/b&gt;</title></programme>',
         ),
     )
+    extra = '{"category":[{},{"@lang":"de"}]}'
     assert rows(tmp_path, "SELECT * EXCLUDE (programme_id, feed_id, replaced_by, source) FROM programmes ORDER BY channel") == [
-        ("one", NINE, NINE + datetime.timedelta(minutes=30), None, "First", "en", "The & beginning", ["Drama", "Krimi"], ["0.1.", "S1E2"], ["xmltv_ns", "onscreen"], "2024"),
-        ("two", NINE, None, "missing", "Second bold", None, None, [], [], [], None),
+        ("one", NINE, NINE + datetime.timedelta(minutes=30), None, "First", "en", "The & beginning", ["Drama", "Krimi"], ["0.1.", "S1E2"], ["xmltv_ns", "onscreen"], "2024", extra),
+        ("two", NINE, None, "missing", "Second bold", None, None, [], [], [], None, None),
     ]
     assert rows(tmp_path, "SELECT channel, name FROM channels ORDER BY channel") == [("one", "Channel One"), ("two", "two")]
 
