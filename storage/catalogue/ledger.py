@@ -71,8 +71,7 @@ class Reading:
 
     def add_root(self, rows: Rows) -> None:
         """Keeps the attributes (schema ROOT) of the feed's root."""
-        values = {"feed_id": self.grab.feed_id}
-        self._insert("feed_attributes SELECT $feed_id, attribute, value", rows, values)
+        self._insert("feed_attributes SELECT $feed_id, attribute, value", rows, {"feed_id": self.grab.feed_id})
 
     def add_rejects(self, rows: Rows) -> None:
         """Keeps what could not be read (schema REJECTS); each row counts as one programme seen and rejected."""

@@ -146,7 +146,8 @@ class Details:
 
 def _has_other_attributes(element: etree._Element, held: str = "") -> bool:
     """Whether it has attributes but for one that a column holds."""
-    return len(element.attrib) > (held in element.attrib)
+    names = element.keys()  # half the time of attrib
+    return len(names) > 1 or (len(names) == 1 and names[0] != held)
 
 
 def _rates_more(element: etree._Element, said: Mapping[str, Any]) -> bool:
@@ -188,9 +189,9 @@ _READERS: Mapping[str, _Reader] = {
 # Of each element, whether it says what no column holds, given what the elements before it said.
 _SAYS_MORE: Mapping[str, _SaysMore] = {
     **dict.fromkeys(("video", "audio", "subtitles", "last-chance", "review", "image"), lambda *_: True),
-    **dict.fromkeys(_FLAGS, lambda element, said: element.attrib or element.text),
-    **dict.fromkeys((*_LISTS, "url"), lambda element, said: element.attrib),
-    **dict.fromkeys(_LANGUAGES, lambda element, said: element.attrib or _LANGUAGES[element.tag] in said),
+    **dict.fromkeys(_FLAGS, lambda element, said: element.text or element.keys()),
+    **dict.fromkeys((*_LISTS, "url"), lambda element, said: element.keys()),
+    **dict.fromkeys(_LANGUAGES, lambda element, said: element.keys() or _LANGUAGES[element.tag] in said),
     "icon": lambda element, said: _has_other_attributes(element, "src") or "icon" in said,
     "rating": _rates_more,
     "star-rating": _rates_more,

@@ -33,6 +33,8 @@ def attributes_of(element: etree._Element, held: frozenset[str] = frozenset()) -
 
 def own_text(element: etree._Element) -> str:
     """An element's text without that of the elements in it."""
+    if not len(element):
+        return element.text or ""
     return "".join([element.text or "", *(child.tail or "" for child in element)])
 
 

@@ -159,6 +159,10 @@ class _Reader:
 
     def _read(self, root: etree._Element) -> None:
         """Adds the channels and programmes below a root as they are written."""
+        if next(root.iter("programme"), None) is None:  # what else stands there is no part of the programme before it
+            for channel in root.iter("channel"):
+                self._read_channel(channel)
+            return
         columns = self.columns
         channels, starts, stops, titles, languages = columns.channel, columns.start, columns.stop, columns.title, columns.title_language
         sub_titles, sub_title_languages, dates = columns.sub_title, columns.sub_title_language, columns.date

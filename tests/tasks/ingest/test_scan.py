@@ -91,6 +91,7 @@ def test_common_forms_are_taken_as_the_parser_takes_them(tmp_path: Path, content
         PLAIN.replace("T", "\uffff"),
         PLAIN + "</tv><tv>" + PLAIN,
         PLAIN + "text",
+        PLAIN + "<pro<channel id='a'>x<category>of none</category></programme",
         '<channel id="a"/>' + PLAIN,
         "",
     ],
