@@ -121,11 +121,17 @@ class Details:
             said.setdefault("ratings" if element.tag == "rating" else "star_ratings", []).append({"system": element.get("system"), "value": value})
 
     def _credits(self, row: int, said: dict[str, Any], element: etree._Element) -> None:
-        people = [
-            {"role": person.tag, "name": name, "character": clean(person.get("role", "")) or None}
-            for person in element.iterchildren()
-            if isinstance(person.tag, str) and (name := clean(own_text(person)))
-        ]
+        people = []
+        says_more = False
+        for person in element.iterchildren("*"):
+            names = person.keys()
+            says_more = says_more or len(person) > 0 or (len(names) > 0 and names != ["role"])
+            if name := clean(own_text(person)):
+                character = clean(person.get("role", "")) or None if names else None
+                people.append({"role": person.tag, "name": name, "character": character})
+        parent = element.getparent()
+        if says_more and parent is not None:
+            self._keep(row, element, parent)
         if people:
             said.setdefault("credits", []).extend(people)
 
@@ -154,11 +160,6 @@ def _rates_more(element: etree._Element, said: Mapping[str, Any]) -> bool:
     """Whether a rating is more than a value of a system."""
     is_plain = not len(element) or (len(element) == 1 and element[0].tag == "value")
     return not is_plain or _has_other_attributes(element, "system")
-
-
-def _credits_more(element: etree._Element, said: Mapping[str, Any]) -> bool:
-    """Whether credits are more than names and roles."""
-    return any(len(person) or _has_other_attributes(person, "role") for person in element)
 
 
 def _lasts_otherwise(element: etree._Element, said: Mapping[str, Any]) -> bool:
@@ -195,7 +196,6 @@ _SAYS_MORE: Mapping[str, _SaysMore] = {
     "icon": lambda element, said: _has_other_attributes(element, "src") or "icon" in said,
     "rating": _rates_more,
     "star-rating": _rates_more,
-    "credits": _credits_more,
     "length": _lasts_otherwise,
     "previously-shown": _shown_more,
 }

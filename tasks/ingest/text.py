@@ -86,8 +86,8 @@ def _mended(text: str) -> str:
         text = _undo_double_encoding(text)
     text = HIDDEN.sub("", _SPACES.sub(" ", _composed(text)))
     if "&" in text or "<" in text:
-        text = without_markup(text)
-    return _SPACES.sub(" ", _composed(_JOINERS.sub("", _SPACES.sub(" ", text)))).strip()
+        text = _SPACES.sub(" ", without_markup(text))
+    return _SPACES.sub(" ", _composed(_JOINERS.sub("", text))).strip()
 
 
 def _composed(text: str) -> str:
