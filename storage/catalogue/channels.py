@@ -10,7 +10,10 @@ import duckdb
 
 from storage.catalogue.replacing import Grab
 
-_SAYS = "(arrived.name, arrived.names, arrived.icon, arrived.lcn, arrived.urls) IS DISTINCT FROM (before.name, before.names, before.icon, before.lcn, before.urls)"
+_SAYS = """
+    (arrived.name, arrived.names, arrived.icon, arrived.lcn, arrived.urls, arrived.extra)
+    IS DISTINCT FROM (before.name, before.names, before.icon, before.lcn, before.urls, before.extra)
+"""
 
 
 def write_channel_history(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
@@ -19,7 +22,7 @@ def write_channel_history(connection: duckdb.DuckDBPyConnection, grab: Grab) -> 
     connection.execute(
         """
         CREATE OR REPLACE TEMP TABLE before AS
-        SELECT channel, name, names, icon, lcn, urls
+        SELECT channel, name, names, icon, lcn, urls, extra
         FROM channel_history
         JOIN feeds USING (feed_id, source)
         WHERE source = $source AND grabbed_at <= $at
@@ -40,7 +43,7 @@ def write_channel_history(connection: duckdb.DuckDBPyConnection, grab: Grab) -> 
     connection.execute(
         """
         INSERT INTO channel_history
-        SELECT $feed_id, $source, channel, channel, [channel], NULL, NULL, []
+        SELECT $feed_id, $source, channel, channel, [channel], NULL, NULL, [], NULL
         FROM windows
         WHERE feed_id = $feed_id
           AND channel NOT IN (SELECT channel FROM before)

@@ -76,6 +76,10 @@ class Reading:
         self._insert("arrived SELECT *", rows, {})
         self.channels += rows.num_rows
 
+    def add_root(self, rows: Rows) -> None:
+        """Keeps the attributes (schema ROOT) of the feed's root."""
+        self._insert("feed_attributes SELECT $feed_id, attribute, value", rows, {"feed_id": self.grab.feed_id})
+
     def add_rejects(self, rows: Rows) -> None:
         """Keeps what could not be read (schema REJECTS); each row counts as one programme seen and rejected."""
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})

@@ -18,7 +18,10 @@ import pyarrow as pa
 from storage.catalogue.connection import allow_memory
 from storage.catalogue.open_ends import OpenEnds
 
-SAYS = "programmes.stop, programmes.stop_note, title_language, sub_title, categories, episode_numbers, episode_systems, date"
+SAYS = (
+    "programmes.stop, programmes.stop_note, title_language, sub_title, categories, episode_numbers, episode_systems, "
+    "date, extra"
+)
 MORE = (
     "description, translations, keywords, credits, is_new, is_premiere, is_live, previously_shown, previously_shown_at, star_ratings, ratings, "
     "length_minutes, language, original_language, countries, icon, urls"

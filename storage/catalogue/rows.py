@@ -19,6 +19,7 @@ PROGRAMMES = pa.schema(
         ("episode_numbers", STRINGS),
         ("episode_systems", STRINGS),
         ("date", pa.string()),
+        ("extra", pa.string()),  # JSON (tasks/ingest/extra.py)
     ]
 )
 # ``row`` of these two: the programme's row in the batch they come with.
@@ -45,5 +46,16 @@ DETAILS = pa.schema(
     ]
 )
 ORIGINALS = pa.schema([("row", pa.int64()), ("element", pa.string()), ("text", pa.string())])
-CHANNELS = pa.schema([("channel", pa.string()), ("name", pa.string()), ("names", STRINGS), ("icon", pa.string()), ("lcn", pa.string()), ("urls", STRINGS)])
+CHANNELS = pa.schema(
+    [
+        ("channel", pa.string()),
+        ("name", pa.string()),
+        ("names", STRINGS),
+        ("icon", pa.string()),
+        ("lcn", pa.string()),
+        ("urls", STRINGS),
+        ("extra", pa.string()),
+    ]
+)
+ROOT = pa.schema([("attribute", pa.string()), ("value", pa.string())])
 REJECTS = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])

@@ -8,15 +8,17 @@ is surely clean (most parts of most columns) is found so as a whole, and passed 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage.catalogue.rows import DETAILS, ORIGINALS, PROGRAMMES
 from tasks.ingest.common_times import parse_times
 from tasks.ingest.details import Details
+from tasks.ingest.extra import languages, together
 from tasks.ingest.said import Said
 from tasks.ingest.text import all_clean, clean
 
@@ -56,24 +58,31 @@ class ProgrammeColumns:
         self.title: list[str | None] = []
         self.title_language: list[str | None] = []
         self.sub_title: list[str | None] = []
+        self.sub_title_language: list[str | None] = []
         self.date: list[str | None] = []
         self.categories: list[str | None] = []
+        self.category_languages: list[str | None] = []
         self.category_offsets: list[int] = []
         self.episode_numbers: list[str | None] = []
         self.episode_systems: list[str | None] = []
         self.episode_offsets: list[int] = []
+        self.attributes: list[str | None] = []
 
     def __len__(self) -> int:
         return len(self.channel)
 
     def said(self) -> Said:
         """The same as Arrow, but for the details."""
-        texts = ("channel", "start", "stop", "title", "title_language", "sub_title", "date", "categories", "episode_numbers", "episode_systems")
+        starts = ("category_offsets", "episode_offsets")
+        offsets = {name: np.array(getattr(self, name), np.int64) for name in starts}
+        from_details = ("description", "description_language")
+        texts = [field.name for field in fields(Said) if field.name not in (*offsets, *from_details)]
+        spoken = self.details.description_language
         return Said(
             **{name: pa.array(getattr(self, name), pa.string()) for name in texts},
+            **offsets,
             description=None,
-            category_offsets=np.array(self.category_offsets, np.int64),
-            episode_offsets=np.array(self.episode_offsets, np.int64),
+            description_language=pa.array(map(spoken.get, range(len(self))), pa.string(), size=len(self)),
         )
 
 
@@ -85,12 +94,18 @@ def settle(said: Said, zone: str = "", details: Details | None = None) -> Part:
         details: What else the programmes say; None where a description is all there may be.
     """
     originals = _Originals()
-    channel, title = _cleaned(said.channel), _cleaned(said.title, originals.column("title"))
+    channel, title = _named(said.channel), _cleaned(said.title, originals.column("title"))
     times = _times(pa.concat_arrays([said.start, said.stop]), zone)  # together: one programme's stop is the next one's start
     start, stop = times[: len(said)], times[len(said) :]
-    categories, _ = _lists(said.categories, said.category_offsets, originals.column("category", said.category_offsets))
+    noted = originals.column("category", said.category_offsets)
+    categories, kept_categories = _lists(said.categories, said.category_offsets, noted)
     episode_numbers, kept_numbers = _lists(said.episode_numbers, said.episode_offsets)
     systems = _cleaned(said.episode_systems)
+    sub_title = _cleaned(said.sub_title, originals.column("sub_title"))
+    noted = originals.column("description")
+    descriptions = None if said.description is None else _cleaned(said.description, noted)
+    spoken = _where(sub_title, said.sub_title_language), _where(descriptions, said.description_language)
+    extra = languages(_beside(categories, kept_categories, said.category_languages), *spoken)
     batch = pa.RecordBatch.from_arrays(
         [
             channel,
@@ -99,18 +114,18 @@ def settle(said: Said, zone: str = "", details: Details | None = None) -> Part:
             _stop_notes(start, stop, said.stop),
             title,
             _cleaned(said.title_language),
-            _cleaned(said.sub_title, originals.column("sub_title")),
+            sub_title,
             categories,
             episode_numbers,
-            pa.ListArray.from_arrays(episode_numbers.offsets, systems if kept_numbers is None else systems.filter(kept_numbers)),
+            _beside(episode_numbers, kept_numbers, systems),
             _cleaned(said.date),
+            together(extra, said.attributes, details.elements if details is not None else {}),
         ],
         schema=PROGRAMMES,
     )
     no_channel, no_title, bad_start = (np.asarray(column.is_null()) for column in (channel, title, start))
     bad = no_channel | no_title | bad_start
     kept = ~bad if bad.any() else None
-    descriptions = None if said.description is None else _cleaned(said.description, originals.column("description"))
     more = details.batch(kept) if details is not None else _described(descriptions if descriptions is not None else pa.nulls(len(said), pa.string()), kept)
     told = originals.batch(details.originals if details is not None else [], kept)
     if kept is None:
@@ -178,12 +193,32 @@ def _cleaned(column: pa.StringArray, changed: _Note | None = None) -> pa.Array:
     texts = encoded.dictionary.to_pylist()
     clean_texts = [clean(text) or None for text in texts]
     if changed is not None:
-        mended = [code for code, (text, after) in enumerate(zip(texts, clean_texts)) if after is not text and after != text.strip()]
+        pairs = enumerate(zip(texts, clean_texts))
+        mended = [code for code, (text, now) in pairs if now is not text and (now or "") != text.strip()]
         if mended:
             codes = encoded.indices.fill_null(-1).to_numpy()
             places = np.flatnonzero(np.isin(codes, mended))
             changed(places, [texts[code] for code in codes[places]])
     return pa.array(clean_texts, pa.string()).take(encoded.indices)
+
+
+def _beside(lists: pa.ListArray, kept: pa.Array | None, values: pa.Array) -> pa.ListArray:
+    """Lists of what stands beside the values of other lists."""
+    return pa.ListArray.from_arrays(lists.offsets, values if kept is None else values.filter(kept))
+
+
+def _where(texts: pa.Array | None, values: pa.Array) -> pa.Array:
+    """Values of the rows that have a text; all where there is no column of texts."""
+    if texts is None or not texts.null_count or values.null_count == len(values):
+        return values
+    return pc.if_else(texts.is_valid(), values, None)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _named(ids: pa.StringArray) -> pa.Array:
+    """Ids byte for byte, so that a channel and its programmes match; null where there is only white space."""
+    encoded = ids.dictionary_encode()
+    names = [name if name.strip() else None for name in encoded.dictionary.to_pylist()]
+    return pa.array(names, pa.string()).take(encoded.indices) if None in names else ids
 
 
 def _times(texts: pa.StringArray, zone: str) -> pa.Array:

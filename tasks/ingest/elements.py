@@ -61,6 +61,15 @@ class Elements:
                     yield tree, line, b""
             line += piece.count(b"\n")
 
+    def attributes(self, written: bytes) -> list[tuple[str, str]]:
+        """The attributes of a root's tag, as far as they can be read."""
+        content = self.repaired(written).rstrip(b"/ \t\r\n")
+        try:
+            root = etree.fromstring(b"<tv " + content + b"/>", self._lenient)
+        except etree.XMLSyntaxError:
+            return []
+        return [] if root is None else list(root.items())
+
     def _piece(self, piece: bytes) -> etree._Element | None:
         """The tree of one programme, or of what stands before the first."""
         for content, parser in ((piece, self._strict), (_BARE_LESS.sub(b"&lt;", piece), self._strict), (_BARE_LESS.sub(b"&lt;", piece), self._lenient)):

@@ -37,10 +37,15 @@ class Frame:
     reason: str = ""
 
 
-def cut_frames(blocks: Iterator[bytes], first_line: int) -> Iterator[Frame]:
+def cut_frames(blocks: Iterator[bytes], first_line: int, ended: bool = False) -> Iterator[Frame]:
     """Frames of the bytes after the root's start tag.
 
     The last programme of a file that ends before its root does comes as a frame of its own, "truncated".
+
+    Args:
+        blocks: The bytes.
+        first_line: Line on which they begin.
+        ended: Whether the root has ended before them (``<tv/>``): what follows is read all the same.
     """
     held, line = b"", first_line
     comment = -1  # where one begins in ``held`` that has not ended yet
@@ -72,7 +77,8 @@ def cut_frames(blocks: Iterator[bytes], first_line: int) -> Iterator[Frame]:
             past = held.find(_START) + 1  # white space may stand before it: it must not be found, and rejected, again
             line += count_lines(held[:past])
             held, skipping = held[past:], True
-    yield from _last(held, line)
+    if held.strip() or not ended:
+        yield from _last(held, line)
 
 
 def split(frame: Frame, size: int) -> Iterator[Frame]:

@@ -190,6 +190,8 @@ def _write(feed: Feed, batches: Iterator[Batch], draft: Reading, settings: Inges
     """Streams a feed into its transaction; raises when too much of it is rejected."""
     for batch in batches:
         draft.add_programmes(batch.programmes, batch.details, batch.originals)
+        if batch.root.num_rows:
+            draft.add_root(batch.root)
         if batch.channels.num_rows:
             draft.add_channels(batch.channels)
         if batch.rejects.num_rows:

@@ -1,7 +1,7 @@
 """Parsing by several processes, here or on other machines (tasks/pool.py): each parses a feed into Arrow files, one process writes.
 
-A parsed feed is a folder of five Arrow streams, one a kind of rows, that go side by side batch by batch; the writer maps
-them, so nothing is copied through a pipe and memory is bounded by a few batches. On one machine the writer parses too
+A parsed feed is a folder of six Arrow streams, one a kind of rows, that go side by side batch by batch; the writer
+maps them, so nothing is copied through a pipe and memory is bounded by a few batches. On one machine the writer parses too
 whenever it would have to wait.
 """
 
@@ -16,14 +16,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from storage.catalogue.rows import CHANNELS, DETAILS, ORIGINALS, PROGRAMMES, REJECTS
+from storage.catalogue.rows import CHANNELS, DETAILS, ORIGINALS, PROGRAMMES, REJECTS, ROOT
 from tasks import pool
 from tasks.ingest.feeds import Feed
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.streams import FeedStream
 from tasks.ingest.xmltv import Batch, read_batches
 
-KINDS = {"programmes": PROGRAMMES, "details": DETAILS, "originals": ORIGINALS, "channels": CHANNELS, "rejects": REJECTS}
+KINDS = {
+    "programmes": PROGRAMMES,
+    "details": DETAILS,
+    "originals": ORIGINALS,
+    "channels": CHANNELS,
+    "rejects": REJECTS,
+    "root": ROOT,
+}
 TOGETHER = 16  # batches of a parsed feed written at a time: enough for DuckDB to use every core
 
 

@@ -1,6 +1,8 @@
 """The head of an XMLTV file, up to and with the root's start tag: is it XMLTV, and in which encoding?
 
 The DOCTYPE ends here: it is skipped as text and never reaches a parser, so nothing in it is declared, fetched or expanded.
+What is not closed as it should be (a declaration without ``?>``, a root's tag without its ``>`` or a quote) ends
+where the content begins: no programme is taken for a part of it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,12 @@ LARGEST = 1 << 20  # bytes before the root's start tag; real ones have a few hun
 _DECLARED = re.compile(rb"""encoding\s*=\s*["']([\w.:-]+)["']""")
 _DOCTYPE = re.compile(rb"<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
 _START_TAG = re.compile(rb"""<([^\s/>!?]+)((?:[^>"']|"[^"]*"|'[^']*')*+)>""")
+_CONTENT = re.compile(rb"<(?:programme|channel)(?=[\s/>])|</(?:tv|programmes)\s*>", re.IGNORECASE)
+_BEGIN = re.compile(rb"<(?:tv|programmes?|channel)(?=[\s/>])", re.IGNORECASE)
+_DECLARATION_TEXT = re.compile(rb"""<!--.*?-->|"[^"]*"|'[^']*'""", re.DOTALL)
+_NAME = re.compile(rb"<([^\s/>!?]+)")
+_DECLARATION = re.compile(rb"<\?xml\s")
+_LESS = re.compile(b"<")
 _BLANK = re.compile(rb"\s*")
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be", b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 
@@ -29,11 +37,13 @@ class Prolog:
         encoding: Codec of the bytes that follow; "utf-8" where it must be tried first.
         lines: Line breaks before the content.
         ended: Whether the root is one empty tag (``<tv/>``).
+        attributes: Of the root, as they are written.
     """
 
     encoding: str
     lines: int
     ended: bool
+    attributes: bytes
 
 
 def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[bytes]]:
@@ -59,51 +69,102 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
         encoding, mark = "utf-8", codecs.BOM_UTF8
     head = head.removeprefix(mark if mark == codecs.BOM_UTF8 else b"")
     while True:
-        position, root = _find_root(head)
-        if root is not None or position < 0 or len(head) > LARGEST:
+        position, root = _find_root(head, is_all=False)
+        if root is not None or position < 0:
             break
-        block = next(blocks, b"")
+        block = next(blocks, b"") if len(head) <= LARGEST else b""
         if not block:
+            _, root = _find_root(head, is_all=True)
             break
         head += block
     if not head.strip():
         raise FeedError(f"{source}: empty (white space alone); expected XMLTV")
     if root is None:
         raise FeedError(f"{source}: not XML; it starts with {head.lstrip()[:40].decode('utf-8', 'replace')!r}, expected XMLTV (<tv> … </tv>)")
-    name = root[1].decode("utf-8", "replace")
+    name = root.name.decode("utf-8", "replace")
     if name.lower() not in ROOTS:
         raise FeedError(f"{source}: XML, but not XMLTV; its root is <{name[:40]}>, expected <tv>")
-    declared = _DECLARED.search(head[: head.find(b"?>")]) if head.lstrip()[:5] == b"<?xml" else None
+    declaration = head[: head.find(b"<", head.find(b"<") + 1)] if head.lstrip()[:5] == b"<?xml" else b""
+    declared = _DECLARED.search(declaration)
     prolog = Prolog(
         encoding=encoding or _codec(declared[1].decode() if declared else "utf-8"),
-        lines=head.count(b"\n", 0, root.end()),
-        ended=root[2].endswith(b"/"),
+        lines=head.count(b"\n", 0, root.end),
+        ended=root.attributes.endswith(b"/"),
+        attributes=root.attributes,
     )
-    return prolog, _chain(head[root.end() :], blocks)
+    return prolog, _chain(head[root.end :], blocks)
 
 
-def _find_root(head: bytes) -> tuple[int, re.Match[bytes] | None]:
-    """Where the root's start tag is; position -1 when there cannot be one, any other without a match: not read far enough."""
+@dataclass(frozen=True)
+class _Root:
+    """A root's start tag.
+
+    Attributes:
+        name: As it is written.
+        attributes: What follows the name, without the closing bracket.
+        end: Where the tag ends.
+    """
+
+    name: bytes
+    attributes: bytes
+    end: int
+
+
+def _find_root(head: bytes, is_all: bool) -> tuple[int, _Root | None]:
+    """Where the root's start tag is; position -1: there cannot be one, any other without a tag: read on.
+
+    Args:
+        head: Bytes from the beginning.
+        is_all: Whether there are no more, or no more that would be waited for.
+    """
     position = 0
     while True:
         position = _BLANK.match(head, position).end()  # type: ignore[union-attr]
         if position >= len(head):
             return position, None
-        if head.startswith(b"<?", position) or head.startswith(b"<!--", position):
-            closing = b"?>" if head.startswith(b"<?", position) else b"-->"
-            end = head.find(closing, position)
-            if end < 0:
-                return position, None
-            position = end + len(closing)
-        elif head[position : position + 9].upper() == b"<!DOCTYPE":
-            match = _DOCTYPE.match(head, position)
-            if match is None:
-                return position, None
-            position = match.end()
+        if head[position : position + 9].upper() == b"<!DOCTYPE":
+            match, begin = _DOCTYPE.match(head, position), _BEGIN.search(head, position)
+            end = match.end() if match is not None else -1
+            damaged = is_all if match is None else _BEGIN.search(_DECLARATION_TEXT.sub(b"", match[0]))
+            if begin is not None and damaged:
+                end = begin.start()
+        elif head.startswith(b"<!--", position):
+            end = _end_of(head, b"-->", position)
+            begin = _BEGIN.search(head, position, max(end, 0))
+            if begin is not None and head.find(b"<!--", begin.end(), end) >= 0:  # another one's end
+                end = begin.start()
+        elif head.startswith(b"<?", position):
+            end = _end_of(head, b"?>", position)
+            begin = (_LESS if _DECLARATION.match(head, position) else _BEGIN).search(head, position + 1)
+            if begin is not None and not 0 <= end <= begin.start():
+                end = begin.start()
         elif head.startswith(b"<", position):
-            return position, _START_TAG.match(head, position)
+            return position, _start_tag(head, position, is_all)
         else:
             return -1, None
+        if end < 0:
+            return position, None
+        position = end
+
+
+def _end_of(head: bytes, closing: bytes, position: int) -> int:
+    """Where what begins at a position has ended; -1 where it has not."""
+    end = head.find(closing, position)
+    return end + len(closing) if end >= 0 else -1
+
+
+def _start_tag(head: bytes, position: int, is_all: bool) -> _Root | None:
+    """The start tag at a position; one that is not closed before the content begins ends there."""
+    tag = _START_TAG.match(head, position)
+    content = _CONTENT.search(head, position + 1)
+    if tag is not None and (content is None or tag.end() <= content.start()):
+        return _Root(tag[1], tag[2], tag.end())
+    name = _NAME.match(head, position)
+    if name is None or not (content is not None or is_all):
+        return None
+    limit = content.start() if content is not None else len(head)
+    end = head.rfind(b">", position, limit) + 1 or limit
+    return _Root(name[1], head[name.end() : end].removesuffix(b">"), end)
 
 
 def _codec(name: str) -> str:

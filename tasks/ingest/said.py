@@ -15,6 +15,7 @@ class Said:
 
     Attributes:
         description: None where details.py has it.
+        attributes: Of the programme's element, as JSON, but for those that have columns.
     """
 
     channel: pa.StringArray
@@ -23,13 +24,17 @@ class Said:
     title: pa.StringArray
     title_language: pa.StringArray
     sub_title: pa.StringArray
+    sub_title_language: pa.StringArray
     date: pa.StringArray
     description: pa.StringArray | None
+    description_language: pa.StringArray
     categories: pa.StringArray
+    category_languages: pa.StringArray
     category_offsets: np.ndarray
     episode_numbers: pa.StringArray
     episode_systems: pa.StringArray
     episode_offsets: np.ndarray
+    attributes: pa.StringArray
 
     def __len__(self) -> int:
         return len(self.channel)

@@ -17,8 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tasks.ingest.extra import dumps
 from tasks.ingest.said import Said
 
+HELD = ("channel", "start", "stop")  # attributes of a programme that have columns
 KINDS = ("title", "sub-title", "desc", "date", "category", "episode-num")
 _ATTRIBUTE = r'\s+([A-Za-z][\w.-]*)="([^"&]*)"'
 _TAG = re.compile(rf"(/?)({'|'.join(KINDS)})((?:{_ATTRIBUTE})*)\s*(/?)", re.ASCII)
@@ -118,14 +120,27 @@ def _columns(content: bytes, tags: _Tags, attributes: dict[str, pa.StringArray])
         title=texts["title"],
         title_language=notes["title"],
         sub_title=texts["sub-title"],
+        sub_title_language=notes["sub-title"],
         date=texts["date"],
         description=texts["desc"],
+        description_language=notes["desc"],
         categories=texts["category"],
+        category_languages=notes["category"],
         category_offsets=offsets["category"],
         episode_numbers=texts["episode-num"],
         episode_systems=notes["episode-num"],
         episode_offsets=offsets["episode-num"],
+        attributes=_further(attributes, nothing),
     )
+
+
+def _further(attributes: dict[str, pa.StringArray], nothing: pa.StringArray) -> pa.StringArray:
+    """The attributes that have no column, a JSON object a programme."""
+    names = [name for name in attributes if name not in HELD]
+    rows = zip(*(attributes[name].to_pylist() for name in names))
+    if not names:
+        return nothing
+    return pa.array([dumps({f"@{name}": value for name, value in zip(names, row)}) for row in rows])
 
 
 def _programme_attributes(content: bytes, codes: np.ndarray, less: np.ndarray, greater: np.ndarray) -> dict[str, pa.StringArray] | None:

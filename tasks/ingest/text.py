@@ -1,26 +1,30 @@
 r"""Text hygiene, once, where text enters: what no reader sees and no tokenizer should. Titles typed by users pass here too.
 
-UTF-8 that was read as Latin-1 or Windows-1252 and encoded again (``CapÃ­tulo``), control bytes (C0 and C1: DVB's emphasis
-marks among them), U+FFFD, zero-width and direction marks, literal ``\n`` and ``\t``, HTML entities and tags left in the
-text, runs of white space, decomposed accents. Joiners stay where they mean something: inside emoji, and between letters
-of scripts that need them (Persian, Hindi).
+UTF-8 that was read as Latin-1 or Windows-1252 and encoded again (``CapÃ­tulo``), control bytes (C0 and C1:
+DVB's emphasis marks among them), U+FFFD, zero-width and direction marks, literal ``\n`` and ``\t``, HTML
+entities and tags left in the text (markup.py), runs of white space, decomposed accents. Joiners stay where
+they mean something: inside emoji, and between letters of scripts that need them (Persian, Hindi).
 """
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tasks.ingest.markup import HIDDEN, without_markup
+
 _SPACES = re.compile(r"(?:\s|\\[nrt]|[\x1c-\x1f\x85\x8a])+")
-_HIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1b\x7f-\x84\x86-\x89\x8b-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufffd\ud800-\udfff]")
-_JOINERS = re.compile(r"(?<![^\x00-\x7f\s])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\s])")
-_TAGS = re.compile(r"</?[a-z][^<>]{0,300}>", re.IGNORECASE)
+_JOINERS = re.compile(
+    r"(?<![^\x00-\x7f\s])[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?![^\x00-\x7f\s])"
+)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_RUN = 100  # characters whose marks unicodedata may sort: it takes the square of their number
 _REFERENCE = re.compile(rb"&[#A-Za-z]")
 _DOUBLE = re.compile(r"[ÃÂÅÄÐÑâá][^\x00-\x7f]")  # what doubly encoded UTF-8 begins with; the round trip decides
 FEW = 32  # texts that are sooner looked at one by one than together
@@ -56,7 +60,7 @@ def clean(text: str) -> str:
     """
     if text.isprintable() and not ("&" in text or "\\" in text or "<" in text or "  " in text or text[:1] == " " or text[-1:] == " ") and (text.isascii() or _is_plain(text)):
         return text
-    while (mended := _mended(text)) != text:  # entities within entities; tags that appear once entities are gone
+    while (mended := _mended(text)) != text:  # once more for each double encoding, which halves the rest
         text = mended
     return text
 
@@ -80,12 +84,25 @@ def _mended(text: str) -> str:
     """One round."""
     if _DOUBLE.search(text):
         text = _undo_double_encoding(text)
-    if "&" in text:
-        text = html.unescape(text)
-    if "<" in text:
-        text = _TAGS.sub(" ", text)
-    text = _JOINERS.sub("", _HIDDEN.sub("", _SPACES.sub(" ", text)))
-    return _SPACES.sub(" ", unicodedata.normalize("NFC", text)).strip()
+    text = HIDDEN.sub("", _SPACES.sub(" ", _composed(text)))
+    if "&" in text or "<" in text:
+        text = _SPACES.sub(" ", without_markup(text))
+    return _SPACES.sub(" ", _composed(_JOINERS.sub("", text))).strip()
+
+
+def _composed(text: str) -> str:
+    """NFC, in linear time: ``unicodedata.normalize`` sorts runs of marks by insertion."""
+    if unicodedata.is_normalized("NFC", text):
+        return text
+    text = _BEYOND_ASCII.sub(lambda run: run[0] if len(run[0]) < _RUN else _decomposed(run[0]), text)
+    return unicodedata.normalize("NFC", text)
+
+
+def _decomposed(run: str) -> str:
+    """NFD, a stretch of marks sorted at a time."""
+    letters = "".join(unicodedata.normalize("NFD", letter) for letter in run)
+    runs = groupby(letters, lambda letter: unicodedata.combining(letter) > 0)
+    return "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs)
 
 
 def _undo_double_encoding(text: str) -> str:

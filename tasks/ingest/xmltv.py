@@ -22,14 +22,15 @@ from dataclasses import dataclass, replace
 import lxml.etree as etree
 import pyarrow as pa
 
-from storage.catalogue.rows import CHANNELS, REJECTS
+from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
 from tasks.ingest.columns import Part, ProgrammeColumns, settle, to_batch
 from tasks.ingest.elements import Elements
+from tasks.ingest.extra import attributes_of, channel_extra, dumps
 from tasks.ingest.feeds import FeedError
 from tasks.ingest.frames import Frame, cut_frames, split
 from tasks.ingest.prolog import read_prolog
 from tasks.ingest.said import Said, concat
-from tasks.ingest.scan import scan
+from tasks.ingest.scan import HELD, scan
 from tasks.ingest.streams import FeedStream
 from tasks.ingest.text import clean
 
@@ -37,9 +38,11 @@ EXCERPT = 200  # characters
 PART = 2048  # programmes converted at a time: their strings fit a core's cache
 PART_BYTES = 4 << 20  # of them at most, about: most guides' are 1 MB
 BATCH_BYTES = 16 << 20  # of a batch at most, about
+_HELD = frozenset(HELD)
 PIECE = 64 << 10  # bytes parsed at a time: 64 KiB take two thirds of the time of 1 MiB (cache)
 _OTHERS = frozenset(
-    "desc keyword country language orig-language new premiere live previously-shown star-rating rating credits length icon url".split()  # noqa: SIM905
+    "desc keyword country language orig-language new premiere live previously-shown "  # noqa: SIM905
+    "star-rating rating credits length icon url video audio subtitles last-chance review image".split()
 )
 
 
@@ -52,6 +55,7 @@ class Batch:
     originals: pa.RecordBatch | pa.Table
     channels: pa.RecordBatch | pa.Table
     rejects: pa.RecordBatch | pa.Table
+    root: pa.RecordBatch | pa.Table  # with the first batch
     share_read: float  # of the file so far, 0 to 1
 
 
@@ -72,8 +76,10 @@ def read_batches(stream: FeedStream, batch_rows: int, zone: str = "") -> Iterato
         if stream.damage:
             raise stream.nothing_readable() from error
         raise
-    reader = _Reader(Elements(prolog.encoding), zone)
-    for frame in cut_frames(blocks, prolog.lines + 1) if not prolog.ended else ():
+    elements = Elements(prolog.encoding)
+    reader = _Reader(elements, zone)
+    reader.root = elements.attributes(prolog.attributes)
+    for frame in cut_frames(blocks, prolog.lines + 1, prolog.ended):
         if not frame.reason:
             reader.take(frame)
         else:
@@ -98,8 +104,9 @@ class _Reader:
         self.rows = self.bytes = self.part_bytes = 0
         self.parts: list[Part] = []
         self.firsts: list[int] = []  # row of the batch at which each part begins
-        self.channels: list[tuple[str, str, list[str], str | None, str | None, list[str]]] = []
+        self.channels: list[tuple[str, str, list[str], str | None, str | None, list[str], str | None]] = []
         self.rejects: list[tuple[int, str, str]] = []
+        self.root: list[tuple[str, str]] = []
 
     def is_full(self, batch_rows: int) -> bool:
         """Whether it is time to flush: whatever a feed is made of, little of it is held."""
@@ -114,6 +121,7 @@ class _Reader:
             originals=_with_rows([part.originals for part in self.parts], self.firsts),
             channels=to_batch(self.channels, CHANNELS),
             rejects=to_batch(self.rejects, REJECTS),
+            root=to_batch(self.root, ROOT),
             share_read=share_read,
         )
         self._begin()
@@ -151,15 +159,21 @@ class _Reader:
 
     def _read(self, root: etree._Element) -> None:
         """Adds the channels and programmes below a root as they are written."""
+        if next(root.iter("programme"), None) is None:  # what else stands there is no part of the programme before it
+            for channel in root.iter("channel"):
+                self._read_channel(channel)
+            return
         columns = self.columns
         channels, starts, stops, titles, languages = columns.channel, columns.start, columns.stop, columns.title, columns.title_language
-        sub_titles, dates, categories = columns.sub_title, columns.date, columns.categories
-        numbers, systems = columns.episode_numbers, columns.episode_systems
+        sub_titles, sub_title_languages, dates = columns.sub_title, columns.sub_title_language, columns.date
+        categories, category_languages = columns.categories, columns.category_languages
+        numbers, systems, attributes = columns.episode_numbers, columns.episode_systems, columns.attributes
         category_offsets, episode_offsets = columns.category_offsets, columns.episode_offsets
         for element in root.iter():
             tag = element.tag
             if tag == "category":
                 categories.append(element.text)
+                category_languages.append(element.get("lang"))
             elif tag == "title":
                 if titles and titles[-1] is None:
                     text = "".join(element.itertext()) if len(element) else element.text
@@ -175,6 +189,9 @@ class _Reader:
                 titles.append(None)
                 languages.append(None)
                 sub_titles.append(None)
+                sub_title_languages.append(None)
+                further = () if _HELD.issuperset(element.keys()) else attributes_of(element, _HELD)
+                attributes.append(dumps(further) if further else None)
                 dates.append(None)
                 category_offsets.append(len(categories))
                 episode_offsets.append(len(numbers))
@@ -184,6 +201,7 @@ class _Reader:
             elif tag == "sub-title":
                 if titles and not sub_titles[-1]:
                     sub_titles[-1] = element.text
+                    sub_title_languages[-1] = element.get("lang")
                 elif titles:
                     columns.details.take(len(titles) - 1, element)
             elif tag == "date":
@@ -195,12 +213,13 @@ class _Reader:
                 columns.details.take(len(titles) - 1, element)
 
     def _read_channel(self, element: etree._Element) -> None:
-        channel = clean(element.get("id", ""))
-        if channel:
+        channel = element.get("id", "")  # as it is: programmes name it so
+        if channel.strip():
             said = {tag: [text for child in element.iterchildren(tag) if (text := clean(child.text or ""))] for tag in ("display-name", "lcn", "url")}
             icon = next((clean(child.get("src", "")) for child in element.iterchildren("icon")), None)
             names = said["display-name"] or [channel]
-            self.channels.append((channel, names[0], names, icon or None, next(iter(said["lcn"]), None), said["url"]))
+            lcn, extra = next(iter(said["lcn"]), None), channel_extra(element)
+            self.channels.append((channel, names[0], names, icon or None, lcn, said["url"], extra))
 
     def _settle(self) -> None:
         """Converts the part, and looks up in their frames the programmes that cannot be kept."""

@@ -20,6 +20,7 @@ PIECES = [
     *("<programme", "</programme>", "<title>", "<title lang='de'>", '<title lang="de">', "</title>", "<title/>", "<sub-title>s</sub-title>"),
     *("<desc>", "</desc>", '<desc lang="x"/>', "<category>", "</category>", "<category/>", '<episode-num system="xmltv_ns">0.1.</episode-num>'),
     *("<episode-num>", "</episode-num>", "<date>", "</date>", "<new/>", "<credits>", ' channel="b"', ' start="2025"', ' stop=""'),
+    *(' lang="de"', '<category lang="de">', ' clumpidx="1/2"', '<desc lang="de">'),
     *(' lang="&amp;"', ' x="1"', ' xml:lang="en"', ' x:y="1"', ">", "<", "/", '"', "'", "=", " ", "\n", "\r\n", "\t"),
     *("&amp;", "&#233;", "&#13;", "&lt;b&gt;", "&quot;", "&#xFFFF;", "\uffff", "é", "\u200b", "Ã©", "]]>", "<![CDATA[x]]>"),
     *("<!-- c -->", "<?p?>", "x", "  ", "</tv>", "<tv>", '<channel id="a">', "</channel>"),
@@ -33,7 +34,7 @@ def read(content: bytes, folder: Path, *, scanned: bool) -> dict[str, list[dict[
     stream = FeedStream(Feed(source="g", file=file, content_digest="", bytes=len(content)), 1 << 30)
     with patch.object(xmltv, "scan", scan if scanned else lambda content: None):
         batches = list(xmltv.read_batches(stream, 1 << 30))
-    found: dict[str, list[dict[str, object]]] = {kind: [] for kind in ("programmes", "details", "originals", "channels", "rejects")}
+    found: dict[str, list[dict[str, object]]] = {kind: [] for kind in ("programmes", "details", "originals", "channels", "rejects", "root")}
     for batch in batches:  # where one ends depends on the scan; rows are those of the guide here
         first = len(found["programmes"])
         for kind, rows in found.items():
@@ -58,6 +59,10 @@ def agree(content: bytes, folder: Path) -> None:
         PLAIN.replace("><", ">\n\t <").replace("T", "T\r\nU"),
         PLAIN.replace('lang="en"', 'lang="en" x="y"').replace("<title ", "<title  ").replace("</title>", "</title >"),
         PLAIN.replace("20250301", "soon") + PLAIN,
+        PLAIN.replace("<category>", '<sub-title lang="de">s</sub-title><category lang="de">b</category><category>'),
+        PLAIN.replace("<desc>", '<desc lang="de">').replace(">c<", "> <").replace("<category>", '<category lang="de">'),
+        PLAIN.replace("<desc>d", '<desc lang="de"> ').replace("<date>", '<sub-title lang="de"/><date>'),
+        PLAIN.replace(" start=", ' clumpidx="0/2" x="&lt;é&quot;" start=').replace("<category>", '<category lang="">'),
         PLAIN + PLAIN.replace("one", ""),
         PLAIN.replace("<date>2024</date>", "<date/><category/><category>e</category><episode-num system=''>1</episode-num>".replace("''", '"onscreen"')),
     ],
@@ -86,6 +91,7 @@ def test_common_forms_are_taken_as_the_parser_takes_them(tmp_path: Path, content
         PLAIN.replace("T", "\uffff"),
         PLAIN + "</tv><tv>" + PLAIN,
         PLAIN + "text",
+        PLAIN + "<pro<channel id='a'>x<category>of none</category></programme",
         '<channel id="a"/>' + PLAIN,
         "",
     ],

@@ -30,9 +30,10 @@ def test_all_columns(tmp_path: Path) -> None:
             '<programme channel="two" start="20250301100000 +0100"><title> </title><title>Second &lt;b&gt;bold&lt;/b&gt;</title></programme>',
         ),
     )
+    extra = '{"category":[{},{"@lang":"de"}]}'
     assert rows(tmp_path, "SELECT * EXCLUDE (programme_id, feed_id, replaced_by, source) FROM programmes ORDER BY channel") == [
-        ("one", NINE, NINE + datetime.timedelta(minutes=30), None, "First", "en", "The & beginning", ["Drama", "Krimi"], ["0.1.", "S1E2"], ["xmltv_ns", "onscreen"], "2024"),
-        ("two", NINE, None, "missing", "Second bold", None, None, [], [], [], None),
+        ("one", NINE, NINE + datetime.timedelta(minutes=30), None, "First", "en", "The & beginning", ["Drama", "Krimi"], ["0.1.", "S1E2"], ["xmltv_ns", "onscreen"], "2024", extra),
+        ("two", NINE, None, "missing", "Second bold", None, None, [], [], [], None, None),
     ]
     assert rows(tmp_path, "SELECT channel, name FROM channels ORDER BY channel") == [("one", "Channel One"), ("two", "two")]
 
@@ -222,3 +223,28 @@ def check_file(home: Path, file: Path) -> int:
     assert counts.rejected == sum(outcome.reasons.values())
     assert rows(home, f"SELECT count(*) FROM programmes JOIN feeds USING (feed_id) WHERE feeds.source = '{file}'") == [(counts.stored,)]
     return counts.seen
+
+
+def test_channel_ids_are_kept_byte_for_byte(tmp_path: Path) -> None:
+    ids = ["A  B", " c\u00a0", "d&amp;amp;e", "&lt;b&gt;f", "Ã©", "e\u0301", "g\\n", "\u200b"]
+    channels = [f'<channel id="{name}"><display-name>Name</display-name></channel>' for name in ids]
+    programme = '<programme channel="{}" start="20250301"><title>a</title></programme>'
+    programmes = [programme.format(name) for name in ids]
+    blank = [programme.format(name) for name in ("", "  ")]
+    for name, content in {"parsed": (*channels, *programmes), "scanned": programmes}.items():
+        outcome = only(tmp_path, tmp_path / f"{name}.xml", guide(*content, *blank), max_reject_share=0.5)
+        assert outcome.reasons == {"no_channel": 2}
+    expected = [(name.replace("&amp;amp;", "&amp;").replace("&lt;b&gt;", "<b>"),) for name in ids]
+    for table, file in (("programmes", "parsed"), ("channels", "parsed"), ("programmes", "scanned")):
+        found = rows(tmp_path, f"SELECT channel FROM {table} WHERE source LIKE '%{file}%' ORDER BY channel")
+        assert found == sorted(expected)
+    assert rows(tmp_path, "SELECT count(*) FROM schedule WHERE channel_name = 'Name'") == [(len(ids),)]
+
+
+def test_titles_in_angle_brackets_are_titles(tmp_path: Path) -> None:
+    titles = ["&lt;SBS 8 뉴스&gt;", "영화 &lt;Parasite&gt;"]
+    programme = '<programme channel="{}" start="20250301"><title>{}</title></programme>'
+    outcome = only(tmp_path, tmp_path / "g.xml", guide(*map(programme.format, (1, 2), titles)))
+    assert outcome.counts.stored == 2
+    found = rows(tmp_path, "SELECT title FROM programmes ORDER BY channel")
+    assert found == [("<SBS 8 뉴스>",), ("영화 <Parasite>",)]
