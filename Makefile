@@ -25,6 +25,7 @@ check: $(READY)
 	.venv/bin/lint-imports
 
 bench: $(READY)
+	.venv/bin/python -m pip install -q -e '.[dev,bench]'
 	.venv/bin/python -m benchmarks
 
 soak: $(READY)
