@@ -46,6 +46,7 @@ class LabelMode:
         """Trains."""
         torch.manual_seed(seed)
         rng = np.random.default_rng(seed)
+        torch.sparse.check_sparse_tensor_invariants.disable()  # the default, without the warning
         table = _table(contest)
         labels = nn.Parameter(torch.randn(len(contest.corpus.label_names), DIM) * 0.1)
         optimizers = [torch.optim.Adagrad(table.parameters(), lr=0.3), torch.optim.Adam([labels], lr=0.01)]
