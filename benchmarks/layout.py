@@ -4,7 +4,7 @@ Trustworthiness: 1 where every one of a title's nearest in the plane is near in 
 measure of scikit-learn), k = 10, over 4,000 titles drawn. Recall: share of the ten nearest in the plane that are among
 the 25 nearest in the space. Overnight: a tenth of the titles is new; the layout starts where the others stood; median
 move of those, in hundredths of the map's width. Vectors: the nightly training on one guide (quick), or on four, of which
-10,000 titles are drawn: t-SNE's three layouts of all 22,000 would take a quarter of an hour.
+6,000 titles are drawn: t-SNE's three layouts of all 22,000 would take a quarter of an hour.
 
 Each way runs in a process of its own with one thread. A rival whose package is missing is named on standard error and left out.
 """
@@ -29,7 +29,7 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.publish.layout import lay_out
 from tasks.train.settings import TrainSettings
 
-K, JUDGED, MOST, FROM_SPACE, FROM_PLANE = 25, 4000, 10_000, 25, 10
+K, JUDGED, MOST, FROM_SPACE, FROM_PLANE = 25, 4000, 6_000, 25, 10
 Layout = Callable[[np.ndarray, np.ndarray | None], np.ndarray]  # vectors, places before (NaN: new) to places
 
 
