@@ -49,7 +49,7 @@ def call_apart(function: Callable[..., Any], *arguments: object, rival: bool = F
     """
     changed = ({RIVAL: "1"} if rival else {}) | (dict.fromkeys(THREADS, str(threads)) if threads else {})
     with _environment(changed, ("OMP_WAIT_POLICY",) if rival and POLICY_IS_OURS in os.environ else ()):
-        pool = multiprocessing.get_context("spawn").Pool(1)
+        pool = multiprocessing.get_context("spawn").Pool(1, os.dup2, (2, 1))  # what a rival prints goes to standard error: our standard output may be JSON
     with pool:
         return pool.apply(function, arguments)
 
