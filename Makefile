@@ -27,6 +27,7 @@ check: $(DEVELOPER)
 	.venv/bin/lint-imports
 
 bench: $(DEVELOPER)
+	.venv/bin/python -m pip install -q -e '.[dev,bench]'
 	.venv/bin/python -m benchmarks
 
 soak: $(DEVELOPER)

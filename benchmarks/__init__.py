@@ -1,3 +1,12 @@
 """Claims about speed and quality, each with its rival in the same run."""
 
-import tasks  # noqa: F401  (says how torch's threads wait, before any benchmark loads torch)
+import os
+
+RIVAL, POLICY_IS_OURS = "GUIDESPACE_RIVAL", "GUIDESPACE_OMP_WAIT_POLICY"  # the first is set in processes of rivals
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ[POLICY_IS_OURS] = "1"  # processes of benchmarks inherit both variables
+
+import tasks  # noqa: E402, F401  (says how torch's threads wait, before any benchmark loads torch)
+
+if RIVAL in os.environ and POLICY_IS_OURS in os.environ:
+    del os.environ["OMP_WAIT_POLICY"]  # before a rival loads torch, scikit-learn or faiss

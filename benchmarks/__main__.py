@@ -1,41 +1,112 @@
-"""Runs every benchmark in a process of its own and writes the table in benchmarks/README.md."""
+"""Runs benchmarks, each in a process of its own, and writes their sections of benchmarks/README.md as they finish.
+
+A section says when, of which commit and on which machine it was measured. A benchmark that fails is named at the end, its
+section stays as it was, and the others go on; so does everything finished when the command is interrupted.
+"""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import datetime
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.claims import Claim, commit, machine, table
 
 HERE = Path(__file__).parent
-NOT_BENCHMARKS = {"__init__", "__main__", "claims", "million", "road"}
+NOT_BENCHMARKS = {"__init__", "__main__", "claims", "road"}
+FULL = ("fasttext_reader", "ingest", "million", "neighbours", "titles", "training")  # those with sizes behind --full
+ONLY_FULL = {"million"}
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
+LONGEST = 2 * 3600  # seconds that a benchmark may take
 
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
+    known = sorted({file.stem for file in HERE.glob("*.py") if not file.stem.startswith("_")} - NOT_BENCHMARKS)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=known, help=f"measure these sections alone: {', '.join(known)}")
+    parser.add_argument("--full", action="store_true", help=f"measure the heavy sizes, sections of their own, of {', '.join(FULL)}")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that all works; prints, and writes nothing")
     given = parser.parse_args()
-    parts = []
-    for file in sorted(HERE.glob("*.py")):
-        if file.stem in NOT_BENCHMARKS or file.stem.startswith("_"):
+    if given.full and given.quick:
+        parser.error("--full and --quick are two sets of sizes: name one")
+    names = [name for name in given.only or known if (name in FULL if given.full else name not in ONLY_FULL)]
+    if not names:
+        parser.error(f"nothing to measure: {' '.join(given.only)} {'has no heavy sizes' if given.full else 'has heavy sizes alone: add --full'}")
+    size = "--quick" if given.quick else "--full" if given.full else ""
+    failed = measure_all(names, lambda name: run_one(name, size), None if given.quick else HERE / "README.md", ", full sizes" if given.full else "")
+    if failed:
+        print(f"failed, and their sections left as they were: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def measure_all(names: Iterable[str], measure: Callable[[str], Sequence[Claim]], readme: Path | None, suffix: str = "") -> list[str]:
+    """Measures one benchmark after the other and writes each section when it is done.
+
+    Args:
+        names: Of benchmarks.
+        measure: Gives a benchmark's claims, or raises CalledProcessError or TimeoutExpired.
+        readme: The page whose sections are replaced; None only prints.
+        suffix: To the names of sections.
+
+    Returns:
+        Benchmarks that failed.
+    """
+    failed, measured = [], commit()  # once: writing the page is a change of its own
+    for name in names:
+        print(f"benchmarks.{name}{suffix} …", file=sys.stderr, flush=True)
+        load, begun = os.getloadavg()[0], time.monotonic()
+        try:
+            claims = measure(name)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            print(f"benchmarks.{name}: {error}", file=sys.stderr, flush=True)
+            failed.append(name)
             continue
-        print(f"benchmarks.{file.stem} …", file=sys.stderr, flush=True)
-        done = subprocess.run([sys.executable, "-m", f"benchmarks.{file.stem}", "--json", *(["--quick"] if given.quick else [])], stdout=subprocess.PIPE, text=True, check=True)
-        claims = [Claim(**{name: row[name] for name in Claim.__dataclass_fields__}) for row in json.loads(done.stdout)]
-        parts.append(f"### {file.stem}\n\n{table(claims)}\n")
-        print(table(claims), flush=True)
-    about = f"{datetime.date.today():%Y-%m-%d}, commit {commit()}, {machine()}{', quick' if given.quick else ''}\n"
-    readme = HERE / "README.md"
+        took = f"{(time.monotonic() - begun) / 60:.1f} min"
+        print(f"{took}\n{table(claims)}", flush=True)
+        if readme:
+            line = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC, commit {measured}, {machine()}; {took}, load average {load:.1f} at the start."
+            replace_section(readme, name + suffix, f"{about(name)}\n\n{line}\n\n{table(claims)}\n")
+    return failed
+
+
+def run_one(name: str, size: str = "") -> list[Claim]:
+    """The claims of one benchmark, run in a process group of its own, which ends with it."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *filter(None, [size])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent, start_new_session=True) as process:
+        try:
+            out, _ = process.communicate(timeout=LONGEST)
+        except BaseException:  # interrupted, or too long: its own processes too
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return [Claim(**{field: row[field] for field in Claim.__dataclass_fields__}) for row in json.loads(out)]
+
+
+def about(name: str) -> str:
+    """The first paragraph of a benchmark's docstring."""
+    return (ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def replace_section(readme: Path, name: str, content: str) -> None:
+    """Replaces the section of that name between the marks, or adds it; sections stand in the order of their names."""
     before, _, rest = readme.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    readme.write_text(f"{before}{BEGIN}\n\n{about}\n{chr(10).join(parts)}\n{END}{after}")
-    return 0
+    measured, _, after = rest.partition(END)
+    sections = dict(part.split("\n", 1) for part in measured.split("\n### ")[1:])
+    sections[name] = f"\n{content}"
+    body = "\n".join(f"### {title}\n{text.strip(chr(10)).join([chr(10)] * 2)}" for title, text in sorted(sections.items()))
+    written = readme.with_suffix(".tmp")
+    written.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}")
+    os.replace(written, readme)
 
 
 if __name__ == "__main__":

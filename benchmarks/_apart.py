@@ -1,12 +1,22 @@
-"""Measures one call in a fresh process: CPU and wall seconds, and memory above what its imports and inputs take."""
+"""Runs one call in a fresh process and measures it: CPU and wall seconds, and memory above what its imports and inputs take.
+
+A rival's process has the user's environment and none of ours (benchmarks/__init__.py); both have as many threads as they
+are told, said to OpenMP and BLAS before anything is loaded.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from benchmarks import POLICY_IS_OURS, RIVAL
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -28,10 +38,25 @@ class Measured:
     result: Any
 
 
-def measure_apart(prepare: Callable[..., Callable[[], Any]], *arguments: object) -> Measured:
-    """Runs ``prepare(*arguments)`` and then, measured, the call that it returns, in a process of its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return Measured(*pool.apply(_measure, (prepare, arguments)))
+def call_apart(function: Callable[..., Any], *arguments: object, rival: bool = False, threads: int | None = None) -> Any:
+    """What ``function(*arguments)`` returns, called in a process of its own.
+
+    Args:
+        function: Importable, as its arguments and its result can be pickled.
+        arguments: For it.
+        rival: The process gets the environment without what GuideSpace sets.
+        threads: Of OpenMP and BLAS; None leaves them to the libraries.
+    """
+    changed = ({RIVAL: "1"} if rival else {}) | (dict.fromkeys(THREADS, str(threads)) if threads else {})
+    with _environment(changed, ("OMP_WAIT_POLICY",) if rival and POLICY_IS_OURS in os.environ else ()):
+        pool = multiprocessing.get_context("spawn").Pool(1, os.dup2, (2, 1))  # what a rival prints goes to standard error: our standard output may be JSON
+    with pool:
+        return pool.apply(function, arguments)
+
+
+def measure_apart(prepare: Callable[..., Callable[[], Any]], *arguments: object, rival: bool = False, threads: int | None = None) -> Measured:
+    """Runs ``prepare(*arguments)`` and then, measured, the call that it returns, in a process of its own (see ``call_apart``)."""
+    return Measured(*call_apart(_measure, prepare, arguments, rival=rival, threads=threads))
 
 
 def _measure(prepare: Callable[..., Callable[[], Any]], arguments: tuple[object, ...]) -> tuple[float, float, float, float, Any]:
@@ -39,6 +64,20 @@ def _measure(prepare: Callable[..., Callable[[], Any]], arguments: tuple[object,
     before, cpu, wall = peak(), time.process_time(), time.perf_counter()
     result = call()
     return time.process_time() - cpu, time.perf_counter() - wall, peak(), peak() - before, result
+
+
+@contextmanager
+def _environment(changed: dict[str, str], removed: tuple[str, ...]) -> Iterator[None]:
+    """Variables of this process while another is started."""
+    kept = dict(os.environ)
+    os.environ.update(changed)
+    for name in removed:
+        os.environ.pop(name, None)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
 
 
 def peak() -> float:

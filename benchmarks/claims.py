@@ -1,4 +1,4 @@
-"""The one form of a benchmark: ``python -m benchmarks.NAME [--quick] [--json]``, one row a claim.
+"""The one form of a benchmark: ``python -m benchmarks.NAME [--quick | --full] [--json]``, one row a claim.
 
 A row: name, our value, the rival and its value measured in the same run, the ratio, the aim, met or not. The ratio is
 ours over the rival's, so above one is better where more is better; an aim says which way it counts.
@@ -58,13 +58,22 @@ class Claim:
         return self.value >= bar if self.better == "more" else self.value <= bar
 
 
-def run(measure: Callable[[bool], Sequence[Claim]], description: str) -> int:
-    """The command of one benchmark."""
+def run(measure: Callable[[bool], Sequence[Claim]], description: str, measure_full: Callable[[], Sequence[Claim]] | None = None) -> int:
+    """The command of one benchmark.
+
+    Args:
+        measure: Gives its claims; at small sizes where told True.
+        description: For ``--help``.
+        measure_full: Gives the claims of the sizes that take many minutes; None where there are none.
+    """
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="under 60 s: smaller data, fewer repeats")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="under 60 s: smaller data, fewer repeats")
+    if measure_full:
+        sizes.add_argument("--full", action="store_true", help="the heavy sizes alone: many minutes, much memory or disk")
     parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
     given = parser.parse_args()
-    claims = measure(given.quick)
+    claims = measure_full() if measure_full and given.full else measure(given.quick)
     if given.json:
         print(json.dumps([{**asdict(claim), "ratio": claim.ratio, "met": claim.met} for claim in claims], indent=1))
     else:
@@ -109,9 +118,14 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """The commit that was measured."""
-    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=Path(__file__).parent, check=False)
-    return done.stdout.strip() or "unknown"
+    """The commit that was measured, and whether anything but the page of figures differs from it."""
+    root = Path(__file__).parent.parent
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=root, check=False).stdout.strip()
+
+    dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/README.md")
+    return (git("describe", "--always") or "unknown") + ("-dirty" if dirty else "")
 
 
 def _lines(file: str) -> list[str]:

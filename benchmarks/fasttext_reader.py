@@ -1,7 +1,7 @@
 """Answers from a fastText model file: opening, first vector, many unseen words, memory; beside the fasttext package and gensim.
 
 The file is written by this script with random values: 1 GB (250,000 words, 350,000 buckets, 300 dimensions, with output
-matrix), 40 MB with --quick, and with --soak 7 GB (2 million words, 2 million buckets). Every reader runs in a process of its
+matrix), 40 MB with --quick, and with --full 7 GB (2 million words, 2 million buckets). Every reader runs in a process of its
 own that reports its time and its own (anonymous) memory. n-grams of 100,000 words are looked up beside the package's
 get_subwords, in CPU seconds. Rivals that are not installed are left out.
 """
@@ -96,10 +96,10 @@ def make_model(path: Path, words: Sequence[str], buckets: int, dim: int, rng: np
     write_bin(path, header, entries, rows(len(words) + buckets), rows(len(words)))
 
 
-def measure_reader(quick: bool, soak: bool = False) -> Sequence[Claim]:
-    """All claims of this file."""
+def measure_reader(quick: bool, full: bool = False) -> Sequence[Claim]:
+    """All claims of this file, of one size."""
     rng = np.random.default_rng(0)
-    words, buckets, dim = (2_000_000, 2_000_000, 300) if soak else (20_000, 20_000, 150) if quick else (250_000, 350_000, 300)
+    words, buckets, dim = (2_000_000, 2_000_000, 300) if full else (20_000, 20_000, 150) if quick else (250_000, 350_000, 300)
     claims = []
     with tempfile.TemporaryDirectory() as folder:
         model, unseen = Path(folder) / "model.bin", Path(folder) / "unseen.txt"
@@ -183,6 +183,4 @@ def _own_memory_of_imports() -> float:
 
 
 if __name__ == "__main__":
-    whole = "--soak" in sys.argv
-    sys.argv = [argument for argument in sys.argv if argument != "--soak"]
-    sys.exit(run(lambda quick: measure_reader(quick, whole), __doc__ or ""))
+    sys.exit(run(measure_reader, __doc__ or "", lambda: measure_reader(quick=False, full=True)))

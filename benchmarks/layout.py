@@ -4,9 +4,9 @@ Trustworthiness: 1 where every one of a title's nearest in the plane is near in 
 measure of scikit-learn), k = 10, over 4,000 titles drawn. Recall: share of the ten nearest in the plane that are among
 the 25 nearest in the space. Overnight: a tenth of the titles is new; the layout starts where the others stood; median
 move of those, in hundredths of the map's width. Vectors: the nightly training on one guide (quick), or on four, of which
-10,000 titles are drawn: t-SNE's three layouts of all 22,000 would take a quarter of an hour.
+6,000 titles are drawn: t-SNE's three layouts of all 22,000 would take a quarter of an hour.
 
-A rival whose package is missing is named on standard error and left out.
+Each way runs in a process of its own with one thread. A rival whose package is missing is named on standard error and left out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks._apart import call_apart
 from benchmarks._rivals.contest import Contest
 from benchmarks._rivals.ours import Ours
 from benchmarks.claims import Claim, guides, run
@@ -28,7 +29,7 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.publish.layout import lay_out
 from tasks.train.settings import TrainSettings
 
-K, JUDGED, MOST, FROM_SPACE, FROM_PLANE = 25, 4000, 10_000, 25, 10
+K, JUDGED, MOST, FROM_SPACE, FROM_PLANE = 25, 4000, 6_000, 25, 10
 Layout = Callable[[np.ndarray, np.ndarray | None], np.ndarray]  # vectors, places before (NaN: new) to places
 
 
@@ -37,14 +38,14 @@ def measure_layout(quick: bool) -> Sequence[Claim]:
     with tempfile.TemporaryDirectory() as folder:
         contest = Contest(make_corpus(Path(folder) / "home", guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1"), context=False))
         settings = TrainSettings()
-        vectors = Ours(settings, epochs=(settings.epochs,)).train(contest, settings.epochs, seed=1).vectors()
+        vectors = Ours(settings, epochs=(settings.epochs,)).train(contest, settings.epochs, 1, 1).vectors()
     vectors = np.ascontiguousarray(vectors[np.linalg.norm(vectors, axis=1) > 0])
     vectors = vectors[np.sort(np.random.default_rng(0).permutation(len(vectors))[:MOST])]
-    ours = _measure(_ours, vectors)
+    ours = call_apart(_measure, _ours, vectors, threads=1)
     claims = [Claim(name=f"{name}, {len(vectors):,} titles", value=value, better=None) for name, value in ours.items()]
     for rival, layout in (("UMAP", _umap), ("t-SNE", _tsne), ("PaCMAP", _pacmap)):
         try:
-            theirs = _measure(layout, vectors)
+            theirs = call_apart(_measure, layout, vectors, rival=True, threads=1)
         except ImportError as missing:
             print(f"{rival} is left out: {missing}", file=sys.stderr)
             continue
@@ -109,7 +110,7 @@ def _umap(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
     import umap  # pyright: ignore[reportMissingImports]
 
     init = "spectral" if before is None else _filled(before, vectors)
-    return umap.UMAP(metric="cosine", random_state=1, n_jobs=1, init=init).fit_transform(vectors)  # pyright: ignore[reportReturnType]
+    return umap.UMAP(metric="cosine", random_state=1, n_jobs=1, init=init).fit_transform(vectors)  # pyright: ignore
 
 
 def _tsne(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
@@ -123,7 +124,7 @@ def _pacmap(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
     import pacmap  # pyright: ignore[reportMissingImports]
 
     init = "pca" if before is None else _filled(before, vectors)
-    return pacmap.PaCMAP(distance="angular", random_state=1).fit_transform(vectors, init=init)
+    return pacmap.PaCMAP(distance="angular", random_state=1).fit_transform(vectors, init=init)  # pyright: ignore
 
 
 if __name__ == "__main__":

@@ -1,25 +1,21 @@
 """One million titles in one run: nearest titles by the approximate index, clusters, places on the map; time and memory.
 
-``python -m benchmarks.million [--titles 1000000] [--probes 16] [--rounds 20] [--json]``. Not part of ``make bench``: it takes some
-ten minutes of two calm cores and 5 GB. Recall is measured against the exact search for 20,000 titles. Rounds of the
-layout are few; the map of a night takes 200.
+The million is behind --full: ten minutes of two calm cores and 5 GB. Recall is measured against the exact search for up
+to 20,000 titles. Rounds of the layout are few; the map of a night takes 200.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import torch
 
 from benchmarks._apart import peak
-from benchmarks.claims import Claim, table
+from benchmarks.claims import Claim, run
 from benchmarks.neighbours import K, world
 from tasks.cluster import ChineseWhispers
 from tasks.cluster.graph import Neighbours
@@ -55,18 +51,5 @@ def measure_million(titles: int, probes: int, rounds: int) -> list[Claim]:
     return claims
 
 
-def main() -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--titles", type=int, default=1_000_000)
-    parser.add_argument("--probes", type=int, default=16, help="cells that the index looks into (default: 16)")
-    parser.add_argument("--rounds", type=int, default=20, help="of the layout (default: 20)")
-    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
-    given = parser.parse_args()
-    claims = measure_million(given.titles, given.probes, given.rounds)
-    print(json.dumps([asdict(claim) for claim in claims], indent=1) if given.json else table(claims))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(lambda quick: measure_million(20_000 if quick else 200_000, 16, 20), __doc__ or "", lambda: measure_million(1_000_000, 16, 20)))

@@ -84,14 +84,15 @@ def title_precision(learnt: Learnt, *, augmented: bool) -> dict[str, tuple[float
 
 
 def title_claims(words: Learnt, ngrams: Learnt) -> list[Claim]:
-    """What augmenting adds to each model, and what n-grams of both kinds add to a model of words alone."""
+    """What augmenting adds to each model; and, of two models, what n-grams of both kinds have over words alone."""
     values = {(name, own): title_precision(learnt, augmented=own) for name, learnt in (("words alone", words), ("words and n-grams", ngrams)) for own in (True, False)}
     rivals = (("words alone", "words alone"), ("words and n-grams", "words and n-grams"), ("words and n-grams", "words alone"))
     claims = []
     for protocol in PROTOCOLS:
         for name, rival in rivals:
             (value, number), (other, _) = values[name, True][protocol], values[rival, False][protocol]
-            about = f"precision@10, {name} in training, {protocol}, {number} titles with unseen words"
+            models = f"{name} in training" if name == rival else f"two models: {name} in training beside {rival}"
+            about = f"precision@10, {models}, {protocol}, {number} titles with unseen words"
             claims.append(Claim(name=about, value=value, rival=f"{rival}, without augmentation", rival_value=other, aim=1.15))
     return claims
 

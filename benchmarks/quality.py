@@ -1,6 +1,7 @@
 """How good the vectors are, title only: k-NN on held-out titles, each rival at the number of epochs that suits it best there.
 
-Same titles, same tokens (MiniLM reads the titles as shown), 100 dimensions (MiniLM 384). Brackets hold 95 % intervals
+Same titles, same tokens (MiniLM reads the titles as shown), 100 dimensions (MiniLM 384), each in a process of its own,
+rivals without our environment. Brackets hold 95 % intervals
 (bootstrap over shows, over first words on unseen_show). Ours is the preset's training at its own number of epochs;
 a rival's best number of epochs is chosen on the very set it is judged on, which favours the rival.
 
@@ -16,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks._apart import call_apart
 from benchmarks._rivals.contest import DIM, Contest, Rival, Score
 from benchmarks._rivals.doc2vec import Doc2Vec
 from benchmarks._rivals.fasttext import FastText
@@ -26,6 +28,7 @@ from benchmarks.claims import Claim, guides, run
 from benchmarks.road import make_corpus
 from tasks.train.settings import TrainSettings
 
+THREADS = 2
 PROTOCOLS, METRICS = ("unseen_title", "unseen_show"), ("accuracy", "precision_at_10")
 
 
@@ -36,12 +39,12 @@ def measure_quality(quick: bool) -> Sequence[Claim]:
     claims: list[Claim] = []
     with tempfile.TemporaryDirectory() as folder:
         for name, feeds in sets.items():
-            contest = Contest(make_corpus(Path(folder) / name, guides(*feeds), context=False))
+            corpus = make_corpus(Path(folder) / name, guides(*feeds), context=False)
             settings = TrainSettings(dim=DIM)
-            ours = _best(Ours(settings, epochs=(settings.epochs,)), contest, quick=False)
+            ours = call_apart(_best, Ours(settings, epochs=(settings.epochs,)), corpus, False, threads=THREADS)
             for rival in rivals[:1] if quick else rivals:
                 try:
-                    theirs = _best(rival, contest, quick)
+                    theirs = call_apart(_best, rival, corpus, quick, rival=True, threads=THREADS)
                 except ImportError as missing:
                     print(f"{rival.name} is left out: {missing}", file=sys.stderr)
                     continue
@@ -49,12 +52,13 @@ def measure_quality(quick: bool) -> Sequence[Claim]:
     return claims
 
 
-def _best(rival: Rival, contest: Contest, quick: bool) -> dict[tuple[str, str], Score]:
-    """The best value of each figure over the numbers of epochs."""
+def _best(rival: Rival, corpus: Path, quick: bool) -> dict[tuple[str, str], Score]:
+    """The best value of each figure over the numbers of epochs; called in the rival's own process."""
+    contest = Contest(corpus)
     best: dict[tuple[str, str], Score] = {}
     for epochs in rival.epochs[:2] if quick else rival.epochs:
         started = time.perf_counter()
-        vectors = rival.train(contest, epochs, seed=1).vectors()
+        vectors = rival.train(contest, epochs, 1, THREADS).vectors()
         print(f"{rival.name}, {epochs} epochs: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
         for protocol in PROTOCOLS:
             for metric, score in contest.scores(vectors, protocol).items():

@@ -13,6 +13,7 @@ from tasks.contest.courses import entries
 from tasks.contest.settings import ContestSettings
 from tasks.contest.task import compete, conclude
 from tasks.ingest.task import ingest
+from tasks.preprocess.categories import read_mapping
 from tasks.preprocess.task import preprocess
 from tasks.tokenize.task import tokenize
 
@@ -47,6 +48,6 @@ def tune(feeds: list[str], home: str = "guidespace-home", settings: Settings = L
     with open_night(home, feeds, settings) as night:
         guide = ingest(home, feeds, settings.ingest)
         vocabulary = tokenize(home, guide, settings.tokenize)
-        corpus = preprocess(home, guide, vocabulary, settings.tokenize, settings.preprocess)
+        corpus = preprocess(home, guide, vocabulary, settings.tokenize, settings.preprocess, read_mapping(settings.preprocess.category_mapping))
         courses = [compete(home, corpus, entry, size, contest, night.run) for size in contest.sizes for entry in entries(settings.train, contest)]
         return Compared(table=conclude(home, courses, settings.train.rule.name, night.run), run=night.run, where=night.tracking.where(night.run))

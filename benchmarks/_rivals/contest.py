@@ -24,10 +24,17 @@ from tasks.tokenize.words import split_words
 DIM, K, RESAMPLES = 100, 10, 1000
 
 
+class Spent(NamedTuple):
+    """Seconds of a call: on the clock, and of processors, all threads together."""
+
+    wall: float
+    cpu: float
+
+
 class Trained(NamedTuple):
     """What a rival made: seconds of training alone, and how to get unit vectors (titles, dim) of every title."""
 
-    seconds: float
+    spent: Spent
     vectors: Callable[[], np.ndarray]
 
 
@@ -44,8 +51,8 @@ class Rival(Protocol):
         """Numbers of epochs that are tried, rising; the learning rate falls to zero within each."""
         ...
 
-    def train(self, contest: Contest, epochs: int, seed: int) -> Trained:
-        """Trains on the labelled training titles."""
+    def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
+        """Trains on the labelled training titles, in a process in which torch has that many threads."""
         ...
 
 
@@ -111,8 +118,8 @@ class Contest:
         return {name: Score(float(measured[name] or math.nan), *(bounds[name] or (math.nan, math.nan))) for name in ("accuracy", "precision_at_10")}
 
 
-def timed(call: Callable[[], object]) -> float:
+def timed(call: Callable[[], object]) -> Spent:
     """Seconds of a call."""
-    started = time.perf_counter()
+    wall, cpu = time.perf_counter(), time.process_time()
     call()
-    return time.perf_counter() - started
+    return Spent(time.perf_counter() - wall, time.process_time() - cpu)

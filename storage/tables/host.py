@@ -3,7 +3,8 @@
 The memory is taken by the byte (pools of pinned memory round up to powers of two) and pinned by registering it with
 CUDA, after every page has been touched by the filling of the table. A file is a scratch file without a name: it is gone
 when the process ends, however it ends; what must last is in the checkpoint, which is written whole and then renamed. Its
-room on the disk is taken at once: a mapped page for which there is none when it is written ends the process without a word.
+room on the disk is taken at once, where the system can do that (macOS cannot): a mapped page for which there is none when
+it is written ends the process without a word.
 
 References:
     Rounding of pinned pools: https://github.com/cupy/cupy/issues/7742, https://github.com/pytorch/pytorch/issues/95823
@@ -51,7 +52,7 @@ class Host:
             return
         if folder is None:
             self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            with contextlib.suppress(OSError):  # a kernel built without huge pages
+            with contextlib.suppress(OSError, AttributeError):  # a kernel built without huge pages; macOS has no such advice
                 self._map.madvise(mmap.MADV_HUGEPAGE)
         else:
             self._file = tempfile.TemporaryFile(dir=folder, prefix="guidespace-table-")  # noqa: SIM115  (as long as the map)
@@ -91,7 +92,8 @@ class Host:
         if self._map is not None and self._file is not None:
             self._map.flush()
             self._map.madvise(mmap.MADV_DONTNEED)
-            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            if hasattr(os, "posix_fadvise"):  # not on macOS, where the system's cache keeps them
+                os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def as_words(self) -> Tensor:
         """The same memory as int64 (records, width / 8), which torch copies in whole rows."""
@@ -107,12 +109,14 @@ def take_room(file: int, size: int, folder: Path) -> None:
     disk = os.fstatvfs(file)
     if size > disk.f_bavail * disk.f_frsize:
         raise OSError(errno.ENOSPC, f"a table's rows outside the cache take {size:,} bytes, {disk.f_bavail * disk.f_frsize:,} are free; name a folder on another disk", str(folder))
-    try:
-        os.posix_fallocate(file, 0, size)
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # a file system that cannot promise room
-            raise
-        os.ftruncate(file, size)
+    if hasattr(os, "posix_fallocate"):  # not on macOS
+        try:
+            os.posix_fallocate(file, 0, size)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # a file system that cannot promise room
+                raise
+    os.ftruncate(file, size)
 
 
 def register(data: Tensor) -> str:

@@ -62,12 +62,7 @@ class Descent:
 
 
 class MeanRows:
-    """Encoder: the mean of a bag's rows; no direction is taken out of it."""
-
-    directions = 0
-
-    def scales(self, share: Tensor) -> None:
-        """All n-grams weigh alike."""
+    """Encoder: the mean of a bag's rows."""
 
     def encode(self, rows: Tensor, bags: Bags) -> Tensor:
         """float32 (titles, dim); zero for an empty bag."""

@@ -24,6 +24,7 @@ from tasks.tokenize.words import KINDS, NGRAM, WORD
 from tasks.train.encoders import Encoder, bag
 
 ENCODERS = {"bag": bag.Bag}
+_GONE = ("sif", "directions")  # options that older versions wrote here; published rows never knew them
 _CHUNK = 4096  # titles encoded at once: 4096 titles of 60 tokens take 0.1 GB
 
 
@@ -137,11 +138,12 @@ class Lexicon:
         folder = Path(folder)
         content = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
         arrays = load_file(folder / "rows.safetensors")
+        encoder = {name: value for name, value in content["encoder"].items() if name not in _GONE}
         table = pq.read_table(folder / "tokens.parquet", columns=["kind", "token"])
         kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
         return Lexicon(
             tokenizer=restore(content["tokenizer"]),
-            encoder=ENCODERS[content["encoder"]["name"]](**content["encoder"]),
+            encoder=ENCODERS[encoder["name"]](**encoder),
             ids=token_index(kinds, table["token"].to_pylist(), arrays["touched"]),
             rows=arrays["rows"],
             kinds=kinds,

@@ -17,7 +17,6 @@ from tasks.augment.unseen import NgramRows
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.strategies import read_tokenizer
 from tasks.tokenize.words import KINDS, WORD
-from tasks.train.checkpoint import finished_rows
 from tasks.train.settings import TrainSettings
 
 STAGE = Stage(Lexicon, __file__)
@@ -30,9 +29,9 @@ def augment(home: str, vocabulary: Vocabulary, checkpoint: Checkpoint, tokenizin
     tokens_parquet = workspace.folder(vocabulary) / "tokens.parquet"
     table = pq.read_table(tokens_parquet, columns=["kind", "token", "document_frequency"])
     with safe_open(workspace.folder(checkpoint) / "checkpoint.safetensors", framework="numpy") as opened:  # not the rule's state, which may be twice as large
-        trained = {name: opened.get_tensor(name) for name in ("rows", "touched")}
+        rows, touched = opened.get_tensor("rows"), opened.get_tensor("touched")
     frequency = table["document_frequency"].to_numpy()
-    rows, touched = finished_rows(trained), trained["touched"] & (frequency > 0)
+    touched &= frequency > 0
     kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
     tokens = table["token"].to_pylist()
     learnt = np.flatnonzero((kinds == WORD) & touched)

@@ -44,7 +44,7 @@ def whisper_block(
     for place in range(len(block)):
         waiting[block[place]] = False
         most = max(most, offsets[block[place] + 1] - offsets[block[place]])
-    classes = np.empty(most, dtype=labels.dtype)  # those that one node hears
+    classes = np.empty(most + 1, dtype=labels.dtype)  # those that one node hears; one more, which is written and not counted
     own_lot, lot_mask, shift = (1 << lot_bits) - 1, (1 << lot_bits) - 2, 62 - lot_bits
     moved = 0
     for place in range(len(block)):
@@ -54,17 +54,21 @@ def whisper_block(
         distinct = 0
         for edge in range(first, end):
             heard = labels[targets[edge]]
-            if sums[heard] == 0:
-                classes[distinct] = heard
-                distinct += 1
-            sums[heard] += weights[edge]
-        best_score, best = -1, own
+            before = sums[heard]
+            classes[distinct] = heard
+            distinct += before == 0  # no branch: whether a class was heard before is not predictable
+            sums[heard] = before + weights[edge]
+        loudest = 0
+        for number in range(distinct):
+            loudest = max(loudest, sums[classes[number]])
+        best_lot, best = -1, own
         for number in range(distinct):
             heard = classes[number]
-            score = (sums[heard] << lot_bits) | (own_lot if heard == own else (((heard + 1) * lot) >> shift) & lot_mask)
+            if sums[heard] == loudest:
+                drawn = own_lot if heard == own else (((heard + 1) * lot) >> shift) & lot_mask
+                if drawn > best_lot or (drawn == best_lot and heard < best):
+                    best_lot, best = drawn, heard
             sums[heard] = 0
-            if score > best_score or (score == best_score and heard < best):
-                best_score, best = score, heard
         chosen[place] = best
         if best != own:
             moved += 1

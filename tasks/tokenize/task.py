@@ -68,7 +68,6 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings, ancestor: Voca
             exponent=settings.weight_exponent,
             smallest=settings.smallest_weight,
             largest=settings.largest_weight,
-            pooling=settings.pooling,
             hot_share=settings.hot_share,
             compact_at=settings.compact_at,
         )

@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import torch
 from safetensors import safe_open
 from torch import Tensor
 
 from storage.tables.streaming import write_safetensors
-from tasks.train.encoders.bag import without_directions
 from tasks.train.ranks import Ranks
 from tasks.train.step import Learner
 
@@ -74,18 +72,6 @@ def read_checkpoint(file: Path, learner: Learner) -> Position:
         learner.restore(opened.get_slice)
     learner.steps = about["steps"]
     return Position(**about["position"])
-
-
-def finished_rows(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Rows as titles are made of them, float32 (tokens, dim): with what the encoder folds into rows.
-
-    Args:
-        tensors: Of a checkpoint.
-    """
-    rows = tensors["rows"] * tensors["scales"] if "scales" in tensors else tensors["rows"]
-    if "directions" in tensors:
-        rows = without_directions(torch.from_numpy(rows), torch.from_numpy(tensors["directions"])).numpy()
-    return rows
 
 
 def differences(before: Mapping[str, object], now: Mapping[str, object]) -> str:

@@ -79,13 +79,9 @@ class HeldOut:
         self._aside_labels, self._base_labels = (torch.from_numpy(corpus.labels.take(some).members(len(corpus.label_names))).float() for some in (self.aside, base))
         self._frequency = self._base_labels.sum(0)
 
-    def base_vectors(self, learner: Learner) -> Tensor:
-        """Unit vectors of a sample of training titles, of the titles alone."""
-        return learner.vectors(self._base, self._bagger)
-
     def read(self, learner: Learner) -> Reading:
         """Reads the vectors that the learner gives now."""
-        base = self.base_vectors(learner)
+        base = learner.vectors(self._base, self._bagger)
         sample = base[:: max(1, len(base) // SAMPLE)]
         return Reading(self._score(learner.vectors(self._aside, self._bagger), base), mean_cosine(sample), effective_rank(sample))
 

@@ -102,13 +102,7 @@ class Training:
         Raises:
             Diverged: Not even the first epoch was worth keeping.
         """
-        yield from self._epochs(kept or KeptInMemory())
-        if self.settings.encoder.directions:
-            self.learner.find_directions(self.held_out.base_vectors(self.learner))
-
-    def _epochs(self, kept: Kept) -> Iterator[Progress]:
-        """The epochs that are left, and the best of them restored."""
-        position = self.position
+        kept, position = kept or KeptInMemory(), self.position
         while position.epoch < self.settings.epochs and not self._enough():
             started = time.perf_counter()
             with use_threads(self.settings.threads):

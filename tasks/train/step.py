@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -25,7 +24,6 @@ from tasks.preprocess.bags import Bagger
 from tasks.preprocess.corpus import OpenCorpus
 from tasks.preprocess.loader import Batch
 from tasks.train.devices import mixed_precision
-from tasks.train.encoders.bag import principal_directions
 from tasks.train.optimizer import NotFinite, Optimizer
 from tasks.train.parts import Part
 from tasks.train.ranks import Ranks
@@ -80,8 +78,6 @@ class Learner:
         self.parameters = {name: Resident(rows, movers[name].initial_state(rows)) for name, rows in starts.items()}
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # says something: trained, or from a pretrained model
         self.touched[self.held.ids] = True
-        self.scales = settings.encoder.scales(_shares(corpus))
-        self.directions = torch.zeros(settings.encoder.directions, settings.dim)
         self.steps = 0
 
     def _start(self, rows: Tensor, generator: torch.Generator) -> Tensor:
@@ -108,7 +104,7 @@ class Learner:
         rows.requires_grad_()
         leaves = {name: parameter.rows.detach().requires_grad_() for name, parameter in self.parameters.items()}
         with mixed_precision(self.device, self.settings.precision):
-            loss = self._loss(self.settings.encoder.encode(self._scaled(rows, bags.ids), bags), facts, leaves)
+            loss = self._loss(self.settings.encoder.encode(rows, bags), facts, leaves)
         grad, *grads = torch.autograd.grad(loss, [rows, *leaves.values()])
         with torch.no_grad():
             ids = bags.ids
@@ -150,15 +146,8 @@ class Learner:
                 offsets = tokens.offsets[start : min(start + _CHUNK, len(tokens)) + 1]
                 chunk = Ragged(offsets - offsets[0], tokens.values[offsets[0] : offsets[-1]])
                 bags = bagger.bags(chunk, self.touched.numpy()[chunk.values]).to(self.device)
-                parts.append(self.settings.encoder.encode(self._scaled(self.table.gather(bags.ids)[0], bags.ids), bags).cpu())
+                parts.append(self.settings.encoder.encode(self.table.gather(bags.ids)[0], bags).cpu())
         return torch.cat(parts)
-
-    def _scaled(self, rows: Tensor, ids: Tensor) -> Tensor:
-        return rows if self.scales is None else rows * self.scales.to(rows.device).index_select(0, ids)
-
-    def find_directions(self, vectors: Tensor) -> None:
-        """Notes what the encoder takes out after training: of unit vectors of training titles (titles, dim)."""
-        self.directions = principal_directions(vectors, self.settings.encoder.directions)
 
     def parts(self) -> dict[str, streaming.Part]:
         """Everything a checkpoint keeps, by name: rows and state, ``labels.rows`` and so on of each parameter, touched."""
@@ -168,10 +157,8 @@ class Learner:
         return found | {name: streaming.whole(tensor) for name, tensor in self._others().items()}
 
     def _others(self) -> dict[str, Tensor]:
-        """What is kept beside tables: which rows are touched, what a tuner remembers, and what the encoder folds into rows."""
-        folded = {} if self.scales is None else {"scales": self.scales}
-        folded |= {"directions": self.directions} if len(self.directions) else {}
-        return {"touched": self.touched, **self.optimizer.tensors(), **folded}
+        """What is kept beside tables: which rows are touched, and what a tuner remembers."""
+        return {"touched": self.touched, **self.optimizer.tensors()}
 
     def restore(self, read: Callable[[str], Any]) -> None:
         """Takes everything from a checkpoint of the same shapes; ``read(name)[start:stop]`` are its rows."""
@@ -180,10 +167,3 @@ class Learner:
             table.restore(lambda name, parameter=parameter: read(f"{parameter}.{name}"))
         for name, tensor in self._others().items():
             tensor.copy_(read(name)[:])
-
-
-def _shares(corpus: OpenCorpus) -> Tensor:
-    """Share of the training titles that hold each token, float32 (tokens,)."""
-    rows = corpus.training
-    held = np.bincount(corpus.tokens.take(rows).values, minlength=len(corpus.kinds))
-    return torch.from_numpy(np.minimum(held / max(1, len(rows)), 1.0).astype(np.float32))

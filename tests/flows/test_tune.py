@@ -57,6 +57,18 @@ def test_one_parent_with_children_a_table_and_a_plot(tmp_path: Path):
     assert len(steps) == 1  # the same batches for all
 
 
+@pytest.mark.slow
+def test_the_mapping_of_categories_counts_as_in_a_night(tmp_path: Path):
+    home, mapping = tmp_path / "home", tmp_path / "mapping.csv"
+    mapping.write_text("raw,canonical\nkrimi,whodunit\ncomedy,funny\n")
+    one = ("--rules", "sgd", "--sizes", "8", "--rates", "1", "--set", "train.epochs=1", f"preprocess.category_mapping={mapping}")
+    done = guidespace("--feed", str(ROOT / "sample" / "guide.xml.gz"), "--home", str(home), *one)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (names,) = home.glob("artifacts/corpus/*/label_names.json")
+    labels = json.loads(names.read_text())
+    assert {"whodunit", "funny"} <= set(labels) and not {"krimi", "comedy"} & set(labels)
+
+
 def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
     done = guidespace("--feed", str(ROOT / "sample" / "guide.xml.gz"), "--home", str(tmp_path / "home"), "--rules", "adamm")
     assert done.returncode == 2 and "no rule is called adamm; known are sgd" in done.stderr and "Traceback" not in done.stderr

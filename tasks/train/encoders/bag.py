@@ -6,18 +6,12 @@ n_kind is the number of the title's known tokens of that kind, so that sixty n-g
 ``length_power`` one half, 0 sums and 1 takes the mean by true length. A title without entries is a zero vector, and
 ``Bags.known`` says so.
 
-Two things are folded into the rows, since both are linear, and so hold for every title and for every query alike: SIF
-weights, a / (a + p), p the share of training titles that hold the token (``scales``; rows are stored without them); and the
-removal of the first directions of the training titles' vectors (``without_directions``; after training).
-
 Forward and backward are both one embedding-bag pass: forward sums rows into titles, backward sums the titles' gradients
 into rows, over the same (title, token, value) triples sorted by token. The sort is a radix sort, and the pass is four times
 as fast as autograd's own backward of embedding_bag (14 ms against 55, same run, two cores, 512 titles of 80 tokens).
 
 References:
-    Recipe and weights from our own trials; docs/LOG.md. SIF: Arora, Liang, Ma. A Simple but Tough-to-Beat Baseline for
-    Sentence Embeddings. ICLR 2017, algorithm 1. https://openreview.net/forum?id=SyK00v5xx
-    We differ: directions are those of unit vectors, whose length SIF leaves as it comes.
+    Recipe and weights from our own trials; docs/LOG.md.
 """
 
 from __future__ import annotations
@@ -56,8 +50,6 @@ class Bag:
     manner: float = field(default=2.25, metadata={"description": "Weight of language, airings, sub-titles and episode numbers", "ge": 0})
 
     length_power: float = field(default=0.5, metadata={"description": "Power of the number of tokens that a kind's sum is divided by: 0 sums, 1 is the mean", "ge": 0, "le": 1})
-    sif: float = field(default=0.0, metadata={"title": "SIF constant", "description": "a of the weight a / (a + share of titles that hold the token); 0 weighs all alike", "ge": 0})
-    directions: int = field(default=0, metadata={"description": "First principal directions of the titles that are taken out after training", "ge": 0, "le": 16})
 
     def weights(self) -> Tensor:
         """float32 (kinds,), in the order of tasks.tokenize.words.KINDS."""
@@ -69,17 +61,6 @@ class Bag:
         cell = bags.titles * len(alpha) + bags.kinds
         counts = torch.bincount(cell, minlength=(len(bags.offsets) - 1) * len(alpha)).view(-1, len(alpha))  # (titles, kinds)
         return (counts.clamp(min=1).float().pow(-self.length_power) * alpha).view(-1).index_select(0, cell)
-
-    def scales(self, share: Tensor) -> Tensor | None:
-        """SIF weights of tokens.
-
-        Args:
-            share: float32 (tokens,): of the training titles, that hold each.
-
-        Returns:
-            float32 (tokens, 1); none where all weigh alike.
-        """
-        return (self.sif / (self.sif + share)).unsqueeze(1) if self.sif else None
 
     def encode(self, rows: Tensor, bags: Bags) -> Tensor:
         """Unit vectors of titles; a title without entries is a zero vector.
@@ -117,17 +98,6 @@ def encode_padded(encoder: Bag, rows: Tensor, tokens: Tensor, kinds: Tensor, len
     counts = torch.zeros(len(tokens), len(alpha), device=rows.device).scatter_add_(1, kinds, mask.float())  # (titles, kinds)
     values = alpha[kinds] * counts.gather(1, kinds).clamp(min=1).pow(-encoder.length_power) * mask
     return F.normalize(torch.bmm(values.to(rows).unsqueeze(1), rows[tokens]).squeeze(1), dim=1)
-
-
-def principal_directions(vectors: Tensor, count: int) -> Tensor:
-    """The first right singular vectors of titles' vectors (titles, dim), not centred: float32 (count, dim)."""
-    _, found = torch.linalg.eigh((vectors.T @ vectors).double())  # values rise
-    return found[:, -count:].flip(1).T.to(vectors.dtype) if count else vectors[:0]
-
-
-def without_directions(rows: Tensor, directions: Tensor) -> Tensor:
-    """Rows (tokens, dim) less their part along orthonormal directions (count, dim)."""
-    return rows - (rows @ directions.T) @ directions
 
 
 class _UnitNorm(torch.autograd.Function):

@@ -57,15 +57,14 @@ def test_counts_and_order(tmp_path: Path):
     assert [(row["token_id"], row["token"], row["term_frequency"], row["document_frequency"]) for row in found] == [(0, "a", 5, 4), (1, "b", 2, 2), (2, "c", 1, 1), (3, "d", 1, 1)]
 
 
+def test_columns_are_those_that_are_read(tmp_path: Path):
+    assert list(count(tmp_path / "tokens.parquet")[0]) == ["token_id", "kind", "token", "term_frequency", "document_frequency", "weight"]
+
+
 def test_weight_is_the_formula(tmp_path: Path):
     found = count(tmp_path / "tokens.parquet")
     frequencies = np.array([4, 2, 1, 1])
     np.testing.assert_allclose([row["weight"] for row in found], (np.median(frequencies) / frequencies) ** 0.5, rtol=1e-6)
-
-
-def test_pooling_weight_is_the_formula(tmp_path: Path):
-    found = count(tmp_path / "tokens.parquet", pooling=0.01)
-    np.testing.assert_allclose([row["pooling_weight"] for row in found], 0.01 / (0.01 + np.array([5, 2, 1, 1]) / 9), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("changes", "weights"), [({"exponent": 0.0}, [1, 1, 1, 1]), ({"smallest": 0.9, "largest": 1.1}, [0.9, 0.9, 1.1, 1.1])])

@@ -17,12 +17,14 @@ import torch
 from safetensors.torch import load_file
 
 from storage.tables import host, places
+from storage.tables.budget import free_bytes
 from storage.tables.host import Host
 from storage.tables.movers import Staged, choose_mover
 from storage.tables.streaming import write_safetensors
 from tasks.train.rules import SGD, Adam
 
 ROOT = Path(__file__).parents[3]
+NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads this process' memory in /proc, which is Linux'")
 
 
 class Breaking(Staged):
@@ -140,6 +142,7 @@ def is_mapped(pointer: int) -> bool:
     return any(int(first, 16) <= pointer < int(last, 16) for first, last in bounds)
 
 
+@NEEDS_PROC
 def test_pinned_memory_is_taken_by_the_byte_and_given_back(monkeypatch):
     calls = []
 
@@ -188,10 +191,27 @@ def test_a_disk_without_room_for_the_rows_is_said_before_any_is_written(tmp_path
     assert held._file is not None and os.fstat(held._file.fileno()).st_blocks * 512 >= 1000 * 4096
 
 
+def test_a_system_without_linuxs_calls_has_tables_too(world, monkeypatch, tmp_path: Path):
+    """macOS has no huge pages to ask for, reserves no room, drops no pages and does not say how much memory is free."""
+    expected = world.resident(Adam())
+    world.drive(expected, Adam(), world.schedule(5, seed=1))
+    monkeypatch.delattr(mmap, "MADV_HUGEPAGE")
+    for name in ("posix_fallocate", "posix_fadvise"):
+        monkeypatch.delattr(os, name)
+    monkeypatch.delitem(os.sysconf_names, "SC_AVPHYS_PAGES")
+    for folder in (None, tmp_path):
+        table = world.offloaded(Adam(), folder=folder)
+        world.drive(table, Adam(), world.schedule(5, seed=1))
+        table.places.host.drop_pages()
+        assert world.same(world.tensors(table), world.tensors(expected))
+    assert free_bytes(torch.device("cpu")) == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@NEEDS_PROC
 def test_a_hundred_tables_leave_nothing_behind(world, tmp_path: Path):
     """Memory, threads and open files after a hundred tables of 1.5 MB each, half of them in files."""
 

@@ -36,6 +36,7 @@ print(before)
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads this process' memory in /proc, which is Linux'")
 def test_a_checkpoint_takes_no_second_copy(tmp_path: Path):
     done = subprocess.run([sys.executable, "-c", CODE, str(tmp_path / "table.safetensors")], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

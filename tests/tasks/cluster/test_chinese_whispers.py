@@ -26,6 +26,16 @@ def test_planted_groups_are_found_by_every_seed(weighting, inside: float, across
     assert all(settled and passes < 20 for _, passes, settled in found)
 
 
+@pytest.mark.parametrize(("inside", "across", "package"), [(0.3, 0.002, 0.9988), (0.2, 0.005, 0.9738)])
+def test_one_seed_is_as_good_as_the_package(inside: float, across: float, package: float):
+    """Its mean over a hundred such graphs, one seed each, 20 iterations, log weighting (chinese-whispers 0.9.0; docs/LOG.md)."""
+    found = []
+    for seed in range(12):
+        graph, truth = planted(2_000, 40, inside, across, seed)
+        found.append(adjusted_rand(truth, whisper(graph, "log", 20, np.random.default_rng(seed))[0]))
+    assert np.mean(found) >= package
+
+
 def test_a_graph_without_groups_ends_in_one_class():
     graph, _ = planted(2_000, 40, 0.15, 0.008, seed=0)
     assert len(set(whisper(graph, "log", 50, np.random.default_rng(0))[0])) == 1

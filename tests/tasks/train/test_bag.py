@@ -12,7 +12,7 @@ from storage.arrays import Ragged
 from tasks.preprocess.bags import Bagger, Bags
 from tasks.preprocess.padded import pad
 from tasks.tokenize.words import BIGRAM, CONTEXT, EDGE, KINDS, MARK, NGRAM, RAW, SHAPE, WORD
-from tasks.train.encoders.bag import Bag, _SumRows, encode_padded, principal_directions, without_directions
+from tasks.train.encoders.bag import Bag, _SumRows, encode_padded
 
 TOKENS, DIM = 30, 5
 KIND_OF = np.arange(TOKENS, dtype=np.int8) % len(KINDS)
@@ -188,21 +188,3 @@ def test_sum_and_mean_by_true_length():
 
 def test_empty_bags_are_known_as_such():
     assert bags_of(TITLES).known.tolist() == [bool(title) for title in TITLES]
-
-
-def test_sif_weights_and_what_they_do_not_touch():
-    scales = Bag(sif=0.01).scales(torch.tensor([0.0, 0.01, 0.99]))
-    assert scales is not None
-    torch.testing.assert_close(scales.squeeze(1), torch.tensor([1.0, 0.5, 0.01]))
-    assert Bag().scales(torch.ones(3)) is None
-
-
-def test_directions_folded_into_rows_are_gone_from_every_title():
-    rows = table(torch.float64)
-    plain = encode(Bag(), TITLES[:2] + TITLES[3:], rows)
-    directions = principal_directions(plain, 2)
-    torch.testing.assert_close(directions @ directions.T, torch.eye(2, dtype=torch.float64))
-    np.testing.assert_allclose(np.abs(directions.numpy()), np.abs(np.linalg.svd(plain.numpy())[2][:2]), atol=1e-6)
-    folded = encode(Bag(), TITLES[:2] + TITLES[3:], without_directions(rows, directions))
-    expected = plain - (plain @ directions.T) @ directions
-    torch.testing.assert_close(folded, torch.nn.functional.normalize(expected), atol=1e-6, rtol=0)

@@ -13,13 +13,9 @@ from typing import get_args
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.numpy import load_file
 
 from storage.stages import ROOT
-from tasks.preprocess.bags import Bagger
-from tasks.preprocess.corpus import open_corpus
-from tasks.train.checkpoint import KeptOnDisk, Position, finished_rows, read_checkpoint, write_checkpoint
-from tasks.train.encoders import Bag
+from tasks.train.checkpoint import KeptOnDisk, Position, read_checkpoint, write_checkpoint
 from tasks.train.loop import Training
 from tasks.train.objectives import Label
 from tasks.train.rules import SGD, Adam, Momentum, RowwiseAdagrad, Rule
@@ -91,20 +87,6 @@ def test_labels_vectors_are_in_the_checkpoint(toy_corpus: Path, tmp_path: Path):
     list(again.run())
     assert_same(whole, again)
     assert tensors(whole)["labels.rows"].shape == (3, TRAINING.dim) and tensors(whole)["labels.state.sum"].min() > 0
-
-
-def test_what_the_encoder_folds_into_rows_is_in_the_checkpoint(toy_corpus: Path, tmp_path: Path):
-    """The Lexicon's rows give the vectors that training saw, SIF weights and all, less the first direction."""
-    training = Training(toy_corpus, replace(TRAINING, epochs=2, encoder=Bag(sif=0.01, directions=1)))
-    list(training.run())
-    write_checkpoint(tmp_path / "run.safetensors", training.learner, training.position)
-    rows = torch.from_numpy(finished_rows(load_file(tmp_path / "run.safetensors")))
-    corpus = open_corpus(toy_corpus)
-    tokens, bagger = corpus.tokens.take(corpus.training), Bagger(corpus.kinds)
-    seen, bags = training.learner.vectors(tokens, bagger), bagger.bags(tokens, training.learner.touched.numpy()[tokens.values])
-    direction = training.learner.directions
-    assert seen.mean(0) @ direction[0] != 0
-    torch.testing.assert_close(Bag().encode(rows[bags.ids], bags), torch.nn.functional.normalize(seen - (seen @ direction.T) @ direction), atol=1e-5, rtol=0)
 
 
 def test_own_step_counts_survive_a_resume(toy_corpus: Path, tmp_path: Path):
