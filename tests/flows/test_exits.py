@@ -210,4 +210,5 @@ def test_the_pages_name_every_code() -> None:
         exits.INCOMPLETE,
         exits.UNAVAILABLE,
         exits.INTERRUPTED,
+        exits.TERMINATED,
     }

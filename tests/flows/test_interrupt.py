@@ -165,6 +165,7 @@ def test_a_main_thread_that_does_not_answer_is_ended(stuck: str, number: signal.
         assert process.stdout and process.stdout.readline() == "ready\n"
         time.sleep(0.2)
         process.send_signal(number)
+        time.sleep(0.2)  # of two that are pending the kernel delivers the lower number first
         process.send_signal(signal.SIGINT)  # an impatient second one changes nothing
         try:
             _, errors = process.communicate(timeout=BOUND_SECONDS)
