@@ -1,11 +1,14 @@
-"""Models of every kind, trained by the fasttext package on a small text in several scripts."""
+"""Models of every kind, trained by the fasttext package on a small text in several scripts, or the ones kept in ``vectors/``."""
 
+import gzip
+import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+VECTORS = Path(__file__).with_name("vectors")
 STEMS = ["tatort", "küche", "café", "новости", "日本語", "murder", "goal", "öl", "a", "maus", "naïve", "😀", "straße", "sport", "wetter", "ελλάδα", "krimi"]
 ENDS = ["", "s", "en", "ий", "🙂", "chen", "語", "-live", "'s"]
 WORDS = [stem + end for stem in STEMS for end in ENDS]
@@ -19,9 +22,13 @@ def fasttext() -> Any:
 
 
 @pytest.fixture(scope="session")
-def trained(fasttext: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Name to model file."""
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Name to model file; where the package is not installed, the smaller models of ``vectors.py``."""
     folder = tmp_path_factory.mktemp("fasttext")
+    if importlib.util.find_spec("fasttext") is None:
+        return unpacked(folder)
+    import fasttext
+
     rng = np.random.default_rng(3)
     lines = [" ".join(rng.choice(WORDS, size=rng.integers(2, 8))) for _ in range(1500)]
     (folder / "plain.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -55,6 +62,14 @@ def trained(fasttext: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str
                 continue  # too few rows for 256 centroids
             files[f"{name}-{kind}"] = _save(again, folder / f"{name}-{kind}.ftz")
     return files
+
+
+def unpacked(folder: Path) -> dict[str, Path]:
+    """Name to file of the models in ``vectors/``, written into a folder."""
+    packed = [file for file in VECTORS.glob("*.gz") if not file.name.endswith(".json.gz")]
+    for file in packed:
+        (folder / file.stem).write_bytes(gzip.decompress(file.read_bytes()))
+    return {Path(file.stem).stem: folder / file.stem for file in packed}
 
 
 def _save(model: Any, file: Path) -> Path:

@@ -29,7 +29,7 @@ def numbers(digits: list[str]) -> np.ndarray:
 
 
 def test_models_of_every_kind_are_there() -> None:
-    assert {name.partition("-")[2] for name in MODELS} == {"", "quantised.ftz", "norms.ftz", "pruned.ftz", "wide.ftz"}
+    assert {name.partition("-")[2] for name in MODELS} == {"", "plain.ftz", "norms.ftz", "output.ftz", "pruned.ftz", "wide.ftz"}
     assert {"skipgram.bin", "cbow.bin", "hierarchical.bin", "without_ngrams.bin", "supervised.bin", "bigrams.bin"} <= set(MODELS)
     assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 200_000
 

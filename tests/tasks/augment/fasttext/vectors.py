@@ -23,9 +23,10 @@ ENDS = ["", "s", "en", "語", "'s"]
 WORDS = [stem + end for stem in STEMS for end in ENDS]
 UNKNOWN = ["tatortchen", "zzz", "x", "", "日", "</s>", "a\u00a0b", "goalgoalgoal" * 5, "é", "<", ">"]
 SENTENCES = ["tatort küche murder", "", "   ", "zzz unknownword", "tatort\t日本語  goals </s> öl", "новости 😀 x", "__label__film tatort"]
-COMMON = {"epoch": 1, "thread": 1, "minCount": 1, "verbose": 0}
+# With fewer threads than 11 the package leaves rows of the matrix at zero. A quantised output needs 256 labels.
+COMMON = {"epoch": 1, "thread": 12, "minCount": 1, "verbose": 0}
 UNSUPERVISED = {
-    "skipgram": {"model": "skipgram", "dim": 4, "bucket": 50},
+    "skipgram": {"model": "skipgram", "dim": 4, "bucket": 700},
     "cbow": {"model": "cbow", "dim": 3, "minn": 2, "maxn": 4, "bucket": 20},
     "hierarchical": {"model": "skipgram", "loss": "hs", "dim": 3, "minn": 1, "maxn": 3, "bucket": 30},
     "without_ngrams": {"model": "skipgram", "dim": 5, "minn": 0, "maxn": 0},
@@ -35,7 +36,7 @@ SUPERVISED = {
     "supervised_ngrams": {"dim": 4, "wordNgrams": 3, "minn": 2, "maxn": 5, "bucket": 270, "loss": "ova"},
     "bigrams": {"dim": 3, "wordNgrams": 2, "bucket": 300, "loss": "hs"},
 }
-QUANTISED = {"quantised": {}, "norms": {"qnorm": True}, "pruned": {"cutoff": 270, "qnorm": True, "retrain": False}, "wide": {"dsub": 3}}
+QUANTISED = {"plain": {}, "norms": {"qnorm": True}, "output": {"qout": True, "qnorm": True}, "pruned": {"cutoff": 270, "qnorm": True, "retrain": False}, "wide": {"dsub": 3}}
 
 
 def digits(vectors: list[np.ndarray]) -> list[str]:
@@ -79,7 +80,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         plain, labelled = Path(place) / "plain.txt", Path(place) / "labelled.txt"
         plain.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        labelled.write_text("\n".join(f"__label__film{number % 5 or ''} {line}" for number, line in enumerate(lines)) + "\n", encoding="utf-8")
+        labelled.write_text("\n".join(f"__label__film{number % 260 or ''} {line}" for number, line in enumerate(lines)) + "\n", encoding="utf-8")
         for name, own in UNSUPERVISED.items():
             keep(fasttext.train_unsupervised(str(plain), **COMMON, **own), f"{name}.bin")
         for name, own in SUPERVISED.items():
