@@ -52,7 +52,7 @@ def ingest_feeds(
         FeedError: No feed can be used, or not one that ``ingest.required`` names. Of it nothing is stored; all others were read.
     """
     dated = [each for each in given if isinstance(each, Dated)]
-    locations, failures = (dated, []) if dated else locate([each for each in given if isinstance(each, str)])
+    locations, failures = (dated, []) if dated else locate([each for each in given if not isinstance(each, Dated)])
     yield from failures
     is_any_read = False
     meter = Meter(clock, len(locations))

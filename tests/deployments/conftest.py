@@ -49,19 +49,24 @@ class Site:
 
     def get(self, path: str) -> Any:
         """Answer to a GET that must succeed."""
-        response = self._asked(lambda: self.api.get(path))
+        response = self._asked(lambda: self.api.get(path), httpx.TimeoutException)
         assert response.is_success, f"{path}: {response.status_code} {response.text}"
         return response.json()
 
     @staticmethod
-    def _asked(ask: Callable[[], httpx.Response]) -> httpx.Response:
-        """The answer, asked for again while the server says that its database is busy (503 on SQLite), as Prefect's own clients do."""
+    def _asked(ask: Callable[[], httpx.Response], *passing: type[Exception]) -> httpx.Response:
+        """The answer, asked for again while the server is busy (503 on SQLite), as Prefect's own clients do.
+
+        Args:
+            passing: Errors after which it may be asked for again: what was asked changes nothing.
+        """
         for _ in range(20):
-            response = ask()
-            if response.status_code != 503:
-                return response
+            with contextlib.suppress(*passing):
+                response = ask()
+                if response.status_code != 503:
+                    return response
             time.sleep(0.5)
-        return response
+        return ask()
 
     def deployment(self, name: str) -> dict[str, Any]:
         """The deployment of the nightly flow with that name."""

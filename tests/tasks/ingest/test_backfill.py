@@ -2,14 +2,15 @@ import datetime
 from pathlib import Path
 
 import pytest
-from guides import guide, read, rows
+from guides import NOW, guide, read, rows
 
 from storage.catalogue.connection import Catalogue
 from storage.workspace import Workspace
 from tasks.ingest.dated import date_of, dated_guides
 from tasks.ingest.download import Limits
 from tasks.ingest.feeds import FeedError, at_hand
-from tasks.ingest.ingest import Outcome
+from tasks.ingest.ingest import ingest_feeds
+from tasks.ingest.outcomes import Failure, Outcome
 from tasks.ingest.parallel import parse_to_folder, read_folder
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
@@ -83,14 +84,18 @@ def test_side_by_side_is_the_same_as_one_after_another(tmp_path: Path, pool: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("content", "problem"), [(b"<html/>", "XML, but not XMLTV"), (b"", "empty file")], ids=["when parsed", "when opened"])
-def test_a_feed_that_fails_elsewhere_names_itself_and_leaves_the_ones_before_it(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_a_feed_that_fails_in_a_worker_is_named_and_leaves_the_others(tmp_path: Path, content: bytes, problem: str) -> None:
     for name in "abde":
         (tmp_path / f"{name}.xml").write_bytes(guide(programmes=5))
     (tmp_path / "c.xml").write_bytes(content)
-    with pytest.raises(FeedError, match=rf"c\.xml: {problem}"):
-        read(tmp_path, tmp_path / "*.xml", workers=2)
     with Catalogue.open(tmp_path) as catalogue:
-        assert catalogue.connection.execute("SELECT source FROM feeds ORDER BY source").fetchall() == [(str(tmp_path / f"{name}.xml"),) for name in "ab"]
+        settings = IngestSettings(workers=2)
+        given = [str(tmp_path / "*.xml")]
+        events = list(ingest_feeds(catalogue, given, settings, clock=lambda: 0.0, now=lambda: NOW))
+        read_sources = catalogue.connection.execute("SELECT source FROM feeds ORDER BY source").fetchall()
+    (failure,) = [event for event in events if isinstance(event, Failure)]
+    assert failure.source == str(tmp_path / "c.xml") and f"c.xml: {problem}" in str(failure.error)
+    assert read_sources == [(str(tmp_path / f"{name}.xml"),) for name in "abde"]
     assert not (tmp_path / "parsed").exists()  # nor what was parsed ahead
 
 
