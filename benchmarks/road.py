@@ -71,7 +71,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         vectors = timed("embed", embed.fn, place, corpus, lexicon)
         clustering = timed("cluster", cluster.fn, place, corpus, vectors, settings.cluster)
         scores = timed("evaluate", evaluate.fn, place, corpus, vectors, clustering, settings.evaluate)
-        page = timed("draw", draw.fn, place, corpus, checkpoint, lexicon, vectors, clustering, scores, settings.publish)
+        page = timed("draw", draw.fn, place, guide, corpus, checkpoint, lexicon, vectors, clustering, scores, settings.publish)
         model = timed("pack", pack.fn, place, corpus, lexicon, vectors)
         verdict = timed("promote", promote.fn, place, guide, corpus, model, scores, settings.publish, run)
         timed("report", report.fn, place, guide, corpus, clustering, checkpoint, scores, page, model, verdict, run)
