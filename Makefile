@@ -1,6 +1,6 @@
 # GuideSpace. Needs Python 3.11 to 3.13 and make; every target makes .venv itself when it is missing or stale.
 #   make run [FEED=my.xml.gz] [PRESET=laptop] [GUIDESPACE_HOME=dir]    the nightly run, on the bundled sample guide or yours
-#   make test    make slow    make check    make bench    make soak
+#   make test    make slow    make check    make bench    make soak    make lock
 # `make run` installs what running needs, the others also what developers need (extra dev).
 
 PYTHON ?= python3
@@ -11,7 +11,7 @@ READY := .venv/.ready
 DEVELOPER := .venv/.developer
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test slow check bench soak setup clean
+.PHONY: run test slow check bench soak lock setup clean
 run: $(READY)
 	.venv/bin/guidespace nightly --feed $(FEED) --home "$(GUIDESPACE_HOME)" --preset $(PRESET)
 
@@ -32,6 +32,10 @@ bench: $(DEVELOPER)
 
 soak: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -m soak
+
+# The versions that the tests ran with; +cpu and the like name builds that only some registries have.
+lock: $(DEVELOPER)
+	.venv/bin/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9.]*$$//' > requirements.lock
 
 setup: $(DEVELOPER)
 

@@ -8,12 +8,12 @@ the id was made or last used in, and if another home.json with that id is still 
 from __future__ import annotations
 
 import json
-import os
 import re
 import uuid
 from pathlib import Path
 from typing import Any
 
+from storage.json_file import write_json
 from storage.workspace import Workspace
 
 MARKER = "home.json"
@@ -45,9 +45,7 @@ def write_marker(home: Path, **facts: str) -> None:
     """Adds facts to home.json, atomically; the file is left alone where it holds them."""
     before = read_marker(home)
     if before | facts != before:
-        fresh = home / f"{MARKER}.{os.getpid()}.tmp"
-        fresh.write_text(json.dumps(before | facts, indent=1, sort_keys=True))
-        os.replace(fresh, home / MARKER)
+        write_json(home / MARKER, before | facts, sort_keys=True)
 
 
 def _is_copy(home: Path, told: dict[str, Any]) -> bool:
