@@ -44,7 +44,6 @@ class TrainSettings:
     initial: Initial = field(default=Scattered(), metadata={"title": "Initial rows", "description": "Whether words start where a pretrained model has them"})
     dropout: float = field(default=0.4, metadata={"description": "Share of the tokens of a title itself that are left out, drawn anew each time", "ge": 0, "lt": 1})
     context_dropout: float = field(default=0.5, metadata={"description": "Share of titles shown without how they air, so that a bare title works too", "ge": 0, "le": 1})
-    matryoshka: tuple[int, ...] = field(default=(), metadata={"description": "Further numbers of dimensions: the vectors' beginnings of these lengths are trained to stand alone"})
     patience: int = field(default=0, metadata={"description": "Epochs without a better score of titles set aside after which training ends; 0 sets none aside", "ge": 0})
     tuning_share: float = field(default=0.05, metadata={"description": "Share of the first words whose titles are set aside for that score", "gt": 0, "lt": 0.5})
     save_seconds: float = field(default=60.0, metadata={"description": "Seconds between checkpoints within an epoch; one is written after every epoch", "ge": 0})

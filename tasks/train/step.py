@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from storage.arrays import Ragged
 from storage.tables import Resident, Table, streaming
@@ -56,12 +55,10 @@ class Learner:
         ranks: The processes that train together; None is this one alone.
 
     Raises:
-        ValueError: A Matryoshka prefix that is none, or a table that cannot be had.
+        ValueError: A table that cannot be had.
     """
 
     def __init__(self, corpus_folder: Path, corpus: OpenCorpus, settings: TrainSettings, device: torch.device, ranks: Ranks | None = None) -> None:
-        if beyond := [dim for dim in settings.matryoshka if not 0 < dim < settings.dim]:
-            raise ValueError(f"train.matryoshka holds {beyond[0]}; beginnings of vectors of {settings.dim} dimensions have 1 to {settings.dim - 1}")
         self.settings, self.device, self.ranks = settings, device, ranks
         self.weights = torch.from_numpy(corpus.weights.copy()).unsqueeze(1).to(device)  # (tokens, 1)
         generator = torch.Generator().manual_seed(settings.seed)
@@ -104,7 +101,7 @@ class Learner:
         rows.requires_grad_()
         leaves = {name: parameter.rows.detach().requires_grad_() for name, parameter in self.parameters.items()}
         with mixed_precision(self.device, self.settings.precision):
-            loss = self._loss(self.settings.encoder.encode(rows, bags), facts, leaves)
+            loss = self.settings.objective.loss(self.settings.encoder.encode(rows, bags), facts, leaves)
         grad, *grads = torch.autograd.grad(loss, [rows, *leaves.values()])
         with torch.no_grad():
             ids = bags.ids
@@ -121,14 +118,6 @@ class Learner:
                 raise RefusedStep(error.part, ids[error.rows].tolist() if error.part == "rows" else error.rows) from error
             self.table.write_back(ids, rows.detach(), state)
         return self.ranks.mean(loss.detach()) if self.ranks else loss.detach()
-
-    def _loss(self, vectors: Tensor, facts: Any, parameters: Mapping[str, Tensor]) -> Tensor:
-        """The objective's loss; with Matryoshka prefixes, the mean over them and the whole (Kusupati et al. 2022)."""
-        losses = [self.settings.objective.loss(vectors, facts, parameters)]
-        for dim in self.settings.matryoshka:
-            prefix = F.normalize(vectors[:, :dim], dim=1)
-            losses.append(self.settings.objective.loss(prefix, facts, {name: rows[:, :dim] for name, rows in parameters.items()}))
-        return torch.stack(losses).mean() if len(losses) > 1 else losses[0]
 
     def vectors(self, tokens: Ragged, bagger: Bagger) -> Tensor:
         """Unit vectors of titles, by the rows that training has touched.

@@ -199,25 +199,6 @@ def test_steps_beyond_all_numbers_diverge(toy_corpus: Path):
         trained(toy_corpus, rule=SGD(learning_rate=1e39))
 
 
-def test_beginnings_of_vectors_stand_alone(toy_corpus: Path):
-    """Matryoshka: four of sixteen dimensions, trained to be enough and not trained to."""
-    agree = {}
-    labels = pq.read_table(toy_corpus / "titles.parquet")["labels"].to_pylist()
-    for lengths in ((), (2,)):
-        training = trained(toy_corpus, objective=Label(batch=48), context_dropout=1.0, matryoshka=lengths)
-        vectors = torch.nn.functional.normalize(torch.from_numpy(title_vectors(toy_corpus, training)[:, :2])).numpy()
-        ids, _ = top_neighbours(vectors, vectors, 5, exclude_self=True)
-        agree[lengths] = np.mean([labels[row] == labels[title] for title, own in enumerate(ids) for row in own])
-    assert agree[2,] > 0.9 > agree[()] + 0.1
-
-
-@pytest.mark.parametrize("length", [0, 16, 99])
-def test_a_beginning_that_is_none_is_told(toy_corpus: Path, length: int):
-    """Nothing has no direction, and the whole vector counts once already."""
-    with pytest.raises(ValueError, match=rf"train\.matryoshka holds {length}; beginnings of vectors of 16 dimensions have 1 to 15"):
-        Training(toy_corpus, replace(TRAINING, matryoshka=(2, length)))
-
-
 def test_mean_cosine_and_effective_rank():
     assert mean_cosine(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])) == pytest.approx(1 / 3)
     assert mean_cosine(torch.ones(1, 2)) == 0
