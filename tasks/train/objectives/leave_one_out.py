@@ -30,7 +30,6 @@ from torch.nn import functional as F
 
 from storage.arrays import Ragged
 from tasks.form import FORM
-from tasks.train.objectives.negatives import Negatives, choose_negatives
 
 
 class Plan(NamedTuple):
@@ -39,17 +38,14 @@ class Plan(NamedTuple):
     Attributes:
         rows: int64 (titles,): corpus rows.
         chosen: int32 (titles,): label under which each is shown.
-        presence: float32 (groups,): share of the epoch's batches that hold each of the batch's labels, labels rising.
     """
 
     rows: np.ndarray
     chosen: np.ndarray
-    presence: np.ndarray
 
     def part(self, rank: int, ranks: int) -> Plan:
-        """The share of one of several ranks: every so-manieth title, so that packs stay together."""
-        chosen = self.chosen[rank::ranks]
-        return Plan(self.rows[rank::ranks], chosen, self.presence[np.isin(np.unique(self.chosen), chosen)])
+        """The share of one of several ranks: every n-th title, so that packs stay together."""
+        return Plan(self.rows[rank::ranks], self.chosen[rank::ranks])
 
 
 class Groups(NamedTuple):
@@ -58,12 +54,10 @@ class Groups(NamedTuple):
     Attributes:
         own: int64 (titles,): its group.
         forbidden: bool (titles, groups): carries that group's label; its own group is False.
-        presence: float32 (groups,): how likely a batch holds the group.
     """
 
     own: Tensor
     forbidden: Tensor
-    presence: Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +67,6 @@ class _LeaveOneOut:
     __pydantic_config__ = FORM
     pack: int = field(default=8, metadata={"description": "Titles of one label drawn together", "ge": 2})
     packs: int = field(default=128, metadata={"description": "Packs a step: a step shows pack × packs titles", "ge": 2})
-    negatives: Negatives = field(default="all", metadata={"description": "Groups that push a title away: all, the hardest, or the hardest that is farther than its own"})
 
     def parameters(self, labels: int, dim: int) -> dict[str, tuple[int, int]]:
         """Shapes of what is learnt beside the token rows: nothing, a category is the mean of its titles."""
@@ -97,9 +90,7 @@ class _LeaveOneOut:
         packs = np.split(order, bounds[1:])
         shuffled = [packs[number] for number in rng.permutation(len(packs))]
         batches = [np.concatenate(shuffled[start : start + self.packs]) for start in range(0, len(shuffled), self.packs)]
-        names = [np.unique(chosen[batch]) for batch in batches]
-        present = np.bincount(np.concatenate(names)) / len(batches) if names else np.zeros(0)
-        return [Plan(rows[batch], chosen[batch], present[held].astype(np.float32)) for batch, held in zip(batches, names, strict=True)]
+        return [Plan(rows[batch], chosen[batch]) for batch in batches]
 
     def collate(self, plan: Plan, labels: Ragged, aired: np.ndarray) -> Groups:
         """Groups of a batch: titles shown under one label are one group, whichever pack they came in."""
@@ -111,7 +102,7 @@ class _LeaveOneOut:
         forbidden = np.zeros((len(plan.rows), len(names)), dtype=bool)
         forbidden[title[here], found[here]] = True
         forbidden[np.arange(len(plan.rows)), own] = False
-        return Groups(torch.from_numpy(own.astype(np.int64)), torch.from_numpy(forbidden), torch.from_numpy(plan.presence))
+        return Groups(torch.from_numpy(own.astype(np.int64)), torch.from_numpy(forbidden))
 
     @staticmethod
     def scores(vectors: Tensor, groups: Groups, *, unit_means: bool) -> tuple[Tensor, Tensor]:
@@ -143,23 +134,16 @@ class _LeaveOneOut:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveOneOutSoftmax(_LeaveOneOut):
-    """Cross-entropy of a title's own group against all groups of the batch.
-
-    The groups of a batch are a sample of all groups in which large ones are nearly always there. With ``log_q`` their logits
-    lose log Q, Q the share of batches that hold them (Yi et al. Sampling-Bias-Corrected Neural Modeling. RecSys 2019).
-    """
+    """Cross-entropy of a title's own group against all groups of the batch."""
 
     name: Literal["leave_one_out_softmax"] = "leave_one_out_softmax"
     temperature: float = field(default=0.2, metadata={"description": "Divides the cosines; lower pulls harder", "gt": 0})
-    log_q: float = field(default=0.0, metadata={"description": "How much of the advantage of groups in most batches is taken off; 1 is the full correction", "ge": 0, "le": 1})
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] = MappingProxyType({})) -> Tensor:
         """Mean over the titles that have company; zero (and no gradient) when none has."""
         scores, company = self.scores(vectors, groups, unit_means=True)
-        own = groups.own.unsqueeze(1)
-        others = choose_negatives(scores, scores.gather(1, own), groups.forbidden.scatter(1, own, True), self.negatives)
-        logits = scores / self.temperature - self.log_q * groups.presence.log()
-        each = F.cross_entropy(logits.masked_fill(~others.scatter(1, own, True), float("-inf")), groups.own, reduction="none") * self.temperature
+        logits = (scores / self.temperature).masked_fill(groups.forbidden, float("-inf"))
+        each = F.cross_entropy(logits, groups.own, reduction="none") * self.temperature
         return _mean(each, company)
 
 
@@ -174,8 +158,8 @@ class LeaveOneOutHinge(_LeaveOneOut):
         """Mean over the titles that have company of the mean over the groups that violate the margin."""
         scores, company = self.scores(vectors, groups, unit_means=False)
         own = scores.gather(1, groups.own.unsqueeze(1))
-        others = choose_negatives(scores, own, groups.forbidden.scatter(1, groups.own.unsqueeze(1), True), self.negatives)
-        violations = (self.margin - own + scores).clamp(min=0) * others
+        excluded = groups.forbidden.scatter(1, groups.own.unsqueeze(1), True)
+        violations = (self.margin - own + scores).clamp(min=0) * ~excluded
         each = violations.sum(1) / (violations > 0).sum(1).clamp(min=1)
         return _mean(each, company)
 

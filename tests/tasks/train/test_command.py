@@ -70,7 +70,6 @@ def test_settings_that_were_written_are_read_as_they_were():
         ({"rule": {"name": "sgd", "beta1": 0.9}}, "SGD has no beta1; it has name, learning_rate"),
         ({"rule": "adam"}, "TrainSettings.rule is 'adam', expected an object with its \"name\""),
         ({"precision": "bf16"}, "TrainSettings.precision is 'bf16', known are float32, bfloat16, auto"),
-        ({"objective": {"name": "leave_one_out_softmax", "negatives": "hard"}}, "LeaveOneOutSoftmax.negatives is 'hard', known are all, hardest, semi_hard"),
         ({"dim": 1}, "TrainSettings.dim is 1, expected at least 2"),
         ({"dropout": 1}, "TrainSettings.dropout is 1, expected less than 1"),
         ({"epochs": "3"}, "TrainSettings.epochs is '3', expected a whole number"),

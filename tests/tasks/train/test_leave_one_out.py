@@ -13,9 +13,7 @@ from storage.arrays import Ragged
 from tasks.train.objectives import LeaveOneOutHinge, LeaveOneOutSoftmax
 from tasks.train.objectives.leave_one_out import Groups, Plan
 
-NEGATIVES = ("all", "hardest", "semi_hard")
-CHOICES = [kind(negatives=negatives) for kind in (LeaveOneOutSoftmax, LeaveOneOutHinge) for negatives in NEGATIVES]
-OBJECTIVES = [pytest.param(choice, id=f"{choice.name}-{choice.negatives}") for choice in [*CHOICES, LeaveOneOutSoftmax(log_q=0.7)]]
+OBJECTIVES = [pytest.param(choice, id=choice.name) for choice in (LeaveOneOutSoftmax(), LeaveOneOutHinge())]
 LeaveOneOut = LeaveOneOutSoftmax | LeaveOneOutHinge
 OWN = [0, 0, 0, 1, 1, 2, 2, 2, 2, 3]  # group 3 has one title: no company
 FORBIDDEN = [(0, 1), (3, 2), (5, 0), (5, 1), (9, 0)]
@@ -29,12 +27,7 @@ def groups(own: list[int] = OWN, forbidden: list[tuple[int, int]] = FORBIDDEN) -
     mask = torch.zeros(len(own), max(own) + 1, dtype=torch.bool)
     for title, group in forbidden:
         mask[title, group] = True
-    return Groups(torch.tensor(own), mask, presence(max(own) + 1))
-
-
-def presence(count: int) -> torch.Tensor:
-    """How likely a batch holds each group."""
-    return 1.0 / (1 + torch.arange(count, dtype=torch.float64))
+    return Groups(torch.tensor(own), mask)
 
 
 def naive(objective: LeaveOneOut, vectors: np.ndarray, own: list[int], forbidden: set[tuple[int, int]]) -> float:
@@ -48,12 +41,8 @@ def naive(objective: LeaveOneOut, vectors: np.ndarray, own: list[int], forbidden
         rivals = [other for other in means if other != group and (title, other) not in forbidden]
         softmax = isinstance(objective, LeaveOneOutSoftmax)
         scores = {other: float(vectors[title] @ means[other]) / (np.linalg.norm(means[other]) if softmax else 1) for other in [group, *rivals]}
-        if objective.negatives == "semi_hard":
-            rivals = [other for other in rivals if scores[other] < scores[group]]
-        if objective.negatives != "all":
-            rivals = sorted(rivals, key=lambda other: -scores[other])[:1]
         if isinstance(objective, LeaveOneOutSoftmax):
-            parts = {other: math.exp(scores[other] / objective.temperature) / float(presence(other + 1)[other]) ** objective.log_q for other in [group, *rivals]}
+            parts = {other: math.exp(scores[other] / objective.temperature) for other in [group, *rivals]}
             losses.append(-math.log(parts[group] / sum(parts.values())) * objective.temperature)
         else:
             slack = [objective.margin - scores[group] + scores[other] for other in rivals]
@@ -156,14 +145,6 @@ def test_one_seed_gives_one_epoch_and_another_seed_another():
     assert any(not np.array_equal(plan.rows, differs.rows) for plan, differs in zip(first, other, strict=True))
 
 
-def test_presence_is_the_share_of_batches_that_hold_a_label():
-    plans = LeaveOneOutSoftmax(pack=4, packs=3).plan_epoch(ROWS, LABELS, np.random.default_rng(1))
-    batches = {label: sum(label in plan.chosen for plan in plans) / len(plans) for label in range(7)}
-    assert 0 < min(batches.values()) < 0.5
-    for plan in plans:
-        np.testing.assert_allclose(plan.presence, [batches[label] for label in np.unique(plan.chosen)])
-
-
 def test_titles_of_one_pack_share_a_label():
     for plan in LeaveOneOutSoftmax(pack=4, packs=3).plan_epoch(ROWS, LABELS, np.random.default_rng(1)):
         assert len(np.unique(plan.chosen)) <= 3
@@ -179,7 +160,7 @@ def test_every_label_of_a_title_gets_its_turn():
 
 def test_collate_forbids_the_labels_a_title_carries_too():
     labels = Ragged.from_rows([[0, 2], [0], [1, 2], [2], [2, 0], [1]])
-    plan = Plan(np.array([0, 1, 3, 4, 5]), np.array([0, 0, 2, 2, 1], dtype=np.int32), np.array([1.0, 0.5, 0.5], dtype=np.float32))
+    plan = Plan(np.array([0, 1, 3, 4, 5]), np.array([0, 0, 2, 2, 1], dtype=np.int32))
     found = LeaveOneOutSoftmax().collate(plan, labels, np.zeros(len(plan.rows), dtype=bool))
     assert found.own.tolist() == [0, 0, 2, 2, 1]  # groups in the order of their labels
     assert found.forbidden.tolist() == [[False, False, True], [False] * 3, [False] * 3, [True, False, False], [False] * 3]
@@ -187,7 +168,7 @@ def test_collate_forbids_the_labels_a_title_carries_too():
 
 def test_collate_with_labels_that_nobody_is_shown_under():
     labels = Ragged.from_rows([[3, 9], [3]])
-    found = LeaveOneOutSoftmax().collate(Plan(np.array([0, 1]), np.array([3, 3], dtype=np.int32), np.ones(1, dtype=np.float32)), labels, np.zeros(2, dtype=bool))
+    found = LeaveOneOutSoftmax().collate(Plan(np.array([0, 1]), np.array([3, 3], dtype=np.int32)), labels, np.zeros(2, dtype=bool))
     assert found.own.tolist() == [0, 0] and not found.forbidden.any()
 
 
