@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flows.settings import Settings
-from tasks.augment.descent import Descent
 from tasks.augment.pretrained import Pretrained
 from tasks.cluster import DBSCAN, HDBSCAN, KMeans, SimHashClusters
 from tasks.preprocess.orders import ByLength, ByRarity, Sequential, Shuffled, Subset
@@ -13,7 +12,6 @@ from tasks.tokenize.characters import Characters
 from tasks.tokenize.subwords import Subwords
 from tasks.tokenize.words import Words
 from tasks.train.clipping import ClipByNorm, ClipByValue
-from tasks.train.initial import PretrainedWords
 from tasks.train.objectives import Label, LeaveOneOutHinge, LeaveOneOutSoftmax
 from tasks.train.rules import ASGD, SGD, SMORMS3, Adadelta, Adagrad, Adam, Adamax, AdamW, AMSGrad, Momentum, NAdam, Nesterov, RMSprop, Rprop
 from tasks.train.schedules import Constant, Cosine, Step
@@ -42,11 +40,9 @@ COMPARED = {
     "train.tuner": (YellowFin(),),
     "train.schedule": (Constant(), Step(), Cosine()),
     "train.clipping": (ClipByNorm(), ClipByValue()),
-    "train.initial": (PretrainedWords(),),
     "train.table": (MappedTable(), OffloadedTable()),
     "train.objective": (LeaveOneOutHinge(), LeaveOneOutSoftmax()),
     "train.order": (Sequential(), Shuffled(), Subset(), ByRarity(), ByLength()),
     "augment.strategy": (Pretrained(),),
-    "augment.strategy.solver": (Descent(),),
     "cluster.strategy": (DBSCAN(), HDBSCAN(), KMeans(), SimHashClusters()),
 }

@@ -16,58 +16,49 @@ with C the buckets of more than three words, and R the others, multiplied out on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
-
 import numpy as np
 import scipy.sparse
 
 from storage.arrays import Ragged
-from tasks.form import FORM
 
 _RARE = 3  # words of a bucket that is multiplied out: f² − f ≤ 2 f
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ridge:
-    """Ridge regression by conjugate gradients."""
+def solve_ridge(
+    bags: Ragged, buckets: int, targets: np.ndarray, *, alpha: float, max_iter: int, tol: float
+) -> np.ndarray:
+    """Rows whose means over each word's bag come near its target.
 
-    __pydantic_config__ = FORM
-    name: Literal["ridge"] = "ridge"
-    ridge: float = field(default=0.1, metadata={"description": "λ: higher trusts single n-grams less", "gt": 0})
-    iterations: int = field(default=30, metadata={"description": "Most steps of conjugate gradients", "ge": 1})
-    tolerance: float = field(default=1e-2, metadata={"description": "Relative residual at which it is enough", "gt": 0})
+    Args:
+        bags: Numbers of each word's n-grams, 0 to buckets − 1, repeated where they repeat.
+        buckets: How many there are.
+        targets: float32 (words, dim).
+        alpha: Regularization.
+        max_iter: Most iterations of conjugate gradients.
+        tol: Relative residual at which they end.
 
-    def solve(self, bags: Ragged, buckets: int, targets: np.ndarray) -> np.ndarray:
-        """Rows whose means over each word's bag come near its target.
-
-        Args:
-            bags: Numbers of each word's n-grams, 0 to buckets − 1, repeated where they repeat.
-            buckets: How many there are.
-            targets: float32 (words, dim).
-
-        Returns:
-            float32 (buckets, dim).
-        """
-        shares = np.repeat(1.0 / np.maximum(bags.lengths, 1), bags.lengths).astype(np.float32)
-        matrix = scipy.sparse.csr_matrix((shares, bags.values, bags.offsets), shape=(len(bags), buckets))
-        matrix.sum_duplicates()
-        solution = _conjugate_gradients(matrix, targets, self.ridge, self.iterations, self.tolerance)
-        return np.asarray(matrix.T.tocsr() @ solution, dtype=np.float32)  # as rows: each bucket's is written once
+    Returns:
+        float32 (buckets, dim).
+    """
+    shares = np.repeat(1.0 / np.maximum(bags.lengths, 1), bags.lengths).astype(np.float32)
+    matrix = scipy.sparse.csr_matrix((shares, bags.values, bags.offsets), shape=(len(bags), buckets))
+    matrix.sum_duplicates()
+    solution = _conjugate_gradients(matrix, targets, alpha, max_iter, tol)
+    return np.asarray(matrix.T.tocsr() @ solution, dtype=np.float32)  # as rows: each bucket's is written once
 
 
-def _conjugate_gradients(bags: scipy.sparse.csr_matrix, targets: np.ndarray, ridge: float, iterations: int, tolerance: float) -> np.ndarray:
+def _conjugate_gradients(bags: scipy.sparse.csr_matrix, targets: np.ndarray, alpha: float, max_iter: int, tol: float) -> np.ndarray:
     """X of (S Sᵀ + λ I) X = T, all columns together, each with its own step length."""
     rare = bags.getnnz(axis=0) <= _RARE
     few, common = bags[:, rare], bags[:, ~rare]
     transposed = common.T.tocsr()
-    pairs = few @ few.T + scipy.sparse.diags_array(np.full(len(targets), ridge, dtype=np.float32))  # λ in its diagonal
+    pairs = few @ few.T + scipy.sparse.diags_array(np.full(len(targets), alpha, dtype=np.float32))  # λ in its diagonal
     solution = np.zeros_like(targets)
     residual = targets.copy()
     direction = residual.copy()
     squared = np.einsum("ij,ij->j", residual, residual)
-    enough = squared.max() * tolerance**2
-    for _ in range(iterations):
+    enough = squared.max() * tol**2
+    for _ in range(max_iter):
         if squared.max() <= enough:
             break
         image = common @ (transposed @ direction)

@@ -10,7 +10,6 @@ from tasks.pool import AUTOMATIC
 from tasks.preprocess.orders import ByGroup, Order
 from tasks.train.clipping import Clipping, NoClipping
 from tasks.train.encoders import Bag, Encoder
-from tasks.train.initial import Initial, Scattered
 from tasks.train.objectives import Label, Objective
 from tasks.train.optimizer import Group
 from tasks.train.rules import RowwiseAdagrad, Rule
@@ -41,7 +40,6 @@ class TrainSettings:
     )
     warm_epochs: int = field(default=3, metadata={"description": "The same number of a training that starts warm", "ge": 1, "le": 10000})
     start: float = field(default=0.1, metadata={"title": "Initial spread", "description": "Standard deviation of the rows at the start", "gt": 0})
-    initial: Initial = field(default=Scattered(), metadata={"title": "Initial rows", "description": "Whether words start where a pretrained model has them"})
     dropout: float = field(default=0.4, metadata={"description": "Share of the tokens of a title itself that are left out, drawn anew each time", "ge": 0, "lt": 1})
     context_dropout: float = field(default=0.5, metadata={"description": "Share of titles shown without how they air, so that a bare title works too", "ge": 0, "le": 1})
     patience: int = field(default=0, metadata={"description": "Epochs without a better score of titles set aside after which training ends; 0 sets none aside", "ge": 0})

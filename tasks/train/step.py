@@ -68,13 +68,10 @@ class Learner:
         )
         movers = self.optimizer.movers
         rows = self._start(settings.table.room(len(corpus.kinds), settings.dim), generator)
-        self.held = settings.initial.place_(rows, corpus_folder)
-        self.held.weigh_(self.weights)
         self.table: Table = settings.table.build(rows, movers["rows"], device)
         starts = {name: self._start(torch.empty(shape), generator).to(device) for name, shape in shapes.items()}
         self.parameters = {name: Resident(rows, movers[name].initial_state(rows)) for name, rows in starts.items()}
-        self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # says something: trained, or from a pretrained model
-        self.touched[self.held.ids] = True
+        self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # was trained
         self.steps = 0
 
     def _start(self, rows: Tensor, generator: torch.Generator) -> Tensor:
@@ -109,7 +106,6 @@ class Learner:
                 (ids, grad), grads = self.ranks.mean_rows(ids, grad), [self.ranks.mean(one) for one in grads]
                 rows, state = self.table.gather(ids)
                 self.touched[ids.cpu()] = True
-            self.held.pull_(grad, rows, ids)
             moved = {"rows": Part(rows.detach(), grad, state, self.weights.index_select(0, ids), len(self.table))}
             moved |= {name: Part(its.rows, grads[place], its.state) for place, (name, its) in enumerate(self.parameters.items())}
             try:

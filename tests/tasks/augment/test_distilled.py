@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 
-from flows.assignments import override
-from flows.settings import Settings
 from storage.arrays import Ragged
-from tasks.augment.descent import Descent
 from tasks.augment.distilled import Distilled
 from tasks.augment.ngrams import bucket_ids
-from tasks.augment.ridge import Ridge
+from tasks.augment.ridge import solve_ridge
 from tasks.augment.unseen import NgramRows
-from tasks.train.rules import SGD, Adagrad, Rule
 
 WORDS = ["kitchen", "kitchens", "baker", "bakery", "goal", "goals", "goalie", "murder", "murders"]
 DIM = 6
@@ -24,8 +20,8 @@ def rows() -> np.ndarray:
     return (np.eye(DIM)[family] * 3 + rng.normal(size=(len(WORDS), DIM)) * 0.4).astype(np.float32)
 
 
-def fitted(ridge: float = 0.1, **changes) -> NgramRows:
-    return Distilled(solver=Ridge(ridge=ridge, iterations=500, tolerance=1e-9), **changes).fit(WORDS, rows(), np.arange(len(WORDS)))
+def fitted(alpha: float = 0.1, **changes) -> NgramRows:
+    return Distilled(alpha=alpha, max_iter=500, tol=1e-9, **changes).fit(WORDS, rows(), np.arange(len(WORDS)))
 
 
 def bags(words: list[str], used: np.ndarray, distilled: Distilled) -> np.ndarray:
@@ -38,14 +34,14 @@ def bags(words: list[str], used: np.ndarray, distilled: Distilled) -> np.ndarray
     return shares
 
 
-@pytest.mark.parametrize("ridge", [0.01, 0.1, 3.0])
-def test_rows_are_the_ridge_regression(ridge: float):
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 3.0])
+def test_rows_are_the_ridge_regression(alpha: float):
     """Sᵀ (S Sᵀ + λ I)⁻¹ T = (Sᵀ S + λ I)⁻¹ Sᵀ T, solved dense in float64."""
-    found, setting = fitted(ridge=ridge), Distilled()
+    found, setting = fitted(alpha=alpha), Distilled()
     unit = rows().astype(np.float64)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     shares = bags(WORDS, found.bucket_ids, setting)
-    expected = np.linalg.solve(shares.T @ shares + ridge * np.eye(shares.shape[1]), shares.T @ (unit - unit.mean(axis=0)))
+    expected = np.linalg.solve(shares.T @ shares + alpha * np.eye(shares.shape[1]), shares.T @ (unit - unit.mean(axis=0)))
     np.testing.assert_allclose(found.rows, expected, atol=2e-5)
     np.testing.assert_allclose(found.mean, unit.mean(axis=0), atol=1e-6)
 
@@ -58,7 +54,7 @@ def test_buckets_of_any_number_of_words_are_the_ridge_regression():
     assert {1, 2, 3, 4, words + 1} <= set((shares > 0).sum(axis=0).tolist())
     targets = rng.normal(size=(len(bags), DIM)).astype(np.float32)
     expected = shares.T @ np.linalg.solve(shares @ shares.T + 0.1 * np.eye(len(bags)), targets)
-    found = Ridge(iterations=500, tolerance=1e-9).solve(Ragged.from_rows(bags), buckets, targets)
+    found = solve_ridge(Ragged.from_rows(bags), buckets, targets, alpha=0.1, max_iter=500, tol=1e-9)
     np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
@@ -119,51 +115,3 @@ def test_no_ngram_at_all_is_nothing_known():
     found = Distilled(shortest=9, longest=9).fit(["ab", "cd"], rows()[:2], np.array([1, 1]))
     vectors, known = found.vectors(["ab", "longerthannine"])
     assert not known.any() and not vectors.any()
-
-
-@pytest.mark.parametrize("rule", [SGD(learning_rate=80.0), Adagrad(learning_rate=0.1)], ids=lambda rule: rule.name)
-def test_descent_ends_where_least_squares_does(rule: Rule):
-    """Nine words of more n-grams than words: the means can be the targets."""
-    found = Distilled(solver=Descent(rule=rule, epochs=300, batch=9)).fit(WORDS, rows(), np.arange(len(WORDS)))
-    unit = rows() / np.linalg.norm(rows(), axis=1, keepdims=True)
-    np.testing.assert_allclose(bags(WORDS, found.bucket_ids, Distilled()) @ found.rows, unit - unit.mean(axis=0), atol=0.02)
-    ridge = fitted(ridge=1e-4)
-    assert (found.norm, found.shortest, found.buckets) == (ridge.norm, ridge.shortest, ridge.buckets)
-    np.testing.assert_array_equal(found.bucket_ids, ridge.bucket_ids)
-
-
-def test_cosine_descent_finds_directions():
-    found = Distilled(solver=Descent(loss="cosine", rule=Adagrad(learning_rate=0.03), epochs=500, batch=9)).fit(WORDS, rows(), np.arange(len(WORDS)))
-    unit = rows() / np.linalg.norm(rows(), axis=1, keepdims=True)
-    means = bags(WORDS, found.bucket_ids, Distilled()) @ found.rows
-    targets = unit - unit.mean(axis=0)
-    cosines = np.einsum("ij,ij->i", means, targets) / np.linalg.norm(means, axis=1) / np.linalg.norm(targets, axis=1)
-    assert cosines.min() > 0.98
-
-
-def test_descent_has_the_gradient_of_its_definition():
-    """One step of plain SGD on one batch, beside a loop over words and n-grams."""
-    solver = Descent(rule=SGD(learning_rate=10.0), epochs=1, batch=100)
-    found = Distilled(solver=solver).fit(WORDS, rows(), np.arange(len(WORDS)))
-    shares = bags(WORDS, found.bucket_ids, Distilled())
-    unit = rows() / np.linalg.norm(rows(), axis=1, keepdims=True)
-    expected = 10 * shares.T @ (unit - unit.mean(axis=0)) / len(WORDS)  # rows start within .001 of zero
-    np.testing.assert_allclose(found.rows, expected, atol=0.006)
-    assert np.abs(expected).max() > 0.15
-
-
-def test_descent_gives_the_same_bits_for_one_seed():
-    first, second = (Distilled(solver=Descent(epochs=2, batch=4)).fit(WORDS, rows(), np.arange(len(WORDS))).rows for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-
-
-def test_a_word_too_short_for_an_ngram_changes_nothing():
-    """Its bag is empty; the loop leaves it a zero vector and no gradient."""
-    words, more = [*WORDS, "x"], np.concatenate([rows(), np.ones((1, DIM), dtype=np.float32)])
-    found = Distilled(shortest=4, solver=Descent(epochs=2, batch=4)).fit(words, more, np.arange(len(words)))
-    assert np.isfinite(found.rows).all()
-
-
-def test_solvers_are_chosen_by_name():
-    settings = override(Settings(), ["augment.strategy.solver=descent", "augment.strategy.solver.loss=cosine", "augment.strategy.solver.epochs=5"])
-    assert settings.augment.strategy == Distilled(solver=Descent(loss="cosine", epochs=5))

@@ -7,8 +7,11 @@ import pytest
 
 from flows.assignments import SettingError, override
 from flows.settings import Settings
+from storage.artifacts import Checkpoint
+from storage.stages import Stage
 from tasks.augment.fasttext import FastText, FastTextError
 from tasks.augment.fasttext.layout import Header
+from tasks.augment.fasttext.text_forms import write_vectors
 from tasks.augment.fasttext.writer import write_bin
 from tasks.augment.ngrams import bucket_ids
 from tasks.augment.pretrained import Pretrained
@@ -88,3 +91,14 @@ def trained_without(tmp_path: Path) -> Path:
     header = Header(version=12, dim=2, ws=5, epoch=1, min_count=1, neg=5, word_ngrams=1, loss=2, model=2, bucket=0, minn=0, maxn=0, lr_update_rate=100, t=1e-4)
     write_bin(tmp_path / "plain.bin", header, [(b"a", 1)], [np.zeros((1, 2), dtype=np.float32)], [np.zeros((1, 2), dtype=np.float32)])
     return tmp_path / "plain.bin"
+
+
+def test_what_the_file_holds_makes_a_stage_run_again_not_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    stage = Stage(Checkpoint, __file__)
+    write_vectors(tmp_path / "a.vec", "vec", ["goal"], np.ones((1, 3), np.float32))
+    (tmp_path / "b.vec").write_bytes((tmp_path / "a.vec").read_bytes())
+    first = stage.key(Pretrained(model=str(tmp_path / "a.vec")))
+    assert stage.key(Pretrained(model=str(tmp_path / "b.vec"))) == first
+    write_vectors(tmp_path / "a.vec", "vec", ["goal"], np.full((1, 3), 2, np.float32))
+    assert stage.key(Pretrained(model=str(tmp_path / "a.vec"))) != first
