@@ -17,8 +17,8 @@ from tasks.ingest.task import check, ingest
 from tasks.preprocess.categories import read_mapping
 from tasks.preprocess.task import preprocess
 from tasks.publish.task import draw, pack, promote, report
-from tasks.tokenize.task import ancestor_of, tokenize
-from tasks.train.task import start_of, train
+from tasks.tokenize.task import tokenize
+from tasks.train.task import train
 
 
 @flow(name="nightly", flow_run_name=name_run, on_crashed=[close_crashed], on_cancellation=[close_crashed])
@@ -34,9 +34,9 @@ def nightly(feeds: list[str], home: str = "guidespace-home", settings: Settings 
     with open_night(home, feeds, settings) as night:
         guide = ingest(home, feeds, settings.ingest, as_of)
         check(home, guide, night.run)
-        vocabulary = tokenize(home, guide, settings.tokenize, ancestor_of(home, guide, settings.tokenize))
+        vocabulary = tokenize(home, guide, settings.tokenize)
         corpus = preprocess(home, guide, vocabulary, settings.tokenize, settings.preprocess, read_mapping(settings.preprocess.category_mapping))
-        checkpoint = train(home, corpus, settings.train, night.run, start_of(home, corpus, settings.train))
+        checkpoint = train(home, corpus, settings.train, night.run)
         lexicon = augment(home, vocabulary, checkpoint, settings.tokenize, settings.train, settings.augment)
         vectors = embed(home, corpus, lexicon)
         clustering = cluster(home, corpus, vectors, settings.cluster)

@@ -1,4 +1,4 @@
-"""Which id each token has: joins of the pieces' dictionaries, of the contexts and of another vocabulary's tokens with the frequency table."""
+"""Which id each token has: joins of the pieces' dictionaries and of the contexts with the frequency table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from storage.catalogue.paths import parquet
 
 
 class TokenIds:
-    """Ids of tokens that a training title holds tonight; made by ``open_token_ids``."""
+    """Ids of tokens that a training title holds; made by ``open_token_ids``."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -44,11 +44,11 @@ def open_token_ids(dictionaries: Sequence[Path], contexts: Path, tokens: Path, f
     Args:
         dictionaries: ``…-PIECE.parquet``: kind and token, row i being the piece's own id i.
         contexts: title_id, kind, token; sorted by all three.
-        tokens: The frequency table. A row that no training title holds is not known.
+        tokens: The frequency table.
         folder: For what does not fit in memory; gone afterwards.
     """
     with bounded(folder) as connection:
-        connection.execute("CREATE TABLE known AS SELECT token_id::INT AS token_id, kind, token FROM read_parquet(?) WHERE document_frequency > 0", [parquet(tokens)])
+        connection.execute("CREATE TABLE known AS SELECT token_id::INT AS token_id, kind, token FROM read_parquet(?)", [parquet(tokens)])
         connection.execute("CREATE TABLE of_dictionaries (piece INT, row_number BIGINT, token_id INT)")
         if dictionaries:
             connection.execute(
@@ -71,27 +71,3 @@ def open_token_ids(dictionaries: Sequence[Path], contexts: Path, tokens: Path, f
             [parquet(contexts)],
         )
         yield TokenIds(connection)
-
-
-def token_remap(before: Path, after: Path, folder: Path) -> np.ndarray:
-    """Where the tokens of one vocabulary are in another; in bounded memory.
-
-    Args:
-        before: Its frequency table.
-        after: The other one's.
-        folder: For what does not fit in memory; gone afterwards.
-
-    Returns:
-        int64 (tokens before,): ids in ``after``, -1 where a token is not there.
-    """
-    with bounded(folder) as connection:
-        (ids,) = connection.execute(
-            """
-            SELECT coalesce(now.token_id, -1)::BIGINT
-            FROM read_parquet(?) AS was
-            LEFT JOIN read_parquet(?) AS now USING (kind, token)
-            ORDER BY was.token_id
-            """,
-            [parquet(before), parquet(after)],
-        ).fetchnumpy().values()  # fmt: skip
-        return np.asarray(ids, dtype=np.int64)

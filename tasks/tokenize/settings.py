@@ -25,11 +25,6 @@ class TokenizeSettings:
     weight_exponent: float = field(default=0.25, metadata={"description": "Power of the inverse-frequency weight of a row's step; 0 is off", "ge": 0, "le": 1})
     smallest_weight: float = field(default=0.2, metadata={"description": "Lower clamp of that weight", "gt": 0, "le": 1})
     largest_weight: float = field(default=5.0, metadata={"description": "Upper clamp of that weight", "ge": 1})
-    hot_share: float = field(default=0.1, metadata={"description": "Share of the tokens that counts as hot: those with the lowest ids", "gt": 0, "lt": 1})
-    compact_at: float = field(
-        default=0.05,
-        metadata={"description": "Token ids stay until the hot ones serve this share less than they could; then they are sorted anew. 1 is never", "gt": 0, "le": 1},
-    )
     workers: int = field(
         default=AUTOMATIC, metadata={"description": "Processes that tokenize; 0 is this one, -1 chooses: 0 below 50,000 titles, else one a core", "ge": AUTOMATIC, "le": 256}
     )

@@ -3,8 +3,7 @@
 With several processes: ``torchrun --nproc-per-node 2 -m tasks.train CORPUS_DIR OUT_DIR`` (tasks/train/ranks.py).
 
 Needs torch, numpy, pyarrow and safetensors alone. OUT_DIR receives what a Checkpoint holds; a run that was killed goes
-on where it stopped when started again, and one that has ended goes on to more epochs. It starts cold, whatever
-``warm_start`` says: which night to start from, the nightly run knows.
+on where it stopped when started again, and one that has ended goes on to more epochs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from tasks.train.checkpoint import KeptByFirst, KeptOnDisk, write_checkpoint
 from tasks.train.loop import Training, tell
 from tasks.train.ranks import join_ranks
 from tasks.train.settings import TrainSettings
-from tasks.train.warm_start import CHECKPOINT, write_memory
 
 _TYPES: dict[Any, tuple[str, tuple[type, ...]]] = {
     bool: ("true or false", (bool,)), int: ("a whole number", (int,)), float: ("a number", (int, float)), str: ("a text", (str,)),
@@ -95,8 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
             if first:
                 print(tell(progress), flush=True)
         if first:
-            write_checkpoint(given.out / CHECKPOINT, training.learner, training.position)
-            write_memory(given.out, training)
+            write_checkpoint(given.out / "checkpoint.safetensors", training.learner, training.position)
     return 0
 
 

@@ -24,7 +24,7 @@ from tasks.train.ranks import Ranks
 from tasks.train.step import Learner
 
 # Settings that a run may go on with under other values: how long, and where and how fast it computes.
-_FREE = ("epochs", "warm_start", "warm_epochs", "patience", "save_seconds", "table", "device", "threads", "workers", "precision")
+_FREE = ("epochs", "patience", "save_seconds", "table", "device", "threads", "workers", "precision")
 
 
 @dataclass

@@ -35,10 +35,6 @@ class TrainSettings:
     table: Place = field(default=ResidentTable(), metadata={"description": "Where rows and their state live"})
     dim: int = field(default=128, metadata={"title": "Dimensions", "description": "Dimensions of a vector", "ge": 2, "le": 4096})
     epochs: int = field(default=5, metadata={"description": "How often every labelled training title is shown", "ge": 1, "le": 10000})
-    warm_start: bool = field(
-        default=False, metadata={"description": "Begin with the rows of the newest scored night of other titles, unless they were trained on a title that is held out tonight"}
-    )
-    warm_epochs: int = field(default=3, metadata={"description": "The same number of a training that starts warm", "ge": 1, "le": 10000})
     start: float = field(default=0.1, metadata={"title": "Initial spread", "description": "Standard deviation of the rows at the start", "gt": 0})
     dropout: float = field(default=0.4, metadata={"description": "Share of the tokens of a title itself that are left out, drawn anew each time", "ge": 0, "lt": 1})
     context_dropout: float = field(default=0.5, metadata={"description": "Share of titles shown without how they air, so that a bare title works too", "ge": 0, "le": 1})

@@ -13,21 +13,14 @@ from storage.stages import Stage
 from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.train.checkpoint import KeptOnDisk, write_checkpoint
-from tasks.train.loop import tell
-from tasks.train.nights import find_checkpoint
+from tasks.train.loop import Training, tell
 from tasks.train.settings import TrainSettings
-from tasks.train.warm_start import begin, write_memory
 
 STAGE = Stage(Checkpoint, __file__)
 
 
-def start_of(home: str, corpus: Corpus, settings: TrainSettings) -> Checkpoint | None:
-    """The checkpoint that tonight's training starts from (tasks/train/nights.py); None without ``warm_start``, or where there is none."""
-    return find_checkpoint(Workspace(home), STAGE.key(corpus, settings), corpus) if settings.warm_start else None
-
-
 @task(**STAGE.options)
-def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = None, ancestor: Checkpoint | None = None) -> Checkpoint:
+def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = None) -> Checkpoint:
     """Learns a row for every token; goes on where a killed run stopped.
 
     Args:
@@ -35,18 +28,14 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
         corpus: What to learn from.
         settings: Objective, encoder, rule, and how long.
         run: MLflow run that is told of every epoch; it changes nothing in what is learnt.
-        ancestor: What ``start_of`` says; training starts with its rows, or cold where it must. None starts cold.
 
     Raises:
         Diverged: The loss is no number any more; there was no good epoch before.
     """
     logger = get_run_logger()
     workspace = Workspace(home)
-    before = workspace.folder(ancestor) if ancestor else None
-    training, started = begin(workspace.folder(corpus), settings, before)
-    if settings.warm_start:
-        logger.info("%s", started)
-    partial = workspace.place(Checkpoint, STAGE.key(corpus, settings, ancestor)).with_suffix(".partial")
+    training = Training(workspace.folder(corpus), settings)
+    partial = workspace.place(Checkpoint, STAGE.key(corpus, settings)).with_suffix(".partial")
     kept = KeptOnDisk(partial)
     training.resume(kept)
     if training.position.epoch or training.position.batch:
@@ -59,12 +48,9 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
             Tracking(home).log_progress(run, progress.step, {f"train/{name}": value for name, value in progress.metrics.items()})
         logger.info("%s", tell(progress))
     position = training.position
-    with STAGE.publish(home, corpus, settings, ancestor) as draft:
+    with STAGE.publish(home, corpus, settings) as draft:
         write_checkpoint(draft.folder / "checkpoint.safetensors", training.learner, position)
-        write_memory(draft.folder, training, before if started.warm else None)
         draft.counts |= {"tokens": len(training.table), "touched": int(training.learner.touched.sum()), "epochs": position.epoch, "steps": training.learner.steps}
-        draft.details |= {"history": training.history, "best_epoch": position.best, "started": str(started)}
-        draft.details |= {"base": STAGE.key(corpus, settings), "corpus": corpus.digest, "lineage": workspace.details(corpus).get("lineage")}
-        draft.details |= {"ancestor": {"path": ancestor.path, "digest": ancestor.digest} if ancestor else None}
+        draft.details |= {"history": training.history, "best_epoch": position.best}
     shutil.rmtree(partial, ignore_errors=True)
     return draft.artifact

@@ -15,7 +15,6 @@ from tasks.train.objectives import LeaveOneOutHinge
 from tasks.train.optimizer import Group
 from tasks.train.rules import SGD, Adam
 from tasks.train.settings import TrainSettings
-from tasks.train.warm_start import why_cold
 
 SMALL = {"dim": 8, "epochs": 2, "threads": 1}
 
@@ -29,7 +28,6 @@ def test_it_trains_and_goes_on_where_it_stopped(toy_corpus: Path, tmp_path: Path
     lines = first.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["epoch 1 of 2", "epoch 2 of 2"]
     assert load_file(tmp_path / "out" / "checkpoint.safetensors")["rows"].shape[1] == 8
-    assert why_cold(toy_corpus, replace(TrainSettings(), dim=8), tmp_path / "out") == ""  # all that another night needs of a Checkpoint
 
 
 def test_more_epochs_go_on_from_the_last(toy_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
