@@ -44,8 +44,7 @@ class Sampler(Protocol):
 class _Batches:
     """Plans to batches. Pickled, it holds the corpus' path, never its arrays."""
 
-    def __init__(self, folder: Path, sampler: Sampler, dropout: float, context_dropout: float, seed: int, rank: int) -> None:
-        self.rank = rank
+    def __init__(self, folder: Path, sampler: Sampler, dropout: float, context_dropout: float, seed: int) -> None:
         self.folder, self.sampler, self.dropout, self.context_dropout, self.seed = folder, sampler, dropout, context_dropout, seed
         self._open: tuple[OpenCorpus, Bagger] | None = None
 
@@ -59,7 +58,7 @@ class _Batches:
             self._open = corpus, Bagger(corpus.kinds)
         corpus, bagger = self._open
         tokens = corpus.tokens.take(plan.rows)
-        rng = np.random.default_rng([self.seed, epoch, number, *([self.rank] if self.rank else [])])
+        rng = np.random.default_rng([self.seed, epoch, number])
         with_context = bagger.kinds.max(initial=0) >= CONTEXT
         keep = rng.random(len(tokens.values), dtype=np.float32) >= self.dropout if self.dropout or with_context else None
         aired = np.zeros(len(tokens), dtype=bool)
@@ -85,7 +84,6 @@ class BatchLoader:
         seed: Of all chance in here.
         workers: Processes that make batches, kept from epoch to epoch; 0 makes them in this one, AUTOMATIC chooses
             (tasks.preprocess.workers).
-        share: (rank, ranks): of each batch, every so-manieth title from the rank's first on; all of it by default.
         pin: Whether batches come in pinned memory, from which a copy to the GPU need not be waited for.
     """
 
@@ -100,11 +98,9 @@ class BatchLoader:
         context_dropout: float = 0.0,
         seed: int,
         workers: int,
-        share: tuple[int, int] = (0, 1),
         pin: bool = False,
     ) -> None:
-        self._dataset = _Batches(folder, sampler, dropout, context_dropout, seed, share[0])
-        self._share = share
+        self._dataset = _Batches(folder, sampler, dropout, context_dropout, seed)
         self._corpus = open_corpus(folder)
         self._rows = self._corpus.training if rows is None else rows
         self._order = order
@@ -116,9 +112,6 @@ class BatchLoader:
         rng = np.random.default_rng([self._dataset.seed, epoch])
         portions = self._order.portions(self._rows, self._corpus, rng)
         plans = [plan for rows in portions for plan in self._dataset.sampler.plan_epoch(rows, self._corpus.labels, rng)]
-        rank, ranks = self._share
-        if ranks > 1:
-            plans = [plan.part(rank, ranks) for plan in plans]
         return len(plans), self._delivery.deliver([(epoch, number, plan) for number, plan in enumerate(plans)][first:])
 
 

@@ -1,7 +1,5 @@
 """Trains from a Corpus folder on a bare machine: ``python -m tasks.train CORPUS_DIR OUT_DIR [settings.json]``.
 
-With several processes: ``torchrun --nproc-per-node 2 -m tasks.train CORPUS_DIR OUT_DIR`` (tasks/train/ranks.py).
-
 Needs torch, numpy, pyarrow and safetensors alone. OUT_DIR receives what a Checkpoint holds; a run that was killed goes
 on where it stopped when started again, and one that has ended goes on to more epochs.
 """
@@ -19,9 +17,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.train.checkpoint import KeptByFirst, KeptOnDisk, write_checkpoint
+from tasks.train.checkpoint import KeptOnDisk, write_checkpoint
 from tasks.train.loop import Training, tell
-from tasks.train.ranks import join_ranks
 from tasks.train.settings import TrainSettings
 
 _TYPES: dict[Any, tuple[str, tuple[type, ...]]] = {
@@ -84,16 +81,11 @@ def main(arguments: list[str] | None = None) -> int:
     if not (given.corpus / "tokens.offsets.npy").exists():
         parser.error(f"{given.corpus} is no Corpus folder (no tokens.offsets.npy)")
     settings = build(TrainSettings, json.loads(given.settings.read_text()) if given.settings else {})
-    with join_ranks() as ranks:
-        training = Training(given.corpus, settings, ranks)
-        kept = KeptByFirst(given.out / "going-on", ranks) if ranks else KeptOnDisk(given.out / "going-on")
-        training.resume(kept)
-        first = not ranks or ranks.rank == 0
-        for progress in training.run(kept):
-            if first:
-                print(tell(progress), flush=True)
-        if first:
-            write_checkpoint(given.out / "checkpoint.safetensors", training.learner, training.position)
+    training, kept = Training(given.corpus, settings), KeptOnDisk(given.out / "going-on")
+    training.resume(kept)
+    for progress in training.run(kept):
+        print(tell(progress), flush=True)
+    write_checkpoint(given.out / "checkpoint.safetensors", training.learner, training.position)
     return 0
 
 

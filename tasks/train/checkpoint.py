@@ -20,7 +20,6 @@ from safetensors import safe_open
 from torch import Tensor
 
 from storage.tables.streaming import write_safetensors
-from tasks.train.ranks import Ranks
 from tasks.train.step import Learner
 
 # Settings that a run may go on with under other values: how long, and where and how fast it computes.
@@ -162,37 +161,3 @@ class KeptOnDisk:
     def restore_best(self, learner: Learner) -> None:
         """Reads the best checkpoint."""
         read_checkpoint(self.best, learner)
-
-
-class KeptByFirst(KeptOnDisk):
-    """Checkpoints of ranks that share a folder: the first writes, all read.
-
-    Args:
-        folder: Made if missing; every rank must see the same.
-        ranks: The group.
-    """
-
-    def __init__(self, folder: Path, ranks: Ranks) -> None:
-        super().__init__(folder)
-        self.ranks = ranks
-
-    def resume(self, learner: Learner) -> Position:
-        """Where the run was, on every rank."""
-        position = super().resume(learner)
-        self.ranks.wait()  # nobody writes while another reads
-        return position
-
-    def save(self, learner: Learner, position: Position) -> None:
-        """Replaces the last checkpoint, on the first rank."""
-        if self.ranks.rank == 0:
-            super().save(learner, position)
-
-    def mark_best(self, learner: Learner) -> None:
-        """Gives it its second name, on the first rank."""
-        if self.ranks.rank == 0:
-            super().mark_best(learner)
-
-    def restore_best(self, learner: Learner) -> None:
-        """Reads the best, on every rank."""
-        self.ranks.wait()  # the first has written it
-        super().restore_best(learner)

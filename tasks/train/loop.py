@@ -23,11 +23,9 @@ from tasks.preprocess.loader import BatchLoader
 from tasks.train.checkpoint import Kept, KeptInMemory, KeptOnDisk, Position
 from tasks.train.devices import choose_device, use_threads
 from tasks.train.held_out import NOTHING_READ, HeldOut, Reading
-from tasks.train.ranks import Ranks
 from tasks.train.schedules import warmed
 from tasks.train.settings import TrainSettings
 from tasks.train.step import Learner, RefusedStep
-from tasks.train.tables import ResidentTable
 from tasks.train.token_names import token_names
 
 GROWN = 1.5  # a loss this many times the first epoch's is divergence
@@ -43,16 +41,12 @@ class Training:
     Args:
         corpus_folder: Of a Corpus.
         settings: What to do.
-        ranks: The processes that train together; None is this one alone.
 
     Raises:
-        ValueError: Fewer than two training titles, a device that is not there, or several ranks with a table that is
-            not resident.
+        ValueError: Fewer than two training titles, or a device that is not there.
     """
 
-    def __init__(self, corpus_folder: Path, settings: TrainSettings, ranks: Ranks | None = None) -> None:
-        if ranks and not isinstance(settings.table, ResidentTable):
-            raise ValueError(f"train.table is {settings.table.name!r} with {ranks.size} ranks; a table of several ranks is resident on each. Use 'resident', or one process")
+    def __init__(self, corpus_folder: Path, settings: TrainSettings) -> None:
         self.settings, self.corpus_folder = settings, corpus_folder
         device = choose_device(settings.device)
         corpus = open_corpus(corpus_folder)
@@ -69,10 +63,9 @@ class Training:
             context_dropout=settings.context_dropout,
             seed=settings.seed,
             workers=settings.workers,
-            share=(ranks.rank, ranks.size) if ranks else (0, 1),
             pin=device.type == "cuda",
         )
-        self.learner = Learner(corpus_folder, corpus, settings, device, ranks)
+        self.learner = Learner(corpus, settings, device)
         self.position = Position()
 
     @property
@@ -140,8 +133,8 @@ class Training:
                 position.loss = loss.item()
                 kept.save(self.learner, position)
                 saved = time.monotonic()
-        position.loss, ranks = loss.item(), self.learner.ranks  # the same on every rank: all decide alike
-        return shown * (ranks.size if ranks else 1)
+        position.loss = loss.item()
+        return shown
 
     def _explain(self, refused: RefusedStep) -> str:
         """What to say of a step that was refused, of the tokens whose gradient is no number."""

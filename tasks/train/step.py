@@ -10,8 +10,7 @@ whose gradient is no number is refused before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,7 +24,6 @@ from tasks.preprocess.loader import Batch
 from tasks.train.devices import mixed_precision
 from tasks.train.optimizer import NotFinite, Optimizer
 from tasks.train.parts import Part
-from tasks.train.ranks import Ranks
 from tasks.train.settings import TrainSettings
 
 _CHUNK = 2048  # titles encoded at once outside training
@@ -48,18 +46,16 @@ class Learner:
     """All that a step changes, and the step.
 
     Args:
-        corpus_folder: Of a Corpus.
-        corpus: The same, opened.
+        corpus: An open Corpus.
         settings: Of the train stage.
         device: Where it is computed.
-        ranks: The processes that train together; None is this one alone.
 
     Raises:
         ValueError: A table that cannot be had.
     """
 
-    def __init__(self, corpus_folder: Path, corpus: OpenCorpus, settings: TrainSettings, device: torch.device, ranks: Ranks | None = None) -> None:
-        self.settings, self.device, self.ranks = settings, device, ranks
+    def __init__(self, corpus: OpenCorpus, settings: TrainSettings, device: torch.device) -> None:
+        self.settings, self.device = settings, device
         self.weights = torch.from_numpy(corpus.weights.copy()).unsqueeze(1).to(device)  # (tokens, 1)
         generator = torch.Generator().manual_seed(settings.seed)
         shapes = settings.objective.parameters(len(corpus.label_names), settings.dim)
@@ -85,7 +81,7 @@ class Learner:
             factor: On the learning rate of every rule: the schedule's.
 
         Returns:
-            The batch's loss, a number on the device; of several ranks, the mean, the same on each.
+            The batch's loss, a number on the device.
 
         Raises:
             RefusedStep: A gradient is no number; nothing has been moved.
@@ -102,10 +98,6 @@ class Learner:
         grad, *grads = torch.autograd.grad(loss, [rows, *leaves.values()])
         with torch.no_grad():
             ids = bags.ids
-            if self.ranks:
-                (ids, grad), grads = self.ranks.mean_rows(ids, grad), [self.ranks.mean(one) for one in grads]
-                rows, state = self.table.gather(ids)
-                self.touched[ids.cpu()] = True
             moved = {"rows": Part(rows.detach(), grad, state, self.weights.index_select(0, ids), len(self.table))}
             moved |= {name: Part(its.rows, grads[place], its.state) for place, (name, its) in enumerate(self.parameters.items())}
             try:
@@ -113,7 +105,7 @@ class Learner:
             except NotFinite as error:
                 raise RefusedStep(error.part, ids[error.rows].tolist() if error.part == "rows" else error.rows) from error
             self.table.write_back(ids, rows.detach(), state)
-        return self.ranks.mean(loss.detach()) if self.ranks else loss.detach()
+        return loss.detach()
 
     def vectors(self, tokens: Ragged, bagger: Bagger) -> Tensor:
         """Unit vectors of titles, by the rows that training has touched.

@@ -37,10 +37,6 @@ class Shown(NamedTuple):
 
     rows: np.ndarray
 
-    def part(self, rank: int, ranks: int) -> Shown:
-        """The share of one of several ranks: every so-manieth title."""
-        return Shown(self.rows[rank::ranks])
-
 
 class Targets(NamedTuple):
     """Which categories the titles of a batch have: one entry a pair.
@@ -110,7 +106,7 @@ class _CrossEntropy(torch.autograd.Function):
         shares = targets.shares.to(vectors.dtype)
         logs = torch.log_softmax((vectors @ units.T).to(vectors.dtype).div_(temperatures.unsqueeze(1)), 1)  # (titles, labels)
         flat = targets.titles * len(labels) + targets.labels  # where a title's own categories are
-        count = max(1, len(vectors))  # of a last batch smaller than there are ranks, some have none
+        count = len(vectors)
         loss = -torch.dot(logs.view(-1).index_select(0, flat), shares * temperatures.index_select(0, targets.titles)) / count
         if any(ctx.needs_input_grad):
             excess = logs.exp_().view(-1).index_add_(0, flat, shares, alpha=-1.0).view_as(logs).div_(count)  # (p − t) / n

@@ -43,10 +43,6 @@ class Plan(NamedTuple):
     rows: np.ndarray
     chosen: np.ndarray
 
-    def part(self, rank: int, ranks: int) -> Plan:
-        """The share of one of several ranks: every n-th title, so that packs stay together."""
-        return Plan(self.rows[rank::ranks], self.chosen[rank::ranks])
-
 
 class Groups(NamedTuple):
     """Which title is in which group, and which groups a title may not be pushed away from.
