@@ -10,35 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import types
 import typing
 from collections.abc import Iterator
 
 import pytest
 
 from flows.settings import Settings
-
-
-def families(settings: type, path: str = "settings") -> Iterator[tuple[str, tuple[type, ...]]]:
-    """Path and strategies of every union of dataclasses below a settings class."""
-    hints = typing.get_type_hints(settings)
-    for field in dataclasses.fields(settings):
-        kinds = [kind for kind in _members(hints[field.name]) if dataclasses.is_dataclass(kind)]
-        if len(kinds) > 1:
-            yield f"{path}.{field.name}", tuple(kinds)
-        for kind in kinds:
-            yield from families(kind, f"{path}.{field.name}")
-
-
-def _members(hint: object) -> Iterator[type]:
-    """Classes in a union, also in a tuple of a union."""
-    arguments = typing.get_args(hint)
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) in (typing.Union, tuple):
-        for argument in arguments:
-            yield from _members(argument)
-    elif isinstance(hint, type):
-        yield hint
-
+from tests.contracts.families import families, members
 
 FAMILIES = dict(families(Settings))
 
@@ -71,7 +49,7 @@ def described(settings: type, path: str = "settings") -> Iterator[tuple[str, str
     for field in dataclasses.fields(settings):
         if field.name != "name":
             yield f"{path}.{field.name}", str(field.metadata.get("description", ""))
-        for kind in _members(hints[field.name]):
+        for kind in members(hints[field.name]):
             if dataclasses.is_dataclass(kind):
                 yield from described(kind, f"{path}.{field.name}[{kind.__name__}]")
 

@@ -2,19 +2,27 @@
 
 import dataclasses
 import json
-import operator
 
 import pytest
 from pydantic import TypeAdapter
 
 from flows.assignments import SettingError, override
-from flows.presets import COMPARED, PRESETS
+from flows.presets import PRESETS
 from flows.settings import Settings
 from tasks.cluster.dbscan import DBSCAN
 from tasks.tokenize.words import Words
 from tasks.train.rules import SGD, Adam, RowwiseAdagrad
+from tests.contracts.families import families
 
 PLAIN = Settings()
+
+
+def _value_of(path: str, settings: Settings = PLAIN):
+    """The setting of a dotted path; None where the path leads through a list or another strategy."""
+    for name in path.strip(".").split("."):
+        settings = getattr(settings, name, None)
+    return settings
+
 
 
 def test_nothing_set_changes_nothing():
@@ -51,10 +59,12 @@ def test_the_preset_is_not_changed():
     assert dataclasses.asdict(PLAIN) == before
 
 
-@pytest.mark.parametrize("family", COMPARED)
-def test_every_compared_strategy_can_be_named(family: str):
-    for strategy in COMPARED[family]:
-        assert operator.attrgetter(family)(override(PLAIN, [f"{family}={strategy.name}"])) == strategy
+CHOSEN = [(path, kind) for path, kinds in families(Settings, "") for kind in kinds if isinstance(_value_of(path), kinds)]
+
+
+@pytest.mark.parametrize(("path", "kind"), CHOSEN, ids=lambda value: getattr(value, "__name__", value))
+def test_every_strategy_can_be_named(path: str, kind: type):
+    assert _value_of(path, override(PLAIN, [f"{path.lstrip('.')}={kind.name}"])) == kind()
 
 
 @pytest.mark.parametrize(
