@@ -9,11 +9,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import operator
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,53 +19,32 @@ from tasks.train.checkpoint import KeptOnDisk, write_checkpoint
 from tasks.train.loop import Training, tell
 from tasks.train.settings import TrainSettings
 
-_TYPES: dict[Any, tuple[str, tuple[type, ...]]] = {
-    bool: ("true or false", (bool,)), int: ("a whole number", (int,)), float: ("a number", (int, float)), str: ("a text", (str,)),
-}  # fmt: skip
-_BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
-    "gt": (operator.gt, "more than"), "ge": (operator.ge, "at least"), "lt": (operator.lt, "less than"), "le": (operator.le, "at most"),
-}  # fmt: skip
-
 
 def build(kind: Any, values: dict[str, Any]) -> Any:
-    """Settings from plain values; of a union, the strategy whose ``name`` is given.
+    """Settings from JSON; of a union, the strategy whose ``name`` is given. Types and bounds are not checked here:
+    pydantic, which checks them elsewhere, is not on a bare machine.
 
     Raises:
-        ValueError: A name that is not there (the known ones are listed), or a value that a field does not take.
+        ValueError: An unknown name; the known ones are listed.
     """
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         members = {member.name: member for member in typing.get_args(kind)}
         if values.get("name") not in members:
             raise ValueError(f"name is {values.get('name')!r}, known are {', '.join(members)}")
         kind = members[values["name"]]
-    hints, fields = typing.get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind)}
-    unknown = set(values) - set(fields)
-    if unknown:
-        raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}; it has {', '.join(fields)}")
-    return kind(**{name: _value(f"{kind.__name__}.{name}", hints[name], value, fields[name].metadata) for name, value in values.items()})
+    hints = typing.get_type_hints(kind)
+    known = [field.name for field in dataclasses.fields(kind)]
+    if unknown := sorted(set(values) - set(known)):
+        raise ValueError(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(known)}")
+    return kind(**{name: _nested(hints[name], value) for name, value in values.items()})
 
 
-def _value(where: str, kind: Any, value: Any, bounds: Mapping[str, Any]) -> Any:
-    """A field's value: settings of settings, lists of them, names and numbers, checked as pydantic does where there is one.
-
-    Raises:
-        ValueError: It is of another type, is none of the names or lies beyond a bound; what was expected is told.
-    """
-    origin, members = typing.get_origin(kind), typing.get_args(kind)
-    if origin is tuple and isinstance(value, (list, tuple)):
-        return tuple(_value(where, members[0], item, {}) for item in value)
-    if isinstance(value, dict) and (dataclasses.is_dataclass(kind) or origin in (typing.Union, types.UnionType)):
+def _nested(kind: Any, value: Any) -> Any:
+    """A field's value: settings within settings, tuples of them, or the value itself."""
+    if isinstance(value, dict):
         return build(kind, value)
-    if origin is typing.Literal:
-        if value not in members:
-            raise ValueError(f"{where} is {value!r}, known are {', '.join(members)}")
-        return value
-    words, accepted = _TYPES.get(kind, ("a list" if origin is tuple else 'an object with its "name"', ()))
-    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{where} is {value!r}, expected {words}")
-    for name, (holds, words) in _BOUNDS.items():
-        if name in bounds and not holds(value, bounds[name]):
-            raise ValueError(f"{where} is {value!r}, expected {words} {bounds[name]}")
+    if isinstance(value, list):
+        return tuple(_nested(typing.get_args(kind)[0], item) for item in value)
     return value
 
 
