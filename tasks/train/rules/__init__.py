@@ -11,20 +11,10 @@ The law of the family (tests/contracts/test_rules.py): with every row touched, e
 sparse touches, equal to a float64 loop; a row of weight w makes a step w times as long. docs/rules.md is the page for users.
 """
 
-from tasks.train.rules.adadelta import Adadelta
-from tasks.train.rules.adagrad import Adagrad
-from tasks.train.rules.adam import Adam
-from tasks.train.rules.adamax import Adamax
-from tasks.train.rules.adamw import AdamW
-from tasks.train.rules.amsgrad import AMSGrad
-from tasks.train.rules.asgd import ASGD
-from tasks.train.rules.momentum import Momentum
-from tasks.train.rules.nadam import NAdam
-from tasks.train.rules.nesterov import Nesterov
-from tasks.train.rules.rmsprop import RMSprop
-from tasks.train.rules.rowwise_adagrad import RowwiseAdagrad
+from tasks.train.rules.adagrad import Adadelta, Adagrad, RMSprop, RowwiseAdagrad
+from tasks.train.rules.adam import Adam, Adamax, AdamW, AMSGrad, NAdam
 from tasks.train.rules.rprop import Rprop
-from tasks.train.rules.sgd import SGD
+from tasks.train.rules.sgd import ASGD, SGD, Momentum, Nesterov
 from tasks.train.rules.smorms3 import SMORMS3
 
 __all__ = [
