@@ -17,18 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.workspace import Workspace
+from tests.secret_parameters import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample" / "guide.xml.gz"
-NAMES = [
-    "access_token", "accessToken", "api-key", "api_key", "apikey", "appid", "auth", "auth_token",
-    "authorization", "bearer", "client_id", "client_secret", "code", "credential", "credentials", "email",
-    "hash", "hmac", "id_token", "jwt", "Key-Pair-Id", "key", "login", "mac", "otp", "p", "pass", "passwd",
-    "password", "pin", "Policy", "private_key", "pwd", "refresh_token", "s", "secret", "session",
-    "sessionid", "sid", "sig", "Signature", "signature", "token", "u", "uid", "user", "username",
-    "X-Amz-Credential", "X-Amz-Security-Token", "X-Amz-Signature", "X-Goog-Signature", "expires", "se",
-    "sp", "sv", "st",
-]  # fmt: skip
 VALUES = {name: f"Zk9v{number:03}Lq7x" for number, name in enumerate(NAMES)}
 SECRETS = ("annabelK8s", "swordfishK8s", *VALUES.values(), "Zk9vfragment", "Zk9vpath")
 

@@ -7,17 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.addresses import HARMLESS, differ_in_secrets_only, is_sound, secrets_of, without_secrets
+from tests.secret_parameters import NAMES
 
 SECRET = "Zk9vLq7xWd3mTb"
-NAMES = [
-    "access_token", "accessToken", "api-key", "api_key", "apikey", "appid", "auth", "auth_token",
-    "authorization", "bearer", "client_id", "client_secret", "code", "credential", "credentials", "email",
-    "hash", "hmac", "id_token", "jwt", "Key-Pair-Id", "key", "login", "mac", "otp", "p", "pass", "passwd",
-    "password", "pin", "Policy", "private_key", "pwd", "refresh_token", "s", "secret", "session",
-    "sessionid", "sid", "sig", "Signature", "signature", "token", "u", "uid", "user", "username",
-    "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Security-Token", "X-Amz-Signature",
-    "X-Goog-Signature", "expires", "Expires", "se", "sp", "sv", "st",
-]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
