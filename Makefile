@@ -23,6 +23,7 @@ slow: $(DEVELOPER)
 
 check: $(DEVELOPER)
 	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
 	.venv/bin/pyright
 	.venv/bin/lint-imports
 

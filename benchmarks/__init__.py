@@ -2,7 +2,10 @@
 
 import os
 
-RIVAL, POLICY_IS_OURS = "GUIDESPACE_RIVAL", "GUIDESPACE_OMP_WAIT_POLICY"  # the first is set in processes of rivals
+RIVAL, POLICY_IS_OURS = (
+    "GUIDESPACE_RIVAL",
+    "GUIDESPACE_OMP_WAIT_POLICY",
+)  # the first is set in processes of rivals
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ[POLICY_IS_OURS] = "1"  # processes of benchmarks inherit both variables
 

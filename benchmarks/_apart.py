@@ -1,10 +1,9 @@
-"""Runs one call in a fresh process and measures it: CPU and wall seconds, and memory above what its imports and inputs take.
+"""Runs one call in a fresh process and measures it: CPU and wall seconds, and memory above what its imports
+and inputs take.
 
-A rival's process has the user's environment and none of ours (benchmarks/__init__.py); both have as many threads as they
-are told, said to OpenMP and BLAS before anything is loaded.
+A rival's process has the user's environment and none of ours (benchmarks/__init__.py); both have as many
+threads as they are told, said to OpenMP and BLAS before anything is loaded.
 """
-
-from __future__ import annotations
 
 import multiprocessing
 import os
@@ -38,7 +37,9 @@ class Measured:
     result: Any
 
 
-def call_apart(function: Callable[..., Any], *arguments: object, rival: bool = False, threads: int | None = None) -> Any:
+def call_apart(
+    function: Callable[..., Any], *arguments: object, rival: bool = False, threads: int | None = None
+) -> Any:
     """What ``function(*arguments)`` returns, called in a process of its own.
 
     Args:
@@ -49,17 +50,28 @@ def call_apart(function: Callable[..., Any], *arguments: object, rival: bool = F
     """
     changed = ({RIVAL: "1"} if rival else {}) | (dict.fromkeys(THREADS, str(threads)) if threads else {})
     with _environment(changed, ("OMP_WAIT_POLICY",) if rival and POLICY_IS_OURS in os.environ else ()):
-        pool = multiprocessing.get_context("spawn").Pool(1, os.dup2, (2, 1))  # what a rival prints goes to standard error: our standard output may be JSON
+        pool = multiprocessing.get_context("spawn").Pool(
+            1, os.dup2, (2, 1)
+        )  # what a rival prints goes to standard error: our standard output may be JSON
     with pool:
         return pool.apply(function, arguments)
 
 
-def measure_apart(prepare: Callable[..., Callable[[], Any]], *arguments: object, rival: bool = False, threads: int | None = None) -> Measured:
-    """Runs ``prepare(*arguments)`` and then, measured, the call that it returns, in a process of its own (see ``call_apart``)."""
+def measure_apart(
+    prepare: Callable[..., Callable[[], Any]],
+    *arguments: object,
+    rival: bool = False,
+    threads: int | None = None,
+) -> Measured:
+    """Runs ``prepare(*arguments)`` and then, measured, the call that it returns, in a process of its own (see
+    ``call_apart``).
+    """
     return Measured(*call_apart(_measure, prepare, arguments, rival=rival, threads=threads))
 
 
-def _measure(prepare: Callable[..., Callable[[], Any]], arguments: tuple[object, ...]) -> tuple[float, float, float, float, Any]:
+def _measure(
+    prepare: Callable[..., Callable[[], Any]], arguments: tuple[object, ...]
+) -> tuple[float, float, float, float, Any]:
     call = prepare(*arguments)
     before, cpu, wall = peak(), time.process_time(), time.perf_counter()
     result = call()
@@ -81,6 +93,8 @@ def _environment(changed: dict[str, str], removed: tuple[str, ...]) -> Iterator[
 
 
 def peak() -> float:
-    """Peak resident memory of this process alone (getrusage would count the parent's before the fork), MiB."""
+    """Peak resident memory of this process alone (getrusage would count the parent's before the fork),
+    MiB.
+    """
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024

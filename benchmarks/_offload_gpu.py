@@ -1,11 +1,8 @@
-"""The part of benchmarks/offload.py that needs a GPU; one file, so that a bare GPU machine runs it all in one command."""
-
-from __future__ import annotations
+"""The part of benchmarks/offload.py that needs a GPU."""
 
 import importlib.util
-import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
@@ -13,17 +10,20 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks._offload_steps import DIM, MARGIN, Measured, batches, train, zipf
+from benchmarks._offload_transfers import GPU, gathers, link
 from benchmarks.claims import Claim
-from storage.tables import Offloaded, Resident, Table
-from storage.tables.embedding import MovingRule, scattered_rows
-from storage.tables.host import Host
-from storage.tables.movers import Mover, Staged, choose_mover
-from storage.tables.streaming import Part, whole
-from tasks.preprocess.bags import Bags
-from tasks.train.rules import SGD, Adagrad, Adam, RowwiseAdagrad, Rule
+from storage.tables import (
+    Offloaded,
+    Resident,
+    RowOptimizer,
+    Section,
+    Table,
+    random_rows,
+    whole,
+)
+from tasks.encoder.bags import Bags
+from tasks.train.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
 
-GPU = torch.device("cuda")
-MOVED = 131_072
 SHARES = (0.0, 0.01, 0.05, 0.1)
 
 
@@ -36,86 +36,41 @@ def measure_gpu(quick: bool) -> Sequence[Claim]:
     return [*link(), *gathers(quick, has_cupy), *every_rule(), *steps(quick), *beyond_memory(quick)]
 
 
-def milliseconds(work: Callable[[], object], repeats: int = 20) -> list[float]:
-    """Of each run on the GPU's clock, the first three not counted."""
-    found = []
-    for _ in range(repeats + 3):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        found.append(begin.elapsed_time(end))
-    return found[3:]
-
-
-def link() -> list[Claim]:
-    """Copies of 256 MB between pinned memory and the GPU, GB/s."""
-    host, device = torch.empty(1 << 28, dtype=torch.uint8, pin_memory=True), torch.empty(1 << 28, dtype=torch.uint8, device=GPU)
-    ways: dict[str, Callable[[], object]] = {
-        "host to device": lambda: device.copy_(host, non_blocking=True),
-        "device to host": lambda: host.copy_(device, non_blocking=True),
-    }
-    return [Claim(name=f"link, {name}, GB/s", value=host.nbytes / 1e6 / statistics.median(milliseconds(way)), better=None) for name, way in ways.items()]
-
-
-def gathers(quick: bool, has_cupy: bool) -> list[Claim]:
-    """131,072 records to the GPU and back, beside one copy of as many bytes and beside torch's pinned ``W[idx]``."""
-    claims = []
-    rng = np.random.default_rng(0)
-    for rows in (1_000_000,) if quick else (1_000_000, 10_000_000):
-        for width in (512,) if quick else (256, 512, 1536):
-            host = Host(rows, width)
-            host.data.zero_()
-            host.pin()
-            for name, ids in (("random", rng.choice(rows, MOVED, replace=False)), ("Zipf", np.unique(zipf(rows, 4 * MOVED, rng))[:MOVED])):
-                claims += _gather(host, torch.from_numpy(ids), f"{width} B of {rows:,}, {name}", has_cupy)
-            del host
-    return claims
-
-
-def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> list[Claim]:
-    size, width = len(ids) * host.data.shape[1], host.data.shape[1]
-    flat, there = torch.empty(size, dtype=torch.uint8, pin_memory=True), torch.empty(size, dtype=torch.uint8, device=GPU)
-    copy = size / 1e6 / statistics.median(milliseconds(lambda: there.copy_(flat, non_blocking=True)))
-    plain = size / 1e6 / statistics.median(milliseconds(lambda: host.data[ids].to(GPU), 5))
-    movers: dict[str, Mover] = {"staged": Staged(host, GPU)}
-    if has_cupy and host.pinned:
-        movers["uva"] = choose_mover("uva", host, GPU)
-    claims = []
-    for name, mover in movers.items():
-        pieces = [ids[first : first + mover.block] for first in range(0, len(ids), mover.block)]
-        times = milliseconds(lambda mover=mover, pieces=pieces: [mover.read(piece) for piece in pieces])
-        speed = size / 1e6 / statistics.median(times)
-        aim = (0.9 if width >= 1536 else 0.8 if width >= 512 else None) if name == "uva" else None
-        claims.append(Claim(name=f"{name} gather, {what}, GB/s", value=speed, rival="one copy", rival_value=copy, aim=aim))
-        claims.append(Claim(name=f"{name} gather, {what}, p90, GB/s", value=size / 1e6 / float(np.quantile(times, 0.9)), better=None))
-        block = there.view(len(ids), width)
-        back = milliseconds(lambda mover=mover, pieces=pieces, block=block: [mover.write(piece, block[: len(piece)]) for piece in pieces])
-        claims.append(Claim(name=f"{name} scatter, {what}, GB/s", value=size / 1e6 / statistics.median(back), rival="one copy", rival_value=copy, better=None))
-        both = 2 * size / 1e6 / (statistics.median(times) + statistics.median(back))
-        claims.append(Claim(name=f"{name} there and back, {what}, GB/s", value=both, rival="W[idx] and a copy", rival_value=plain, aim=20 if name == "uva" else None))
-    return claims
-
-
 def every_rule() -> list[Claim]:
-    """Rules whose table, 20,000 rows with 5 % cached, differs in a bit from the resident one after 30 steps."""
+    """Rules whose table, 20,000 rows with 5 % cached, differs in a bit from the resident one after 30
+    steps.
+    """
     differ, rows = 0, 20_000
-    start = scattered_rows(rows, DIM, 0.1, 1)
-    for kind in get_args(Rule):
-        found = [[piece.cpu() for part in table.parts().values() for piece in part.pieces()] for table in _both(kind(), start, rows // 20)]
-        differ += not all(torch.equal(torch.cat([piece.flatten() for piece in one]), torch.cat([piece.flatten() for piece in other])) for one, other in [found])
-    return [Claim(name=f"rules of {len(get_args(Rule))} that differ from resident", value=differ, aim=0, better="less")]
+    start = random_rows(rows, DIM, 0.1, 1)
+    for kind in get_args(Optimizer):
+        found = [
+            [piece.cpu() for part in table.sections().values() for piece in part.pieces()]
+            for table in _both(kind(), start, rows // 20)
+        ]
+        differ += not all(
+            torch.equal(
+                torch.cat([piece.flatten() for piece in one]), torch.cat([piece.flatten() for piece in other])
+            )
+            for one, other in [found]
+        )
+    return [
+        Claim(
+            name=f"rules of {len(get_args(Optimizer))} that differ from resident",
+            value=differ,
+            aim=0,
+            better="less",
+        )
+    ]
 
 
-def _both(rule: MovingRule, start: Part, cache_rows: int) -> list[Table]:
+def _both(rule: RowOptimizer, start: Section, cache_rows: int) -> list[Table]:
     tables: list[Table] = [_resident(start, rule), Offloaded(start, rule, device=GPU, cache_rows=cache_rows)]
     for table in tables:
         train(table, rule, batches(zipf, start.shape[0], 8192, 30), GPU)
     return tables
 
 
-def _resident(start: Part, rule: MovingRule) -> Resident:
+def _resident(start: Section, rule: RowOptimizer) -> Resident:
     rows = torch.empty(start.shape, device=GPU)
     first = 0
     for piece in start.pieces():
@@ -125,28 +80,76 @@ def _resident(start: Part, rule: MovingRule) -> Resident:
 
 
 def steps(quick: bool) -> list[Claim]:
-    """Triplet steps over ten million rows, by rule and cache, beside the resident table; SparseAdam and SpeedTorch's way beside Adam."""
+    """Triplet steps over ten million rows, by rule and cache, beside the resident table; SparseAdam and
+    SpeedTorch's way beside Adam.
+    """
     claims, rows = [], 1_000_000 if quick else 10_000_000
-    start = whole(torch.cat(list(scattered_rows(rows, DIM, 0.1, 1).pieces())))  # drawn once: many tables begin with it
+    start = whole(
+        torch.cat(list(random_rows(rows, DIM, 0.1, 1).pieces()))
+    )  # drawn once: many tables begin with it
     for tokens in (98_304,) if quick else (98_304, 786_432):
         bags = batches(zipf, rows, tokens, 24)
-        for rule in (RowwiseAdagrad(), Adam()) if quick or tokens > 98_304 else (SGD(), Adagrad(), RowwiseAdagrad(), Adam()):
+        for rule in (
+            (RowwiseAdagrad(), Adam())
+            if quick or tokens > 98_304
+            else (SGD(), Adagrad(), RowwiseAdagrad(), Adam())
+        ):
             resident = train(_resident(start, rule), rule, bags, GPU, warm=6)
-            for share in SHARES if tokens == 98_304 and not quick and isinstance(rule, RowwiseAdagrad | Adam) else (0.05,):
-                cache_rows = max(int(share * rows), 3 * len(bags[0].ids))  # no cache at all still needs the window of look-ahead
-                ours = train(Offloaded(start, rule, device=GPU, cache_rows=cache_rows), rule, bags, GPU, warm=6)
-                aim = (0.95 if isinstance(rule, RowwiseAdagrad) else 0.9) if share == 0.05 and tokens == 98_304 else None
+            for share in (
+                SHARES
+                if tokens == 98_304 and not quick and isinstance(rule, RowwiseAdagrad | Adam)
+                else (0.05,)
+            ):
+                cache_rows = max(
+                    int(share * rows), 3 * len(bags[0].ids)
+                )  # no cache at all still needs the window of look-ahead
+                ours = train(
+                    Offloaded(start, rule, device=GPU, cache_rows=cache_rows), rule, bags, GPU, warm=6
+                )
+                aim = (
+                    (0.95 if isinstance(rule, RowwiseAdagrad) else 0.9)
+                    if share == 0.05 and tokens == 98_304
+                    else None
+                )
                 name = f"{rule.name}, {rows:,} rows, {tokens:,} tokens, {100 * share:g} % cached"  # pyright: ignore[reportAttributeAccessIssue]
-                claims.append(Claim(name=f"{name}, tokens/s", value=tokens / ours.median, rival="resident", rival_value=tokens / resident.median, aim=aim))
-                claims.append(Claim(name=f"{name}, losses that differ", value=float((ours.losses != resident.losses).sum()), aim=0, better="less"))
+                claims.append(
+                    Claim(
+                        name=f"{name}, tokens/s",
+                        value=tokens / ours.median,
+                        rival="resident",
+                        rival_value=tokens / resident.median,
+                        aim=aim,
+                    )
+                )
+                claims.append(
+                    Claim(
+                        name=f"{name}, losses that differ",
+                        value=float((ours.losses != resident.losses).sum()),
+                        aim=0,
+                        better="less",
+                    )
+                )
                 if isinstance(rule, Adam) and share == 0.05 and tokens == 98_304:
-                    for rival, aim, measured in (("SpeedTorch's way", 10, _speedtorch(start, bags[:8])), ("nn.Embedding, SparseAdam", None, _sparse_adam(start, bags))):
-                        claims.append(Claim(name=f"{name}, tokens/s", value=tokens / ours.median, rival=rival, rival_value=tokens / measured.median, aim=aim))
+                    for rival, aim, measured in (
+                        ("SpeedTorch's way", 10, _speedtorch(start, bags[:8])),
+                        ("nn.Embedding, SparseAdam", None, _sparse_adam(start, bags)),
+                    ):
+                        claims.append(
+                            Claim(
+                                name=f"{name}, tokens/s",
+                                value=tokens / ours.median,
+                                rival=rival,
+                                rival_value=tokens / measured.median,
+                                aim=aim,
+                            )
+                        )
     return claims
 
 
-def _speedtorch(start: Part, bags: Sequence[Bags]) -> Measured:
-    """Its mechanism with torch alone: rows and both moments pinned, copied there and back around each step, each copy waited for."""
+def _speedtorch(start: Section, bags: Sequence[Bags]) -> Measured:
+    """Its mechanism with torch alone: rows and both moments pinned, copied there and back around each step,
+    each copy waited for.
+    """
     rule = Adam()
     rows = torch.cat(list(start.pieces())).pin_memory()
     state = {name: torch.zeros_like(rows).pin_memory() for name in rule.initial_state(rows[:1])}
@@ -168,9 +171,11 @@ def _speedtorch(start: Part, bags: Sequence[Bags]) -> Measured:
     return train(Pinned(), rule, bags, GPU)  # pyright: ignore[reportArgumentType]
 
 
-def _sparse_adam(start: Part, bags: Sequence[Bags]) -> Measured:
+def _sparse_adam(start: Section, bags: Sequence[Bags]) -> Measured:
     """What the PyTorch documentation leads to, all on the GPU."""
-    table = nn.EmbeddingBag.from_pretrained(_resident(start, SGD()).rows, freeze=False, mode="sum", sparse=True, include_last_offset=True)
+    table = nn.EmbeddingBag.from_pretrained(
+        _resident(start, SGD()).rows, freeze=False, mode="sum", sparse=True, include_last_offset=True
+    )
     optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.01)
     marks, losses = [], []
     for batch in bags:
@@ -185,13 +190,17 @@ def _sparse_adam(start: Part, bags: Sequence[Bags]) -> Measured:
         marks.append(torch.cuda.Event(enable_timing=True))
         marks[-1].record()
     torch.cuda.synchronize()
-    return Measured(np.diff([marks[0].elapsed_time(mark) / 1000 for mark in marks])[6:], torch.stack(losses).cpu().numpy())
+    return Measured(
+        np.diff([marks[0].elapsed_time(mark) / 1000 for mark in marks])[6:], torch.stack(losses).cpu().numpy()
+    )
 
 
 def beyond_memory(quick: bool) -> list[Claim]:
-    """A table several times the memory that torch may take, beside the resident one with all the memory it wants."""
+    """A table several times the memory that torch may take, beside the resident one with all the memory it
+    wants.
+    """
     rows, rule = 1_000_000 if quick else 10_000_000, Adam()
-    start, bags = scattered_rows(rows, DIM, 0.1, 2), batches(zipf, rows, 98_304, 24, seed=2)
+    start, bags = random_rows(rows, DIM, 0.1, 2), batches(zipf, rows, 98_304, 24, seed=2)
     resident = train(_resident(start, rule), rule, bags, GPU)
     torch.cuda.empty_cache()
     table_bytes = rows * DIM * 4 * 3
@@ -203,6 +212,17 @@ def beyond_memory(quick: bool) -> list[Claim]:
         torch.cuda.set_per_process_memory_fraction(1.0)
     name = f"{table_bytes / 1e9:.1f} GB of rows and state in {allowed / 1e9:.1f} GB"
     return [
-        Claim(name=f"{name}, tokens/s", value=98_304 / ours.median, rival="resident", rival_value=98_304 / resident.median, better=None),
-        Claim(name=f"{name}, losses that differ from resident", value=float((ours.losses != resident.losses).sum()), aim=0, better="less"),
+        Claim(
+            name=f"{name}, tokens/s",
+            value=98_304 / ours.median,
+            rival="resident",
+            rival_value=98_304 / resident.median,
+            better=None,
+        ),
+        Claim(
+            name=f"{name}, losses that differ from resident",
+            value=float((ours.losses != resident.losses).sum()),
+            aim=0,
+            better="less",
+        ),
     ]

@@ -1,6 +1,4 @@
-"""What the benchmarks of offloaded tables train: triplets of bags of four tokens, Zipf draws over the table."""
-
-from __future__ import annotations
+"""What the benchmarks of offloaded tables train: triplets of bags of four tokens, drawn by Zipf's law."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from storage.tables import Table
-from storage.tables.embedding import MovingRule
-from tasks.preprocess.bags import Bags
-from tasks.train.encoders import Bag
+from storage.tables import RowOptimizer, Table
+from tasks.encoder import Bag
+from tasks.encoder.bags import Bags
 
 TOKENS_A_TITLE, MARGIN, DIM = 4, 0.2, 128
 ENCODER = Bag()
@@ -46,7 +43,13 @@ def tenth(rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
     return draws
 
 
-def batches(draw: Callable[[int, int, np.random.Generator], np.ndarray], rows: int, tokens: int, count: int, seed: int = 0) -> list[Bags]:
+def batches(
+    draw: Callable[[int, int, np.random.Generator], np.ndarray],
+    rows: int,
+    tokens: int,
+    count: int,
+    seed: int = 0,
+) -> list[Bags]:
     """Batches of ``tokens`` tokens, in bags; made beforehand, since nobody measures how they are drawn."""
     rng, made = np.random.default_rng(seed), []
     titles = tokens // TOKENS_A_TITLE // 3 * 3
@@ -54,12 +57,23 @@ def batches(draw: Callable[[int, int, np.random.Generator], np.ndarray], rows: i
     for _ in range(count):
         ids, places = np.unique(draw(rows, titles * TOKENS_A_TITLE, rng), return_inverse=True)
         offsets = torch.arange(0, titles * TOKENS_A_TITLE + 1, TOKENS_A_TITLE)
-        made.append(Bags(torch.from_numpy(ids), torch.from_numpy(places), torch.zeros(len(owner), dtype=torch.int64), owner, offsets))
+        made.append(
+            Bags(
+                torch.from_numpy(ids),
+                torch.from_numpy(places),
+                torch.zeros(len(owner), dtype=torch.int64),
+                owner,
+                offsets,
+                torch.zeros(titles, 0),
+            )
+        )
     return made
 
 
-def step(table: Table, rule: MovingRule, bags: Bags, number: int) -> Tensor:
-    """One triplet step: anchors, positives and negatives are the thirds of the batch. The loss stays on the device."""
+def step(table: Table, rule: RowOptimizer, bags: Bags, number: int) -> Tensor:
+    """One triplet step: anchors, positives and negatives are the thirds of the batch. The loss stays on the
+    device.
+    """
     rows, state = table.gather(bags.ids)
     rows.requires_grad_()
     anchor, positive, negative = ENCODER.encode(rows, bags).view(3, -1, rows.shape[1])
@@ -72,7 +86,9 @@ def step(table: Table, rule: MovingRule, bags: Bags, number: int) -> Tensor:
     return loss.detach()
 
 
-def train(table: Table, rule: MovingRule, bags: Sequence[Bags], device: torch.device, warm: int = 2) -> Measured:
+def train(
+    table: Table, rule: RowOptimizer, bags: Sequence[Bags], device: torch.device, warm: int = 2
+) -> Measured:
     """All batches once; the first ``warm`` steps are not timed."""
     losses, marks = [], []
     for number, batch in enumerate(table.ahead(bags, lambda batch: batch.ids), start=1):

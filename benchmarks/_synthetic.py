@@ -1,6 +1,6 @@
-"""Corpora of any size: words drawn by Zipf's law from a vocabulary that grows with the titles, as real guides' do (Heaps' law)."""
-
-from __future__ import annotations
+"""Corpora of any size: words drawn by Zipf's law from a vocabulary that grows with the titles, as real
+guides' do (Heaps' law).
+"""
 
 import json
 from pathlib import Path
@@ -9,7 +9,11 @@ import numpy as np
 
 from storage.arrays import Ragged
 
-LABELS, HEAPS_FACTOR, HEAPS_POWER = 150, 6.0, 0.7  # 13,000 distinct words in 60,000 titles, as in the four English guides
+LABELS, HEAPS_FACTOR, HEAPS_POWER = (
+    150,
+    6.0,
+    0.7,
+)  # 13,000 distinct words in 60,000 titles, as in the four English guides
 MEAN_WORDS = 3.5
 
 

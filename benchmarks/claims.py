@@ -1,10 +1,8 @@
 """The one form of a benchmark: ``python -m benchmarks.NAME [--quick | --full] [--json]``, one row a claim.
 
-A row: name, our value, the rival and its value measured in the same run, the ratio, the aim, met or not. The ratio is
-ours over the rival's, so above one is better where more is better; an aim says which way it counts.
+A row: name, our value, the rival and its value measured in the same run, the ratio, the aim, met or not. The
+ratio is ours over the rival's, so above one is better where more is better; an aim says which way it counts.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -54,11 +52,17 @@ class Claim:
             return None
         if self.rival and self.rival_value is None:
             return False
-        bar = self.aim * (self.rival_value if self.rival_value is not None else 1)  # a rival may have reached 0, which has no ratio
+        bar = self.aim * (
+            self.rival_value if self.rival_value is not None else 1
+        )  # a rival may have reached 0, which has no ratio
         return self.value >= bar if self.better == "more" else self.value <= bar
 
 
-def run(measure: Callable[[bool], Sequence[Claim]], description: str, measure_full: Callable[[], Sequence[Claim]] | None = None) -> int:
+def run(
+    measure: Callable[[bool], Sequence[Claim]],
+    description: str,
+    measure_full: Callable[[], Sequence[Claim]] | None = None,
+) -> int:
     """The command of one benchmark.
 
     Args:
@@ -70,12 +74,18 @@ def run(measure: Callable[[bool], Sequence[Claim]], description: str, measure_fu
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", action="store_true", help="under 60 s: smaller data, fewer repeats")
     if measure_full:
-        sizes.add_argument("--full", action="store_true", help="the heavy sizes alone: many minutes, much memory or disk")
+        sizes.add_argument(
+            "--full", action="store_true", help="the heavy sizes alone: many minutes, much memory or disk"
+        )
     parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
     given = parser.parse_args()
     claims = measure_full() if measure_full and given.full else measure(given.quick)
     if given.json:
-        print(json.dumps([{**asdict(claim), "ratio": claim.ratio, "met": claim.met} for claim in claims], indent=1))
+        print(
+            json.dumps(
+                [{**asdict(claim), "ratio": claim.ratio, "met": claim.met} for claim in claims], indent=1
+            )
+        )
     else:
         print(table(claims))
     return 0
@@ -83,12 +93,27 @@ def run(measure: Callable[[bool], Sequence[Claim]], description: str, measure_fu
 
 def table(claims: Sequence[Claim]) -> str:
     """Claims as a Markdown table."""
-    lines = ["| claim | ours | rival | theirs | ratio | aim | met |", "| --- | ---: | --- | ---: | ---: | ---: | --- |"]
+    lines = [
+        "| claim | ours | rival | theirs | ratio | aim | met |",
+        "| --- | ---: | --- | ---: | ---: | ---: | --- |",
+    ]
     for claim in claims:
         sign = {"more": "≥ ", "less": "≤ ", None: ""}[claim.better]
-        ours, theirs = _number(claim.value) + _bounds(claim.interval), _number(claim.rival_value) + _bounds(claim.rival_interval)
-        cells = [claim.name, ours, claim.rival or "–", theirs, _number(claim.ratio), "–" if claim.aim is None else sign + _number(claim.aim)]
-        lines.append(f"| {' | '.join(cells)} | {'–' if claim.met is None else 'yes' if claim.met else '**no**'} |")
+        ours, theirs = (
+            _number(claim.value) + _bounds(claim.interval),
+            _number(claim.rival_value) + _bounds(claim.rival_interval),
+        )
+        cells = [
+            claim.name,
+            ours,
+            claim.rival or "–",
+            theirs,
+            _number(claim.ratio),
+            "–" if claim.aim is None else sign + _number(claim.aim),
+        ]
+        lines.append(
+            f"| {' | '.join(cells)} | {'–' if claim.met is None else 'yes' if claim.met else '**no**'} |"
+        )
     return "\n".join(lines)
 
 
@@ -100,7 +125,9 @@ def guides(*names: str) -> list[Path]:
     """
     folder = os.environ.get("GUIDESPACE_DATA")
     if not folder:
-        sys.exit("this benchmark reads real guides: set GUIDESPACE_DATA to a folder that holds guides/*.xml.gz")
+        sys.exit(
+            "this benchmark reads real guides: set GUIDESPACE_DATA to a folder that holds guides/*.xml.gz"
+        )
     found = []
     for name in names:
         matches = sorted((Path(folder) / "guides").glob(f"*{name}*"))
@@ -112,9 +139,15 @@ def guides(*names: str) -> list[Path]:
 
 def machine() -> str:
     """The machine, in a few words."""
-    model = next((line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), platform.processor())
-    memory = next((int(line.split()[1]) / 2**20 for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
-    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, Python {platform.python_version()}, {platform.system()}"
+    model = next(
+        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor(),
+    )
+    memory = next(
+        (int(line.split()[1]) / 2**20 for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0
+    )
+    python = f"Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, {python}, {platform.system()}"
 
 
 def commit() -> str:
@@ -122,7 +155,9 @@ def commit() -> str:
     root = Path(__file__).parent.parent
 
     def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=root, check=False).stdout.strip()
+        return subprocess.run(
+            ["git", *arguments], capture_output=True, text=True, cwd=root, check=False
+        ).stdout.strip()
 
     dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/README.md")
     return (git("describe", "--always") or "unknown") + ("-dirty" if dirty else "")

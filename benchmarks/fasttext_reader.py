@@ -1,12 +1,12 @@
-"""Answers from a fastText model file: opening, first vector, many unseen words, memory; beside the fasttext package and gensim.
+"""Answers from a fastText model file: opening, first vector, many unseen words, memory; beside the fasttext
+package and gensim.
 
-The file is written by this script with random values: 1 GB (250,000 words, 350,000 buckets, 300 dimensions, with output
-matrix), 40 MB with --quick, and with --full 7 GB (2 million words, 2 million buckets). Every reader runs in a process of its
-own that reports its time and its own (anonymous) memory. n-grams of 100,000 words are looked up beside the package's
-get_subwords, in CPU seconds. Rivals that are not installed are left out.
+The file is written by this script with random values: 1 GB (250,000 words, 350,000 buckets, 300 dimensions,
+with output matrix), 40 MB with --quick, and with --full 7 GB (2 million words, 2 million buckets). Every
+reader runs in a process of its own that reports its time and its own (anonymous) memory. n-grams of 100,000
+words are looked up beside the package's get_subwords, in CPU seconds. Rivals that are not installed are left
+out.
 """
-
-from __future__ import annotations
 
 import importlib.util
 import json
@@ -20,15 +20,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.claims import Claim, run
-from tasks.augment.fasttext.layout import Header
-from tasks.augment.fasttext.writer import write_bin
+from tasks.fasttext.layout import Header
+from tasks.fasttext.writer import write_bin
 
 UNSEEN, LETTERS = 1000, "etaoinshrdlcumwfgypbvkjxqz"
 
 OURS = """
 import json, sys, time
 import numpy as np
-from tasks.augment.fasttext import FastText
+from tasks.fasttext import FastText
 begin = time.perf_counter()
 model = FastText.open(sys.argv[1])
 model.dictionary.ids(["x"])
@@ -38,7 +38,10 @@ first = time.perf_counter()
 words = open(sys.argv[2]).read().split()
 seconds = []
 for part in range(3):  # other words each time, so that no row is warm for the process
-    start = time.perf_counter(); model.vectors(words[part * 1000 : part * 1000 + 1000]); seconds.append(time.perf_counter() - start)
+    some = words[part * 1000 : part * 1000 + 1000]
+    start = time.perf_counter()
+    model.vectors(some)
+    seconds.append(time.perf_counter() - start)
 """
 PACKAGE = """
 import json, sys, time, fasttext
@@ -51,7 +54,10 @@ first = time.perf_counter()
 words = open(sys.argv[2]).read().split()
 seconds = []
 for part in range(3):
-    start = time.perf_counter(); [model.get_word_vector(word) for word in words[part * 1000 : part * 1000 + 1000]]; seconds.append(time.perf_counter() - start)
+    some = words[part * 1000 : part * 1000 + 1000]
+    start = time.perf_counter()
+    [model.get_word_vector(word) for word in some]
+    seconds.append(time.perf_counter() - start)
 """
 GENSIM = """
 import json, sys, time
@@ -64,11 +70,15 @@ first = time.perf_counter()
 words = open(sys.argv[2]).read().split()
 seconds = []
 for part in range(3):
-    start = time.perf_counter(); [model[word] for word in words[part * 1000 : part * 1000 + 1000]]; seconds.append(time.perf_counter() - start)
+    some = words[part * 1000 : part * 1000 + 1000]
+    start = time.perf_counter()
+    [model[word] for word in some]
+    seconds.append(time.perf_counter() - start)
 """
 REPORT = """
 own = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
-print(json.dumps({"open": opened - begin, "first": first - opened, "unseen": sorted(seconds)[1], "own": own / 1024}))
+unseen = sorted(seconds)[1]
+print(json.dumps({"open": opened - begin, "first": first - opened, "unseen": unseen, "own": own / 1024}))
 """
 
 
@@ -91,7 +101,7 @@ def make_model(path: Path, words: Sequence[str], buckets: int, dim: int, rng: np
         for start in range(0, number, 4096):
             yield np.roll(block, start // 4096, axis=1)[: number - start]
 
-    header = Header(version=12, dim=dim, ws=5, epoch=5, min_count=1, neg=5, word_ngrams=1, loss=2, model=2, bucket=buckets, minn=3, maxn=6, lr_update_rate=100, t=1e-4)
+    header = Header(dim=dim, bucket=buckets, minn=3, maxn=6)
     entries = [(word.encode(), len(words) - place) for place, word in enumerate(words)]
     write_bin(path, header, entries, rows(len(words) + buckets), rows(len(words)))
 
@@ -99,7 +109,9 @@ def make_model(path: Path, words: Sequence[str], buckets: int, dim: int, rng: np
 def measure_reader(quick: bool, full: bool = False) -> Sequence[Claim]:
     """All claims of this file, of one size."""
     rng = np.random.default_rng(0)
-    words, buckets, dim = (2_000_000, 2_000_000, 300) if full else (20_000, 20_000, 150) if quick else (250_000, 350_000, 300)
+    words, buckets, dim = (
+        (2_000_000, 2_000_000, 300) if full else (20_000, 20_000, 150) if quick else (250_000, 350_000, 300)
+    )
     claims = []
     with tempfile.TemporaryDirectory() as folder:
         model, unseen = Path(folder) / "model.bin", Path(folder) / "unseen.txt"
@@ -111,33 +123,72 @@ def measure_reader(quick: bool, full: bool = False) -> Sequence[Claim]:
         ours = _in_process(OURS, model, unseen)
         baseline = _own_memory_of_imports()
         claims += [
-            Claim(name=f"first vector beyond the dictionary scan, {size}, ms", value=ours["first"] * 1000, aim=50, better="less"),
-            Claim(name=f"own memory beyond the imports, {size}, MiB", value=ours["own"] - baseline, aim=300, better="less"),
-            Claim(name=f"{UNSEEN} unseen words, {size}, ms", value=ours["unseen"] * 1000, aim=20, better="less"),
+            Claim(
+                name=f"first vector beyond the dictionary scan, {size}, ms",
+                value=ours["first"] * 1000,
+                aim=50,
+                better="less",
+            ),
+            Claim(
+                name=f"own memory beyond the imports, {size}, MiB",
+                value=ours["own"] - baseline,
+                aim=300,
+                better="less",
+            ),
+            Claim(
+                name=f"{UNSEEN} unseen words, {size}, ms", value=ours["unseen"] * 1000, aim=20, better="less"
+            ),
         ]
-        for name, module, code in (("fasttext.load_model", "fasttext", PACKAGE), ("gensim load_facebook_model", "gensim", GENSIM)):
+        for name, module, code in (
+            ("fasttext.load_model", "fasttext", PACKAGE),
+            ("gensim load_facebook_model", "gensim", GENSIM),
+        ):
             if importlib.util.find_spec(module) is None:
                 print(f"{module} is not installed: left out", file=sys.stderr)
                 continue
             theirs = _in_process(code, model, unseen)
             claims += [
-                Claim(name=f"open and first vector, {size}, s", value=ours["open"] + ours["first"], rival=name, rival_value=theirs["open"] + theirs["first"], better="less", aim=1),
-                Claim(name=f"own memory with imports, {size}, MiB", value=ours["own"], rival=name, rival_value=theirs["own"], better="less", aim=1),
-                Claim(name=f"{UNSEEN} unseen words, {size}, ms", value=ours["unseen"] * 1000, rival=name, rival_value=theirs["unseen"] * 1000, better="less", aim=1),
+                Claim(
+                    name=f"open and first vector, {size}, s",
+                    value=ours["open"] + ours["first"],
+                    rival=name,
+                    rival_value=theirs["open"] + theirs["first"],
+                    better="less",
+                    aim=1,
+                ),
+                Claim(
+                    name=f"own memory with imports, {size}, MiB",
+                    value=ours["own"],
+                    rival=name,
+                    rival_value=theirs["own"],
+                    better="less",
+                    aim=1,
+                ),
+                Claim(
+                    name=f"{UNSEEN} unseen words, {size}, ms",
+                    value=ours["unseen"] * 1000,
+                    rival=name,
+                    rival_value=theirs["unseen"] * 1000,
+                    better="less",
+                    aim=1,
+                ),
             ]
         if importlib.util.find_spec("fasttext") is not None:
-            claims += _lookup(model, known[:10_000] if quick else [*known, *random_words(100_000, rng)][:100_000])
+            claims += _lookup(
+                model, known[:10_000] if quick else [*known, *random_words(100_000, rng)][:100_000]
+            )
     return claims
 
 
 def _lookup(model: Path, words: list[str]) -> list[Claim]:
-    """N-grams of many words against the package's calls, in CPU seconds of one thread each: their rows' numbers, and the vectors too (of a tenth of the words).
+    """N-grams of many words against the package's calls, in CPU seconds of one thread each: their rows'
+    numbers, and the vectors too (of a tenth of the words).
 
     Medians of three in turn.
     """
     import fasttext
 
-    from tasks.augment.fasttext import FastText
+    from tasks.fasttext import FastText
 
     fasttext.FastText.eprint = lambda text: None
     ours, theirs = FastText.open(model), fasttext.load_model(str(model))
@@ -152,7 +203,15 @@ def _lookup(model: Path, words: list[str]) -> list[Claim]:
         slow.append(time.process_time() - start)
     assert np.array_equal(found.values, np.concatenate(expected))
     speeds = [len(words) / sorted(seconds)[1] for seconds in (fast, slow)]
-    claims = [Claim(name=f"n-grams of {len(words)} words, words/s", value=speeds[0], rival="fasttext get_subwords", rival_value=speeds[1], aim=10)]
+    claims = [
+        Claim(
+            name=f"n-grams of {len(words)} words, words/s",
+            value=speeds[0],
+            rival="fasttext get_subwords",
+            rival_value=speeds[1],
+            aim=10,
+        )
+    ]
     step, fast, slow = max(len(words) // 10_000, 1), [], []
     some = words[::step]
     for part in range(3):  # other words each time; the first also maps the file's pages
@@ -168,17 +227,31 @@ def _lookup(model: Path, words: list[str]) -> list[Claim]:
         slow.append(time.process_time() - start)
     speeds = [len(some) / sorted(seconds)[1] for seconds in (fast, slow)]
     name = f"n-grams and their vectors of {len(some)} words, words/s"
-    return [*claims, Claim(name=name, value=speeds[0], rival="fasttext get_subwords, get_input_vector", rival_value=speeds[1], aim=10)]
+    return [
+        *claims,
+        Claim(
+            name=name,
+            value=speeds[0],
+            rival="fasttext get_subwords, get_input_vector",
+            rival_value=speeds[1],
+            aim=10,
+        ),
+    ]
 
 
 def _in_process(code: str, model: Path, unseen: Path) -> dict[str, float]:
     command = [sys.executable, "-W", "ignore", "-c", code + REPORT, str(model), str(unseen)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parent.parent)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parent.parent
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def _own_memory_of_imports() -> float:
-    code = "import json\nfrom tasks.augment.fasttext import FastText\nopened = begin = first = 0\nseconds = [0, 0, 0]" + REPORT
+    code = (
+        "import json\nfrom tasks.fasttext import FastText\nopened = begin = first = 0\nseconds = [0, 0, 0]"
+        + REPORT
+    )
     return _in_process(code, Path(), Path())["own"]
 
 

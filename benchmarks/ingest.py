@@ -1,12 +1,11 @@
-"""Ingest beside what a programmer would write in its place, on a real guide; two at once; all of them; a gigabyte's growth.
+"""Ingest beside what a programmer would write in its place, on a real guide; two at once; all of them; a
+gigabyte's growth.
 
-File to committed rows: bytes uncompressed, parsed, cleaned, checked, written and committed, the status published. The
-bare loop is lxml's ``iterparse`` that reads attributes and child text and keeps nothing; it and ours are held to one core.
-Each figure is the best of a few runs (other work on the machine only ever slows them down). Two at once are guides of
-200 MB, since a second process takes half a second to begin.
+File to committed rows: bytes uncompressed, parsed, cleaned, checked, written and committed, the status
+published. The bare loop is lxml's ``iterparse`` that reads attributes and child text and keeps nothing; it
+and ours are held to one core. Each figure is the best of a few runs (other work on the machine only ever
+slows them down). Two at once are guides of 200 MB, since a second process takes half a second to begin.
 """
-
-from __future__ import annotations
 
 import datetime
 import gzip
@@ -52,10 +51,22 @@ def measure_ingest(quick: bool) -> Sequence[Claim]:
             pairs = [(_seconds(lambda: bare_loop(file)), ingest(folder, [file])) for _ in range(repeats)]
         bare, ours = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
         speed = programmes / ours
-        claims = [Claim(name="programmes/s, file to committed rows, one core", value=speed, rival="bare lxml iterparse, kept nowhere", rival_value=programmes / bare, aim=0.6)]
+        claims = [
+            Claim(
+                name="programmes/s, file to committed rows, one core",
+                value=speed,
+                rival="bare lxml iterparse, kept nowhere",
+                rival_value=programmes / bare,
+                aim=0.6,
+            )
+        ]
         for rival, measure in rivals().items():
             theirs = programmes / _seconds(lambda measure=measure: measure(file))
-            claims.append(Claim(name="programmes/s, file to committed rows", value=speed, rival=rival, rival_value=theirs))
+            claims.append(
+                Claim(
+                    name="programmes/s, file to committed rows", value=speed, rival=rival, rival_value=theirs
+                )
+            )
         claims += side_by_side(folder, file, *((40, 2) if quick else (200, 4)))
         claims += all_guides(folder, quick)
         claims += growth(folder, file, (10, 30) if quick else (100, 300))
@@ -85,14 +96,22 @@ def bare_loop(file: Path) -> int:
 
 
 def ingest(folder: Path, feeds: Sequence[Path], workers: int = 1, home: Path | None = None) -> float:
-    """Seconds from files to committed rows, in the catalogue of a home that is ready; a new one unless one is given."""
+    """Seconds from files to committed rows, in the catalogue of a home that is ready; a new one unless one is
+    given.
+    """
     home = home or Path(tempfile.mkdtemp(dir=folder))
     with Catalogue.open(home):
         pass
     started = time.perf_counter()
     with Catalogue.open(home) as catalogue:
         settings = IngestSettings(workers=workers)
-        for _ in ingest_feeds(catalogue, [str(feed) for feed in feeds], settings, clock=time.monotonic, now=lambda: datetime.datetime.now(datetime.UTC)):
+        for _ in ingest_feeds(
+            catalogue,
+            [str(feed) for feed in feeds],
+            settings,
+            clock=time.monotonic,
+            now=lambda: datetime.datetime.now(datetime.UTC),
+        ):
             pass
     return time.perf_counter() - started
 
@@ -117,7 +136,16 @@ def into_sqlite(file: Path) -> None:
         for _, element in plain_etree.iterparse(file):
             if element.tag == "programme":
                 categories = ",".join(category.text or "" for category in element.findall("category"))
-                rows.append((element.get("channel"), element.get("start"), element.get("stop"), element.findtext("title"), element.findtext("sub-title"), categories))
+                rows.append(
+                    (
+                        element.get("channel"),
+                        element.get("start"),
+                        element.get("stop"),
+                        element.findtext("title"),
+                        element.findtext("sub-title"),
+                        categories,
+                    )
+                )
                 element.clear()
         connection.executemany("INSERT INTO programmes VALUES (?, ?, ?, ?, ?, ?)", rows)
 
@@ -126,7 +154,9 @@ def by_pandas(file: Path) -> None:
     """A frame with a row a programme."""
     import pandas
 
-    pandas.read_xml(file, iterparse={"programme": ["channel", "start", "stop", "title", "sub-title", "category", "date"]})
+    pandas.read_xml(
+        file, iterparse={"programme": ["channel", "start", "stop", "title", "sub-title", "category", "date"]}
+    )
 
 
 def by_py_xmltv(file: Path) -> None:
@@ -158,7 +188,15 @@ def side_by_side(folder: Path, file: Path, megabytes: int, repeats: int) -> list
     one, two = min(run[0] for run in runs), min(run[1] for run in runs)
     for place in pair:
         place.unlink()
-    return [Claim(name=f"programmes/s, two files of {megabytes} MB, two workers", value=content / two, rival="one worker", rival_value=content / one, aim=1.5)]
+    return [
+        Claim(
+            name=f"programmes/s, two files of {megabytes} MB, two workers",
+            value=content / two,
+            rival="one worker",
+            rival_value=content / one,
+            aim=1.5,
+        )
+    ]
 
 
 def all_guides(folder: Path, quick: bool) -> list[Claim]:
@@ -172,7 +210,11 @@ def all_guides(folder: Path, quick: bool) -> list[Claim]:
     size = (home / "catalogue.duckdb").stat().st_size
     again = ingest(folder, feeds, home=home)
     return [
-        Claim(name=f"{len(feeds)} guides, {rows:,} programmes into one catalogue, seconds", value=first, better=None),
+        Claim(
+            name=f"{len(feeds)} guides, {rows:,} programmes into one catalogue, seconds",
+            value=first,
+            better=None,
+        ),
         Claim(name="size of that catalogue, MB", value=size / 1e6, better=None),
         Claim(name="bytes a programme", value=size / rows, better=None),
         Claim(name="the same again, share of the first time", value=again / first, aim=0.1, better="less"),
@@ -187,12 +229,23 @@ def growth(folder: Path, file: Path, megabytes: Sequence[int]) -> list[Claim]:
         repeat_guide(file, large, size * 1_000_000)
         home = folder / f"home{size}"
         home.mkdir()
-        done = subprocess.run([sys.executable, "-c", ONE, str(large), str(home)], check=True, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        done = subprocess.run(
+            [sys.executable, "-c", ONE, str(large), str(home)],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
         seconds, kibibytes = map(float, done.stdout.split())
         claims += [
             Claim(name=f"a guide of {size} MB, seconds", value=seconds, better=None),
             Claim(name=f"a guide of {size} MB, milliseconds a MB", value=1000 * seconds / size, better=None),
-            Claim(name=f"a guide of {size} MB, peak memory, MB", value=kibibytes * 1024 / 1e6, aim=400, better="less"),
+            Claim(
+                name=f"a guide of {size} MB, peak memory, MB",
+                value=kibibytes * 1024 / 1e6,
+                aim=400,
+                better="less",
+            ),
         ]
         large.unlink()
     return claims

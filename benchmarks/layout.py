@@ -1,15 +1,16 @@
-"""The map's layout beside kept libraries: how well neighbourhoods survive, how far titles move overnight, and the time.
+"""The map's layout beside kept libraries: how well neighbourhoods survive, how far titles move overnight, and
+the time.
 
-Trustworthiness: 1 where every one of a title's nearest in the plane is near in the space too (Venna and Kaski 2001; the
-measure of scikit-learn), k = 10, over 4,000 titles drawn. Recall: share of the ten nearest in the plane that are among
-the 25 nearest in the space. Overnight: a tenth of the titles is new; the layout starts where the others stood; median
-move of those, in hundredths of the map's width. Vectors: the nightly training on one guide (quick), or on four, of which
-6,000 titles are drawn: t-SNE's three layouts of all 22,000 would take a quarter of an hour.
+Trustworthiness: 1 where every one of a title's nearest in the plane is near in the space too (Venna and Kaski
+2001; the measure of scikit-learn), k = 10, over 4,000 titles drawn. Recall: share of the ten nearest in the
+plane that are among the 25 nearest in the space. Overnight: a tenth of the titles is new; the layout starts
+where the others stood; median move of those, in hundredths of the map's width. Vectors: the nightly training
+on one guide (quick), or on four, of which 6,000 titles are drawn: t-SNE's three layouts of all 22,000 would
+take a quarter of an hour.
 
-Each way runs in a process of its own with one thread. A rival whose package is missing is named on standard error and left out.
+Each way runs in a process of its own with one thread. A rival whose package is missing is named on standard
+error and left out.
 """
-
-from __future__ import annotations
 
 import sys
 import tempfile
@@ -26,7 +27,7 @@ from benchmarks._rivals.ours import Ours
 from benchmarks.claims import Claim, guides, run
 from benchmarks.road import make_corpus
 from tasks.neighbours.similarity import top_neighbours
-from tasks.publish.layout import lay_out
+from tasks.publish.map.layout import lay_out
 from tasks.train.settings import TrainSettings
 
 K, JUDGED, MOST, FROM_SPACE, FROM_PLANE = 25, 4000, 6_000, 25, 10
@@ -36,13 +37,22 @@ Layout = Callable[[np.ndarray, np.ndarray | None], np.ndarray]  # vectors, place
 def measure_layout(quick: bool) -> Sequence[Claim]:
     """All claims of this file."""
     with tempfile.TemporaryDirectory() as folder:
-        contest = Contest(make_corpus(Path(folder) / "home", guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1"), context=False))
+        contest = Contest(
+            make_corpus(
+                Path(folder) / "home",
+                guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1"),
+                context=False,
+            )
+        )
         settings = TrainSettings()
         vectors = Ours(settings, epochs=(settings.epochs,)).train(contest, settings.epochs, 1, 1).vectors()
     vectors = np.ascontiguousarray(vectors[np.linalg.norm(vectors, axis=1) > 0])
     vectors = vectors[np.sort(np.random.default_rng(0).permutation(len(vectors))[:MOST])]
     ours = call_apart(_measure, _ours, vectors, threads=1)
-    claims = [Claim(name=f"{name}, {len(vectors):,} titles", value=value, better=None) for name, value in ours.items()]
+    claims = [
+        Claim(name=f"{name}, {len(vectors):,} titles", value=value, better=None)
+        for name, value in ours.items()
+    ]
     for rival, layout in (("UMAP", _umap), ("t-SNE", _tsne), ("PaCMAP", _pacmap)):
         try:
             theirs = call_apart(_measure, layout, vectors, rival=True, threads=1)
@@ -56,7 +66,14 @@ def measure_layout(quick: bool) -> Sequence[Claim]:
 def _against(rival: str, ours: dict[str, float], theirs: dict[str, float]) -> Iterator[Claim]:
     for name, value in ours.items():
         more = name in ("trustworthiness", "recall")
-        yield Claim(name=name, value=value, rival=rival, rival_value=theirs[name], aim=0.98 if more else 1, better="more" if more else "less")
+        yield Claim(
+            name=name,
+            value=value,
+            rival=rival,
+            rival_value=theirs[name],
+            aim=0.98 if more else 1,
+            better="more" if more else "less",
+        )
 
 
 def _measure(layout: Layout, vectors: np.ndarray) -> dict[str, float]:
@@ -77,9 +94,13 @@ def _measure(layout: Layout, vectors: np.ndarray) -> dict[str, float]:
     judged = rng.permutation(len(vectors))[:JUDGED]
     moved = np.hypot(*(today[~new] - yesterday[~new]).T)
     return {
-        "trustworthiness": float(trustworthiness(vectors[judged], places[judged], n_neighbors=10, metric="cosine")),
+        "trustworthiness": float(
+            trustworthiness(vectors[judged], places[judged], n_neighbors=10, metric="cosine")
+        ),
         "recall": _recall(vectors, places, judged),
-        "moved overnight, hundredths of the width": 100 * float(np.median(moved)) / float(np.ptp(yesterday[~new], axis=0).max()),
+        "moved overnight, hundredths of the width": 100
+        * float(np.median(moved))
+        / float(np.ptp(yesterday[~new], axis=0).max()),
         "CPU seconds": seconds,
     }
 
@@ -88,8 +109,15 @@ def _recall(vectors: np.ndarray, places: np.ndarray, judged: np.ndarray) -> floa
     from sklearn.neighbors import NearestNeighbors
 
     near = top_neighbours(vectors[judged], vectors, FROM_SPACE + 1)[0]
-    plane = NearestNeighbors(n_neighbors=FROM_PLANE + 1).fit(places).kneighbors(places[judged], return_distance=False)
-    found = [len((set(seen) & set(true)) - {title}) for title, seen, true in zip(judged.tolist(), plane.tolist(), near.tolist(), strict=True)]
+    plane = (
+        NearestNeighbors(n_neighbors=FROM_PLANE + 1)
+        .fit(places)
+        .kneighbors(places[judged], return_distance=False)
+    )
+    found = [
+        len((set(seen) & set(true)) - {title})
+        for title, seen, true in zip(judged.tolist(), plane.tolist(), near.tolist(), strict=True)
+    ]
     return float(np.mean(found)) / FROM_PLANE
 
 

@@ -1,14 +1,14 @@
-"""Loading: whole batches by vectorised gathers beside the textbook Dataset with ``__getitem__`` and default collate.
+"""Loading: whole batches by vectorised gathers beside the textbook Dataset with ``__getitem__`` and default
+collate.
 
-A batch is 1,024 examples of 8 titles each, padded. The textbook way keeps a tensor a title, pads the titles of one example in
-``__getitem__`` and lets the DataLoader stack them. Both are measured at 0, 1 and 2 workers from the first batch on hand to the
-last (starting workers is a row of its own), then ours over more workers and threads beside the ideal speed-up, from memory and
-from disk (the corpus put out of the page cache). Last, the share of its steps that the real training loop waits for data.
+A batch is 1,024 examples of 8 titles each, padded. The textbook way keeps a tensor a title, pads the titles
+of one example in ``__getitem__`` and lets the DataLoader stack them. Both are measured at 0, 1 and 2 workers
+from the first batch on hand to the last (starting workers is a row of its own), then ours over more workers
+and threads beside the ideal speed-up, from memory and from disk (the corpus put out of the page cache). Last,
+the share of its steps that the real training loop waits for data.
 
 The corpus is made of synthetic titles by the stages themselves (benchmarks/titles.py).
 """
-
-from __future__ import annotations
 
 import os
 import sys
@@ -25,15 +25,15 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from benchmarks._padded import Padded, PaddedTitles
 from benchmarks.claims import Claim, run
 from benchmarks.titles import publish_synthetic_guide, to_corpus
+from storage.formats.corpus import open_corpus
 from storage.workspace import Workspace
+from tasks.loading.delivery import Delivery
 from tasks.pool import cores
-from tasks.preprocess.corpus import open_corpus
-from tasks.preprocess.delivery import Delivery
-from tasks.preprocess.padded import Padded, PaddedTitles
+from tasks.text.words import Words
 from tasks.tokenize.settings import TokenizeSettings
-from tasks.tokenize.words import Words
 from tasks.train.loop import Training
 from tasks.train.settings import TrainSettings
 
@@ -52,7 +52,9 @@ class OurExamples:
 
 
 class TextbookExamples(Dataset[tuple[Tensor, Tensor]]):
-    """One example: its titles padded to the longest of the corpus (default collate stacks equal shapes alone)."""
+    """One example: its titles padded to the longest of the corpus (default collate stacks equal shapes
+    alone).
+    """
 
     def __init__(self, corpus: Path, examples: Path) -> None:
         tokens = open_corpus(corpus).tokens
@@ -78,19 +80,28 @@ def measure_loader(quick: bool) -> Sequence[Claim]:
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         guide = publish_synthetic_guide(home, 20_000 if quick else 100_000)
-        words = Workspace(home).folder(to_corpus(home, guide, TokenizeSettings(tokenizer=Words(), context=())))
+        words = Workspace(home).folder(
+            to_corpus(home, guide, TokenizeSettings(tokenizer=Words(), context=()))
+        )
         batches = 60 if quick else 200
         examples = home / "examples.npy"
-        np.save(examples, np.random.default_rng(1).integers(0, len(open_corpus(words)), (batches * EXAMPLES, EACH)))
+        np.save(
+            examples,
+            np.random.default_rng(1).integers(0, len(open_corpus(words)), (batches * EXAMPLES, EACH)),
+        )
         items = [np.arange(start, start + EXAMPLES) for start in range(0, batches * EXAMPLES, EXAMPLES)]
         claims += beside_the_textbook(words, examples, items, quick)
         claims += over_workers(words, examples, items, (1, 2, 4) if quick else (1, 2, 4, 8))
         claims += from_disk(words, examples, items[: 8 if quick else 16])
-        claims += in_the_loop(Workspace(home).folder(to_corpus(home, guide, TokenizeSettings())), 2 if quick else 4)
+        claims += in_the_loop(
+            Workspace(home).folder(to_corpus(home, guide, TokenizeSettings())), 2 if quick else 4
+        )
     return claims
 
 
-def beside_the_textbook(corpus: Path, examples: Path, items: Sequence[np.ndarray], quick: bool) -> Iterator[Claim]:
+def beside_the_textbook(
+    corpus: Path, examples: Path, items: Sequence[np.ndarray], quick: bool
+) -> Iterator[Claim]:
     """Batches a second at 0, 1 and 2 workers, in turn; the best of three."""
     textbook = TextbookExamples(corpus, examples)
     few = 8 if quick else 20
@@ -105,8 +116,12 @@ def beside_the_textbook(corpus: Path, examples: Path, items: Sequence[np.ndarray
         yield Claim(name=label, value=max(ours), rival="textbook Dataset", rival_value=max(theirs), aim=20)
 
 
-def over_workers(corpus: Path, examples: Path, items: Sequence[np.ndarray], counts: Sequence[int]) -> Iterator[Claim]:
-    """Speed-up over no workers beside the ideal; how long the start takes; threads in the place of processes."""
+def over_workers(
+    corpus: Path, examples: Path, items: Sequence[np.ndarray], counts: Sequence[int]
+) -> Iterator[Claim]:
+    """Speed-up over no workers beside the ideal; how long the start takes; threads in the place of
+    processes.
+    """
     alone = max(speed(Delivery(OurExamples(corpus, examples), workers=0).deliver(items)) for _ in range(3))
     yield Claim(name="padded batches a second in this process", value=alone, better=None)
     for workers in counts:
@@ -115,10 +130,20 @@ def over_workers(corpus: Path, examples: Path, items: Sequence[np.ndarray], coun
         next(ring.deliver(items[:1]))
         start = time.perf_counter() - started
         processes = max(speed(ring.deliver(items)) for _ in range(3)) / alone
-        threads = max(speed(by_threads(OurExamples(corpus, examples), items, workers)) for _ in range(3)) / alone
+        threads = (
+            max(speed(by_threads(OurExamples(corpus, examples), items, workers)) for _ in range(3)) / alone
+        )
         about = f"{workers} on {cores()} cores, {workers * PREFETCH} batches under way"
-        yield Claim(name=f"speed-up by processes: {about}", value=processes, rival="ideal", rival_value=ideal, better=None)
-        yield Claim(name=f"speed-up by threads: {about}", value=threads, rival="ideal", rival_value=ideal, better=None)
+        yield Claim(
+            name=f"speed-up by processes: {about}",
+            value=processes,
+            rival="ideal",
+            rival_value=ideal,
+            better=None,
+        )
+        yield Claim(
+            name=f"speed-up by threads: {about}", value=threads, rival="ideal", rival_value=ideal, better=None
+        )
         yield Claim(name=f"start of {workers}, seconds to the first batch", value=start, better=None)
 
 
@@ -130,31 +155,54 @@ def from_disk(corpus: Path, examples: Path, items: Sequence[np.ndarray]) -> Iter
         list(ring.deliver(items[:1]))  # workers are there
         evict(corpus)
         found[workers] = speed(ring.deliver(items), first=True)
-    yield Claim(name="padded batches a second from disk, 2 workers", value=found[2], rival="this process", rival_value=found[0], better=None)
+    yield Claim(
+        name="padded batches a second from disk, 2 workers",
+        value=found[2],
+        rival="this process",
+        rival_value=found[0],
+        better=None,
+    )
 
 
 def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
-    """Share of an epoch's time in which the training loop waits for its next batch; and the core time that its process spends meanwhile, for a token id."""
+    """Share of an epoch's time in which the training loop waits for its next batch; and the core time that
+    its process spends meanwhile, for a token id.
+    """
     for workers in (0, 1, 2):
         training = Training(corpus, TrainSettings(epochs=epochs, workers=workers))
         wall, cpu = Waiting(time.perf_counter), Waiting(time.process_time)
         epoch = training.loader.epoch
 
-        def timed(*given: Any, epoch: Callable[..., Any] = epoch, wall: Waiting = wall, cpu: Waiting = cpu) -> tuple[int, Iterator[Any]]:
+        def timed(
+            *given: Any, epoch: Callable[..., Any] = epoch, wall: Waiting = wall, cpu: Waiting = cpu
+        ) -> tuple[int, Iterator[Any]]:
             count, loaded = epoch(*given)
             return count, wall.on(cpu.on(loaded))
 
         training.loader.epoch = timed  # type: ignore[method-assign]
         for _ in training.run():
             pass
-        entries = open_corpus(corpus).tokens.take(open_corpus(corpus).training).offsets[-1] / len(open_corpus(corpus).training)
+        entries = open_corpus(corpus).tokens.take(open_corpus(corpus).training).offsets[-1] / len(
+            open_corpus(corpus).training
+        )
         aim = 5.0
-        yield Claim(name=f"share of the training loop spent waiting for data, %, {workers} workers", value=100 * wall.share, aim=aim, better="less")
-        yield Claim(name=f"core time of the training process while it waits, ns a token id, {workers} workers", value=1e9 * cpu.each / (entries * wall.titles), better=None)
+        yield Claim(
+            name=f"share of the training loop spent waiting for data, %, {workers} workers",
+            value=100 * wall.share,
+            aim=aim,
+            better="less",
+        )
+        yield Claim(
+            name=f"core time of the training process while it waits, ns a token id, {workers} workers",
+            value=1e9 * cpu.each / (entries * wall.titles),
+            better=None,
+        )
 
 
 class Waiting:
-    """Time between asking for a batch and having it, without the first of each epoch (workers start, plans are made)."""
+    """Time between asking for a batch and having it, without the first of each epoch (workers start, plans
+    are made).
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.waited, self.worked, self.batches, self.shown = clock, 0.0, 0.0, 0, 0
@@ -190,7 +238,7 @@ class Waiting:
 
 def delivery(corpus: Path, examples: Path, workers: int) -> Delivery[np.ndarray, Padded]:
     """Ours; its workers end when it is forgotten."""
-    return Delivery(OurExamples(corpus, examples), workers=workers, prefetch=PREFETCH)
+    return Delivery(OurExamples(corpus, examples), workers=workers)
 
 
 def by_threads(maker: OurExamples, items: Sequence[np.ndarray], workers: int) -> Iterator[Padded]:

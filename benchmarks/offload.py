@@ -1,13 +1,12 @@
-"""Tables larger than the device: what planning costs, what a mapped file costs, gathers and scatters beside torch's own.
+"""Tables larger than the device: what planning costs, what a mapped file costs, gathers and scatters beside
+torch's own.
 
-Needs torch, NumPy and pyarrow, and CuPy for what the GPU does itself; says what it leaves out. Claims on a machine without a
-GPU: the planner's share of a step of 98,304 tokens over ten million rows; a mapped table of 10 M × 128 whose pages are
-dropped from the system's cache before each epoch against the one in memory, when a tenth of it is hot (the 5 GB file
-goes to $GUIDESPACE_SCRATCH, else to the temporary folder); 131,072 rows of 128 out of a million, SpeedTorch's set-up.
-With one, benchmarks/_offload_gpu.py adds the rest.
+Needs torch, NumPy and pyarrow, and CuPy for what the GPU does itself; says what it leaves out. Claims on a
+machine without a GPU: the planner's share of a step of 98,304 tokens over ten million rows; a mapped table of
+10 M × 128 whose pages are dropped from the system's cache before each epoch against the one in memory, when a
+tenth of it is hot (the 5 GB file goes to $GUIDESPACE_SCRATCH, else to the temporary folder); 131,072 rows of
+128 out of a million, SpeedTorch's set-up. With one, benchmarks/_offload_gpu.py adds the rest.
 """
-
-from __future__ import annotations
 
 import os
 import resource
@@ -23,12 +22,8 @@ import torch
 
 from benchmarks._offload_steps import DIM, batches, tenth, train, zipf
 from benchmarks.claims import Claim, run
-from storage.tables import Offloaded, Resident
-from storage.tables.embedding import scattered_rows
-from storage.tables.host import Host
-from storage.tables.movers import Staged
-from storage.tables.planner import Planner
-from tasks.train.rules import Adagrad, RowwiseAdagrad
+from storage.tables import Host, Offloaded, Planner, Resident, Staged, random_rows
+from tasks.train.optimizers import Adagrad, RowwiseAdagrad
 
 CPU = torch.device("cpu")
 TOKENS = 98_304
@@ -43,12 +38,18 @@ def measure_offload(quick: bool) -> Sequence[Claim]:
         from benchmarks._offload_gpu import measure_gpu
 
         return [*claims, *measure_gpu(quick)]
-    print("left out, since torch sees no CUDA device: link, UVA gathers, steps against resident, SparseAdam and SpeedTorch on a GPU, runs beyond its memory", file=sys.stderr)
+    print(
+        "left out, since torch sees no CUDA device: link, UVA gathers, steps against resident, "
+        "SparseAdam and SpeedTorch on a GPU, runs beyond its memory",
+        file=sys.stderr,
+    )
     return claims
 
 
 def planner_share(quick: bool) -> list[Claim]:
-    """The planner over ten million rows; the step over a million, which is not slower, resident and offloaded."""
+    """The planner over ten million rows; the step over a million, which is not slower, resident and
+    offloaded.
+    """
     rows, step_rows, rule, count = 10_000_000, 200_000 if quick else 1_000_000, Adagrad(), 8 if quick else 16
     planner, seconds = Planner(rows, rows // 20 * 9 // 10, rows // 20 // 10), []
     for batch in batches(zipf, rows, TOKENS, 4 + count):
@@ -57,15 +58,31 @@ def planner_share(quick: bool) -> list[Claim]:
         seconds.append(time.process_time() - started)
     plan = statistics.median(seconds[4:])
     bags = batches(zipf, step_rows, TOKENS, count)
-    start = scattered_rows(step_rows, DIM, 0.1, 1)
+    start = random_rows(step_rows, DIM, 0.1, 1)
     whole = torch.cat(list(start.pieces()))
     resident = train(Resident(whole, rule.initial_state(whole)), rule, bags, CPU)
     offloaded = train(Offloaded(start, rule, cache_rows=step_rows // 20), rule, bags, CPU)
     return [
-        Claim(name=f"planner over 10 M rows, {TOKENS:,} tokens, share of the step, %", value=100 * plan / resident.median, aim=20, better="less"),
+        Claim(
+            name=f"planner over 10 M rows, {TOKENS:,} tokens, share of the step, %",
+            value=100 * plan / resident.median,
+            aim=20,
+            better="less",
+        ),
         Claim(name="planner, ms a step (CPU)", value=1000 * plan, better=None),
-        Claim(name=f"step over {step_rows:,} rows, Adagrad, 5 % cached, ms", value=1000 * offloaded.median, rival="resident", rival_value=1000 * resident.median, better=None),
-        Claim(name="losses that differ from resident", value=float((resident.losses != offloaded.losses).sum()), aim=0, better="less"),
+        Claim(
+            name=f"step over {step_rows:,} rows, Adagrad, 5 % cached, ms",
+            value=1000 * offloaded.median,
+            rival="resident",
+            rival_value=1000 * resident.median,
+            better=None,
+        ),
+        Claim(
+            name="losses that differ from resident",
+            value=float((resident.losses != offloaded.losses).sum()),
+            aim=0,
+            better="less",
+        ),
     ]
 
 
@@ -75,30 +92,59 @@ def mapped(quick: bool) -> list[Claim]:
     claims = []
     folder = Path(os.environ.get("GUIDESPACE_SCRATCH", tempfile.gettempdir()))
     draws = {"a tenth hot": tenth, "Zipf": zipf}
-    bags = {name: [batches(draw, rows, TOKENS, count, seed=epoch) for epoch in range(epochs)] for name, draw in draws.items()}
-    table = Offloaded(scattered_rows(rows, DIM, 0.1, 1), rule, cache_rows=rows, lookahead=2)  # in memory, whole
+    bags = {
+        name: [batches(draw, rows, TOKENS, count, seed=epoch) for epoch in range(epochs)]
+        for name, draw in draws.items()
+    }
+    table = Offloaded(random_rows(rows, DIM, 0.1, 1), rule, cache_rows=rows, lookahead=2)  # in memory, whole
     memory = {name: [train(table, rule, epoch, CPU) for epoch in bags[name]] for name in draws}
     del table
-    table = Offloaded(scattered_rows(rows, DIM, 0.1, 1), rule, cache_rows=rows // 10, lookahead=2, folder=folder)
+    table = Offloaded(random_rows(rows, DIM, 0.1, 1), rule, cache_rows=rows // 10, lookahead=2, folder=folder)
     for name in draws:
         measured, faults = [], np.zeros(3)
         for epoch in bags[name]:
-            table.places.host.drop_pages()
+            table.storage.host.drop_pages()
             before = _faults()
             measured.append(train(table, rule, epoch, CPU))
             faults += _faults() - before
-        ours, theirs = (1000 * statistics.mean(float(epoch.seconds.mean()) for epoch in runs) for runs in (measured, memory[name]))
+        ours, theirs = (
+            1000 * statistics.mean(float(epoch.seconds.mean()) for epoch in runs)
+            for runs in (measured, memory[name])
+        )
         aim = 1.5 if draws[name] is tenth else None
-        claims.append(Claim(name=f"mapped {rows:,} × {DIM}, {name}, cold pages, ms a step", value=ours, rival="in memory", rival_value=theirs, aim=aim, better="less"))
+        claims.append(
+            Claim(
+                name=f"mapped {rows:,} × {DIM}, {name}, cold pages, ms a step",
+                value=ours,
+                rival="in memory",
+                rival_value=theirs,
+                aim=aim,
+                better="less",
+            )
+        )
         kinds = ("page faults that waited for the disk", "other page faults", "pages read from disk")
-        claims += [Claim(name=f"{kind} a step, {name}", value=value, better=None) for kind, value in zip(kinds, faults / epochs / count, strict=True)]
-        differ = sum(int((one.losses != other.losses).sum()) for one, other in zip(measured, memory[name], strict=True))
-        claims.append(Claim(name=f"losses that differ from the table in memory, {name}", value=float(differ), aim=0, better="less"))
+        claims += [
+            Claim(name=f"{kind} a step, {name}", value=value, better=None)
+            for kind, value in zip(kinds, faults / epochs / count, strict=True)
+        ]
+        differ = sum(
+            int((one.losses != other.losses).sum()) for one, other in zip(measured, memory[name], strict=True)
+        )
+        claims.append(
+            Claim(
+                name=f"losses that differ from the table in memory, {name}",
+                value=float(differ),
+                aim=0,
+                better="less",
+            )
+        )
     return claims
 
 
 def _faults() -> np.ndarray:
-    """Major and minor page faults of this process, and the pages of 4 KiB that it read from disk (asked for ahead, most are no major faults)."""
+    """Major and minor page faults of this process, and the pages of 4 KiB that it read from disk (asked for
+    ahead, most are no major faults).
+    """
     used = resource.getrusage(resource.RUSAGE_SELF)
     return np.array([used.ru_majflt, used.ru_minflt, used.ru_inblock * 512 / 4096])
 
@@ -133,10 +179,22 @@ def speedtorch_setup(quick: bool) -> list[Claim]:
         "W[idx] = rows": assign,
         "index_copy_": lambda: weights.index_copy_(0, ids, variable),
     }
-    speed = {name: variable.nbytes / 1e9 / seconds for name, seconds in _interleaved(ways, 9 if quick else 25).items()}
-    rivals = {"gather": {"W[idx]": 1.0, "index_select(out=)": 0.9}, "scatter": {"W[idx] = rows": 1.0, "index_copy_": 0.9}}
+    speed = {
+        name: variable.nbytes / 1e9 / seconds
+        for name, seconds in _interleaved(ways, 9 if quick else 25).items()
+    }
+    rivals = {
+        "gather": {"W[idx]": 1.0, "index_select(out=)": 0.9},
+        "scatter": {"W[idx] = rows": 1.0, "index_copy_": 0.9},
+    }
     return [
-        Claim(name=f"{way} {SPEEDTORCH_ROWS:,} × {DIM}, GB/s", value=speed[f"ours, {way}"], rival=rival, rival_value=speed[rival], aim=aim)
+        Claim(
+            name=f"{way} {SPEEDTORCH_ROWS:,} × {DIM}, GB/s",
+            value=speed[f"ours, {way}"],
+            rival=rival,
+            rival_value=speed[rival],
+            aim=aim,
+        )
         for way, aims in rivals.items()
         for rival, aim in aims.items()
     ]

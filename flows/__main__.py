@@ -1,35 +1,78 @@
-"""The command ``guidespace`` (also ``python -m flows``).
+"""The command ``guidespace`` (also ``python -m flows``)."""
 
-Nothing heavy is imported before it is known what is asked: ``--help`` answers at once.
-"""
-
-from __future__ import annotations
-
+import importlib.metadata
 import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Annotated
 
-from flows.arguments import make_parser
-from flows.exits import DONE
-from flows.interrupt import exit_code, say_interrupted, watch_signals
+import typer
+from pydantic_core import ValidationError
+from typer.exceptions import Exit, TyperException
+from typer.main import get_command
 
-SPEAKING = ("nightly", "tune", "ingest", "backfill", "doctor")  # say at once what they do
+import flows.enrich  # noqa: F401  (adds its command)
+from flows.exits import DONE, exit_code, report_interrupted, watch_signals
+from flows.viewing import app
+
+REPORTING = ("nightly", "tune", "ingest", "backfill", "doctor")  # they print a line at once
+SEVERAL = (
+    "--out",
+    "--feed",
+    "--set",
+    "--optimizers",
+    "--sizes",
+    "--rates",
+)  # options that take several values
+
+
+@app.callback(invoke_without_command=True)
+def prepare(context: typer.Context, version: Annotated[bool, typer.Option("--version")] = False) -> None:
+    """Embeds the programme titles of a TV guide (XMLTV), clusters and scores them, and draws a map."""
+    if version:
+        print("guidespace", importlib.metadata.version("guidespace"))
+        raise Exit
+    if not context.invoked_subcommand:
+        raise typer.BadParameter("A command is missing.", context)
+    context.with_resource(_waiting(context.invoked_subcommand or ""))
+
+
+@contextmanager
+def _waiting(subcommand: str) -> Iterator[None]:
+    """Says at a terminal that a command is loading where its imports or a model take long."""
+    line = f"guidespace {subcommand}: loading …"
+    timer = threading.Timer(0.7, print, [line], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    if subcommand not in REPORTING and sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit code (exits.py)."""
-    given = make_parser().parse_args(arguments)
     os.environ.setdefault("DO_NOT_TRACK", "1")  # Prefect, MLflow: no telemetry unless somebody asks for it
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    command, given = get_command(app), sys.argv[1:] if arguments is None else arguments
     try:
-        with _patience(given.subcommand):
-            return given.command(given)
+        with command.make_context("guidespace", _repeat_options(given)) as context:
+            return int(command.invoke(context) or DONE)
+    except Exit as ended:  # --help, --version
+        return ended.exit_code
+    except TyperException as error:
+        path = getattr(getattr(error, "ctx", None), "command_path", "guidespace")
+        problems = error.__cause__.errors() if isinstance(error.__cause__, ValidationError) else ()
+        given = "".join(f" (got {problem['input']!r})" for problem in problems)
+        print(f"guidespace: {error.format_message()}{given} See `{path} --help`.", file=sys.stderr)
+        return error.exit_code
     except KeyboardInterrupt:
-        say_interrupted()
+        report_interrupted()
         return exit_code()
-    except BrokenPipeError:  # `guidespace scores | head`: whoever read has enough
+    except BrokenPipeError:  # `guidespace scores | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
@@ -38,21 +81,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return explain(error)
 
 
-@contextmanager
-def _patience(subcommand: str) -> Iterator[None]:
-    """Tells a person at a terminal that something is going on where the answer takes its time: imports, a model."""
-    loading = threading.Timer(0.7, print, [f"guidespace {subcommand}: loading …"], {"file": sys.stderr, "flush": True})
-    loading.daemon = True
-    if subcommand not in SPEAKING and sys.stderr.isatty():
-        loading.start()
-    try:
-        yield
-    finally:
-        loading.cancel()
+def _repeat_options(arguments: Sequence[str]) -> list[str]:
+    """``--feed A B`` as ``--feed A --feed B``, the form in which Typer takes several values."""
+    repeated, option = [], ""
+    for argument in arguments:
+        if option and repeated[-1] != option:
+            if argument.startswith("-"):
+                option = ""
+            else:
+                repeated.append(option)
+        if argument.partition("=")[0] in SEVERAL:
+            option = argument.partition("=")[0]
+        repeated.append(argument)
+    return repeated
 
 
 def entry() -> None:
-    """The console command: runs it and leaves without the interpreter's teardown."""
+    """The console command: runs it and exits without the interpreter's teardown."""
     watch_signals()
     from flows.server import leave
 

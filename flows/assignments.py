@@ -1,71 +1,63 @@
-"""``--set NAME=VALUE``: settings with some values replaced. Imports no stage, so that a command loads only those it needs."""
+"""``--set NAME=VALUE``. Imports no stage, so that a command loads only those it needs."""
 
-from __future__ import annotations
-
+import contextlib
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-S = TypeVar("S", bound="DataclassInstance")
+S = TypeVar("S")
 
 
 class SettingError(ValueError):
-    """A ``--set`` that cannot be: the message names it and says what can."""
+    """A ``--set`` that cannot be; the message names it and what is known."""
 
 
 def override(settings: S, assignments: Sequence[str]) -> S:
-    """Settings with some values replaced.
-
-    Args:
-        settings: Dataclasses within a dataclass: a preset, or what one command reads.
-        assignments: ``train.epochs=5``, ``train.rule=adam`` (a strategy by name, its own values at their defaults) or
-            ``train.rule.learning_rate=0.01``.
+    """Settings, dataclasses within a dataclass, with some values replaced: ``train.epochs=5``,
+    ``train.optimizer=adam`` (a strategy by name, its own values at their defaults) or
+    ``train.optimizer.learning_rate=0.01``. A value is JSON where it can be, else text.
 
     Raises:
-        SettingError: A name that is not there, or a value out of bounds.
+        SettingError: An unknown name, or a value out of bounds.
     """
-    values = dataclasses.asdict(settings)
+    values = dataclasses.asdict(settings)  # pyright: ignore[reportArgumentType]
     for assignment in assignments:
         path, separator, text = assignment.partition("=")
         *parents, last = path.strip().split(".")
-        place: Any = values
-        for parent in parents:
-            place = place.get(parent) if isinstance(place, dict) else None
-        if not separator or not isinstance(place, dict) or (last not in place and "name" not in place):
-            known = ", ".join(sorted(place)) if isinstance(place, dict) else ", ".join(sorted(values))
+        parent: Any = values
+        for name in parents:
+            parent = parent.get(name) if isinstance(parent, dict) else None
+        if not separator or not isinstance(parent, dict) or (last not in parent and "name" not in parent):
+            known = ", ".join(sorted(parent if isinstance(parent, dict) else values))
             example = "train.epochs=5" if "train" in values else "ingest.workers=2"
-            raise SettingError(f"--set {assignment!r}: expected NAME=VALUE such as {example}; known here: {known}")
-        before = place.get(last)
+            expected = f"expected NAME=VALUE such as {example}; known here: {known}"
+            raise SettingError(f"--set {assignment!r}: {expected}")
+        before, parent[last] = parent.get(last), text
         if isinstance(before, dict) and "name" in before:
-            place[last] = {"name": text}
-        else:
-            place[last] = text if isinstance(before, str) else _value(text)
+            parent[last] = {"name": text}
+        elif not isinstance(before, str):
+            with contextlib.suppress(ValueError):
+                parent[last] = from_json(text)
     try:
         return TypeAdapter(type(settings)).validate_python(values)
     except ValidationError as error:
-        raise SettingError(_explain(error, assignments)) from error
+        raise SettingError(f"--set {' '.join(assignments)}: {_explain(error)}") from error
 
 
-def _value(text: str) -> Any:
-    """A JSON value where the text is one (numbers, true, null, lists), else the text itself."""
-    try:
-        return TypeAdapter(Any).validate_json(text)
-    except ValidationError:
-        return text
-
-
-def _explain(error: ValidationError, assignments: Sequence[str]) -> str:
-    """One line: the path, what is wrong, what was given; of a union of strategies, only the one that was meant."""
+def _explain(error: ValidationError) -> str:
+    """One line: path, problem and value; of a union of strategies, only of the one that was named."""
     problems = error.errors()
-    other = {problem["loc"][:-1] for problem in problems if problem["type"] == "literal_error" and problem["loc"][-1] == "name"}
-    meant = [problem for problem in problems if not any(problem["loc"][: len(place)] == place for place in other)]
-    lines = {f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']} (got {problem['input']!r})" for problem in meant}
-    if not lines:
-        known = sorted(str(problem.get("ctx", {}).get("expected")) for problem in problems if problem["type"] == "literal_error")
-        lines = {f"{'.'.join(str(part) for part in problems[0]['loc'][:-2])} is {problems[0]['input']!r}; known are {', '.join(known)}"}
-    return f"--set {' '.join(assignments)}: " + "; ".join(sorted(lines)[:4])
+    names = [each for each in problems if each["type"] == "literal_error" and each["loc"][-1] == "name"]
+    others = {each["loc"][:-1] for each in names}
+    lines = {
+        f"{'.'.join(map(str, each['loc']))}: {each['msg']} (got {each['input']!r})"
+        for each in problems
+        if not any(each["loc"][: len(other)] == other for other in others)
+    }
+    if lines:
+        return "; ".join(sorted(lines)[:4])
+    known = ", ".join(sorted(each.get("ctx", {})["expected"] for each in names))
+    return f"{'.'.join(map(str, problems[0]['loc'][:-2]))} is {problems[0]['input']!r}; known are {known}"

@@ -1,238 +1,300 @@
-"""What each subcommand does: takes the parsed arguments, prints, returns the exit code.
+"""The commands of ``guidespace``: their arguments, and what each prints.
 
-Imports stand inside the functions: nothing heavy is imported for a command that does not need it.
+Imports stand inside the functions, so that a command imports only what it needs and --help answers at once.
 """
 
-from __future__ import annotations
-
-import argparse
+import datetime
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"
+from typer import Argument, BadParameter, Option, Typer
+
+from flows.instants import read_instant
+
+NONE: list[Any] = []
+HOME = "guidespace-home"
+
+app = Typer(add_completion=False, rich_markup_mode=None)
+
+Home = Annotated[str, Option(envvar="GUIDESPACE_HOME", help="folder that holds everything a run writes")]
+AsJson = Annotated[bool, Option("--json", help="print JSON, for other programs")]
+FEEDS = "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for one in a variable; plain or compressed"
+Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS)]
+SETTINGS = "change settings, such as ingest.workers=4 or train.epochs=5"
+Set = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=SETTINGS)]
+Preset = Annotated[Literal["smoke", "laptop", "gpu"], Option(help="settings to start from")]
+AS_OF = "run on what was known at the end of a day (YYYY-MM-DD, UTC) or at an ISO instant, without --feed too"
+From = Annotated[datetime.datetime, Option("--from", formats=["%Y-%m-%d"], metavar="YYYY-MM-DD")]
+To = Annotated[datetime.datetime, Option("--to", formats=["%Y-%m-%d"], metavar="YYYY-MM-DD")]
+Number = Annotated[int, Option("-k", help="how many")]
+SEARCH = "compare with all titles, or with those of the nearest cells, with the recall; auto: by their number"
+Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH)]
+Description = Annotated[str, Option(help="what the programme is about, for one that is not in the guide")]
+Channel = Annotated[str, Option(metavar="NAME", help="a channel of the guide that airs it: name or XMLTV id")]
+Hour = Annotated[int | None, Option(metavar="H", help="hour of the day, UTC, at which it airs, 0 to 23")]
+Left = Annotated[str, Argument(metavar="A", help="a title; its words are left out in turn")]
+Right = Annotated[str, Argument(metavar="B", help="the other title")]
+Minimum = Annotated[float, Option(metavar="COSINE", help="least cosine of a pair, 0.8 to 1")]
+QUERY = "SQL over programmes, titles, clusters, neighbours and others (docs/sql.md)"
+VALUE = "value of $NAME in the query; may be repeated"
+FORMS = "of titles: labels, word2vec, parquet; of words: fasttext (with n-grams), vec, glove, word2vec-binary"
+BUCKETS = "fasttext: hash buckets to distil into, for a smaller file [default: the model's own]"
+WORDS = "a word; - reads them from standard input, one a line"
+WordList = Annotated[list[str], Argument(metavar="WORD ...", help=WORDS)]
+VECTORS = "fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file"
+OPTIMIZERS = "names of optimizers, and yellowfin [default: all]"
+RATES = "factors on each one's own learning rate [default: 0.3 1 3]"
+BELOW = "only this one and those below it, such as train or train.optimizer"
+AsOf = Annotated[datetime.datetime | None, Option(parser=read_instant, metavar="DATE", help=AS_OF)]
+Query = Annotated[str | None, Argument(help=QUERY)]
+Values = Annotated[list[str], Option("--with", metavar="NAME=VALUE", help=VALUE)]
+Out = Annotated[Path, Argument(help="file to write; a folder for labels")]
+Form = Literal["labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary"]
+Format = Annotated[Form, Option("--format", help=FORMS)]
+Buckets = Annotated[int | None, Option(help=BUCKETS)]
+NgramModel = Annotated[Path, Argument(metavar="MODEL", help="fastText .bin or .ftz")]
+VectorModel = Annotated[Path, Argument(metavar="MODEL", help=VECTORS)]
+Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS)]
+Sizes = Annotated[list[int], Option(metavar="N ...", help="dimensions [default: 32 128 256]")]
+Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES)]
+Below = Annotated[str, Argument(metavar="NAME", help=BELOW)]
 
 
-def nightly(given: argparse.Namespace) -> int:
-    """Reads, learns, scores and publishes."""
-    feeds = given.feed or []
-    _announce(f"nightly run of {_feeds(feeds)} into {given.home}, preset {given.preset}")
-    from flows.server import start_prefect
-    from tasks.ingest.check import check_feeds
-    from tasks.ingest.settings import IngestSettings
-
-    if feeds or not given.as_of:
-        check_feeds(feeds, IngestSettings())
-    starting = None if given.assignments or given.as_of else start_prefect(given.home)  # what can be mistyped is read first
-    from flows.assignments import override
-    from flows.console import run_nightly
-    from flows.presets import PRESETS
-    from flows.reading import read_instant
-
-    settings = override(PRESETS[given.preset], given.assignments)
-    as_of = read_instant(given.as_of) if given.as_of else None
-    settings = override(settings, _without_sample(feeds, settings.ingest.leave_out))
-    return run_nightly(feeds, given.home, settings, as_of, starting or start_prefect(given.home))
+def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
+    """Prints a document as JSON, or its lines."""
+    for line in [json.dumps(document, ensure_ascii=False, indent=1)] if as_json else lines:
+        print(line)
 
 
-def _announce(what: str) -> None:
-    """The first line, before anything heavy is imported."""
-    print(f"GuideSpace: {what}", flush=True)
-
-
-def _feeds(feeds: Sequence[str]) -> str:
-    """How many feeds were named."""
+def _count(feeds: list[str]) -> str:
     return f"{len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
 
 
-def _without_sample(feeds: Sequence[str], left_out: Sequence[str]) -> list[str]:
-    """What keeps the bundled sample out of a space of your own guides, as an assignment."""
-    if not feeds or not SAMPLE.exists() or str(SAMPLE) in {str(Path(feed).resolve()) for feed in feeds}:
-        return []
-    return [f"ingest.leave_out={json.dumps([*left_out, str(SAMPLE)])}"]
-
-
-def tune(given: argparse.Namespace) -> int:
-    """Compares the rules."""
-    _announce(f"comparison of rules on {_feeds(given.feed)}, in {given.home}, preset {given.preset}")
-    from flows.assignments import SettingError, override
-    from flows.console import run_tune
-    from flows.presets import PRESETS
+@app.command()
+def nightly(
+    home: Home = HOME, feeds: Feeds = NONE, preset: Preset = "laptop", changes: Set = NONE, as_of: AsOf = None
+) -> int:
+    """Read a guide, learn its space, score it and publish it."""
+    print(f"GuideSpace: nightly run of {_count(feeds)} into {home}, preset {preset}", flush=True)
     from flows.server import start_prefect
-    from tasks.contest.courses import entries
-    from tasks.contest.settings import ContestSettings
     from tasks.ingest.check import check_feeds
     from tasks.ingest.settings import IngestSettings
 
-    check_feeds(given.feed, IngestSettings())
-    usual = ContestSettings()
-    try:
-        contest = ContestSettings(rules=tuple(given.rules), sizes=tuple(given.sizes or usual.sizes), rates=tuple(given.rates or usual.rates))
-    except ValueError as error:
-        raise SettingError(str(error)) from error
-    settings = override(PRESETS[given.preset], given.assignments)
-    settings = override(settings, _without_sample(given.feed, settings.ingest.leave_out))
-    entries(settings.train, contest)  # refuses a name that is no rule's
-    return run_tune(given.feed, given.home, settings, contest, start_prefect(given.home))
+    if feeds or not as_of:
+        check_feeds(feeds, IngestSettings())
+    starting = None if changes else start_prefect(home)  # settings are checked before anything starts
+    from flows.console import run
+    from flows.settings import choose
+
+    settings = choose(preset, changes, feeds)
+    return run("nightly", feeds, home, (settings, as_of), starting or start_prefect(home))
 
 
-def ingest(given: argparse.Namespace) -> int:
-    """Reads guides into the catalogue."""
-    _announce(f"reading {_feeds(given.feed)} into {given.home}")
-    from flows.assignments import override
-    from flows.reading import ReadingSettings, run_ingest
+@app.command()
+def ingest(feeds: Feeds, home: Home = HOME, changes: Set = NONE) -> int:
+    """Read guides into the catalogue; learn nothing. The snapshot is published."""
+    print(f"GuideSpace: reading {_count(feeds)} into {home}", flush=True)
+    from flows.reading import read_feeds, reading_settings
     from tasks.ingest.check import check_feeds
 
-    settings = override(ReadingSettings(), given.assignments).ingest
-    check_feeds(given.feed, settings)
-    return run_ingest(given.feed, given.home, settings)
+    settings = reading_settings(changes)
+    check_feeds(feeds, settings)
+    return read_feeds(feeds, home, settings)
 
 
-def backfill(given: argparse.Namespace) -> int:
-    """Reads dated guides as what was said then."""
-    _announce(f"reading dated guides of {given.first} to {given.last} into {given.home}")
-    from flows.assignments import override
-    from flows.reading import ReadingSettings, cores, run_backfill
+@app.command()
+def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Set = NONE) -> int:
+    """Read dated guides, each as what was known on that date. Their names hold the date."""
+    print(f"GuideSpace: reading dated guides of {first:%F} to {last:%F} into {home}", flush=True)
+    from flows.reading import read_feeds, reading_settings
+    from tasks.ingest.sources.dates import dated_guides
+    from tasks.pool import cores
 
-    settings = override(ReadingSettings(), [f"ingest.workers={cores()}", *given.assignments]).ingest
-    return run_backfill(given.feed, given.first, given.last, given.home, settings)
-
-
-def similar(given: argparse.Namespace) -> int:
-    """Titles like one."""
-    from dataclasses import asdict
-
-    from storage.tracking import Registry
-    from storage.workspace import HomeError, Workspace
-    from tasks.neighbours.index import SearchSettings
-    from tasks.neighbours.search import TitleSearch
-
-    champion = Registry(Workspace(given.home, create=False).home).champion()
-    if champion is None:
-        raise HomeError(f"{given.home} has no champion model yet; run `guidespace nightly --feed …` first")
-    search = TitleSearch.open(champion.folder, SearchSettings(method=given.search))
-    neighbours = search.similar(given.title, given.k)
-    if told := search.told_recall(given.k):
-        print(told, file=sys.stderr)
-    if given.json:
-        print(json.dumps([asdict(neighbour) for neighbour in neighbours], ensure_ascii=False, indent=1))
-        return 0
-    width = max((len(neighbour.title) for neighbour in neighbours), default=0)
-    for neighbour in neighbours:
-        print(f"{neighbour.cosine:.3f}  {neighbour.title:<{min(width, 60)}}  {', '.join(neighbour.categories)}  [{', '.join(neighbour.channels[:3])}]")
-    return 0
+    settings = reading_settings([f"ingest.workers={cores()}", *changes])
+    return read_feeds(dated_guides(feeds, first.date(), last.date()), home, settings)
 
 
-def explain(given: argparse.Namespace) -> int:
-    """Why two titles are near."""
-    from dataclasses import asdict
+@app.command()
+def similar(
+    title: str,
+    home: Home = HOME,
+    k: Number = 10,
+    description: Description = "",
+    channel: Channel = "",
+    hour: Hour = None,
+    search: Method = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Titles like this one under the model that serves. It may be one that no guide has."""
+    from flows.explain import neighbour_lines, open_champion
+    from tasks.search.search import Query
 
-    from flows.explain import explain_titles, explanation_lines
-
-    found = explain_titles(given.home, given.left, given.right)
-    print(json.dumps(asdict(found), ensure_ascii=False, indent=1) if given.json else "\n".join(explanation_lines(found)))
-    return 0
-
-
-def duplicates(given: argparse.Namespace) -> int:
-    """Titles that are nearly the same."""
-    from flows.explain import duplicates as find_duplicates
-
-    pairs = find_duplicates(given.home, given.minimum)
-    if given.json:
-        print(json.dumps(pairs, ensure_ascii=False, indent=1))
-        return 0
-    for pair in pairs:
-        print(f"{pair['cosine']:.3f}  " + "  =  ".join(f"{title} [{', '.join(channels[:2])}]" for title, channels in zip(pair["titles"], pair["channels"], strict=True)))
-    return 0
+    opened, query = open_champion(home, search), Query(title, description, channel, hour)
+    neighbours = opened.similar(query, k)
+    if recall := opened.recall_note(k, query):
+        print(recall, file=sys.stderr)
+    show([asdict(near) for near in neighbours], as_json, neighbour_lines(neighbours))
 
 
-def scores(given: argparse.Namespace) -> int:
-    """Scores of the last run."""
+@app.command()
+def explain(left: Left, right: Right, home: Home = HOME, as_json: AsJson = False) -> None:
+    """What brings two titles together, what keeps them apart. And what changes without each word."""
+    from flows.explain import explanation_lines, open_champion
+    from tasks.search.explain import explain as explain_titles
+
+    found = explain_titles(open_champion(home), left, right)
+    show(asdict(found), as_json, explanation_lines(found))
+
+
+@app.command()
+def duplicates(home: Home = HOME, minimum: Minimum = 0.95, as_json: AsJson = False) -> None:
+    """Pairs of titles of the last run that are nearly the same. The nearest come first."""
+    if not 0.8 <= minimum <= 1:  # below, the bands of SimHash would be too many
+        raise BadParameter(f"--minimum {minimum} is not a number from 0.8 to 1.")
+    from flows.explain import duplicate_line, find_duplicates
+
+    pairs = find_duplicates(home, minimum)
+    show(pairs, as_json, map(duplicate_line, pairs))
+
+
+@app.command()
+def scores(home: Home = HOME, as_json: AsJson = False) -> None:
+    """Scores of the last run, beside plain baselines."""
     from flows.latest import read_scores
-    from flows.tables import scores_table
+    from flows.render import scores_lines
 
-    document = read_scores(given.home)
-    print(json.dumps(document, indent=1) if given.json else scores_table(document))
-    return 0
-
-
-def categories(given: argparse.Namespace) -> int:
-    """Labels, and dropped categories."""
-    from flows.categories import category_lines, describe_categories
-
-    document = describe_categories(given.home)
-    print(json.dumps(document, ensure_ascii=False, indent=1) if given.json else "\n".join(category_lines(document)))
-    return 0
+    document = read_scores(home)
+    show(document, as_json, scores_lines(document))
 
 
-def status(given: argparse.Namespace) -> int:
-    """What the catalogue holds."""
-    from flows.tables import status_table
-    from storage.catalogue.status import status
+@app.command()
+def categories(home: Home = HOME, as_json: AsJson = False) -> None:
+    """Labels of the last run, and why categories were dropped."""
+    from flows.latest import read_categories
+    from flows.render import category_lines
+
+    document = read_categories(home)
+    show(document, as_json, category_lines(document))
+
+
+@app.command()
+def status(home: Home = HOME, as_json: AsJson = False) -> None:
+    """What the catalogue holds: feeds, rejects with reasons, counts."""
+    from flows.render import status_lines
+    from storage.catalogue.feeds import status as read_status
     from storage.workspace import Workspace
 
-    workspace = Workspace(given.home, create=False)
-    document = {**status(workspace.home), "home": str(workspace.home), "home_bytes": workspace.size()}
-    print(json.dumps(document, ensure_ascii=False, indent=1) if given.json else status_table(document))
-    return 0
+    workspace = Workspace(home, create=False)
+    size = {"home": str(workspace.home), "home_bytes": workspace.size()}
+    document = {**read_status(workspace.home), **size}
+    show(document, as_json, status_lines(document))
 
 
-def sql(given: argparse.Namespace) -> int:
-    """Answers a query."""
-    from flows.sql import answer, plain, statements
-    from flows.tables import rows_table
+@app.command()
+def sql(query: Query = None, values: Values = NONE, home: Home = HOME, as_json: AsJson = False) -> None:
+    """Answer a query over the last run. Without one, print the views as SQL for a DuckDB of your own."""
+    from flows.render import table_lines
+    from flows.sql import answer, plain, run_folders
+    from storage.catalogue.views import view_statements
 
-    if given.query is None:
-        print(statements(given.home))
-        return 0
-    rows = answer(given.home, given.query, given.values)
-    print(json.dumps(plain(rows), ensure_ascii=False, indent=1) if given.json else rows_table(rows))
-    return 0
+    if query is None:
+        print(view_statements(run_folders(home)))
+    else:
+        rows = answer(home, query, values)
+        show(plain(rows) if as_json else None, as_json, table_lines(rows))
 
 
-def export(given: argparse.Namespace) -> int:
-    """Writes vectors or the corpus."""
+@app.command()
+def export(out: Out, form: Format, buckets: Buckets = None, home: Home = HOME) -> None:
+    """Write the corpus or the vectors for other programs."""
     from flows.export import export as write_export
 
-    for line in write_export(given.home, given.format, given.out, given.buckets):
+    for line in write_export(home, form, out, buckets):
         print(line)
-    return 0
 
 
-def words(given: argparse.Namespace) -> int:
-    """Questions about words to a fastText model: given.question."""
-    from flows.words import print_neighbours, print_ngrams, print_vectors
+@app.command()
+def ngrams(model: NgramModel, words: WordList, as_json: AsJson = False) -> None:
+    """Character n-grams of words, from a fastText model. With their rows and vectors."""
+    from flows.words import ngram_lines
 
-    if given.question == "neighbours":
-        lines = print_neighbours(given.model, given.word, given.k, given.json)
-    else:
-        words = [line.rstrip("\n") for line in sys.stdin] if given.words == ["-"] else given.words
-        lines = (print_ngrams if given.question == "ngrams" else print_vectors)(given.model, words, given.json)
-    for line in lines:
-        print(line)
-    return 0
+    show(None, False, ngram_lines(model, _read_words(words), as_json))
 
 
-def settings(given: argparse.Namespace) -> int:
-    """Every setting."""
-    from flows.listing import list_settings, setting_lines
+@app.command()
+def vector(model: VectorModel, words: WordList, as_json: AsJson = False) -> None:
+    """Vectors of words from a fastText model or a text form. The words may be unknown."""
+    from flows.words import vector_lines
 
-    rows = list_settings(given.beginning)
-    print(json.dumps(rows, ensure_ascii=False, indent=1) if given.json else "\n".join(setting_lines(rows)))
-    return 0
+    show(None, False, vector_lines(model, _read_words(words), as_json))
 
 
-def doctor(given: argparse.Namespace) -> int:
-    """What is wrong here; 1 if anything is."""
+def _read_words(words: list[str]) -> list[str]:
+    return [line.rstrip("\n") for line in sys.stdin] if words == ["-"] else words
+
+
+@app.command()
+def neighbours(model: VectorModel, word: str, k: Number = 10, as_json: AsJson = False) -> None:
+    """Words nearest to a word in a fastText model or a text form."""
+    from flows.words import find_neighbours
+
+    found = find_neighbours(model, word, k)
+    show(found, as_json, (f"{near['cosine']:.3f}  {near['word']}" for near in found))
+
+
+@app.command()
+def tune(
+    feeds: Feeds,
+    home: Home = HOME,
+    preset: Preset = "laptop",
+    changes: Set = NONE,
+    optimizers: Optimizers = NONE,
+    sizes: Sizes = NONE,
+    rates: Rates = NONE,
+) -> int:
+    """Compare optimizers at several sizes and learning rates. All see the same batches."""
+    print(f"GuideSpace: comparison of optimizers on {_count(feeds)} in {home}, preset {preset}", flush=True)
+    from flows.console import run
+    from flows.server import start_prefect
+    from flows.settings import choose
+    from tasks.ingest.check import check_feeds
+    from tasks.ingest.settings import IngestSettings
+    from tasks.train.tuning.runs import TuningSettings, entries
+
+    check_feeds(feeds, IngestSettings())
+    given = {"optimizers": tuple(optimizers), "sizes": tuple(sizes), "rates": tuple(rates)}
+    try:
+        tuning = TuningSettings(**{name: values for name, values in given.items() if values})
+    except ValueError as error:
+        raise BadParameter(str(error)) from error
+    settings = choose(preset, changes, feeds)
+    entries(settings.train, tuning)  # refuses an unknown optimizer
+    return run("tune", feeds, home, (settings, tuning), start_prefect(home))
+
+
+@app.command()
+def settings(name: Below = "", as_json: AsJson = False, markdown: bool = False) -> None:
+    """Every setting with type, default, bounds and description."""
+    from flows.listing import list_settings, markdown_lines, setting_lines
+
+    rows = list_settings(name)
+    show(rows, as_json, (markdown_lines if markdown else setting_lines)(rows))
+
+
+@app.command()
+def doctor(home: Home = HOME, as_json: AsJson = False) -> int:
+    """Check versions, home, locks and devices."""
     from flows.doctor import examine
 
     findings = []
-    for finding in examine(given.home):
+    for finding in examine(home):
         findings.append(finding)
-        if not given.json:
+        if not as_json:
             print(f"{finding.state:>4}  {finding.about}: {finding.text}", flush=True)
-    if given.json:
-        print(json.dumps([finding.__dict__ for finding in findings], indent=1))
-    return 1 if any(finding.state == "bad" for finding in findings) else 0
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    return any(finding.state == "bad" for finding in findings)

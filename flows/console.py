@@ -1,8 +1,7 @@
-"""The nightly run on a terminal: progress a person can read, one line for an error that is the input's."""
+"""A flow run on a terminal: a line for every message, a bar of stages (elsewhere a line for a stage that has
+been silent for some seconds), one line for an error of the input.
+"""
 
-from __future__ import annotations
-
-import datetime
 import importlib
 import logging
 import os
@@ -10,118 +9,137 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flows.exits import DONE, FAILED, INCOMPLETE, expected
-from flows.ticker import Ticker
+from storage.addresses import without_secrets
 from storage.readings import read_readings
 
-if TYPE_CHECKING:
-    from flows.settings import Settings
-    from tasks.contest.settings import ContestSettings
-
-ROAD = ("ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report")  # as flows/nightly.py has it
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
-SAID_ELSEWHERE = ("Encountered exception", "Finished in state Failed(", "Beginning flow run", "Created task run", "View at")
-WELCOME = "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; the lines above say where it happened."
+SAID = (  # what the lines of ours say too
+    "Encountered exception",
+    "Finished in state Failed(",
+    "Beginning flow run",
+    "Created task run",
+    "View at",
+)
+HELP = (
+    "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; "
+    "the lines above say where it happened."
+)
+NIGHTLY = """
+The map:    {map}
+The scores: {scores}   (guidespace scores --home {home})
+MLflow run: {where}
+The model:  {registered_model} version {version}, {state}: {reason}"""
+RESULTS = {"nightly": NIGHTLY, "tune": "\n{table}\nMLflow run: {where}"}
+STAGES = (
+    "ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw",
+    "pack", "promote", "report",
+)  # fmt: skip
+QUIET_SECONDS = 3.0  # without a message for so long: print which stage is at work
 
 
-def run_nightly(feeds: Sequence[str], home: str, settings: Settings, as_of: datetime.datetime | None, starting: threading.Thread) -> int:
-    """Runs the flow in this process and says where the result is."""
-    started = time.perf_counter()
-    with _at_the_terminal(home, started, starting, "flows.nightly") as flows:
-        from tasks.ingest.feeds import conceal
+class Ticker:
+    """Prints messages with the seconds since ``started`` (of time.perf_counter) and the stage at work."""
 
-        outcome = flows.nightly(conceal(feeds), str(Path(home).expanduser().resolve()), settings, as_of)
-    print(f"\nThe map:    {outcome.map}\nThe scores: {outcome.scores}   (guidespace scores --home {home})\nMLflow run: {outcome.where}")
-    state = "champion" if outcome.champion else "not promoted"
-    print(
-        f"The model:  {outcome.registered_model} version {outcome.version}, {state}: {outcome.reason}\nDone in {time.perf_counter() - started:.1f} s."
-    )
-    return tell_failed(home)
+    def __init__(self, started: float) -> None:
+        self._started = self._since = self._last = started
+        self._stage, self._lock, self._ended = "Prefect", threading.Lock(), threading.Event()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=Console(), transient=True, disable=not sys.stdout.isatty())
+        self._task = self._bar.add_task(self._stage, total=len(STAGES))
+        self._thread = threading.Thread(target=self._watch, name="ticker", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        if self._bar.disable:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._bar.stop()
+        if self._bar.disable:
+            self._thread.join()
+
+    def print(self, stage: str, text: str, *, ended: bool = False) -> None:
+        """Prints a message of a stage, which is at work from now on; the next one is where it has ended."""
+        with self._lock:
+            now = self._last = time.perf_counter()
+            line = f"{now - self._started:6.1f} s  {stage:<10}  {text}"
+            self._bar.console.print(line, soft_wrap=True, markup=False, emoji=False, highlight=False)
+            number = STAGES.index(stage) + ended if stage in STAGES else 0
+            work = (*STAGES, "the end")[number] if stage in STAGES else stage or STAGES[0]
+            if work != self._stage:
+                self._stage, self._since = work, now
+            self._bar.update(self._task, completed=number, description=work)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.5):
+            now = time.perf_counter()
+            if now - self._last >= QUIET_SECONDS:
+                self.print(self._stage, f"at work for {now - self._since:.0f} s")
 
 
-def run_tune(feeds: Sequence[str], home: str, settings: Settings, contest: ContestSettings, starting: threading.Thread) -> int:
-    """Compares rules in this process and prints the table."""
-    started = time.perf_counter()
-    with _at_the_terminal(home, started, starting, "flows.tune") as flows:
-        from tasks.ingest.feeds import conceal
-
-        result = flows.tune(conceal(feeds), str(Path(home).expanduser().resolve()), settings, contest)
-    print(f"\n{result.table}\nMLflow run: {result.where}\nDone in {time.perf_counter() - started:.1f} s.")
-    return tell_failed(home)
-
-
-@contextmanager
-def _at_the_terminal(home: str, started: float, starting: threading.Thread, module: str) -> Iterator[Any]:
-    """Imports the flow's module while Prefect starts, and lets it speak to the terminal."""
-    print("starting Prefect …" if not os.environ.get("PREFECT_API_URL") else f"Prefect server: {os.environ['PREFECT_API_URL']}", flush=True)
-    logging.captureWarnings(True)  # of libraries, about themselves: two threads that import at a time undo each other's filters
+def run(
+    name: Literal["nightly", "tune"], feeds: list[str], home: str, given: Any, starting: threading.Thread
+) -> int:
+    """Runs a flow in this process, its module imported while Prefect starts; prints what flows and tasks log
+    and where the result is. Returns the exit code.
+    """
+    started, url, folder = time.perf_counter(), os.environ.get("PREFECT_API_URL"), Path(home).expanduser()
+    print(f"Prefect server: {without_secrets(url)}" if url else "starting Prefect …", flush=True)
+    # Of libraries, about themselves: two threads that import at a time undo each other's filters.
+    logging.captureWarnings(True)
     logging.getLogger("py.warnings").propagate = False
-    ticker = Ticker(started)
-    with ticker.ticking():
-        flows = importlib.import_module(module)
+    with Ticker(started) as ticker:
+        flow = getattr(importlib.import_module(f"flows.{name}"), name)
         from storage.tracking.connection import Connection
+        from tasks.ingest.sources.feeds import conceal
 
         Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
         starting.join()
-        _speak(started, ticker)
-        yield flows
-
-
-def explain(error: Exception) -> int:
-    """One line for what has a cause outside of GuideSpace, the traceback for all else; returns the exit code."""
-    if told := expected(error):
-        code, text = told
-        print(f"guidespace: {text}", file=sys.stderr)
-        return code
-    traceback.print_exception(error)
-    print(f"guidespace: {type(error).__name__}: {error}\n{WELCOME}", file=sys.stderr)
-    return FAILED
-
-
-def tell_failed(home: str | Path) -> int:
-    """Names the feeds that the run went on without; the exit code."""
-    failed = [told for told in read_readings(Path(home).expanduser()) if told.failed]
-    for told in failed:
-        print(f"guidespace: feed FAILED: {told.failed}", file=sys.stderr)
+        _print_logs(ticker)
+        result = vars(flow(conceal(feeds), str(folder.resolve()), *given))
+    state = "champion" if result.get("champion") else "not promoted"
+    print(RESULTS[name].format(home=home, state=state, **result))
+    print(f"Done in {time.perf_counter() - started:.1f} s.")
+    failed = [feed.failed for feed in read_readings(folder) if feed.failed]
+    for reason in failed:
+        print(f"guidespace: feed FAILED: {reason}", file=sys.stderr)
     return INCOMPLETE if failed else DONE
 
 
-class _Lines(logging.Formatter):
-    """Seconds since the start, the stage, the message, states in words; no traceback (``explain`` prints it once)."""
-
-    def __init__(self, started: float) -> None:
-        super().__init__()
-        self._started = started
-
-    def format(self, record: logging.LogRecord) -> str:
-        message = record.getMessage()
-        text = next((words for state, words in STATES.items() if message.startswith(state)), message)
-        return f"{time.perf_counter() - self._started:6.1f} s  {getattr(record, 'task_run_name', ''):<10}  {text}"
+def explain(error: Exception) -> int:
+    """Prints one line for an error with an outside cause, else the traceback; returns the exit code."""
+    if found := expected(error):
+        print(f"guidespace: {found[1]}", file=sys.stderr)
+        return found[0]
+    traceback.print_exception(error)
+    print(f"guidespace: {type(error).__name__}: {error}\n{HELP}", file=sys.stderr)
+    return FAILED
 
 
-def _speak(started: float, ticker: Ticker) -> None:
-    """Sends what flows and tasks log to the terminal, in one short form."""
-    handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(_Lines(started))
-    handler.addFilter(lambda record: not record.getMessage().startswith(SAID_ELSEWHERE))
-    handler.addFilter(lambda record: "failed with exception" not in record.getMessage() or " - Retry " in record.getMessage())  # the last failure is explained
-    handler.addFilter(lambda record: ticker.heard(_at_work(record)) or True)
-    logging.getLogger("EventsWorker").setLevel(logging.ERROR)  # warns that it still sends events when a run ends early
+def _print_logs(ticker: Ticker) -> None:
+    """Prints what flows and tasks log, states in words; tracebacks are left to ``explain``."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            message, stage = record.getMessage(), str(getattr(record, "task_run_name", ""))
+            last_failure = "failed with exception" in message and " - Retry " not in message
+            if not message.startswith(SAID) and not last_failure:
+                text = next((words for state, words in STATES.items() if message.startswith(state)), message)
+                ticker.print(stage, text, ended=message.startswith("Finished in state"))
+
+    # It warns that it still sends events when a run ends early.
+    logging.getLogger("EventsWorker").setLevel(logging.ERROR)
     for name in ("prefect.flow_runs", "prefect.task_runs"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
-        logger.addHandler(handler)
+        logger.addHandler(Lines())
         logger.propagate = False
-
-
-def _at_work(record: logging.LogRecord) -> str:
-    """The stage at work after this record: the one that speaks, or the one after it once it has finished."""
-    stage = str(getattr(record, "task_run_name", ""))
-    if record.getMessage().startswith("Finished in state") and stage in ROAD:
-        return (*ROAD, "the end")[ROAD.index(stage) + 1]
-    return stage or ROAD[0]

@@ -1,20 +1,29 @@
-"""The exit codes of every command, and which error leads to which: docs/json.md."""
+"""How a command ends: its exit code, the errors that lead to it (docs/json.md), and signals.
 
-from __future__ import annotations
+Python runs a signal handler only between two bytecodes of the main thread, and while that unwinds Prefect and
+MLflow may wait for a server that is gone (75 s). The C handler writes the signal's number at once to the
+descriptor of ``signal.set_wakeup_fd``; a thread reads it and ends the process when the time is up. What a
+killed run leaves behind is complete or ignored (storage/workspace.py), so that loses nothing.
+"""
 
 import errno
+import os
+import signal
 import sys
+import threading
+import time
+from types import FrameType
 
 DONE = 0
-FAILED = 1  # in a way that nobody expected, or `doctor` found something
-REFUSED = 2  # asked for something that cannot be: the command, a setting or a feed has to change
+FAILED = 1  # an unexpected error, or `doctor` found something
+REFUSED = 2  # the command, a setting or a feed has to change
 INCOMPLETE = 3  # done, but some of the feeds could not be read
 UNAVAILABLE = 4  # the network or the disk failed: the same command may work later
-INTERRUPTED, TERMINATED = 130, 143  # by Ctrl-C and by SIGTERM: 128 and the signal's number (interrupt.py)
+INTERRUPTED, TERMINATED = 130, 143  # by Ctrl-C and by SIGTERM: 128 and the signal's number
 
 EXPECTED = (  # explained in one line; the first that fits counts
-    ("tasks.ingest.feeds", "FeedUnreachable", UNAVAILABLE),
-    ("tasks.ingest.feeds", "FeedError", REFUSED),
+    ("tasks.ingest.sources.feeds", "FeedUnreachable", UNAVAILABLE),
+    ("tasks.ingest.sources.feeds", "FeedError", REFUSED),
     ("storage.catalogue.ledger", "LedgerError", FAILED),
     ("storage.catalogue.views", "QueryError", REFUSED),
     ("storage.tracking.connection", "TrackingError", REFUSED),
@@ -22,23 +31,75 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("flows.export", "ExportError", REFUSED),
     ("flows.assignments", "SettingError", REFUSED),
     ("flows.words", "WordsError", REFUSED),
-    ("tasks.contest.courses", "UnknownRule", REFUSED),
-    ("tasks.neighbours.search", "SearchError", REFUSED),
+    ("tasks.train.tuning.runs", "UnknownOptimizer", REFUSED),
+    ("tasks.search.search", "SearchError", REFUSED),
+    ("tasks.likes.tables", "LikesError", REFUSED),
+    ("tasks.tonight.evening", "TonightError", REFUSED),
+    ("tasks.enrich.errors", "EnrichError", REFUSED),
     ("tasks.preprocess.categories", "MappingError", REFUSED),
     ("tasks.preprocess.task", "TooFewTitles", REFUSED),
 )
-FULL = (errno.ENOSPC, errno.EDQUOT)
+SECONDS_TO_UNWIND = 1.3
+ENDING = (signal.SIGINT, signal.SIGTERM)
+MESSAGE = "interrupted; finished stages are kept, the same command continues from there"
+SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides it
+
+_reported = threading.Lock()
+_received: int = signal.SIGINT
 
 
 def expected(error: BaseException) -> tuple[int, str] | None:
-    """Exit code and text of an error that has a cause outside of GuideSpace; None for any other."""
-    if isinstance(error, OSError) and error.errno in FULL:
+    """Exit code and text of an error with a cause outside of GuideSpace; None for any other."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         where = f" ({error.filename})" if error.filename else ""
-        return (
-            UNAVAILABLE,
-            f"no space left on the disk{where}. Free some and run the same command again; what was finished is kept",
-        )
+        advice = "Free some and run the same command again; finished stages are kept"
+        return UNAVAILABLE, f"no space left on the disk{where}. {advice}"
     for module, name, code in EXPECTED:  # a module that was not imported has raised nothing
         if module in sys.modules and isinstance(error, getattr(sys.modules[module], name)):
             return code, str(error)
     return None
+
+
+def watch_signals() -> None:
+    """From now on SIGINT and SIGTERM raise ``KeyboardInterrupt``, and end the process soon after."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in ENDING:
+        signal.signal(number, _interrupt)
+    os.register_at_fork(after_in_child=_restore_defaults)
+    threading.Thread(target=_end_in_time, args=(reading,), name="signals", daemon=True).start()
+
+
+def report_interrupted() -> None:
+    """Prints the message once, past Python's buffers and their locks."""
+    if _reported.acquire(blocking=False):
+        os.write(2, f"{SHOW_CURSOR if sys.stderr.isatty() else ''}{MESSAGE}\n".encode())
+
+
+def exit_code() -> int:
+    """128 and the signal's number, as shells have it: 130 for Ctrl-C, 143 for SIGTERM."""
+    return 128 + _received
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _received
+    _received = number
+    for ending in ENDING:  # a second signal must not interrupt the unwinding, which is bounded in time
+        signal.signal(ending, lambda number, frame: None)
+    raise KeyboardInterrupt
+
+
+def _end_in_time(reading: int) -> None:
+    while (number := os.read(reading, 1)[0]) not in ENDING:
+        pass
+    time.sleep(SECONDS_TO_UNWIND)
+    report_interrupted()
+    os._exit(128 + number)
+
+
+def _restore_defaults() -> None:
+    """In a forked child, which must not write to its parent's descriptor."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,64 +1,78 @@
-"""The commands ``guidespace explain`` and ``guidespace duplicates``: why titles are near, and which are nearly the same."""
+"""What the commands ``similar``, ``explain`` and ``duplicates`` ask of a model, and their answers as text."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from flows.champion import champion_folder
 from flows.latest import read_latest
-from storage.tracking import Registry
-from storage.workspace import HomeError, Workspace
-from tasks.neighbours.explain import Explanation, explain
-from tasks.neighbours.search import TitleSearch
+from tasks.neighbours.index import SearchSettings
 from tasks.neighbours.simhash import near_duplicates
+from tasks.search.explain import Explanation
+from tasks.search.search import Neighbour, TitleSearch
 
 PAIRS_SHOWN = 6  # at either end
 LEAST = 0.005  # contributions below this are not worth a line
 
 
-def explain_titles(home: str, left: str, right: str) -> Explanation:
-    """Why two titles are near under the model that serves.
+def open_champion(home: str, method: Literal["auto", "exact", "approximate"] = "auto") -> TitleSearch:
+    """The titles of the model that serves.
 
     Raises:
         HomeError: No model serves yet.
     """
-    champion = Registry(Workspace(home, create=False).home).champion()
-    if champion is None:
-        raise HomeError(f"{home} has no champion model yet; run `guidespace nightly --feed …` first")
-    return explain(TitleSearch.open(champion.folder), left, right)
+    return TitleSearch.open(champion_folder(home), SearchSettings(method=method))
+
+
+def neighbour_lines(neighbours: Sequence[Neighbour]) -> Iterator[str]:
+    """Titles and their cosine, categories, first channels and further editions as text."""
+    width = min(60, max((len(near.title) for near in neighbours), default=0))
+    for near in neighbours:
+        about = f"{', '.join(near.categories)}  [{', '.join(near.channels[:3])}]"
+        more = f"  and {near.editions} more edition{'s' * (near.editions > 1)}" if near.editions else ""
+        yield f"{near.cosine:.3f}  {near.title:<{width}}  {about}{more}"
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:
     """The explanation as text."""
-    place = f", number {found.rank} among the titles nearest to it" if found.rank else ""
-    yield f"“{found.left}” and “{found.right}”: cosine {found.cosine:.3f}{place}"
+    rank = f", number {found.rank} among the titles nearest to it" if found.rank else ""
+    yield f"“{found.left}” and “{found.right}”: cosine {found.cosine:.3f}{rank}"
     together = [pair for pair in found.pairs if pair.contribution >= LEAST]
     apart = [pair for pair in reversed(found.pairs) if pair.contribution <= -LEAST]
     for heading, pairs in (("brings them together", together), ("keeps them apart", apart)):
         if pairs:
             yield f"\n{heading}:"
-            yield from (f"  {pair.contribution:+.3f}  {pair.left} ~ {pair.right}" for pair in pairs[:PAIRS_SHOWN])
+        for pair in pairs[:PAIRS_SHOWN]:
+            parts = pair.left if pair.left == pair.right else f"{pair.left} ~ {pair.right}"
+            yield f"  {pair.contribution:+.3f}  {parts}"
     if found.without:
         yield f"\n“{found.left}” without a word:"
-        width = max(len(one.word) for one in found.without)
-        for one in found.without:
-            rank = f", number {one.rank}" if one.rank else ""
-            yield f"  without {one.word:<{width}}  cosine {one.cosine:.3f}{rank}; nearest: {', '.join(one.nearest)}"
+    width = max((len(one.word) for one in found.without), default=0)
+    for one in found.without:
+        rank = f", number {one.rank}" if one.rank else ""
+        nearest = ", ".join(one.nearest)
+        yield f"  without {one.word:<{width}}  cosine {one.cosine:.3f}{rank}; nearest: {nearest}"
 
 
-def duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
-    """Pairs of titles of the last run that are nearly the same, nearest first.
+def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
+    """Pairs of titles of the last run that are nearly the same, on any channel, nearest first.
 
     Raises:
         HomeError: No run has finished in this home, or its model is gone.
     """
     search = TitleSearch.open(Path(read_latest(home, "model")["model"]))
-    pairs, cosines = near_duplicates(search.vectors, minimum_cosine, np.random.default_rng(0))
+    pairs, cosines = near_duplicates(np.asarray(search.alone), minimum_cosine, np.random.default_rng(0))
     titles, channels = search.columns["title"], search.columns["channels"]
-    return [
-        {"titles": [titles[one], titles[other]], "cosine": round(float(cosine), 4), "channels": [channels[one], channels[other]]}
-        for (one, other), cosine in zip(pairs.tolist(), cosines, strict=True)
-    ]
+    found = []
+    for pair, cosine in zip(pairs.tolist(), cosines.tolist(), strict=True):
+        named, on = [titles[row] for row in pair], [channels[row] for row in pair]
+        found.append({"titles": named, "cosine": round(cosine, 4), "channels": on})
+    return found
+
+
+def duplicate_line(pair: Mapping[str, Any]) -> str:
+    """A pair of ``find_duplicates`` as text."""
+    titles = zip(pair["titles"], pair["channels"], strict=True)
+    return f"{pair['cosine']:.3f}  " + "  =  ".join(f"{title} [{', '.join(on[:2])}]" for title, on in titles)

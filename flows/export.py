@@ -1,9 +1,9 @@
-"""The corpus and the vectors in the forms of other programs."""
-
-from __future__ import annotations
+"""The corpus and the vectors in the formats of other programs."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +11,13 @@ import pyarrow.parquet as pq
 
 from flows.latest import read_latest
 from storage.arrays import open_array
-from tasks.tokenize.words import split_words
+from tasks.search.search import SIMILARITY
+from tasks.text.words import WORD, split_words
 
 MOST_BUCKETS = 2**31 - 1  # fastText keeps their number in 32 bits, signed
-FORMATS = ("labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary")
+HELD_OUT = ("unseen_title", "unseen_show", "next_period")
+TextForm = Literal["vec", "glove", "word2vec"]
+WORD_FORMS: dict[str, TextForm] = {"vec": "vec", "glove": "glove", "word2vec-binary": "word2vec"}
 
 
 class ExportError(ValueError):
@@ -22,39 +25,20 @@ class ExportError(ValueError):
 
 
 def export(home: str | Path, form: str, out: Path, buckets: int | None = None) -> Iterator[str]:
-    """Writes what the last run made.
+    """Writes what the last run made; yields a line about each file written.
 
     Args:
-        home: Of a finished run.
-        form: ``labels``: a folder with train.txt, test.txt (all held-out titles) and one file a held-out set, a line a
-            title, ``__label__drama __label__crime words of the title``, as fastText and StarSpace read it;
-            ``word2vec``: one text file, titles with underscores for spaces; ``parquet``: title, labels, vector.
-            Of words instead of titles: ``fasttext``: a .bin that fastText loads, with n-grams for words never seen;
-            ``vec``, ``glove``, ``word2vec-binary``: the words that training saw.
+        form: ``labels``: a folder with train.txt, test.txt (all held-out titles) and one file a held-out set,
+            a line a title, ``__label__drama __label__crime words of the title``, as fastText and StarSpace
+            read it; ``word2vec``: one text file, titles with underscores for spaces; ``parquet``: title,
+            labels, vector. Of words instead of titles: ``fasttext``: a .bin that fastText loads, with n-grams
+            for unseen words; ``vec``, ``glove``, ``word2vec-binary``: the words of the training titles.
+        out: File to write, or folder for ``labels``; what is there is replaced.
         buckets: Of ``fasttext``; None takes the model's own.
-        out: File to write, or folder for ``labels``; what is there under that name is replaced.
-
-    Yields:
-        A line about each file written.
 
     Raises:
-        ExportError: ``out`` is no place for it, or ``buckets`` is no number of buckets.
+        ExportError: ``out`` cannot be written, or ``buckets`` is out of bounds.
     """
-    _check(form, out, buckets)
-    latest = read_latest(home, "corpus" if form == "labels" else "model")
-    if form == "labels":
-        yield from _labels(Path(latest["corpus"]), out)
-    elif form == "word2vec":
-        yield _word2vec(Path(latest["model"]), out)
-    elif form == "parquet":
-        yield _parquet(Path(latest["model"]), out)
-    elif form in FORMATS:
-        yield _words(Path(latest["model"]), form, out, buckets)
-    else:
-        raise ValueError(f"format is {form!r}, known are {', '.join(FORMATS)}")
-
-
-def _check(form: str, out: Path, buckets: int | None) -> None:
     if form == "labels" and out.exists() and not out.is_dir():
         raise ExportError(f"{out} is a file, and labels are several: name a folder")
     if form != "labels" and out.is_dir():
@@ -62,20 +46,26 @@ def _check(form: str, out: Path, buckets: int | None) -> None:
     if form != "labels" and not out.absolute().parent.is_dir():
         raise ExportError(f"the folder {out.absolute().parent} is not there: make it, or name another file")
     if buckets is not None and not (form == "fasttext" and 1 <= buckets <= MOST_BUCKETS):
-        raise ExportError(f"--buckets {buckets}: it is a number from 1 to {MOST_BUCKETS:,}, for the format fasttext only")
+        bounds = f"a number from 1 to {MOST_BUCKETS:,}, for the format fasttext only"
+        raise ExportError(f"--buckets {buckets}: expected {bounds}")
+    latest = read_latest(home, "corpus" if form == "labels" else "model")
+    model = Path(latest["model"])
+    if form == "labels":
+        yield from _labels(Path(latest["corpus"]), out)
+    elif form in ("word2vec", "parquet"):
+        yield (_word2vec if form == "word2vec" else _parquet)(model, out)
+    else:
+        yield _words(model, form, out, buckets)
 
 
 def _labels(corpus: Path, out: Path) -> Iterator[str]:
-    titles = pq.read_table(corpus / "titles.parquet", columns=["title", "labels", "split"]).to_pylist()
-    lines: dict[str, list[str]] = {name: [] for name in ("train", "test", "unseen_title", "unseen_show", "next_period")}
-    for title in titles:
-        if not title["labels"] or title["split"] == "placeholder":
-            continue
-        labels = " ".join("__label__" + "_".join(label.split()) for label in title["labels"])
-        line = f"{labels} {' '.join(split_words(title['title']))}\n"
-        lines[title["split"]].append(line)
-        if title["split"] != "train":
-            lines["test"].append(line)
+    lines: dict[str, list[str]] = {name: [] for name in ("train", "test", *HELD_OUT)}
+    for title in pq.read_table(corpus / "titles.parquet", columns=["title", "labels", "split"]).to_pylist():
+        if title["labels"] and title["split"] != "placeholder":
+            labels = ["__label__" + "_".join(label.split()) for label in title["labels"]]
+            line = " ".join([*labels, *split_words(title["title"])]) + "\n"
+            for name in {title["split"], "train" if title["split"] == "train" else "test"}:
+                lines[name].append(line)
     out.mkdir(parents=True, exist_ok=True)
     for name, content in lines.items():
         (out / f"{name}.txt").write_text("".join(content), encoding="utf-8")
@@ -83,46 +73,52 @@ def _labels(corpus: Path, out: Path) -> Iterator[str]:
 
 
 def _word2vec(model: Path, out: Path) -> str:
-    names, vectors = _vectors(model)
+    titles = pq.read_table(model / "titles.parquet", columns=["title"])["title"].to_pylist()
+    vectors = _vectors(model)
+    known = np.flatnonzero(vectors.any(axis=1))
     taken: set[str] = set()
     with open(out, "w", encoding="utf-8") as handle:
-        handle.write(f"{len(names)} {vectors.shape[1]}\n")
-        for name, vector in zip(names, vectors, strict=True):
-            word = "_".join(name.split())
+        handle.write(f"{len(known)} {vectors.shape[1]}\n")
+        for row in known:
+            word = "_".join(titles[row].split())
             while word in taken:  # "A B" and "A_B" are two titles
                 word += "_"
             taken.add(word)
-            handle.write(f"{word} {' '.join(f'{value:.6g}' for value in vector)}\n")
-    return f"{out}: {len(names)} titles, {vectors.shape[1]} dimensions"
+            handle.write(f"{word} {' '.join(f'{value:.6g}' for value in vectors[row])}\n")
+    return f"{out}: {len(known)} titles, {vectors.shape[1]} dimensions"
 
 
 def _parquet(model: Path, out: Path) -> str:
     table = pq.read_table(model / "titles.parquet", columns=["title", "show_key", "labels", "channels"])
-    vectors = np.asarray(open_array(model, "vectors"))
+    vectors = _vectors(model)
     flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
     pq.write_table(table.append_column("vector", flat), out, compression="zstd")
     return f"{out}: {len(table)} titles, {vectors.shape[1]} dimensions"
 
 
+def _vectors(model: Path) -> np.ndarray:
+    """Similarity vectors of titles as they air, float32 (titles, dim); of older models vectors.npy."""
+    name = SIMILARITY[0] if (model / f"{SIMILARITY[0]}.npy").exists() else "vectors"
+    return np.asarray(open_array(model, name))
+
+
 def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:
-    from tasks.augment.fasttext.exporting import export_bin, word_vectors
-    from tasks.augment.fasttext.text_forms import write_vectors
-    from tasks.augment.lexicon import Lexicon
+    from tasks.augment.distilled import Distilled
+    from tasks.encoder.fasttext_export import export_bin, word_vectors
+    from tasks.encoder.title_encoder import TitleEncoder
+    from tasks.fasttext.text_forms import write_vectors
 
-    lexicon = Lexicon.open(model)
+    encoder = TitleEncoder.open(model)
+    words, vectors = word_vectors(encoder)
     if form == "fasttext":
-        frequency = pq.read_table(model / "tokens.parquet", columns=["document_frequency"])["document_frequency"].to_numpy()
-        return (
-            f"{out}: {export_bin(lexicon, frequency, out, buckets)} words, {buckets or lexicon.ngrams.buckets} buckets, {lexicon.dim} dimensions, {out.stat().st_size / 1e6:.0f} MB"
-        )
-    words, vectors = word_vectors(lexicon)
-    write_vectors(out, "vec" if form == "vec" else "glove" if form == "glove" else "word2vec", words, vectors)
-    return f"{out}: {len(words)} words, {lexicon.dim} dimensions"
-
-
-def _vectors(model: Path) -> tuple[list[str], np.ndarray]:
-    """Titles of which something is known, and their vectors."""
-    names = pq.read_table(model / "titles.parquet", columns=["title"])["title"].to_pylist()
-    vectors = np.asarray(open_array(model, "vectors"))
-    known = np.flatnonzero(vectors.any(axis=1))
-    return [names[row] for row in known], vectors[known]
+        tokens = pq.read_table(model / "tokens.parquet", columns=["document_frequency"])
+        frequency, own = tokens["document_frequency"].to_numpy(), encoder.ngrams
+        if words and buckets not in (None, own.buckets):
+            distilled = Distilled(shortest=own.shortest, longest=own.longest, buckets=buckets)
+            counts = frequency[[encoder.ids[WORD, word] for word in words]]
+            encoder = replace(encoder, ngrams=distilled.fit(words, vectors, counts))
+        count = export_bin(encoder, frequency, out)
+        size = f"{encoder.ngrams.buckets} buckets, {encoder.dim} dimensions"
+        return f"{out}: {count} words, {size}, {out.stat().st_size / 1e6:.0f} MB"
+    write_vectors(out, WORD_FORMS[form], words, vectors)
+    return f"{out}: {len(words)} words, {encoder.dim} dimensions"

@@ -1,12 +1,13 @@
-"""The pointer to what the last finished run made."""
-
-from __future__ import annotations
+"""The pointer to what the last finished run made, and what is read through it."""
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 from storage.json_file import write_json
 from storage.workspace import HomeError, Workspace
@@ -21,28 +22,25 @@ def write_latest(home: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
-    """The pointer, paths made absolute.
-
-    Args:
-        home: Of a finished run.
-        needed: Which of the paths will be read.
+    """The pointer, paths made absolute; ``needed`` is the path that will be read.
 
     Raises:
         HomeError: No run has finished in this home, or what is needed was removed since.
     """
-    place = Workspace(home, create=False).home
-    if not (place / LATEST).exists():
-        raise HomeError(f"no run has finished in {place} yet; run `guidespace nightly --feed …` first")
-    content = json.loads((place / LATEST).read_text())
-    if not (place / content[needed]).exists():
-        raise HomeError(f"{place} no longer holds the {needed} of its last run; run `guidespace nightly --feed …` again")
-    return {**content, **{name: str(place / content[name]) for name in PATHS}}
+    folder = Workspace(home, create=False).home
+    if not (folder / LATEST).exists():
+        raise HomeError(f"no run has finished in {folder} yet; run `guidespace nightly --feed …` first")
+    content = json.loads((folder / LATEST).read_text())
+    if not (folder / content[needed]).exists():
+        gone = f"{folder} no longer holds the {needed} of its last run"
+        raise HomeError(f"{gone}; run `guidespace nightly --feed …` again")
+    return {**content, **{name: str(folder / content[name]) for name in PATHS}}
 
 
-def read_figures(home: Path) -> dict[str, float]:
-    """Headline figures of the last finished run; empty where there is none, or where it was an older version's."""
+def read_figures(home: str | Path) -> dict[str, float]:
+    """Headline figures of the last finished run; empty where there is none, or an older version's."""
     try:
-        return dict(json.loads((home / LATEST).read_text()).get("figures", {}))
+        return dict(json.loads(_renamed((Path(home).expanduser() / LATEST).read_text())).get("figures", {}))
     except FileNotFoundError:
         return {}
 
@@ -50,4 +48,29 @@ def read_figures(home: Path) -> dict[str, float]:
 def read_scores(home: str | Path) -> dict[str, Any]:
     """The scores document of the last run, and whether its model is the champion."""
     latest = read_latest(home, "scores")
-    return {**json.loads(Path(latest["scores"]).read_text()), "champion": latest["champion"]}
+    return {**json.loads(_renamed(Path(latest["scores"]).read_text())), "champion": latest["champion"]}
+
+
+def _renamed(text: str) -> str:
+    """JSON with the metric names of today: earlier versions wrote precision_at_10."""
+    return text.replace('"precision_at_10"', '"precision_at_k"')
+
+
+def read_categories(home: str | Path) -> dict[str, Any]:
+    """Labels, and dropped categories with reasons, each with its number of titles; most titles first.
+
+    Raises:
+        HomeError: The last run was made by a version that kept no report.
+    """
+    corpus = Path(read_latest(home, "corpus")["corpus"])
+    column = pq.read_table(corpus / "titles.parquet", columns=["labels"])["labels"]
+    titles = Counter(sorted(label for labels in column.to_pylist() for label in labels))
+    try:
+        dropped = pq.read_table(corpus / "dropped_categories.parquet").to_pylist()
+    except FileNotFoundError as error:
+        older = f"the last run in {home} was made by an older version, which kept no report of categories"
+        raise HomeError(f"{older}; run `guidespace nightly --feed …` again") from error
+    return {
+        "labels": [{"category": name, "titles": count} for name, count in titles.most_common()],
+        "dropped": dropped,
+    }

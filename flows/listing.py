@@ -1,88 +1,105 @@
-"""The command ``guidespace settings``: every setting with type, default, bounds and description, read off the dataclasses."""
-
-from __future__ import annotations
+"""``guidespace settings`` and docs/settings.md: every setting, read off the dataclasses."""
 
 import dataclasses
 import json
-import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from flows.assignments import SettingError
 from flows.settings import Settings
 
 BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+PAGE = """\
+<!-- Made by `guidespace settings --markdown > docs/settings.md`; a test holds it. -->
+# Settings
+
+`guidespace nightly --set NAME=VALUE …` changes a setting, as the Run form in the Prefect UI does. A strategy
+is chosen by its name, `--set train.optimizer=adam`, and `--set train.optimizer.beta1=0.8` changes a setting
+of its own.
+"""
 
 
 def list_settings(beginning: str = "") -> list[dict[str, Any]]:
-    """A row a setting, in the order of the stages: ``name``, ``type``, ``default``, ``bounds``, ``description``.
-
-    Args:
-        beginning: Only settings of that name and below it, such as ``train`` or ``train.rule``.
+    """A row a setting, in the order of the stages; those of that name and below it, such as ``train``.
 
     Raises:
         SettingError: No setting begins with it.
     """
-    rows = list(_rows(Settings(), ""))
-    chosen = [row for row in rows if f"{row['name']}.".startswith(f"{beginning}.".lstrip(".")) or f"{row['name']} ".startswith(f"{beginning} (")]
-    if not chosen:
-        raise SettingError(f"no setting is named {beginning!r}; known are {', '.join(field.name for field in dataclasses.fields(Settings))} and what is below them")
-    return chosen
+    starts = (f"{beginning}.", f"{beginning} (") if beginning else ("",)
+    rows = [row for row in _rows(Settings(), "") if f"{row['name']}.".startswith(starts)]
+    if not rows:
+        stages = ", ".join(field.name for field in dataclasses.fields(Settings))
+        raise SettingError(f"no setting is named {beginning!r}; known are {stages} and what is below them")
+    return rows
 
 
 def setting_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Rows as text: two lines a setting."""
     for row in rows:
         bounds = f", {row['bounds']}" if row["bounds"] else ""
-        yield f"{row['name']} = {json.dumps(row['default'], ensure_ascii=False)}   ({row['type']}{bounds})"
-        yield f"    {row['description']}"
+        yield f"{row['name']} = {_json(row['default'])}   ({row['type']}{bounds})\n    {row['description']}"
+
+
+def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Rows as docs/settings.md: a table a stage, and one a family of strategies."""
+    yield PAGE
+    tables: dict[str, list[str]] = {}
+    for row in rows:
+        family, is_strategy, _ = row["name"].partition(" (")
+        heading = family if is_strategy else family.split(".")[0]
+        code = (f"`{row['name']}`", row["type"], f"`{_json(row['default'])}`")
+        line = " | ".join(cell.replace("|", "\\|") for cell in (*code, row["bounds"], row["description"]))
+        tables.setdefault(heading, []).append(f"| {line} |")
+    for heading, lines in tables.items():
+        yield f"## {heading}\n\n| setting | type | default | bounds | what |\n| --- | --- | --- | --- | --- |"
+        yield "\n".join(lines) + "\n"
 
 
 def _rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
     hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
-        name, metadata = f"{prefix}{field.name}", field.metadata
-        value: Any = getattr(settings, field.name)
-        strategies: list[Any] = [kind for kind in _members(hints[field.name]) if dataclasses.is_dataclass(kind)]
-        named: list[Any] = [kind for kind in strategies if "name" in {each.name for each in dataclasses.fields(kind)}]
-        if field.name == "name" and typing.get_origin(hints["name"]) is typing.Literal:
-            continue  # of a strategy: it stands in the rows of its fields
-        if dataclasses.is_dataclass(value) and not named:
+        name, value, hint = f"{prefix}{field.name}", getattr(settings, field.name), hints[field.name]
+        about, strategies = field.metadata, [kind() for kind in members(hint) if hasattr(kind, "name")]
+        if field.name == "name" and typing.get_origin(hint) is typing.Literal:
+            continue  # of a strategy: its fields are listed under its name
+        if dataclasses.is_dataclass(value) and not strategies:
             yield from _rows(value, f"{name}.")
             continue
-        default = getattr(value, "name", _plain(value)) if named else _plain(value)
-        kind = " | ".join(strategy().name for strategy in named) if named else _words(hints[field.name])
-        yield {"name": name, "type": kind, "default": default, "bounds": _bounds(metadata), "description": str(metadata.get("description", ""))}
-        for strategy in named:
-            yield from _rows(strategy(), f"{name} ({strategy().name}).")
+        yield {
+            "name": name,
+            "type": " | ".join(each.name for each in strategies) or _words(hint),
+            "default": getattr(value, "name", _plain(value)) if strategies else _plain(value),
+            "bounds": ", ".join(f"{words} {about[key]:,}" for key, words in BOUNDS.items() if key in about),
+            "description": str(about.get("description", "")),
+        }
+        for strategy in strategies:
+            yield from _rows(strategy, f"{name} ({strategy.name}).")
+
+
+def members(hint: Any) -> Iterator[Any]:
+    """Dataclasses in a union, also in a tuple of a union."""
+    if dataclasses.is_dataclass(hint):
+        yield hint
+    for argument in typing.get_args(hint):
+        yield from members(argument)
 
 
 def _plain(value: Any) -> Any:
-    """A default as JSON."""
     if isinstance(value, tuple | list):
         return [_plain(each) for each in value]
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(type(value)) else value
 
 
-def _bounds(metadata: Mapping[str, Any]) -> str:
-    return ", ".join(f"{words} {metadata[key]:,}" for key, words in BOUNDS.items() if key in metadata)
-
-
-def _members(hint: Any) -> Iterator[type]:
-    """Classes in a union, also in a tuple of a union."""
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) in (typing.Union, tuple):
-        for argument in typing.get_args(hint):
-            yield from _members(argument)
-    elif isinstance(hint, type):
-        yield hint
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _words(hint: Any) -> str:
-    """A type in words: ``int``, ``float | None``, ``list of str``, ``"auto" | "exact"``."""
+    """A type in words: ``int``, ``float | null``, ``list of str``, ``"auto" | "exact"``."""
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is typing.Literal:
-        return " | ".join(json.dumps(each) for each in arguments)
+        return " | ".join(map(json.dumps, arguments))
     if typing.get_origin(hint) in (tuple, list):
         return f"list of {_words(arguments[0])}"
     if arguments:

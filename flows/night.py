@@ -1,7 +1,6 @@
-"""What surrounds a nightly run: the writer's lock, the MLflow run linked both ways with Prefect, and the pointer to what came out."""
+"""What surrounds a night: the lock, the MLflow run linked with the flow run, the pointer to the result."""
 
-from __future__ import annotations
-
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,87 +14,67 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
 from prefect.events import emit_event
+from prefect.exceptions import Pause
 from prefect.flows import Flow
 from prefect.runtime import flow_run as this_run
 from prefect.settings import PREFECT_UI_URL
 from prefect.states import Completed
 
-from flows.latest import read_figures, write_latest
+from flows.latest import write_latest
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
-from storage.pruning import prune
 from storage.tracking import Tracking
-from storage.workspace import Workspace
-from tasks.ingest.feeds import source_of
-from tasks.publish.report import Report
-from tasks.publish.verdict import Verdict
+from storage.workspace import Workspace, prune
+from tasks.ingest.sources.feeds import source_of
+from tasks.publish.report import Report, Verdict
 
 WAIT_SECONDS = 6 * 3600.0  # for another run in the home; then the run fails and says who holds it
-# A suspended run works on to the end of its stage, with heartbeats, and then goes; Prefect has no event for that.
+# A suspended run continues, with heartbeats, to the end of its stage, and then exits: Prefect tells nobody.
 LEFT = "guidespace.flow-run.left"
+# Until it is said again: Prefect's triggers drop an event when SQLite is locked (3.8.8).
+AGAIN_SECONDS = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """Where the result of a nightly run is.
+class NightlyResult:
+    """Where the result of a nightly run is."""
 
-    Attributes:
-        map: Path of the HTML map.
-        scores: Path of scores.json.
-        run: MLflow run id.
-        where: How a person opens that run.
-        registered_model: Name of the registered model; what serves is models:/NAME@champion.
-        version: Version of the registered model.
-        champion: Whether that version serves now.
-        reason: What the gate said.
-    """
-
-    map: str
-    scores: str
-    run: str
-    where: str
-    registered_model: str
+    map: str  # path of the HTML map
+    scores: str  # path of scores.json
+    run: str  # MLflow run id
+    where: str  # how a person opens that run
+    registered_model: str  # what serves is models:/NAME@champion
     version: str
-    champion: bool
-    reason: str
+    champion: bool  # that version serves now
+    reason: str  # the gate's
 
 
 @dataclass(frozen=True)
-class Night:
-    """A nightly run under way."""
+class NightlyRun:
+    """A nightly run in progress."""
 
     workspace: Workspace
     tracking: Tracking
     run: str
 
-    @property
-    def before(self) -> dict[str, float]:
-        """Headline figures of the run before; empty where none has finished."""
-        return read_figures(self.workspace.home)
-
-    def outcome(
+    def result(
         self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: Report
-    ) -> Outcome:
-        """Reports: on the flow run's page, in the pointer that `guidespace scores` and people follow, to the caller.
+    ) -> NightlyResult:
+        """Publishes the result: on the flow run's page, in the home's pointer, and to the caller.
 
-        The artifacts are made here and not in the task: one made in a task stands under that task, and the flow
-        run's page says that it has none.
-
-        Returns:
-            The outcome; in a flow run it is the data of a state whose message is the verdict, which Prefect unwraps.
+        A Prefect artifact made in a task belongs to that task, and the flow run's page lists none. In a flow
+        run the result is the data of a state whose message is the verdict, which Prefect unwraps.
         """
-        if FlowRunContext.get():
+        in_run = FlowRunContext.get() is not None
+        if in_run:
             create_markdown_artifact(report.markdown, key="nightly-report", description=verdict.message)
-            if report.link:
-                create_link_artifact(
-                    link=report.link,
-                    link_text="MLflow run",
-                    key="mlflow-run",
-                    description="Figures, parameters, plots, map and model of this run",
-                )
-        outcome = Outcome(
-            map=str(self.workspace.folder(page) / "map.html"),
-            scores=str(self.workspace.folder(scores) / "scores.json"),
+        if in_run and report.link:
+            about = "Figures, parameters, plots, map and model of this run"
+            create_link_artifact(report.link, link_text="MLflow run", key="mlflow-run", description=about)
+        folder = self.workspace.folder
+        result = NightlyResult(
+            map=str(folder(page) / "map.html"),
+            scores=str(folder(scores) / "scores.json"),
             run=self.run,
             where=self.tracking.where(self.run),
             registered_model=verdict.name,
@@ -103,63 +82,65 @@ class Night:
             champion=verdict.champion,
             reason=verdict.reason,
         )
-        folders = {"model": self.workspace.folder(model), "corpus": self.workspace.folder(corpus)}
-        write_latest(self.workspace.home, {**asdict(outcome), **folders, "figures": report.figures})
-        return (
-            cast(Outcome, Completed(message=verdict.message, data=outcome))
-            if FlowRunContext.get()
-            else outcome
-        )
+        made = {"model": folder(model), "corpus": folder(corpus), "figures": report.figures}
+        write_latest(self.workspace.home, {**asdict(result), **made})
+        return cast(NightlyResult, Completed(message=verdict.message, data=result)) if in_run else result
 
 
 def name_run() -> str:
-    """The name that a flow run was given, or a readable one: when it was due, and its feeds, "2026-11-21 03:30 guide.xml.gz +2"."""
+    """The name that a flow run was given, or due time and feeds: "2026-11-21 03:30 guide.xml.gz +2"."""
     if this_run.name and not _is_generated(this_run.name):
         return this_run.name
-    parameters = this_run.parameters
-    feeds: Sequence[str] = parameters.get("feeds") or []
-    names = [Path(source_of(feed).rstrip("/")).name for feed in feeds]
-    return f"{this_run.scheduled_start_time.astimezone():%Y-%m-%d %H:%M} {names[0] if names else 'no feed'}{f' +{len(names) - 1}' if len(names) > 1 else ''}"
+    feeds: Sequence[str] = this_run.parameters.get("feeds") or ["no feed"]
+    first, more = Path(source_of(feeds[0]).rstrip("/")).name, f" +{len(feeds) - 1}" if feeds[1:] else ""
+    return f"{this_run.scheduled_start_time.astimezone():%Y-%m-%d %H:%M} {first}{more}"
 
 
 def _is_generated(name: str) -> bool:
-    """Whether Prefect drew the name by lot: two words of the lists that it draws from, "adamant-otter"."""
-    words = name.split("-")
-    return len(words) == 2 and all(any(word in about.get("words", ()) for about in NAMES.values()) for word in words)
+    """Whether Prefect drew the name at random from its lists: "adamant-otter"."""
+    known = [words for about in NAMES.values() for words in about.get("words", ())]
+    return name.count("-") == 1 and set(name.split("-")) <= set(known)
 
 
 @contextmanager
-def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[Night]:
+def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[NightlyRun]:
     """Holds the home, opens the MLflow run of this flow run (or resumes it), and ends it as the flow ends.
 
-    A night that meets another one in its home waits for it: the lock is the home's, so nights of other homes run beside it.
+    A run waits for another one in its home; runs in other homes run beside it.
 
     Raises:
         HomeLocked: Another process still writes to the home after WAIT_SECONDS.
     """
-    workspace = Workspace(home)
+    workspace, logger = Workspace(home), get_run_logger()
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
-    with workspace.writing(what, wait_seconds=WAIT_SECONDS, tell=get_run_logger().warning):
+    with workspace.writing(what, wait_seconds=WAIT_SECONDS, tell=logger.warning):
         tracking = Tracking(workspace.home)
         flow_run_id = this_run.id or str(uuid.uuid4())
-        told = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
-        run = tracking.start_run(flow_run_id, this_run.name or "nightly", _links(flow_run_id), told)
-        get_run_logger().info("MLflow: %s", tracking.where(run))
-        for silent in tracking.close_silent(run):
-            get_run_logger().warning(
-                "MLflow run %s was left RUNNING by a run of this home that died; it is KILLED now", silent
-            )
+        parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
+        page = f"{PREFECT_UI_URL.value()}/runs/flow-run/{flow_run_id}"
+        links = {"prefect.flow_run_url": page} if PREFECT_UI_URL.value() else {}
+        run = tracking.start_run(flow_run_id, this_run.name or "nightly", links, parameters)
+        logger.info("MLflow: %s", tracking.where(run))
+        for died in tracking.close_silent(run):
+            logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", died)
         try:
-            yield Night(workspace, tracking, run)
+            yield NightlyRun(workspace, tracking, run)
             prune(workspace, settings.publish.keep)
         except BaseException as error:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
+            if isinstance(error, Pause):
+                _tell_left(flow_run_id)
+                time.sleep(AGAIN_SECONDS)
             raise
         finally:
             if FlowRunContext.get():
-                emit_event(LEFT, resource={"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"})
+                _tell_left(flow_run_id)
         tracking.end_run(run)
+
+
+def _tell_left(flow_run_id: str) -> None:
+    emit_event(LEFT, resource={"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"})
 
 
 def close_crashed(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None:
@@ -167,9 +148,3 @@ def close_crashed(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None
     home = Path(str(flow_run.parameters.get("home", "guidespace-home"))).expanduser()
     if (home / "home.json").exists():
         Tracking(home).close_orphans(str(flow_run.id))
-
-
-def _links(flow_run_id: str) -> dict[str, str]:
-    """Tags that lead from MLflow back to Prefect."""
-    page = PREFECT_UI_URL.value()
-    return {"prefect.flow_run_url": f"{page}/runs/flow-run/{flow_run_id}"} if page else {}

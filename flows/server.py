@@ -1,12 +1,14 @@
-"""Prefect's own server for a run without another: started before anything heavy is imported, in the home like the rest.
+"""Prefect's own server for a run without another: started before anything heavy is imported, since booting it
+takes longer than our imports, and in a session of its own.
 
-Booting it takes longer than our imports; started first, they overlap. Nothing of ours that is heavy is imported here.
+``SubprocessASGIServer`` starts it in the terminal's process group. There Ctrl-C ends it together with the
+run, whose client then waits 75 s for an answer, and a run ended by SIGKILL leaves it behind. Here it reads a
+pipe that nobody writes to, which the kernel closes when the client's process is gone, however it ended.
 """
-
-from __future__ import annotations
 
 import atexit
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -15,33 +17,24 @@ from storage.workspace import Workspace
 
 
 def start_prefect(home: str | Path) -> threading.Thread:
-    """Starts the server in a thread, unless PREFECT_API_URL names one; what a client's first call would do, only earlier.
+    """Starts the server in a thread, unless PREFECT_API_URL names one; a client's first call would do so too.
 
     Raises:
-        HomeLocked: Somebody writes to the home: said at once, not after Prefect has started.
+        HomeLocked: Somebody writes to the home: known at once, not after Prefect has started.
     """
     workspace = Workspace(home)
     with workspace.writing("nightly run"):
         pass
     _point_prefect_at(workspace.home)
-
-    def start() -> None:
-        from prefect.settings import PREFECT_API_URL
-
-        from flows.own_server import OwnServer
-
-        if not PREFECT_API_URL.value():
-            OwnServer().start()
-
-    thread = threading.Thread(target=start, name="prefect-start", daemon=True)
+    thread = threading.Thread(target=_start, name="prefect-start", daemon=True)
     thread.start()
     return thread
 
 
 def leave(code: int) -> None:
-    """Ends the process at once: exit functions run, then no teardown (that of torch, MLflow and Prefect takes two seconds).
+    """Ends the process at once: exit functions run, but no teardown (torch, MLflow, Prefect: two seconds).
 
-    Prefect's worker threads are emptied first: while one holds a connection, the server waits five seconds for it.
+    Prefect's worker threads are emptied first: the server waits five seconds for one that holds a connection.
     """
     if "prefect.events.worker" in sys.modules:
         from prefect.events.worker import EventsWorker
@@ -56,10 +49,47 @@ def leave(code: int) -> None:
 
 
 def _point_prefect_at(home: Path) -> None:
-    """Without a server of the user's, Prefect's own one writes into the home."""
     chosen = any(name in os.environ for name in ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE"))
     if not chosen and not (Path.home() / ".prefect" / "profiles.toml").exists():
         os.environ["PREFECT_HOME"] = str(home / "prefect")
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
     os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
+
+
+def _start() -> None:
+    from prefect.server.api.server import SubprocessASGIServer
+    from prefect.settings import PREFECT_API_URL, get_current_settings
+
+    class OwnServer(SubprocessASGIServer):
+        """What Prefect's client finds as the temporary server of this process."""
+
+        def _run_uvicorn_command(self) -> subprocess.Popen[bytes]:
+            flags = {"UI_ENABLED": "0", "_SERVER_EPHEMERAL": "1", "_SERVER_FINAL": "1"}
+            chosen = get_current_settings().to_environment_variables(exclude_unset=True)
+            return subprocess.Popen(
+                [sys.executable, "-m", __name__, str(self.port)],
+                env={**os.environ, **{f"PREFECT_{name}": on for name, on in flags.items()}, **chosen},
+                stdin=subprocess.PIPE,
+                start_new_session=True,
+            )
+
+    if not PREFECT_API_URL.value():
+        OwnServer().start()
+
+
+def _serve(port: int) -> None:
+    """Runs the server until the client's process is gone or SIGTERM comes."""
+    import uvicorn
+
+    def end_with_the_client() -> None:
+        sys.stdin.buffer.read()
+        os._exit(0)
+
+    threading.Thread(target=end_with_the_client, name="client", daemon=True).start()
+    app = "prefect.server.api.server:create_app"
+    uvicorn.run(app, factory=True, host="127.0.0.1", port=port, log_level="error", lifespan="on")
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]))

@@ -1,22 +1,20 @@
-"""The command ``guidespace sql``: questions over what the last run published."""
-
-from __future__ import annotations
+"""The command ``guidespace sql``: queries over what the last run published."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from flows.latest import read_latest
-from storage.artifacts import Clustering, Corpus, Guide
-from storage.catalogue.views import QueryError, ask, view_statements
-from storage.workspace import HomeError, Workspace
-from storage.yesterday import newest_first
+from storage.artifacts import Clustering, Corpus, Guide, Tonight
+from storage.catalogue.likes import home_salt
+from storage.catalogue.views import QueryError, ask
+from storage.workspace import HomeError, Workspace, newest_first
 
 
 def run_folders(home: str | Path) -> dict[str, Path]:
-    """Where the last run's corpus lies, the clustering made of it, and the newest guide.
+    """Folders of the last run's corpus, of the clustering made from it, and of the newest guide and lists.
 
     Raises:
         HomeError: No run has finished, or what it made is gone.
@@ -25,37 +23,38 @@ def run_folders(home: str | Path) -> dict[str, Path]:
     folder = Path(read_latest(home, "corpus")["corpus"])
     corpus = workspace.read(Corpus, folder.name)
     digest = corpus.digest if corpus else None
-    clustering = next((found for found in newest_first(workspace, Clustering) if workspace.details(found).get("corpus") == digest), None)
-    guide = next(newest_first(workspace, Guide), None)
+    clusterings = newest_first(workspace, Clustering)
+    made = (found for found in clusterings if workspace.details(found).get("corpus") == digest)
+    clustering, guide = next(made, None), next(newest_first(workspace, Guide), None)
     if corpus is None or clustering is None or guide is None or not (folder / "variants.parquet").exists():
-        raise HomeError(f"{workspace.home} no longer holds all that its last run made; run `guidespace nightly --feed …` again")
-    return {"guide": workspace.folder(guide), "corpus": folder, "clustering": workspace.folder(clustering)}
+        gone = f"{workspace.home} no longer holds all that its last run made"
+        raise HomeError(f"{gone}; run `guidespace nightly --feed …` again")
+    found = {"guide": workspace.folder(guide), "corpus": folder, "clustering": workspace.folder(clustering)}
+    if tonight := next(newest_first(workspace, Tonight), None):
+        found["tonight"] = workspace.folder(tonight)
+    return found
 
 
-def answer(home: str | Path, query: str, assignments: list[str]) -> list[dict[str, Any]]:
-    """Rows of a query, by column.
+def answer(home: str | Path, query: str, assignments: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of a query, by column; of columns with one name the later ones are numbered, ``title_1``.
 
-    Args:
-        home: Of a finished run.
-        query: SQL; ``$title`` and the like stand for values.
-        assignments: ``title=Murder, She Wrote`` and the like.
-
-    Returns:
-        Values as DuckDB gives them; of columns with one name the later ones are numbered: ``title``, ``title_1``.
+    In it ``$title`` stands for the value of an assignment such as ``title=Murder, She Wrote``.
 
     Raises:
-        QueryError: DuckDB refuses the query, or an assignment is none.
+        QueryError: DuckDB refuses the query, or an assignment has no ``=``.
     """
-    if wrong := [assignment for assignment in assignments if not assignment.partition("=")[1]]:
+    if wrong := [assignment for assignment in assignments if "=" not in assignment]:
         raise QueryError(f"--with {wrong[0]!r}: expected NAME=VALUE, such as 'title=Murder, She Wrote'")
-    values = {name: value for name, _, value in (assignment.partition("=") for assignment in assignments)}
-    columns, rows = ask(run_folders(home), query, values)
-    names = [name if not (before := columns[:place].count(name)) else f"{name}_{before}" for place, name in enumerate(columns)]
+    values = dict(assignment.split("=", 1) for assignment in assignments)
+    salt = home_salt(Workspace(home, create=False).home) if "tonight_of" in query.lower() else ""
+    columns, rows = ask(run_folders(home), query, values, salt)
+    before = [columns[:number].count(name) for number, name in enumerate(columns)]
+    names = [f"{name}_{count}" if count else name for name, count in zip(columns, before, strict=True)]
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: decimals are numbers, what is no number is null, dates and the like are text."""
+    """A value as JSON: decimals as numbers, NaN and infinity as null, dates and the like as text."""
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -63,8 +62,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-def statements(home: str | Path) -> str:
-    """The views as SQL, for a DuckDB of one's own."""
-    return view_statements(run_folders(home))

@@ -1,26 +1,25 @@
-"""The commands on word vectors: ``ngrams``, ``vector`` and ``neighbours`` of a model file, fastText's or a text form."""
-
-from __future__ import annotations
+"""The commands on word vectors of a fastText model or text form: ngrams, vector, neighbours."""
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tasks.augment.fasttext import FastText, FastTextError
-from tasks.augment.fasttext.compact import CompactStore
-from tasks.augment.fasttext.nearest import nearest_words
-from tasks.augment.fasttext.opening import open_words
-from tasks.augment.fasttext.text_forms import VectorFileError, WordTable
+from tasks.fasttext import FastText, FastTextError
+from tasks.fasttext.compact import CompactStore
+from tasks.fasttext.text_forms import VectorFileError, WordTable, nearest_words, open_words
+
+WORDS_AT_A_TIME = 1000
 
 
 class WordsError(ValueError):
     """A question about words that cannot be answered; the message says why."""
 
 
-def print_ngrams(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Each word's n-grams, a line each: word, n-gram, row, vector, separated by tabs. A known word itself comes first.
+def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
+    """Each n-gram on a line, a known word first: word, n-gram, row, vector; as JSON a word a line.
 
     Raises:
         WordsError: The file holds no n-grams.
@@ -28,38 +27,37 @@ def print_ngrams(path: Path, words: Sequence[str], as_json: bool) -> Iterator[st
     model = _open(path)
     if not isinstance(model, FastText):
         raise WordsError(f"{path} holds words and vectors but no n-grams; give a fastText model (.bin, .ftz)")
-    for start in range(0, len(words), 1000):
-        part = words[start : start + 1000]
-        for word, ngrams in zip(part, model.ngrams(part), strict=True):
+    for start in range(0, len(words), WORDS_AT_A_TIME):
+        some = words[start : start + WORDS_AT_A_TIME]
+        for word, ngrams in zip(some, model.ngrams(some), strict=True):
             if as_json:
-                yield json.dumps({"word": word, "ngrams": [{"ngram": own.text, "row": own.row, "vector": own.vector.tolist()} for own in ngrams]}, ensure_ascii=False)
+                found = [{"ngram": own.text, "row": own.row, "vector": own.vector.tolist()} for own in ngrams]
+                yield json.dumps({"word": word, "ngrams": found}, ensure_ascii=False)
             else:
                 yield from (f"{word}\t{own.text}\t{own.row}\t{_numbers(own.vector)}" for own in ngrams)
 
 
-def print_vectors(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Each word's vector, a line each; a word of which nothing is known is a zero vector."""
-    vectors = _open(path).vectors(words)
-    for word, vector in zip(words, vectors, strict=True):
-        yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False) if as_json else f"{word}\t{_numbers(vector)}"
+def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
+    """Each word's vector on a line; zeros for a word of which nothing is known."""
+    for word, vector in zip(words, _open(path).vectors(words), strict=True):
+        if as_json:
+            yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False)
+        else:
+            yield f"{word}\t{_numbers(vector)}"
 
 
-def print_neighbours(path: Path, word: str, k: int, as_json: bool) -> Iterator[str]:
-    """Words of the file that are nearest to a word, which need not be among them.
+def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
+    """The k words of the file that are nearest to a word, which need not be in the file.
 
     Raises:
-        WordsError: Nothing of the word is known, or k is none.
+        WordsError: Nothing of the word is known, or k is below 1.
     """
     model = _open(path)
     if k < 1:
         raise WordsError(f"k is {k}; it is 1 or more")
     if not model.vectors([word]).any():
         raise WordsError(f"nothing of {word!r} is known to {path}: neither the word nor one of its n-grams")
-    found = nearest_words(model, word, k)
-    if as_json:
-        yield json.dumps([{"word": name, "cosine": round(cosine, 6)} for name, cosine in found], ensure_ascii=False, indent=1)
-    else:
-        yield from (f"{cosine:.3f}  {name}" for name, cosine in found)
+    return [{"word": name, "cosine": round(cosine, 6)} for name, cosine in nearest_words(model, word, k)]
 
 
 def _open(path: Path) -> FastText | CompactStore | WordTable:

@@ -1,173 +1,137 @@
-"""The hand-written lists of this folder, read: what there is to show, and how each channel fills its day.
+"""The hand-written lists of this folder: what there is to show, and how each channel fills its day.
 
 Every list is a tab-separated file with a header line and no quoting, so that a title is written as it is.
 """
 
-from __future__ import annotations
-
 import csv
-from dataclasses import dataclass
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 FOLDER = Path(__file__).parent
 LANGUAGES = ("en", "de", "fr")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """A sort of programme.
+class Kind(NamedTuple):
+    """A kind of programme."""
 
-    Attributes:
-        form: ``series`` (has episodes), ``live`` (has none) or ``film`` (shown once or twice).
-        minutes: Shortest and longest running time.
-        categories: Language to category names, in that language's words.
-    """
-
-    name: str
-    form: str
-    minutes: tuple[int, int]
-    categories: dict[str, tuple[str, ...]]
+    form: str  # series (has episodes), live (has none) or film (shown once or twice)
+    minutes: tuple[int, int]  # shortest and longest running time
+    categories: dict[str, tuple[str, ...]]  # language to category names, in that language's words
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listing:
-    """A programme that may be shown.
-
-    Attributes:
-        kinds: The first says how it is scheduled, all of them where it may stand.
-        year: Year of a film, as text; empty where the list has none.
-        categories: Clean categories; empty for a placeholder without any.
-    """
+class Listing(NamedTuple):
+    """A programme that may be shown; a placeholder is of the kind ``placeholder``."""
 
     title: str
     language: str
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...]  # the first determines how it is scheduled, all of them where it may be shown
     form: str
     minutes: tuple[int, int]
-    categories: tuple[str, ...]
-    year: str = ""
+    categories: tuple[str, ...]  # a placeholder may have none
+    year: str = ""  # of a film; empty where the list has none
+    descriptions: tuple[str, ...] = ()  # what it is about, in different words; one in five has none
 
 
-@dataclass(frozen=True, kw_only=True)
-class Channel:
-    """A channel; one without a name (``-`` in the list) is used but not listed in the guide.
-
-    Attributes:
-        offset_minutes: Local time minus UTC.
-        says: The language attribute it puts on every title, true or not.
-    """
+class Channel(NamedTuple):
+    """A channel; one without a name (``-`` in the list) is used but not listed in the guide."""
 
     id: str
     name: str
     language: str
     theme: str
-    offset_minutes: int
-    says: str
+    offset_minutes: int  # local time minus UTC
+    says: str  # the language attribute it puts on every title, true or not
 
 
-@dataclass(frozen=True, kw_only=True)
-class Daypart:
-    """Hours of a theme's day, local time.
+class Daypart(NamedTuple):
+    """Hours of a theme's day, local time."""
 
-    Attributes:
-        weekday: Monday to Friday, else Saturday and Sunday.
-        strip: The same titles at the same hour all week, else other ones every day.
-    """
-
-    weekday: bool
+    weekday: bool  # Monday to Friday, else Saturday and Sunday
     hours: tuple[int, int]
-    strip: bool
+    strip: bool  # the same titles at the same hour all week, else other ones every day
     kinds: tuple[str, ...]
 
 
-def read_rows(name: str) -> list[dict[str, str]]:
-    """Rows of one list.
-
-    Raises:
-        ValueError: A row has more or fewer cells than the header.
-    """
+def _read_rows(name: str) -> list[dict[str, str]]:
     with (FOLDER / name).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
-            raise ValueError(f"sample/{name}, line {number}: {row} does not have one cell a column; expected tabs as in the header")
+            raise ValueError(f"sample/{name}, line {number}: {row}: expected as many tabs as in the header")
     return rows
+
+
+def _span(text: str) -> tuple[int, int]:
+    low, high = map(int, text.split("-"))
+    return low, high
 
 
 def read_kinds() -> dict[str, Kind]:
     """kinds.tsv by name."""
-    return {
-        row["kind"]: Kind(
-            name=row["kind"],
-            form=row["form"],
-            minutes=_span(row["minutes"]),
-            categories={language: tuple(row[language].split(";")) for language in LANGUAGES},
-        )
-        for row in read_rows("kinds.tsv")
-    }
+    kinds = {}
+    for row in _read_rows("kinds.tsv"):
+        categories = {language: tuple(row[language].split(";")) for language in LANGUAGES}
+        kinds[row["kind"]] = Kind(row["form"], _span(row["minutes"]), categories)
+    return kinds
+
+
+def read_descriptions(language: str) -> dict[str, tuple[str, ...]]:
+    """descriptions_LANGUAGE.tsv: title to its descriptions, in the order of the file."""
+    descriptions: dict[str, tuple[str, ...]] = defaultdict(tuple)
+    for row in _read_rows(f"descriptions_{language}.tsv"):
+        descriptions[row["title"]] += (row["description"],)
+    return descriptions
 
 
 def read_titles(language: str) -> list[Listing]:
     """titles_LANGUAGE.tsv, in the order of the file.
 
     Raises:
-        ValueError: A title's kind is not in kinds.tsv.
+        ValueError: A title's kind is not in kinds.tsv, or a description is of no title.
     """
-    kinds = read_kinds()
-    listings = []
-    for row in read_rows(f"titles_{language}.tsv"):
-        names = tuple(row["kinds"].split(","))
-        if unknown := set(names) - kinds.keys():
-            raise ValueError(f"sample/titles_{language}.tsv: {row['title']!r} is of kind {sorted(unknown)}; kinds.tsv has {sorted(kinds)}")
-        categories = dict.fromkeys(category for name in names for category in kinds[name].categories[language])
-        first = kinds[names[0]]
-        listings.append(
-            Listing(title=row["title"], language=language, kinds=names, form=first.form, minutes=first.minutes, categories=tuple(categories), year=row["year"])
-        )
+    known, told, listings = read_kinds(), read_descriptions(language), []
+    for row in _read_rows(f"titles_{language}.tsv"):
+        kinds = tuple(row["kinds"].split(","))
+        if unknown := set(kinds) - known.keys():
+            problem = f"{row['title']!r} is of kind {sorted(unknown)}; kinds.tsv has {sorted(known)}"
+            raise ValueError(f"sample/titles_{language}.tsv: {problem}")
+        names = dict.fromkeys(name for kind in kinds for name in known[kind].categories[language])
+        form, minutes, _ = known[kinds[0]]
+        more = row["year"], told.pop(row["title"], ())
+        listings.append(Listing(row["title"], language, kinds, form, minutes, tuple(names), *more))
+    if told:
+        problem = f"{sorted(told)} are not in titles_{language}.tsv"
+        raise ValueError(f"sample/descriptions_{language}.tsv: {problem}")
     return listings
 
 
 def read_placeholders(language: str) -> list[Listing]:
-    """What stands where nothing is known or nothing is shown."""
+    """What is listed where nothing is known or nothing is shown."""
+    rows = [row for row in _read_rows("placeholders.tsv") if row["language"] == language]
+    categories = [(row["category"],) if row["category"] else () for row in rows]
     return [
-        Listing(
-            title=row["title"],
-            language=language,
-            kinds=("placeholder",),
-            form="live",
-            minutes=_span(row["minutes"]),
-            categories=(row["category"],) if row["category"] else (),
-        )
-        for row in read_rows("placeholders.tsv")
-        if row["language"] == language
+        Listing(row["title"], language, ("placeholder",), "live", _span(row["minutes"]), category)
+        for row, category in zip(rows, categories, strict=True)
     ]
 
 
 def read_channels() -> list[Channel]:
     """channels.tsv, in its order."""
-    return [
-        Channel(
-            id=row["id"],
-            name="" if row["name"] == "-" else row["name"],
-            language=row["language"],
-            theme=row["theme"],
-            offset_minutes=int(row["offset"][:3]) * 60 + int(row["offset"][0] + row["offset"][3:]),
-            says=row["says"],
-        )
-        for row in read_rows("channels.tsv")
-    ]
+    channels = []
+    for row in _read_rows("channels.tsv"):
+        sign, hours, minutes = row["offset"][0], row["offset"][1:3], row["offset"][3:]
+        offset = int(sign + hours) * 60 + int(sign + minutes)
+        name = "" if row["name"] == "-" else row["name"]
+        channels.append(Channel(row["id"], name, row["language"], row["theme"], offset, row["says"]))
+    return channels
 
 
 def read_dayparts() -> dict[str, list[Daypart]]:
     """dayparts.tsv by theme."""
-    themes: dict[str, list[Daypart]] = {}
-    for row in read_rows("dayparts.tsv"):
-        part = Daypart(weekday=row["days"] == "weekday", hours=(int(row["from"]), int(row["to"])), strip=row["pattern"] == "strip", kinds=tuple(row["kinds"].split(",")))
-        themes.setdefault(row["theme"], []).append(part)
+    themes: dict[str, list[Daypart]] = defaultdict(list)
+    for row in _read_rows("dayparts.tsv"):
+        hours, kinds = (int(row["from"]), int(row["to"])), tuple(row["kinds"].split(","))
+        part = Daypart(row["days"] == "weekday", hours, row["pattern"] == "strip", kinds)
+        themes[row["theme"]].append(part)
     return themes
-
-
-def _span(text: str) -> tuple[int, int]:
-    """``30-60`` to (30, 60)."""
-    low, high = text.split("-")
-    return int(low), int(high)

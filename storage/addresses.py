@@ -1,13 +1,9 @@
-"""URLs without what is secret in them: what may be stored, logged and shown, and what a URL is known by.
+"""URLs without secrets: what may be stored, logged and shown, and what identifies a feed.
 
-Providers use hundreds of names for parameters that are secret, so the rule is the other way round: a
-query parameter stays only if its name is on a list of harmless ones and its value is a plain word.
-Everything else goes with its name: user, password, fragment, path parameters (``;jsessionid=…``),
-signatures, expiry times. What is left is the same every night, whatever token or signature the URL has
-that night.
+Providers use hundreds of names for secret parameters, so this is an allow list of query parameters with plain
+values. User, password, fragment, path parameters (``;jsessionid=…``) and all else are removed, so the result
+is the same every night, whatever the token of that night.
 """
-
-from __future__ import annotations
 
 import re
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
@@ -31,40 +27,35 @@ _ROTATING = re.compile(
 
 def without_secrets(url: str) -> str:
     """The URL without user, password, fragment and all query parameters but harmless ones; of any text."""
-    return "::".join(_one_without_secrets(part) for part in _NEXT_IN_CHAIN.split(url))
+    left = "::".join(map(_one_without_secrets, _NEXT_IN_CHAIN.split(url)))
+    return left if left == url else without_secrets(left)  # https:////user:password@host has them in its path
 
 
 def is_sound(url: str) -> bool:
-    """Whether the URL can be taken apart: brackets in pairs, a port that is a number, a host for http."""
+    """Whether the URL is valid: balanced brackets, a numeric port, a host for http."""
     try:
-        for parts in map(_split, _NEXT_IN_CHAIN.split(url)):
-            if parts.scheme in ("http", "https") and not (parts.hostname or "").encode("idna"):
-                return False
+        parts = [_split(part) for part in _NEXT_IN_CHAIN.split(url)]
+        return all((part.hostname or "").encode("idna") for part in parts if part.scheme in ("http", "https"))
     except ValueError:
         return False
-    return True
 
 
 def secrets_of(url: str) -> set[str]:
-    """The texts in a URL that ``without_secrets`` leaves out, as they are and decoded; for no message."""
+    """The texts of a URL that ``without_secrets`` leaves out, as they are and decoded: for no message."""
     found: set[str] = set()
     for part in _NEXT_IN_CHAIN.split(url):
         user = part.partition("://")[2].rpartition("@")[0]
+        found |= {user, *user.split(":")}
         for text in (*re.split(r"[?&;#/]", part), *re.split(r"[?&;#/]", unquote(part))):
             name, _, value = text.rstrip("=").partition("=")
             found.add(value or name)
-        found |= {user, *user.split(":")}
     kept = without_secrets(url)
-    return {
-        form
-        for text in found
-        for form in (text, unquote(text))
-        if len(form) >= SHORTEST_SECRET and form not in kept
-    }
+    forms = found | {unquote(text) for text in found}
+    return {form for form in forms if len(form) >= SHORTEST_SECRET and form not in kept}
 
 
 def differ_in_secrets_only(url: str, other: str) -> bool:
-    """Whether two URLs with the same ``without_secrets`` are one feed: nothing that differs chooses."""
+    """Whether two URLs with the same ``without_secrets`` are one feed: they differ in tokens alone."""
     ours, theirs = (dict(parse_qsl(part.partition("?")[2].partition("#")[0])) for part in (url, other))
     return all(ours[name] == theirs[name] or _ROTATING.search(name) for name in ours.keys() & theirs.keys())
 
@@ -72,13 +63,12 @@ def differ_in_secrets_only(url: str, other: str) -> bool:
 def _one_without_secrets(url: str) -> str:
     try:
         parts = _split(url)
-    except ValueError:  # what cannot be taken apart may have a password anywhere before the last @
-        scheme, _, rest = url.partition("://")
+    except ValueError:  # an invalid one may have a password anywhere before the last @
+        scheme, _, rest = re.sub("[\t\r\n]", "", url).partition("://")  # as urlsplit reads it
         return f"{scheme}://{re.split(r'[?#;]', rest.rpartition('@')[2])[0]}"
-    query = "&".join(parameter for parameter in parts.query.split("&") if _is_harmless(parameter))
-    return urlunsplit(
-        (parts.scheme, parts.netloc.rpartition("@")[2], re.sub(r";[^/]*", "", parts.path), query, "")
-    )
+    query = "&".join(filter(_is_harmless, parts.query.split("&")))
+    path = re.sub(r";[^/]*", "", parts.path)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, query, ""))
 
 
 def _is_harmless(parameter: str) -> bool:
@@ -87,11 +77,6 @@ def _is_harmless(parameter: str) -> bool:
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of a URL.
-
-    Raises:
-        ValueError: It is none.
-    """
     parts = urlsplit(url)
-    _ = parts.port  # raises where it is no number, as in http://user:pass/word@host
+    _ = parts.port  # raises ValueError where it is no number, as in http://user:pass/word@host
     return parts

@@ -1,6 +1,4 @@
-"""JSON files that other programs read: written whole, or not at all."""
-
-from __future__ import annotations
+"""JSON files that other programs read, written whole or not at all."""
 
 import json
 import os
@@ -8,7 +6,7 @@ from pathlib import Path
 
 
 def write_json(path: Path, content: object, *, sort_keys: bool = False) -> None:
-    """Replaces a file and forces it to disk: a reader sees the old one or the new one, a full disk leaves the old one."""
+    """Replaces a file atomically and syncs it to disk; a full disk leaves the old one."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two processes may write one file at once
     try:
         with open(temporary, "w", encoding="utf-8") as handle:

@@ -1,6 +1,4 @@
-"""What the last command that read feeds came to: ``readings.json`` in the home, for the checks and the report."""
-
-from __future__ import annotations
+"""``readings.json``: the results of the home's last command that read feeds, for checks and report."""
 
 import json
 from collections.abc import Sequence
@@ -9,34 +7,27 @@ from pathlib import Path
 
 from storage.json_file import write_json
 
-FILE = "readings.json"
+READINGS = "readings.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What became of one feed.
-
-    Attributes:
-        source: The feed.
-        programmes: That could be read of it; None where it failed.
-        anomalies: What is odd, in words.
-        failed: Why nothing was stored; empty where it was read.
-    """
+class FeedStatus:
+    """The result of reading one feed."""
 
     source: str
-    programmes: int | None = None
+    programmes: int | None = None  # usable ones; None where it failed
     anomalies: Sequence[str] = ()
-    failed: str = ""
+    failed: str = ""  # why nothing was stored
 
 
-def write_readings(home: Path, readings: Sequence[Told]) -> None:
-    """Replaces what the command before had left."""
-    write_json(home / FILE, [asdict(told) for told in readings])
+def write_readings(home: Path, readings: Sequence[FeedStatus]) -> None:
+    """Replaces the file."""
+    write_json(home / READINGS, [asdict(status) for status in readings])
 
 
-def read_readings(home: Path) -> list[Told]:
+def read_readings(home: Path) -> list[FeedStatus]:
     """In the order of reading; empty where nothing was read."""
     try:
-        return [Told(**told) for told in json.loads((home / FILE).read_text(encoding="utf-8"))]
+        return [FeedStatus(**status) for status in json.loads((home / READINGS).read_text(encoding="utf-8"))]
     except FileNotFoundError:
         return []

@@ -6,15 +6,15 @@ Layout::
     home/writer.lock          who writes just now
     home/catalogue.duckdb     the catalogue (storage/catalogue)
     home/artifacts/KIND/KEY/  published folders; artifact.json is written last
+    home/sentences/           vectors of texts, by encoder (storage/sentences.py)
+    home/likes.duckdb         likes of viewers, likes.salt for their hashes (storage/catalogue/likes.py)
+    home/unlisted-*.parquet   vectors of titles that the champion lacks (tasks/tonight/vectors.py)
     home/mlflow.db, mlflow/   MLflow's database and artifacts, where no server is set
 
-A folder is written beside its final place and renamed when its ``artifact.json`` (files, sizes, SHA-256) is complete:
-its presence means "complete", and a killed run leaves at most a ``*.tmp`` folder that the next writer removes.
+A folder is written beside its final place and renamed once its ``artifact.json`` (files, sizes, SHA-256) is
+complete. A killed run leaves at most a ``*.tmp`` folder, which the next writer removes.
 """
 
-from __future__ import annotations
-
-import fcntl
 import hashlib
 import json
 import os
@@ -25,13 +25,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from storage.artifacts import Artifact
 from storage.json_file import write_json
 
 LAYOUT_VERSION = 1
-POLL_SECONDS = 1.0  # between two looks at a lock that somebody holds
 A = TypeVar("A", bound=Artifact)
 
 
@@ -45,7 +46,7 @@ class HomeLocked(HomeError):
 
 @dataclass
 class Draft(Generic[A]):
-    """A folder being written. Fill ``folder`` and ``counts``; ``artifact`` is there once the ``with`` block has ended."""
+    """A folder being written: fill it, ``counts`` and ``details``; published when the ``with`` block ends."""
 
     kind: type[A]
     folder: Path
@@ -56,95 +57,67 @@ class Draft(Generic[A]):
 
     @property
     def artifact(self) -> A:
-        """The published artifact.
-
-        Raises:
-            RuntimeError: The ``with`` block has not ended yet.
-        """
+        """The published artifact; a RuntimeError before the ``with`` block has ended."""
         if self._artifact is None:
             raise RuntimeError(f"{self.kind.__name__} is not published before its with block ends")
         return self._artifact
 
 
 class Workspace:
-    """A home on disk.
-
-    Args:
-        home: The folder; made if missing, unless ``create`` is false.
-
-    Raises:
-        HomeError: It is missing (``create=False``), no folder, was written by another version of GuideSpace, or has a ``?`` in its path.
-    """
+    """A home on disk; the folder is made if missing, unless ``create`` is false; else a HomeError."""
 
     def __init__(self, home: str | Path, *, create: bool = True) -> None:
         self.home = Path(home).expanduser().resolve()
         marker = self.home / "home.json"
         if "?" in str(self.home):
-            raise HomeError(f"{self.home}: DuckDB and SQLite take what follows '?' for options, not for the path. Name another --home.")
+            problem = "DuckDB and SQLite take what follows '?' for options, not for the path"
+            raise HomeError(f"{self.home}: {problem}. Name another --home.")
         if not marker.exists():
             if not create:
-                raise HomeError(f"{self.home} is no GuideSpace home (no home.json). Run `guidespace nightly` first, or name another --home.")
+                advice = "Run `guidespace nightly` first, or name another --home."
+                raise HomeError(f"{self.home} is no GuideSpace home (no home.json). {advice}")
             if self.home.exists() and not self.home.is_dir():
                 raise HomeError(f"{self.home} is a file; a home is a folder. Name another --home.")
             try:
                 self.home.mkdir(parents=True, exist_ok=True)
                 write_json(marker, {"layout_version": LAYOUT_VERSION})
             except OSError as error:
-                raise HomeError(f"{self.home} cannot be made a home ({error.strerror or error}). Name another --home.") from error
+                problem = f"{self.home} cannot be made a home ({error.strerror or error})"
+                raise HomeError(f"{problem}. Name another --home.") from error
         try:
             found = json.loads(marker.read_text())["layout_version"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise HomeError(f"{marker} is not what GuideSpace wrote there. Name another --home, or restore that file.") from error
+            advice = "Name another --home, or restore that file."
+            raise HomeError(f"{marker} is not what GuideSpace wrote there. {advice}") from error
         if found != LAYOUT_VERSION:
-            raise HomeError(f"{self.home} has layout version {found}, this GuideSpace writes version {LAYOUT_VERSION}. Use the version that made it, or name another --home.")
+            versions = f"layout version {found}, this GuideSpace writes version {LAYOUT_VERSION}"
+            advice = "Use the version that made it, or name another --home."
+            raise HomeError(f"{self.home} has {versions}. {advice}")
 
     def size(self) -> int:
-        """Bytes of all files in the home, as far as this user may look; a writer may remove some meanwhile."""
+        """Bytes of all readable files in the home; a writer may remove some meanwhile."""
         total = 0
-        for folder, _, names in os.walk(self.home):
-            for name in names:
-                with suppress(OSError):
-                    total += os.lstat(os.path.join(folder, name)).st_size
+        for file in (os.path.join(folder, name) for folder, _, names in os.walk(self.home) for name in names):
+            with suppress(OSError):
+                total += os.lstat(file).st_size
         return total
 
-    # -- writing -----------------------------------------------------------------------------------------------------
-
     @contextmanager
-    def writing(self, what: str, *, wait_seconds: float = 0, tell: Callable[[str], None] = print) -> Iterator[None]:
-        """Holds the home for one writer (an advisory ``flock``, released by the kernel when the process dies).
+    def writing(
+        self, what: str, *, wait_seconds: float = 0, tell: Callable[[str], None] = print
+    ) -> Iterator[None]:
+        """Holds the home for one writer; the kernel releases the lock of a process that dies.
 
-        Args:
-            what: Words for whoever is refused: "nightly run of 3 feeds".
-            wait_seconds: How long to wait for another writer to end.
-            tell: Hears once for whom it waits.
-
-        Raises:
-            HomeLocked: Another process holds it, or still does after the wait; the message names process, host and since when.
-            HomeError: This user may not write to it.
+        Other writers see ``what``; ``tell`` is called once, with the writer that this one waits for. Raises
+        HomeLocked where another process holds it, also after the wait.
         """
-        try:
-            # closed by the with below
-            lock = open(self.home / "writer.lock", "a+", encoding="utf-8", opener=_private)  # noqa: SIM115
-        except OSError as error:
-            raise HomeError(f"{self.home} cannot be written by this user ({error.strerror or error}). Name another --home, or ask whose it is.") from error
-        with lock as handle:
-            deadline = time.monotonic() + wait_seconds
-            waits = False
-            while not _lock(handle):
-                if time.monotonic() < deadline:
-                    if not waits:
-                        tell(f"{self.home} is being written by {self.holder() or 'another process'}; waiting up to {wait_seconds / 60:.0f} min for it to end")
-                    waits = True
-                    time.sleep(min(POLL_SECONDS, wait_seconds))
-                    continue
-                raise HomeLocked(f"{self.home} is being written by {self.holder() or 'another process'}. Wait for it to end, or name another --home.")
-            handle.seek(0)
-            handle.truncate()
-            since = time.strftime("%Y-%m-%d %H:%M:%S")
-            about = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "what": what}
-            json.dump(about, handle)
-            handle.flush()
-            for stale in self.home.glob("artifacts/*/*.tmp"):  # what killed runs left behind
+        file = self.home / "writer.lock"
+        with self._lock(file, wait_seconds, tell):
+            with suppress(OSError):  # made by another user, who let this one write to it
+                file.chmod(0o600)
+            about = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
+            file.write_text(json.dumps({**about, "since": time.strftime("%Y-%m-%d %H:%M:%S")}))
+            for stale in self.home.glob("artifacts/*/*.tmp"):  # left by killed runs
                 if stale.is_dir():
                     shutil.rmtree(stale, ignore_errors=True)
                 else:
@@ -152,11 +125,24 @@ class Workspace:
             try:
                 yield
             finally:
-                handle.seek(0)
-                handle.truncate()
+                file.write_text("")
+
+    def _lock(self, file: Path, wait_seconds: float, tell: Callable[[str], None]) -> AcquireReturnProxy:
+        lock = FileLock(file, mode=0o600, thread_local=False)
+        for seconds in (0.0, wait_seconds):
+            try:
+                return lock.acquire(seconds, poll_interval=min(1.0, wait_seconds or 1.0))
+            except Timeout:
+                held = f"{self.home} is being written by {self.holder() or 'another process'}"
+                if wait_seconds and not seconds:
+                    tell(f"{held}; waiting up to {wait_seconds / 60:.0f} min for it to end")
+            except OSError as error:
+                problem = f"{self.home} cannot be written by this user ({error.strerror or error})"
+                raise HomeError(f"{problem}. Name another --home, or ask its owner.") from error
+        raise HomeLocked(f"{held}. Wait for it to end, or name another --home.")
 
     def holder(self) -> str | None:
-        """Who holds the home, in words; None when nobody wrote their name."""
+        """The process that holds the home, in words; None where none has written its name."""
         try:
             held = json.loads((self.home / "writer.lock").read_text())
         except (OSError, ValueError):
@@ -165,94 +151,101 @@ class Workspace:
 
     @contextmanager
     def publishing(self, kind: type[A], key: str) -> Iterator[Draft[A]]:
-        """Publishes a folder atomically as ``artifacts/KIND/KEY``; an exception inside leaves what was there before.
+        """Publishes ``artifacts/KIND/KEY`` atomically; an exception inside leaves the previous folder.
 
-        The digest is that of the files' names and contents, or the one the writer puts into ``draft.digest``.
+        The digest is that of the files' names and contents, unless the writer sets ``draft.digest``.
         """
         place = self.place(kind, key)
-        place.parent.mkdir(parents=True, exist_ok=True)
         temporary = place.with_name(f"{place.name}.{os.getpid()}.tmp")
         shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
+        temporary.mkdir(parents=True)
         draft = Draft(kind, temporary)
         try:
             yield draft
-            files = {str(file.relative_to(temporary).as_posix()): _describe(file) for file in sorted(temporary.rglob("*")) if file.is_file()}
+            written = sorted(file for file in temporary.rglob("*") if file.is_file())
+            files = {file.relative_to(temporary).as_posix(): _describe(file) for file in written}
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-            path = place.relative_to(self.home).as_posix()
-            write_json(temporary / "artifact.json", {"kind": kind.__name__, "digest": digest, "counts": draft.counts, "details": draft.details, "files": files}, sort_keys=True)
+            content = {"digest": digest, "counts": draft.counts, "details": draft.details, "files": files}
+            write_json(temporary / "artifact.json", {"kind": kind.kind, **content}, sort_keys=True)
             before = place.with_name(f"{place.name}.{os.getpid()}.before.tmp")
             shutil.rmtree(before, ignore_errors=True)
-            if place.exists():  # a rename cannot replace a folder; two renames leave no half of it for readers
+            if place.exists():  # a rename cannot replace a folder; two never leave half a one for readers
                 os.rename(place, before)
             os.rename(temporary, place)
             shutil.rmtree(before, ignore_errors=True)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+        path = place.relative_to(self.home).as_posix()
         draft._artifact = kind(path=path, digest=digest, counts=dict(draft.counts))
         draft.folder = place
 
-    # -- reading -----------------------------------------------------------------------------------------------------
-
     def place(self, kind: type[Artifact], key: str) -> Path:
         """Folder of the artifact of that kind and key, whether it exists or not."""
-        return self.home / "artifacts" / kind.__name__.lower() / key
+        return self.home / "artifacts" / kind.kind.lower() / key
 
     def folder(self, artifact: Artifact) -> Path:
-        """Folder of a published artifact.
-
-        Raises:
-            HomeError: It is not there (any more).
-        """
+        """Folder of a published artifact; a HomeError where it is missing."""
         folder = self.home / artifact.path
         if not (folder / "artifact.json").exists():
-            raise HomeError(f"{type(artifact).__name__} {artifact.path} is not in {self.home}. Run `guidespace nightly` again: it makes what is missing.")
+            problem = f"{type(artifact).__name__} {artifact.path} is not in {self.home}"
+            raise HomeError(f"{problem}. Run `guidespace nightly` again: it makes what is missing.")
         return folder
 
     def read(self, kind: type[A], key: str) -> A | None:
-        """The published artifact of that kind and key, or None when it is missing or damaged."""
+        """The published artifact of that kind and key, or None where it is missing or damaged."""
         place = self.place(kind, key)
-        if not _verifies(place):
+        try:  # every file is there, with its size and SHA-256
+            content = json.loads((place / "artifact.json").read_text())
+            if any(
+                _describe(place / name, known["size"]) != known for name, known in content["files"].items()
+            ):
+                return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
-        with suppress(OSError):  # of whoever may only read
-            os.utime(place / "artifact.json")  # used tonight: pruning goes by it
-        content = json.loads((place / "artifact.json").read_text())
-        return kind(path=place.relative_to(self.home).as_posix(), digest=content["digest"], counts=content["counts"])
+        with suppress(OSError):  # a user who may only read
+            os.utime(place / "artifact.json")  # pruning goes by the time of use
+        path = place.relative_to(self.home).as_posix()
+        return kind(path=path, digest=content["digest"], counts=content["counts"])
 
     def details(self, artifact: Artifact) -> dict[str, Any]:
-        """The further facts that its writer put into ``draft.details``."""
+        """What its writer put into ``draft.details``."""
         return json.loads((self.folder(artifact) / "artifact.json").read_text())["details"]
 
 
-def _private(path: str, flags: int) -> int:
-    """Opens a file that nobody but its owner may read, whatever it was before."""
-    opened = os.open(path, flags, 0o600)
-    with suppress(OSError):  # made by another user, who let this one write to it
-        os.fchmod(opened, 0o600)
-    return opened
-def _lock(handle: IO[str]) -> bool:
-    """Takes the lock if it is free."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _verifies(place: Path) -> bool:
-    """Whether every file that artifact.json names is there with that size and SHA-256."""
-    try:
-        files = json.loads((place / "artifact.json").read_text())["files"]
-        return all(_describe(place / name, size=about["size"]) == about for name, about in files.items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
-
-
 def _describe(file: Path, size: int | None = None) -> dict[str, object]:
-    """Size and SHA-256 of a file; a size other than the expected one saves the reading."""
+    """Size and SHA-256 of a file; one of another size than expected is not read."""
     found = file.stat().st_size
     if size is not None and found != size:
         return {"size": found, "sha256": ""}
     with open(file, "rb") as handle:
         return {"size": found, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
+
+
+def newest_first(workspace: Workspace, kind: type[A], *, before: str = "") -> Iterator[A]:
+    """Intact artifacts of a kind, the last published first; only those published ``before`` that of a key."""
+    files = workspace.place(kind, "any").parent.glob("*/artifact.json")
+    written = {file.parent.name: file.stat().st_mtime_ns for file in files if file.parent.suffix != ".tmp"}
+    until = written.pop(before, None)
+    for key in sorted(written, key=written.__getitem__, reverse=True):
+        if (until is None or written[key] < until) and (artifact := workspace.read(kind, key)) is not None:
+            yield artifact
+
+
+def prune(workspace: Workspace, keep: int) -> int:
+    """Removes all but the ``keep`` last used folders of each kind, and their notes; returns how many.
+
+    Registered models are MLflow's own copies and stay.
+    """
+    if keep < 1:
+        raise ValueError(f"keep is {keep}; one folder of each kind must stay, or the last run loses its own")
+    removed = 0
+    for kind in (workspace.home / "artifacts").glob("*/"):
+        complete = sorted(kind.glob("*/artifact.json"), key=lambda file: -file.stat().st_mtime_ns)
+        for file in complete[keep:]:
+            shutil.rmtree(file.parent)
+            removed += 1
+        for note in kind.glob("*.nonce"):
+            if not note.with_suffix("").exists():
+                note.unlink()
+    return removed

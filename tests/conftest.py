@@ -1,7 +1,5 @@
 """Fixtures shared by all tests."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections import Counter
@@ -11,12 +9,32 @@ from typing import Any
 
 import pytest
 
-from storage.artifacts import Checkpoint, Corpus, Guide, Lexicon, Vocabulary
-from tests import worlds
+from tests.shapes import check_shapes
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-MARKED = {"gpu": "a CUDA device (pytest -m gpu)", "soak": "`make soak`", "slow": "`make slow`"}  # of a test with two, the first
-MISSING = {"GUIDESPACE_DATA": "real guides (GUIDESPACE_DATA)", "Chromium": "Chromium", "CUDA": "a CUDA device", "fasttext": "the fastText package"}
+check_shapes()  # before anything imports the rooms that it checks
+
+from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary  # noqa: E402
+from tests import worlds  # noqa: E402
+
+CHROMIUM = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
+MARKED = {
+    "gpu": "a CUDA device (pytest -m gpu)",
+    "soak": "`make soak`",
+    "slow": "`make slow`",
+}  # of a test with two, the first
+MISSING = {
+    "GUIDESPACE_DATA": "real guides (GUIDESPACE_DATA)",
+    "Chromium": "Chromium",
+    "CUDA": "a CUDA device",
+    "fasttext": "the fastText package",
+}
 WAITING = pytest.StashKey[Counter[str]]()
 
 
@@ -31,13 +49,17 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workeroutput"):  # a process of pytest-xdist: what it left out it tells the one that reports
+    if hasattr(
+        session.config, "workeroutput"
+    ):  # a process of pytest-xdist: what it left out it tells the one that reports
         session.config.workeroutput["waiting"] = dict(session.config.stash[WAITING])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    node.config.stash[WAITING] = Counter(getattr(node, "workeroutput", {}).get("waiting", {}))  # every process collects all tests
+    node.config.stash[WAITING] = Counter(
+        getattr(node, "workeroutput", {}).get("waiting", {})
+    )  # every process collects all tests
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -63,11 +85,28 @@ def guidespace_data() -> Path:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Path of the machine's own Chromium or Chrome; a test that asks for it is skipped where there is none."""
+    """Path of the machine's own Chromium or Chrome; a test that asks for it is skipped where there is
+    none."""
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         pytest.skip(f"needs Chromium: none of {', '.join(CHROMIUM)} is in the PATH (apt install chromium)")
     return found
+
+
+@pytest.fixture(scope="module")
+def launched(chromium: str) -> Iterator[Any]:
+    """A Browser of Playwright; for a module alone, since only one may run at a time, and nothing of Prefect's
+    beside it."""
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'"
+    )
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield browser
+        browser.close()
 
 
 @pytest.fixture
@@ -95,11 +134,13 @@ def toy_corpus(toy: tuple[Path, Guide, Vocabulary, Corpus]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def learnt(toy: tuple[Path, Guide, Vocabulary, Corpus]) -> tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, Lexicon]:
-    """The toy world, learnt: (home, guide, vocabulary, corpus, checkpoint, lexicon). Read only."""
+def learnt(
+    toy: tuple[Path, Guide, Vocabulary, Corpus],
+) -> tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, TitleEncoderFiles]:
+    """The toy world, learnt: (home, guide, vocabulary, corpus, checkpoint, encoder). Read only."""
     from prefect.logging import disable_run_logger
 
     home, guide, vocabulary, corpus = toy
     with disable_run_logger():
-        checkpoint, lexicon = worlds.learn(home, vocabulary, corpus)
-    return home, guide, vocabulary, corpus, checkpoint, lexicon
+        checkpoint, encoder = worlds.learn(home, vocabulary, corpus)
+    return home, guide, vocabulary, corpus, checkpoint, encoder

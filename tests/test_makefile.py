@@ -1,6 +1,5 @@
-"""The Makefile in an empty checkout: what each command would install, and which Pythons it refuses before pip is asked."""
-
-from __future__ import annotations
+"""The Makefile in an empty checkout: what each command would install, and which Pythons it refuses before pip
+is asked."""
 
 import shutil
 import subprocess
@@ -25,15 +24,22 @@ def make(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["make", *arguments], cwd=checkout, capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize(("target", "developers"), [("run", False), ("test", True), ("check", True), ("slow", True), ("bench", True)])
+@pytest.mark.parametrize(
+    ("target", "developers"),
+    [("run", False), ("test", True), ("check", True), ("slow", True), ("bench", True)],
+)
 def test_only_developers_get_what_developers_need(checkout: Path, target: str, developers: bool) -> None:
     planned = make(checkout, "-n", target).stdout
     assert "pip install -q -e .\n" in planned
     assert ("'.[dev]'" in planned) is developers
 
 
-@pytest.mark.parametrize(("version", "refused"), [((3, 10), True), ((3, 11), False), ((3, 13), False), ((3, 14), True)])
-def test_a_python_without_wheels_is_refused_before_pip_is_asked(checkout: Path, version: tuple[int, int], refused: bool) -> None:
+@pytest.mark.parametrize(
+    ("version", "refused"), [((3, 10), True), ((3, 11), False), ((3, 13), False), ((3, 14), True)]
+)
+def test_a_python_without_wheels_is_refused_before_pip_is_asked(
+    checkout: Path, version: tuple[int, int], refused: bool
+) -> None:
     stand_in = checkout / "python"
     text = ".".join(map(str, version))
     stand_in.write_text(f"""#!/bin/sh
@@ -47,5 +53,7 @@ esac
     stand_in.chmod(0o755)
     done = make(checkout, ".venv/.ready", f"PYTHON={stand_in}")
     assert done.returncode == 2
-    assert ("GuideSpace needs Python 3.11, 3.12 or 3.13" in done.stdout and f"Python {text}.0" in done.stdout) is refused
+    assert (
+        "GuideSpace needs Python 3.11, 3.12 or 3.13" in done.stdout and f"Python {text}.0" in done.stdout
+    ) is refused
     assert ("asked: -m venv .venv" in done.stdout) is not refused

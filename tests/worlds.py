@@ -1,16 +1,15 @@
 """Toy worlds with known answers, small enough to check by hand; written to disk by the real writers.
 
-``kitchen_stadium_station``: three categories (cookery, football, crime) of titles such as "Harbour kitchen recipes". The
-first word is a place that every category uses and says nothing; the other two are words of the category, and of its
-own families of words ("goal", "goals", "goalie"), so that
+``kitchen_stadium_station``: three categories (cookery, football, crime) of titles such as "Harbour kitchen
+recipes". The first word is a place that every category uses and says nothing; the other two are words of the
+category, and of its own families of words ("goal", "goals", "goalie"), so that
 
 * a title's neighbours should be of its own category,
 * a word never seen ("goalpost", "kitchenette") should land near its family.
 """
 
-from __future__ import annotations
-
 import datetime
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.artifacts import Checkpoint, Corpus, Guide, Lexicon, Vocabulary
+from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary
 from storage.workspace import Workspace
 from tasks.augment.settings import AugmentSettings
 from tasks.preprocess.settings import PreprocessSettings
@@ -29,17 +28,62 @@ from tasks.train.objectives import LeaveOneOutSoftmax
 from tasks.train.settings import TrainSettings
 
 WORDS = {
-    "cookery": ["kitchen", "kitchens", "kitchenware", "baking", "baker", "bakery", "recipe", "recipes", "cooking", "cook", "cooks", "dinner", "dinners"],
-    "football": ["football", "footballer", "footballers", "goal", "goals", "goalie", "striker", "strikers", "penalty", "penalties", "league", "leagues", "stadium"],
-    "crime": ["murder", "murders", "murderer", "detective", "detectives", "inspector", "inspectors", "suspect", "suspects", "evidence", "verdict", "verdicts", "robbery"],
+    "cookery": [
+        "kitchen",
+        "kitchens",
+        "kitchenware",
+        "baking",
+        "baker",
+        "bakery",
+        "recipe",
+        "recipes",
+        "cooking",
+        "cook",
+        "cooks",
+        "dinner",
+        "dinners",
+    ],
+    "football": [
+        "football",
+        "footballer",
+        "footballers",
+        "goal",
+        "goals",
+        "goalie",
+        "striker",
+        "strikers",
+        "penalty",
+        "penalties",
+        "league",
+        "leagues",
+        "stadium",
+    ],
+    "crime": [
+        "murder",
+        "murders",
+        "murderer",
+        "detective",
+        "detectives",
+        "inspector",
+        "inspectors",
+        "suspect",
+        "suspects",
+        "evidence",
+        "verdict",
+        "verdicts",
+        "robbery",
+    ],
 }
-UNSEEN = {"cookery": ["kitchenette", "bakers", "cookery"], "football": ["footballing", "goalpost", "leaguer"], "crime": ["murderers", "inspection", "suspected"]}
-PLACES = [
-    "Harbour", "Lisbon", "Prairie", "Alpine", "Coastal", "Northern", "Velvet", "Copper", "Willow", "Granite", "Meadow", "Island",
-    "Lantern", "Orchard", "Thunder", "Crystal", "Falcon", "Marble", "Cedar", "Amber", "Desert", "Canyon", "Glacier", "Lagoon",
-    "Tundra", "Savanna", "Bramble", "Juniper", "Saffron", "Cobalt", "Ivory", "Scarlet", "Hazel", "Maple", "Ember", "Quartz",
-    "Raven", "Sparrow", "Heron", "Otter",
-]  # fmt: skip
+UNSEEN = {
+    "cookery": ["kitchenette", "bakers", "cookery"],
+    "football": ["footballing", "goalpost", "leaguer"],
+    "crime": ["murderers", "inspection", "suspected"],
+}
+PLACES = """
+Harbour Lisbon Prairie Alpine Coastal Northern Velvet Copper Willow Granite Meadow Island Lantern
+Orchard Thunder Crystal Falcon Marble Cedar Amber Desert Canyon Glacier Lagoon Tundra Savanna
+Bramble Juniper Saffron Cobalt Ivory Scarlet Hazel Maple Ember Quartz Raven Sparrow Heron Otter
+""".split()  # noqa: SIM905
 START = datetime.datetime(2025, 3, 1, 20)
 TRAINING = TrainSettings(dim=16, epochs=4, threads=1, objective=LeaveOneOutSoftmax(pack=4, packs=24))
 
@@ -67,6 +111,8 @@ class Programme:
     channel: str = "one"
     source: str = "toy"
     language: str | None = "en"
+    description: str | None = None
+    sub_title: str | None = None
 
 
 def programmes(each: int = 90) -> list[Programme]:
@@ -75,7 +121,11 @@ def programmes(each: int = 90) -> list[Programme]:
     for number, (title, category) in enumerate(titles(each)):
         start = START + datetime.timedelta(minutes=3 * number)
         rows.append(Programme(title, (category.title(),), start))
-        rows.append(Programme(f"{title} ({number})", (category.upper(),), start + datetime.timedelta(days=3), channel="two"))
+        rows.append(
+            Programme(
+                f"{title} ({number})", (category.upper(),), start + datetime.timedelta(days=3), channel="two"
+            )
+        )
     return rows
 
 
@@ -91,22 +141,43 @@ def publish_guide(home: Path, rows: list[Programme]) -> Guide:
             "stop": pa.array([row.start + datetime.timedelta(hours=1) for row in rows], pa.timestamp("us")),
             "title": pa.array([row.title for row in rows], pa.string()),
             "title_language": pa.array([row.language for row in rows], pa.string()),
-            "sub_title": pa.array([None] * len(rows), pa.string()),
+            "sub_title": pa.array([row.sub_title for row in rows], pa.string()),
             "categories": pa.array([list(row.categories) for row in rows], pa.list_(pa.string())),
             "episode_numbers": pa.array([empty] * len(rows), pa.list_(pa.string())),
             "date": pa.array([None] * len(rows), pa.string()),
         }
     )
     channels = sorted({(row.source, row.channel) for row in rows})
-    names = [{"source": source, "channel": channel, "name": f"Channel {channel.title()}"} for source, channel in channels]
-    named = pa.Table.from_pylist(names, pa.schema({"source": pa.string(), "channel": pa.string(), "name": pa.string()}))
+    names = [
+        {"source": source, "channel": channel, "name": f"Channel {channel.title()}"}
+        for source, channel in channels
+    ]
+    named = pa.Table.from_pylist(
+        names, pa.schema({"source": pa.string(), "channel": pa.string(), "name": pa.string()})
+    )
     sources = sorted({row.source for row in rows})
     counts = [sum(row.source == source for row in rows) for source in sources]
     zeros = [0] * len(sources)
     ledger = pa.table(
-        {"source": pa.array(sources, pa.string()), "content_digest": ["0" * 64] * len(sources), "seen": counts, "stored": counts, "duplicates": zeros, "rejected": zeros}
+        {
+            "source": pa.array(sources, pa.string()),
+            "content_digest": ["0" * 64] * len(sources),
+            "seen": counts,
+            "stored": counts,
+            "duplicates": zeros,
+            "rejected": zeros,
+        }
+    )
+    described = Counter((row.title, row.description) for row in rows if row.description)
+    descriptions = pa.table(
+        {
+            "title": pa.array([title for title, _ in described], pa.string()),
+            "description": pa.array([text for _, text in described], pa.string()),
+            "airings": pa.array(described.values(), pa.int64()),
+        }
     )
     with Workspace(home).publishing(Guide, f"toy{len(rows)}") as draft:
+        pq.write_table(descriptions, draft.folder / "descriptions.parquet", compression="zstd")
         pq.write_table(table, draft.folder / "programmes.parquet", compression="zstd")
         pq.write_table(named, draft.folder / "channels.parquet", compression="zstd")
         pq.write_table(ledger, draft.folder / "feeds.parquet", compression="zstd")
@@ -114,8 +185,14 @@ def publish_guide(home: Path, rows: list[Programme]) -> Guide:
     return draft.artifact
 
 
-def publish_corpus(home: Path, rows: list[Programme], tokenizing: TokenizeSettings | None = None, settings: PreprocessSettings | None = None) -> tuple[Guide, Vocabulary, Corpus]:
-    """Guide, Vocabulary and Corpus by the tasks themselves, without a Prefect run (importing Prefect takes two seconds)."""
+def publish_corpus(
+    home: Path,
+    rows: list[Programme],
+    tokenizing: TokenizeSettings | None = None,
+    settings: PreprocessSettings | None = None,
+) -> tuple[Guide, Vocabulary, Corpus]:
+    """Guide, Vocabulary and Corpus by the tasks themselves, without a Prefect run (importing Prefect takes
+    two seconds)."""
     from prefect.logging import disable_run_logger
 
     from tasks.preprocess.task import preprocess
@@ -125,15 +202,21 @@ def publish_corpus(home: Path, rows: list[Programme], tokenizing: TokenizeSettin
     guide = publish_guide(home, rows)
     with disable_run_logger():
         vocabulary = tokenize.fn(str(home), guide, tokenizing)
-        return guide, vocabulary, preprocess.fn(str(home), guide, vocabulary, tokenizing, settings)
+        return (
+            guide,
+            vocabulary,
+            preprocess.fn(str(home), guide, vocabulary, tokenizing.splits.salt, settings),
+        )
 
 
-def learn(home: Path, vocabulary: Vocabulary, corpus: Corpus) -> tuple[Checkpoint, Lexicon]:
-    """Checkpoint and Lexicon of a toy corpus; the caller has turned the run's logger off."""
+def learn(home: Path, vocabulary: Vocabulary, corpus: Corpus) -> tuple[Checkpoint, TitleEncoderFiles]:
+    """Checkpoint and title encoder of a toy corpus; the caller has turned the run's logger off."""
     from tasks.augment.task import augment
 
     checkpoint = publish_checkpoint(home, corpus)
-    return checkpoint, augment.fn(str(home), vocabulary, checkpoint, TokenizeSettings(), TRAINING, AugmentSettings())
+    return checkpoint, augment.fn(
+        str(home), vocabulary, corpus, checkpoint, TRAINING.encoder, AugmentSettings()
+    )
 
 
 def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:

@@ -1,1 +1,3 @@
-"""Rivals in learning title vectors: each is given the same titles, the same tokens and the same number of dimensions."""
+"""Rivals in learning title vectors: each is given the same titles, the same tokens and the same number of
+dimensions.
+"""

@@ -1,4 +1,4 @@
-"""What every rival is given, and how all are judged: the evaluate room's k-NN, on the same held-out titles."""
+"""What every rival is given, and how all are judged: our k-NN on the same held-out titles."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow.parquet as pq
 
-from tasks.evaluate.bootstrap import count_groups, draw_groups, intervals, number_groups
-from tasks.evaluate.metrics import measure
-from tasks.evaluate.protocols import Titles, judge_knn
-from tasks.preprocess.corpus import OpenCorpus, open_corpus
-from tasks.tokenize.splits import SPLITS
-from tasks.tokenize.titles import parse_title
-from tasks.tokenize.words import split_words
+from storage.formats.corpus import OpenCorpus, open_corpus
+from storage.formats.vocabulary import SPLITS
+from tasks.scoring.bootstrap import count_groups, draw_groups, intervals, number_groups
+from tasks.scoring.metrics import measure
+from tasks.scoring.protocols import Titles, judge_knn
+from tasks.text.titles import parse_title
+from tasks.text.words import split_words
 
 DIM, K, RESAMPLES = 100, 10, 1000
 
@@ -32,7 +32,9 @@ class Spent(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What a rival made: seconds of training alone, and how to get unit vectors (titles, dim) of every title."""
+    """What a rival made: seconds of training alone, and how to get unit vectors (titles, dim) of every
+    title.
+    """
 
     spent: Spent
     vectors: Callable[[], np.ndarray]
@@ -80,7 +82,14 @@ class Contest:
         self.training = self.corpus.training
         split = np.array([SPLITS[code] for code in self.corpus.split])
         corpus = self.corpus
-        self.titles = Titles(split=split, labels=corpus.labels, label_count=len(corpus.label_names), show=corpus.show, family=corpus.family, oov=corpus.oov)
+        self.titles = Titles(
+            split=split,
+            labels=corpus.labels,
+            label_count=len(corpus.label_names),
+            show=corpus.show,
+            family=corpus.family,
+            oov=corpus.oov,
+        )
 
     def token_texts(self) -> list[str]:
         """Every title as the ids of its known tokens: exactly what our training reads."""
@@ -94,7 +103,9 @@ class Contest:
 
     def labels_of(self, row: int) -> list[int]:
         """Label ids of a title."""
-        return self.corpus.labels.values[self.corpus.labels.offsets[row] : self.corpus.labels.offsets[row + 1]].tolist()
+        return self.corpus.labels.values[
+            self.corpus.labels.offsets[row] : self.corpus.labels.offsets[row + 1]
+        ].tolist()
 
     def pairs(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Each training title once, in a random order, and a random title that shares one of its labels."""
@@ -108,14 +119,21 @@ class Contest:
         return anchors, members[firsts[chosen] + (rng.random(len(anchors)) * sizes[chosen]).astype(np.int64)]
 
     def scores(self, vectors: np.ndarray, protocol: str, *, resamples: int = RESAMPLES) -> dict[str, Score]:
-        """Accuracy and precision@10 of vectors on one held-out set, with bootstrap intervals over shows (first words on unseen_show)."""
+        """Accuracy and precision@10 of vectors on one held-out set, with bootstrap intervals over shows
+        (first words on unseen_show).
+        """
         unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         queries = self.titles.labelled(protocol)
         judged = judge_knn(self.titles, unit.astype(np.float32), queries, self.titles.labelled("train"), K)
         groups = number_groups(self.titles.groups(protocol)[queries])
-        bounds = intervals(judged, groups, draw_groups(count_groups(groups), resamples, np.random.default_rng(1)))
+        bounds = intervals(
+            judged, groups, draw_groups(count_groups(groups), resamples, np.random.default_rng(1))
+        )
         measured = measure(judged)
-        return {name: Score(float(measured[name] or math.nan), *(bounds[name] or (math.nan, math.nan))) for name in ("accuracy", "precision_at_10")}
+        return {
+            shown: Score(float(measured[name] or math.nan), *(bounds[name] or (math.nan, math.nan)))
+            for name, shown in (("accuracy", "accuracy"), ("precision_at_k", "precision_at_10"))
+        }
 
 
 def timed(call: Callable[[], object]) -> Spent:

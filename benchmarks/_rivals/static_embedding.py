@@ -1,7 +1,5 @@
 """sentence-transformers' StaticEmbedding with MultipleNegativesRankingLoss, by its own trainer."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import warnings
@@ -25,7 +23,10 @@ class StaticEmbedding:
 
     def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
         """Trains."""
-        with warnings.catch_warnings(), redirect_stdout(sys.stderr):  # its trainer prints; our standard output may be JSON
+        with (
+            warnings.catch_warnings(),
+            redirect_stdout(sys.stderr),
+        ):  # its trainer prints; our standard output may be JSON
             warnings.simplefilter("ignore")
             return self._train(contest, epochs, seed)
 
@@ -44,19 +45,34 @@ class StaticEmbedding:
         disable_progress_bars()
         torch.manual_seed(seed)
         texts = contest.token_texts()
-        vocabulary = {f"t{number}": number for number in range(len(contest.corpus.kinds))} | {"[UNK]": len(contest.corpus.kinds)}
+        vocabulary = {f"t{number}": number for number in range(len(contest.corpus.kinds))} | {
+            "[UNK]": len(contest.corpus.kinds)
+        }
         tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
         model = SentenceTransformer(modules=[Module(tokenizer, embedding_dim=DIM)], device="cpu")
         rng = np.random.default_rng(seed)
         drawn = [contest.pairs(rng) for _ in range(epochs)]  # new partners in every pass
         anchors, positives = (np.concatenate([pair[side] for pair in drawn]) for side in (0, 1))
-        pairs = Dataset.from_dict({"anchor": [texts[row] for row in anchors], "positive": [texts[row] for row in positives]})
+        pairs = Dataset.from_dict(
+            {"anchor": [texts[row] for row in anchors], "positive": [texts[row] for row in positives]}
+        )
         with tempfile.TemporaryDirectory() as folder:
             arguments = SentenceTransformerTrainingArguments(
-                output_dir=folder, num_train_epochs=1, per_device_train_batch_size=BATCH, learning_rate=RATE, warmup_steps=0.1, seed=seed,
-                save_strategy="no", logging_strategy="no", report_to=[], disable_tqdm=True, use_cpu=True,
-            )  # fmt: skip
-            trainer = SentenceTransformerTrainer(model=model, args=arguments, train_dataset=pairs, loss=MultipleNegativesRankingLoss(model))
+                output_dir=folder,
+                num_train_epochs=1,
+                per_device_train_batch_size=BATCH,
+                learning_rate=RATE,
+                warmup_steps=0.1,
+                seed=seed,
+                save_strategy="no",
+                logging_strategy="no",
+                report_to=[],
+                disable_tqdm=True,
+                use_cpu=True,
+            )
+            trainer = SentenceTransformerTrainer(
+                model=model, args=arguments, train_dataset=pairs, loss=MultipleNegativesRankingLoss(model)
+            )
             spent = timed(trainer.train)
         return Trained(spent, lambda: model.encode(texts, batch_size=1024, show_progress_bar=False))

@@ -1,17 +1,15 @@
-"""What a Guide looks like day by day, counted on its published Parquet files."""
-
-from __future__ import annotations
+"""Counts of a Guide by day, on its published Parquet files."""
 
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from storage.catalogue.paths import parquet
+from storage.catalogue.connection import parquet
 
 _DAYS = """
     WITH airings AS (
-        SELECT source, channel, start::DATE AS day, start, stop, title, title_language, len(categories) > 0 AS has_category,
+        SELECT *, start::DATE AS day,
                lead(start) OVER (PARTITION BY source, channel ORDER BY start, title) AS next,
                min(start::DATE) OVER (PARTITION BY source, title) AS first_day,
                min(start::DATE) OVER (PARTITION BY source) AS source_day
@@ -19,10 +17,15 @@ _DAYS = """
     ),
     languages AS (
         SELECT source, day, list(language || ' ' || airings ORDER BY airings DESC, language)[1:4] AS languages
-        FROM (SELECT source, day, coalesce(title_language, '?') AS language, count(*) AS airings FROM airings GROUP BY ALL)
+        FROM (
+            SELECT source, day, coalesce(title_language, '?') AS language, count(*) AS airings
+            FROM airings
+            GROUP BY ALL
+        )
         GROUP BY source, day
     )
-    SELECT source, day, count(*) AS programmes, count(DISTINCT channel) AS channels, avg(has_category::INTEGER) AS category_share,
+    SELECT source, day, count(*) AS programmes, count(DISTINCT channel) AS channels,
+           avg((len(categories) > 0)::INTEGER) AS category_share,
            count(*) FILTER (WHERE next > stop + INTERVAL 5 MINUTE) AS gaps,
            count(*) FILTER (WHERE next < stop) AS overlaps,
            count(DISTINCT title) FILTER (WHERE first_day = day AND day > source_day) AS new_titles,
@@ -35,16 +38,21 @@ _DAYS = """
 _SILENT = """
     WITH airings AS (SELECT DISTINCT source, channel, start::DATE AS day FROM read_parquet($programmes)),
     days AS (
-        SELECT source, day, channels, coalesce(avg(channels) OVER week, 0) AS usual, max(day) OVER (PARTITION BY source) AS last_day
+        SELECT source, day, channels,
+               coalesce(avg(channels) OVER week, 0) AS usual, max(day) OVER (PARTITION BY source) AS last_day
         FROM (SELECT source, day, count(*) AS channels FROM airings GROUP BY source, day)
-        WINDOW week AS (PARTITION BY source ORDER BY day RANGE BETWEEN INTERVAL 7 DAY PRECEDING AND INTERVAL 1 DAY PRECEDING)
+        WINDOW week AS (
+            PARTITION BY source
+            ORDER BY day
+            RANGE BETWEEN INTERVAL 7 DAY PRECEDING AND INTERVAL 1 DAY PRECEDING
+        )
     )
-    SELECT days.source, days.day, before.channel, count(*) AS days_before
+    SELECT source, days.day, before.channel, count(*) AS days_before
     FROM days
-    JOIN airings AS before ON before.source = days.source AND before.day < days.day AND before.day >= days.day - INTERVAL 7 DAY
-    WHERE days.channels >= days.usual / 2
-      AND days.day < last_day
-      AND NOT EXISTS (FROM airings WHERE airings.source = days.source AND airings.day = days.day AND airings.channel = before.channel)
+    JOIN airings AS before USING (source)
+    WHERE before.day < days.day AND before.day >= days.day - INTERVAL 7 DAY
+      AND channels >= usual / 2 AND days.day < last_day
+      AND (source, before.channel, days.day) NOT IN (SELECT (source, channel, day) FROM airings)
     GROUP BY ALL
     HAVING count(*) >= $days AND max(before.day) = days.day - INTERVAL 1 DAY
     ORDER BY ALL
@@ -52,26 +60,24 @@ _SILENT = """
 
 
 def feed_days(guide: Path) -> list[dict[str, Any]]:
-    """One row a source and day (UTC).
-
-    Args:
-        guide: Folder of a Guide.
-
-    Returns:
-        source, day, programmes, channels, category_share (0 to 1), gaps (over five minutes), overlaps, new_titles (first
-        airing of a title, but for the source's first day) and languages (the commonest codes with their airings).
+    """One row per source and day (UTC) of a Guide folder: source, day, programmes, channels, category_share
+    (0 to 1), gaps (over five minutes), overlaps, new_titles (first airing of a title, except on the source's
+    first day) and languages (the most frequent codes with their airings).
     """
-    return _rows(_DAYS, {"programmes": parquet(guide / "programmes.parquet")})
+    return _rows(_DAYS, guide)
 
 
 def silent_channels(guide: Path, days: int) -> list[dict[str, Any]]:
-    """Channels with programmes the day before and on at least ``days`` of the seven days before, and none on a day on which
-    at least half of the source's usual channels have some: source, day, channel, days_before. Never a source's last day: guides
-    end in the middle of it, each channel when it likes.
+    """Channels that fell silent: source, day, channel, days_before.
+
+    Such a channel has programmes the day before and on at least ``days`` of the seven days before, and none
+    on a day on which at least half of the source's usual channels have some. A source's last day is left out,
+    since guides end in the middle of it.
     """
-    return _rows(_SILENT, {"programmes": parquet(guide / "programmes.parquet"), "days": days})
+    return _rows(_SILENT, guide, days=days)
 
 
-def _rows(query: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(query: str, guide: Path, **values: object) -> list[dict[str, Any]]:
+    values["programmes"] = parquet(guide / "programmes.parquet")
     with duckdb.connect() as connection:
         return connection.sql(query, params=values).to_arrow_table().to_pylist()

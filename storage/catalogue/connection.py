@@ -1,38 +1,43 @@
-"""Opening the catalogue: one DuckDB file in the home, one writing process, always at the newest schema.
+"""Opening DuckDB: the catalogue (one file in the home, always at the newest schema) and temporary databases.
 
-Only ingest opens it. Everybody else reads what it publishes (the Guide's Parquet files, ``status.json``): DuckDB shuts
-all other processes out, readers too, while one writes.
+Only ingest opens the catalogue: DuckDB locks all other processes out, readers too, while one writes. Others
+read what ingest publishes (the Guide's Parquet files, ``status.json``). A migration of ``schema`` is applied
+once, in its own transaction, and recorded; a released one is never edited.
 """
 
-from __future__ import annotations
-
+import errno
+import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 
-from storage.catalogue.full_disk import full_disk_told
-from storage.catalogue.lost import CARRY_OVER, NEWER_FILE
-from storage.catalogue.migrations import Migration, known_migrations, migrate
 from storage.workspace import HomeError, HomeLocked
 
 FILE = "catalogue.duckdb"
-MEMORY = 160_000_000  # bytes of DuckDB's own; more goes to catalogue.duckdb.tmp. A guide is read in less than 500 MB in all, however large
+SCHEMA = Path(__file__).resolve().parent / "schema"
+# Bytes of DuckDB's own; more spills to catalogue.duckdb.tmp. A guide of any size is read in less than 500 MB.
+MEMORY = 160_000_000
+
+
+class Migration(NamedTuple):
+    """One step of the schema: its number (from 1, without gaps), its name and its statements."""
+
+    version: int
+    name: str
+    sql: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue:
-    """An open catalogue; lives in one ``with Catalogue.open(home)``.
-
-    Attributes:
-        home: The home it lies in.
-        connection: For the files of queries beside this one.
-        schema_version: Number of the newest migration.
-    """
+    """An open catalogue; use ``with Catalogue.open(home)``."""
 
     home: Path
     connection: duckdb.DuckDBPyConnection
@@ -40,47 +45,138 @@ class Catalogue:
 
     @staticmethod
     @contextmanager
-    def open(home: Path, migrations: Sequence[Migration] | None = None) -> Iterator[Catalogue]:
-        """Opens for writing, makes the file if missing, and applies what the schema lacks.
-
-        Args:
-            home: An existing folder.
-            migrations: Other migrations than this version's (tests).
+    def open(home: Path, migrations: Sequence[Migration] | None = None) -> "Iterator[Catalogue]":
+        """Opens for writing, creates the file if missing, and applies the migrations that it lacks.
 
         Raises:
             HomeLocked: Another process has it open; the message names the process.
             OSError: The disk is full (ENOSPC).
             HomeError: A newer GuideSpace made it, or a newer DuckDB wrote the file.
         """
-        steps = known_migrations() if migrations is None else list(migrations)
+        steps = known_migrations() if migrations is None else migrations
         file = Path(home) / FILE
-        connection = _connect(file)
-        shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # what a killed process had put aside
-        with full_disk_told(file):
+        connection = connect(file)
+        shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # left by a killed process
+        with full_disk_as_oserror(file):
             try:
-                migrate(connection, steps, str(file))
+                migrate(connection, steps, file)
                 yield Catalogue(home=Path(home), connection=connection, schema_version=len(steps))
             finally:
                 connection.close()
 
 
+def known_migrations(folder: Path = SCHEMA) -> list[Migration]:
+    """The migrations NNNN_name.sql of a folder, in order; ValueError where a number is missing or doubled."""
+    found: list[Migration] = []
+    for version, file in enumerate(sorted(folder.glob("*.sql")), 1):
+        match = re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name)
+        if match is None or int(match[1]) != version:
+            raise ValueError(f"{file.name}: expected {version:04d}_name.sql as the next migration")
+        found.append(Migration(version, match[2], file.read_text(encoding="utf-8")))
+    return found
+
+
 def allow_memory(connection: duckdb.DuckDBPyConnection, size: int) -> None:
-    """Lets DuckDB hold ``size`` bytes, or the least that it always may."""
+    """Lets DuckDB hold ``size`` bytes, at least its usual limit."""
     connection.execute(f"SET memory_limit = '{max(size, MEMORY)}B'")
 
 
-def _connect(file: Path) -> duckdb.DuckDBPyConnection:
-    """Opens the file; DuckDB's own messages about a lock and about a newer file become ones that say what to do."""
+def connect(file: Path) -> duckdb.DuckDBPyConnection:
+    """Opens a database file for writing, with bounded memory; raises as ``Catalogue.open`` does."""
     try:
         connection = duckdb.connect(str(file))
-        connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
-        allow_memory(connection, MEMORY)
-        return connection
     except duckdb.IOException as error:
-        if NEWER_FILE in str(error):
-            raise HomeError(f"{file} was written by a newer DuckDB than {duckdb.__version__}, which cannot read it. {CARRY_OVER}.") from error
+        if "created with a newer version of DuckDB" in str(error):  # DuckDB's words
+            raise HomeError(
+                f"{file} was written by a newer DuckDB than {duckdb.__version__}, which cannot read it. "
+                "docs/catalogue.md has the command that rewrites it, under 'A catalogue of DuckDB 2'; "
+                "or name another --home and read the feeds again."
+            ) from error
         if "lock" not in str(error).lower():
             raise
         holder = re.search(r"held in (.*?)\(PID (\d+)\)", str(error))
         who = f"process {holder[2]} ({holder[1].strip()})" if holder else "another process"
         raise HomeLocked(f"{file} is held by {who}. Wait for it to end, or name another --home.") from error
+    connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
+    allow_memory(connection, MEMORY)
+    return connection
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> None:
+    """Applies the migrations that a database lacks; a HomeError where it has more than these."""
+    connection.execute("""
+        CREATE TABLE IF NOT EXISTS migrations
+        (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)
+    """)
+    found = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchall()[0][0]
+    if found > len(migrations):
+        raise HomeError(
+            f"{file} has schema version {found}, this GuideSpace knows versions up to {len(migrations)}. "
+            "Use the GuideSpace that made it, or name another --home."
+        )
+    for version, name, sql in migrations[found:]:
+        with transaction(connection):
+            connection.execute(sql)
+            applied = "INSERT INTO migrations VALUES (?, ?, make_timestamp(epoch_us(now())))"
+            connection.execute(applied, [version, name])
+
+
+_memory: ContextVar[int] = ContextVar("memory", default=600_000_000)
+
+
+@contextmanager
+def bounded_memory(size: int) -> Iterator[None]:
+    """Temporary databases that are opened in the block hold ``size`` bytes, in place of 600 MB."""
+    token = _memory.set(size)
+    try:
+        yield
+    finally:
+        _memory.reset(token)
+
+
+@contextmanager
+def temporary_database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database of bounded memory in a temporary folder below ``folder``; both are removed afterwards."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill, full_disk_as_oserror(folder):
+        with duckdb.connect(f"{spill}/work.duckdb") as connection:
+            connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
+            connection.execute(f"SET memory_limit = '{_memory.get()}B'")
+            connection.execute(f"SET temp_directory = '{quoted(spill)}'")
+            yield connection
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Commits at the end of the block, or rolls back when it raises."""
+    connection.begin()
+    try:
+        yield
+        connection.commit()
+    except BaseException:
+        with suppress(duckdb.TransactionException):  # a failed commit has ended it: that error is raised
+            connection.rollback()
+        raise
+
+
+@contextmanager
+def full_disk_as_oserror(file: Path) -> Iterator[None]:
+    """Raises an OSError (ENOSPC) for DuckDB's errors about a full disk, of which it has several kinds."""
+    try:
+        yield
+    except duckdb.Error as error:
+        cause: BaseException | None = error
+        while cause is not None:  # the last one raised may only say that an earlier one was fatal
+            if os.strerror(errno.ENOSPC) in str(cause):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file)) from error
+            cause = cause.__context__
+        raise
+
+
+def parquet(path: Path) -> str:
+    """A path for ``read_parquet`` with the wildcards ``*``, ``?`` and ``[`` escaped."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+
+
+def quoted(text: object) -> str:
+    """The inside of an SQL string literal."""
+    return str(text).replace("'", "''")

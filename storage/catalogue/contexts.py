@@ -1,40 +1,36 @@
-"""Where and how each title airs, as tokens: channel, hour, weekday, duration, manner. None derives from a category.
+"""Where and how each title airs, as tokens: channel, hour, weekday, duration, manner; never a category.
 
-Aggregated over a title's airings; those of the next period count only for the titles that belong to it, and no airing
-before it counts for those: training sees nothing of what comes.
+They are aggregated over a title's airings. Airings of the next period count only for the titles of that
+period, and earlier ones only for the other titles: training sees nothing of what comes.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import ArrayLike
 
-from storage.catalogue.bounded import bounded
-from storage.catalogue.paths import parquet
+from storage.catalogue.connection import parquet, temporary_database
 
-TITLES = 250_000  # whose tokens are made at once: some 2.5 million rows
+TITLES = 250_000  # at once, 2.5 million rows: distinct tokens of all titles are more than DuckDB can spill
+SCHEMA = pa.schema({"title_id": pa.int32(), "kind": pa.string(), "token": pa.string()})
 
 
-def write_contexts(guide: Path, variants: Path, later: Sequence[int] | np.ndarray, cut: int | None, kinds: Sequence[str], path: Path) -> None:
-    """Writes the context tokens of each title: title_id, kind, token; distinct, sorted. A token begins with its kind: ``hour:20``.
+def write_contexts(
+    guide: Path, variants: Path, later: ArrayLike, cut: int | None, kinds: Sequence[str], path: Path
+) -> None:
+    """Writes the context tokens of each title: title_id, kind, token; distinct, sorted. A token begins with
+    its kind: ``hour:20``.
 
     Args:
-        guide: Folder of a Guide.
         variants: Parquet of raw_title, title_id.
-        later: Titles of the next period.
-        cut: Where it begins, microseconds since 1970; None where there is none.
-        kinds: Which kinds to make, of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner``.
-        path: Where to write.
+        later: Titles of the next period, which begins at ``cut`` (microseconds since 1970; None if none).
+        kinds: Of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner``.
     """
-    with bounded(path.parent) as connection:
-        connection.register("later", pa.table({"title_id": pa.array(later, pa.int32())}))
-        connection.execute(
-            """
+    with temporary_database(path.parent) as connection:
+        next_period = pa.table({"title_id": pa.array(later, pa.int32())})  # noqa: F841  (found by its name)
+        query = """
             CREATE TABLE airings AS
             WITH names AS (
                 SELECT source, channel, min(name) AS name
@@ -42,88 +38,77 @@ def write_contexts(guide: Path, variants: Path, later: Sequence[int] | np.ndarra
                 GROUP BY source, channel
             )
             SELECT title_id, channel, name, start, title_language, date,
-                   date_diff('minute', start, stop) AS minutes,
-                   sub_title IS NOT NULL AS has_sub_title,
+                   date_diff('minute', start, stop) AS minutes, sub_title IS NOT NULL AS has_sub_title,
                    coalesce(len(episode_numbers), 0) > 0 AS has_episode
             FROM read_parquet($programmes) AS programmes
             JOIN read_parquet($variants) ON raw_title = title
             LEFT JOIN names USING (source, channel)
-            WHERE $cut IS NULL OR (epoch_us(start) >= $cut) = (title_id IN (SELECT title_id FROM later))
+            WHERE $cut IS NULL OR (epoch_us(start) >= $cut) = (title_id IN (SELECT title_id FROM next_period))
             ORDER BY title_id
-            """,
-            {"programmes": parquet(guide / "programmes.parquet"), "channels": parquet(guide / "channels.parquet"), "variants": parquet(variants), "cut": cut},
-        )
+        """
+        files = {name: parquet(guide / f"{name}.parquet") for name in ("programmes", "channels")}
+        connection.execute(query, files | {"variants": parquet(variants), "cut": cut})
         (titles,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM airings").fetchall()[0]
-        schema = pa.schema([("title_id", pa.int32()), ("kind", pa.string()), ("token", pa.string())])
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for first in range(0, titles, TITLES):  # distinct tokens of all titles at once are more than DuckDB can spill
-                writer.write_table(_tokens(connection, first, first + TITLES, kinds).cast(schema))
+        with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+            for first in range(0, titles, TITLES):
+                values = {"first": first, "end": first + TITLES, "kinds": list(kinds)}
+                writer.write_table(connection.sql(_TOKENS, params=values).to_arrow_table().cast(SCHEMA))
 
 
-def _tokens(connection: duckdb.DuckDBPyConnection, first: int, end: int, kinds: Sequence[str]) -> pa.Table:
-    """Context tokens of some titles."""
-    return connection.sql(
-        r"""
-        WITH own AS (
-            SELECT *
-            FROM airings
-            WHERE title_id >= $first AND title_id < $end
-        ),
-        shares AS (
-            SELECT title_id, avg(has_sub_title::INT) AS sub_titles, avg(has_episode::INT) AS episodes, avg((date IS NOT NULL)::INT) AS dates, count(*) AS airings,
-                   count(DISTINCT channel) AS channels
-            FROM own
-            GROUP BY title_id
-        ),
-        tokens AS (
-            SELECT title_id, 'channel' AS kind, 'channel:' || lower(channel) AS token FROM own
-            UNION ALL
-            SELECT title_id, 'channel', 'channel:word:' || unnest(regexp_extract_all(lower(name), '\p{L}{2,}')) FROM own
-            UNION ALL
-            SELECT title_id, 'hour', 'hour:' || hour(start) FROM own
-            UNION ALL
-            SELECT title_id, 'weekday', 'weekday:' || isodow(start) FROM own
-            UNION ALL
-            SELECT title_id, 'duration', 'duration:' || CASE WHEN minutes IS NULL OR minutes <= 0 OR minutes > 1440 THEN 'unknown'
-                   WHEN minutes < 8 THEN '0' WHEN minutes < 18 THEN '10' WHEN minutes < 26 THEN '20' WHEN minutes < 38 THEN '30' WHEN minutes < 53 THEN '45'
-                   WHEN minutes < 75 THEN '60' WHEN minutes < 105 THEN '90' WHEN minutes < 150 THEN '120' ELSE '180' END
-            FROM own
-            UNION ALL
-            SELECT title_id, 'manner', 'manner:language:' || lower(title_language) FROM own WHERE title_language IS NOT NULL
-            UNION ALL
-            SELECT title_id, 'manner', 'manner:' || unnest([
-                   'sub-titles:' || round(sub_titles * 2)::INT, 'episodes:' || round(episodes * 2)::INT, 'dates:' || round(dates * 2)::INT,
-                   'airings:' || least(6, floor(log2(airings)))::INT, 'channels:' || least(4, floor(log2(channels)))::INT])
-            FROM shares
-        )
-        SELECT DISTINCT title_id, kind, token
-        FROM tokens
-        WHERE list_contains($kinds, kind)
-        ORDER BY title_id, kind, token
-        """,
-        params={"first": first, "end": end, "kinds": list(kinds)},
-    ).to_arrow_table()
+_TOKENS = r"""
+    WITH own AS (FROM airings WHERE title_id >= $first AND title_id < $end),
+    shares AS (
+        SELECT title_id,
+               round(2 * avg(has_sub_title::INT))::INT AS sub_titles,
+               round(2 * avg(has_episode::INT))::INT AS episodes,
+               round(2 * avg((date IS NOT NULL)::INT))::INT AS dates,
+               floor(log2(count(*)))::INT AS airings, floor(log2(count(DISTINCT channel)))::INT AS channels
+        FROM own
+        GROUP BY title_id
+    ),
+    tokens AS (
+        SELECT title_id, unnest([
+                   'channel:' || lower(channel), 'hour:' || hour(start), 'weekday:' || isodow(start),
+                   'duration:' || CASE WHEN minutes BETWEEN 1 AND 1440
+                       THEN [0, 10, 20, 30, 45, 60, 90, 120, 180][
+                           1 + len(list_filter([8, 18, 26, 38, 53, 75, 105, 150], lambda low: minutes >= low))
+                       ]::VARCHAR
+                       ELSE 'unknown' END,
+                   'manner:language:' || lower(title_language)
+               ]) AS token
+        FROM own
+        UNION ALL
+        SELECT title_id, 'channel:word:' || unnest(regexp_extract_all(lower(name), '\p{L}{2,}'))
+        FROM own
+        UNION ALL
+        SELECT title_id, 'manner:' || unnest([
+                   'sub-titles:' || sub_titles, 'episodes:' || episodes, 'dates:' || dates,
+                   'airings:' || least(6, airings), 'channels:' || least(4, channels)
+               ])
+        FROM shares
+    )
+    SELECT DISTINCT title_id, split_part(token, ':', 1) AS kind, token
+    FROM tokens
+    WHERE list_contains($kinds, split_part(token, ':', 1))
+    ORDER BY title_id, kind, token
+"""
 
 
 def write_context_counts(contexts: Path, titles: Path, path: Path) -> None:
     """Counts the context tokens of training titles: kind, token, term_frequency, document_frequency.
 
-    Args:
-        contexts: What ``write_contexts`` wrote.
-        titles: titles.parquet: row i is title i, ``split`` says which are for training.
-        path: Where to write.
+    ``contexts`` is from ``write_contexts``; row i of ``titles`` is title i, with its ``split``.
     """
-    with bounded(path.parent) as connection:
-        connection.sql(
-            """
-            SELECT kind, token, count(*) AS term_frequency, count(*) AS document_frequency
-            FROM read_parquet($contexts)
-            JOIN (
-                SELECT file_row_number AS title_id
-                FROM read_parquet($titles, file_row_number = true)
-                WHERE split = 'train'
-            ) USING (title_id)
-            GROUP BY kind, token
-            """,
-            params={"contexts": parquet(contexts), "titles": parquet(titles)},
-        ).write_parquet(str(path), compression="zstd")
+    query = """
+        SELECT kind, token, count(*) AS term_frequency, count(*) AS document_frequency
+        FROM read_parquet(?)
+        JOIN (
+            SELECT file_row_number AS title_id
+            FROM read_parquet(?, file_row_number = true)
+            WHERE split = 'train'
+        ) USING (title_id)
+        GROUP BY kind, token
+    """
+    with temporary_database(path.parent) as connection:
+        counted = connection.sql(query, params=[parquet(contexts), parquet(titles)])
+        counted.write_parquet(str(path), compression="zstd")

@@ -1,40 +1,26 @@
-"""The ledger of feeds: what was read when, what came of it; and the one way to add a reading.
+"""The ledger of feeds: the only way to add a reading to the catalogue, in one transaction.
 
-A reading is one transaction. Programmes of a source never read before go straight into their table (a third faster than
-by way of another one); those of a known source wait in temporary tables until replacing.py has compared them with what
-the source said before.
+Programmes of a new source go straight into their table (a third faster than through a temporary one); those
+of a known source wait in temporary tables until replacing.py has compared them with earlier readings.
 """
 
-from __future__ import annotations
-
 import datetime
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from storage.catalogue.channels import write_channel_history
-from storage.catalogue.connection import Catalogue
-from storage.catalogue.lost import LOST
+from storage.catalogue.connection import Catalogue, transaction
+from storage.catalogue.feeds import Counts, utc
 from storage.catalogue.open_ends import OpenEnds
-from storage.catalogue.replacing import Grab, drop_doubles, infer_stops, replace, write_windows
+from storage.catalogue.replacing import TABLES, Grab, drop_doubles, infer_stops, replace, write_windows
 
 Rows: TypeAlias = pa.RecordBatch | pa.Table
-TABLES = ("programmes", "details", "originals")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counts:
-    """What became of a feed's programmes: ``seen = stored + duplicates + rejected``."""
-
-    seen: int
-    stored: int
-    duplicates: int
-    rejected: int
 
 
 class LedgerError(Exception):
@@ -42,7 +28,7 @@ class LedgerError(Exception):
 
 
 @dataclass
-class Reading:
+class FeedRead:
     """A feed being read into the catalogue, inside its transaction."""
 
     connection: duckdb.DuckDBPyConnection
@@ -52,99 +38,73 @@ class Reading:
     channels: int = 0
     rejected: int = 0
     open_ends: OpenEnds = field(default_factory=OpenEnds)
-    reasons: dict[str, int] = field(default_factory=dict)
+    reasons: Counter[str] = field(default_factory=Counter)
     counts: Counts | None = None
 
     def add_programmes(self, rows: Rows, details: Rows | None = None, originals: Rows | None = None) -> None:
-        """Adds programmes (schema PROGRAMMES), in the feed's order.
+        """Adds programmes (schema PROGRAMMES) in the feed's order.
 
-        Args:
-            details: What else they say (schema DETAILS).
-            originals: Their text before it was cleaned (schema ORIGINALS).
+        ``details`` are their other elements (DETAILS), ``originals`` their text before cleaning (ORIGINALS).
         """
-        rows = self.open_ends.fill(rows)
-        ids = pa.array(np.arange(self.next_id, self.next_id + rows.num_rows))
-        self._insert(f"{self.grab.prefix}programmes SELECT programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)", rows.append_column("programme_id", ids), self._names)
+        first, self.next_id = self.next_id, self.next_id + rows.num_rows
+        ids = pa.array(np.arange(first, self.next_id))
+        numbered = self.open_ends.fill(rows).append_column("programme_id", ids)
+        columns = "programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)"
+        names = {"feed_id": self.grab.feed_id, "source": self.grab.source}
+        self._insert(f"{self.grab.prefix}programmes SELECT {columns}", numbered, names)
         for name, further in (("details", details), ("originals", originals)):
             if further is not None and further.num_rows:
-                self._insert(f"{self.grab.prefix}{name} SELECT row + $first, * EXCLUDE (row)", further, {"first": self.next_id})
-        self.next_id += rows.num_rows
+                into = f"{self.grab.prefix}{name} SELECT row + $first, * EXCLUDE (row)"
+                self._insert(into, further, {"first": first})
         self.staged += rows.num_rows
 
     def add_channels(self, rows: Rows) -> None:
-        """Notes channels (schema CHANNELS) that their source describes otherwise than before; the first of doubles counts."""
+        """Adds channels (schema CHANNELS); of several rows of one channel the first counts."""
         self._insert("arrived SELECT *", rows, {})
         self.channels += rows.num_rows
 
     def add_root(self, rows: Rows) -> None:
-        """Keeps the attributes (schema ROOT) of the feed's root."""
-        self._insert("feed_attributes SELECT $feed_id, attribute, value", rows, {"feed_id": self.grab.feed_id})
+        """Adds attributes (schema ROOT) of the feed's root."""
+        into = "feed_attributes SELECT $feed_id, attribute, value"
+        self._insert(into, rows, {"feed_id": self.grab.feed_id})
 
     def add_rejects(self, rows: Rows) -> None:
-        """Keeps what could not be read (schema REJECTS); each row counts as one programme seen and rejected."""
+        """Adds elements that could not be read (schema REJECTS); each counts as one programme seen."""
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})
         self.rejected += rows.num_rows
-        for reason in rows.column("reason").to_pylist():
-            self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        self.reasons.update(rows.column("reason").to_pylist())
 
     def settle(self) -> Counts:
-        """Takes doubles out, infers stops, and replaces what the source said before of the same channels and times.
+        """Removes duplicates, infers stops, and replaces what earlier readings say of these windows.
 
         Raises:
-            LedgerError: What is stored, double and rejected, each counted, is not what was seen.
+            LedgerError: Rows stored, duplicate and rejected, each counted, are not as many as were seen.
         """
+        grab, seen = self.grab, self.staged + self.rejected
         if self.open_ends.count:
-            infer_stops(self.connection, self.grab, self.open_ends)
-        duplicates = drop_doubles(self.connection, self.grab, self.staged)
-        write_windows(self.connection, self.grab)
-        if self.grab.known:
-            duplicates += replace(self.connection, self.grab)
-        write_channel_history(self.connection, self.grab)
-        stored, rejected = self.connection.execute(
-            """
+            infer_stops(self.connection, grab, self.open_ends)
+        duplicates = drop_doubles(self.connection, grab, self.staged)
+        write_windows(self.connection, grab)
+        if grab.known:
+            duplicates += replace(self.connection, grab)
+        _write_channels(self.connection, grab)
+        query = """
             SELECT (SELECT count(programme_id) FROM programmes WHERE feed_id = $feed_id),
                    (SELECT count(line) FROM rejects WHERE feed_id = $feed_id)
-            """,
-            {"feed_id": self.grab.feed_id},
-        ).fetchall()[0]
-        self.counts = Counts(seen=self.staged + self.rejected, stored=stored, duplicates=duplicates, rejected=rejected)
-        if self.counts.seen != stored + duplicates + rejected:
+        """
+        stored, rejected = self.connection.execute(query, {"feed_id": grab.feed_id}).fetchall()[0]
+        if seen != (total := stored + duplicates + rejected):
             raise LedgerError(
-                f"{self.grab.source}: {self.counts.seen:,} programmes were seen, but {stored:,} stored + "
-                f"{duplicates:,} duplicates + {rejected:,} rejected are {stored + duplicates + rejected:,}: DuckDB "
-                f"{duckdb.__version__} has lost rows. Nothing of this feed was stored; `guidespace doctor` checks the version"
+                f"{grab.source}: {seen:,} programmes were seen, but {stored:,} stored + {duplicates:,} "
+                f"duplicates + {rejected:,} rejected are {total:,}: DuckDB {duckdb.__version__} has lost "
+                "rows. Nothing of this feed was stored; `guidespace doctor` checks the version"
             )
+        self.counts = Counts(seen, stored, duplicates, rejected)
         return self.counts
 
-    @property
-    def _names(self) -> dict[str, object]:
-        return {"feed_id": self.grab.feed_id, "source": self.grab.source}
-
-    def _insert(self, into: str, rows: Rows, values: dict[str, object]) -> None:
-        """INSERT INTO … FROM a batch, which DuckDB finds by the name of the variable; a registered one it would hold until the commit."""
-        arriving = rows  # noqa: F841
+    def _insert(self, into: str, rows: Rows, values: dict[str, Any]) -> None:
+        arriving = rows  # noqa: F841  (found by its name: a registered batch DuckDB would hold until the commit)
         self.connection.execute(f"INSERT INTO {into} FROM arriving", values)
-
-
-def has_read(catalogue: Catalogue, source: str, content_digest: str, grabbed_at: datetime.datetime | None = None, zone: str = "") -> Counts | None:
-    """The counts of the earlier reading that makes this one needless, or None.
-
-    Args:
-        grabbed_at: Of a guide with a date of its own: an earlier reading of these bytes with that date. None: the bytes
-            are what the source says now, and needless only if they are what it said last.
-        zone: Of times that name none. Read in another one, the bytes say something else.
-    """
-    rows = catalogue.connection.execute(
-        f"""
-        SELECT content_digest, grabbed_at, zone, seen, stored, duplicates, rejected
-        FROM feeds
-        WHERE source = ? AND NOT {LOST}
-        ORDER BY feeds.grabbed_at DESC, feed_id DESC
-        """,
-        [source],
-    ).fetchall()
-    same = [row for row in (rows[:1] if grabbed_at is None else rows) if row[0] == content_digest and grabbed_at in (None, row[1].replace(tzinfo=datetime.UTC))]
-    return Counts(seen=same[0][3], stored=same[0][4], duplicates=same[0][5], rejected=same[0][6]) if same and same[0][2] == zone else None
 
 
 @contextmanager
@@ -157,47 +117,87 @@ def reading(
     read_at: datetime.datetime,
     grabbed_at: datetime.datetime | None = None,
     zone: str = "",
-) -> Iterator[Reading]:
-    """One feed, one transaction: all of it is there after the block, or nothing when the block raises (or dies).
+) -> Iterator[FeedRead]:
+    """One feed, one transaction: all of it is stored after the block, or nothing if the block raises.
 
-    Args:
-        size: Bytes as stored.
-        read_at: With a time zone; kept in UTC.
-        grabbed_at: When the feed said it; None is ``read_at``.
-        zone: Of times that name none.
+    ``size`` is in bytes as stored, ``zone`` that of times that name none. The guide was made at
+    ``grabbed_at`` (None is ``read_at``); both have a time zone and are kept in UTC.
     """
-    connection = catalogue.connection
-    connection.begin()
+    connection, at = catalogue.connection, utc(grabbed_at or read_at)
     try:
-        feed_id, next_id, known = connection.execute(
+        with transaction(connection):
+            query = """
+                SELECT (SELECT coalesce(max(feed_id), 0) + 1 FROM feeds),
+                       (SELECT coalesce(max(programme_id), 0) + 1 FROM programmes),
+                       EXISTS (FROM feeds WHERE source = ?)
             """
-            SELECT (SELECT coalesce(max(feed_id), 0) + 1 FROM feeds),
-                   (SELECT coalesce(max(programme_id), 0) + 1 FROM programmes),
-                   (SELECT count(*) > 0 FROM feeds WHERE source = $source)
-            """,
-            {"source": source},
-        ).fetchall()[0]
-        grab = Grab(feed_id=feed_id, source=source, content_digest=content_digest, at=_utc(grabbed_at or read_at), known=known)
-        for table in TABLES if known else ():
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE staged_{table} AS FROM {table} LIMIT 0")
-        connection.execute("CREATE OR REPLACE TEMP TABLE arrived AS SELECT * EXCLUDE (feed_id, source) FROM channel_history LIMIT 0")
-        draft = Reading(connection, grab, next_id)
-        yield draft
-        counts = draft.counts or draft.settle()
-        connection.execute(
-            "INSERT INTO feeds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [feed_id, source, content_digest, size, _utc(read_at), grab.at, counts.seen, counts.stored, counts.duplicates, counts.rejected, zone],
-        )
-        connection.commit()
-    except BaseException:
-        with suppress(duckdb.TransactionException):  # a commit that fails has ended it: what is told is why
-            connection.rollback()
-        raise
+            feed_id, next_id, known = connection.execute(query, [source]).fetchall()[0]
+            empty = {f"staged_{table}": f"FROM {table}" for table in TABLES if known}
+            empty["arrived"] = "SELECT * EXCLUDE (feed_id, source) FROM channel_history"
+            for name, columns in empty.items():
+                connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {columns} LIMIT 0")
+            draft = FeedRead(connection, Grab(feed_id, source, content_digest, at, known), next_id)
+            yield draft
+            counts = draft.counts or draft.settle()
+            row = [feed_id, source, content_digest, size, utc(read_at), at, *counts, zone]
+            connection.execute(f"INSERT INTO feeds VALUES ({', '.join('?' * len(row))})", row)
     finally:
         for table in ("arrived", *(f"staged_{table}" for table in TABLES)):
             connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
 
 
-def _utc(moment: datetime.datetime) -> datetime.datetime:
-    """UTC without a zone, as the catalogue keeps it."""
-    return moment.astimezone(datetime.UTC).replace(tzinfo=None)
+def _write_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
+    """Records channels of ``arrived`` (the first row of each), and those only used, that have changed.
+
+    The order of reading does not matter: a grab is compared with what was known when it was made. If it is
+    read late, the next newer grab gets a row for what that repeats of the older description.
+    """
+    feed, source = {"feed_id": grab.feed_id, "source": grab.source}, {"source": grab.source, "at": grab.at}
+    query = """
+        CREATE OR REPLACE TEMP TABLE before AS
+        SELECT channel, name, names, icon, lcn, urls, extra
+        FROM channel_history
+        JOIN feeds USING (feed_id, source)
+        WHERE source = $source AND grabbed_at <= $at
+        QUALIFY row_number() OVER (PARTITION BY channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
+    """
+    connection.execute(query, source)
+    query = """
+        INSERT INTO channel_history
+        SELECT $feed_id, $source, arrived.*
+        FROM (FROM arrived QUALIFY row_number() OVER (PARTITION BY channel ORDER BY rowid) = 1) AS arrived
+        LEFT JOIN before USING (channel)
+        WHERE arrived IS DISTINCT FROM before
+    """
+    connection.execute(query, feed)
+    query = """
+        INSERT INTO channel_history
+        SELECT $feed_id, $source, channel, channel, [channel], NULL, NULL, [], NULL
+        FROM windows
+        WHERE feed_id = $feed_id
+          AND channel NOT IN (SELECT channel FROM before UNION ALL SELECT channel FROM arrived)
+    """
+    connection.execute(query, feed)
+    if grab.known:  # the first newer grab with programmes had repeated what this one changes
+        query = """
+            INSERT INTO channel_history
+            SELECT newer.feed_id, $source, before.*
+            FROM before
+            JOIN (SELECT channel FROM channel_history WHERE feed_id = $feed_id) AS changed USING (channel)
+            JOIN (
+                SELECT channel, arg_min(feed_id, (grabbed_at, feed_id)) AS feed_id, min(grabbed_at) AS at
+                FROM windows
+                JOIN feeds USING (feed_id)
+                WHERE source = $source AND grabbed_at > $at
+                GROUP BY channel
+            ) AS newer USING (channel)
+            WHERE before.names <> [channel]
+              AND NOT EXISTS (
+                FROM channel_history AS own
+                JOIN feeds USING (feed_id, source)
+                WHERE source = $source AND own.channel = before.channel
+                  AND feeds.grabbed_at > $at AND feeds.grabbed_at <= newer.at
+              )
+        """
+        connection.execute(query, feed | source)
+    connection.execute("DROP TABLE temp.before")

@@ -1,20 +1,18 @@
-"""The published Parquet of a run as DuckDB views, for questions in SQL: docs/sql.md has the columns and examples.
+"""The published Parquet of a run as DuckDB views, for questions in SQL; docs/sql.md has columns and examples.
 
-Nothing is opened for writing and nothing is copied: views read the files of finished stages, on which nobody holds a lock.
+Views read the files of finished stages: nothing is copied and nothing is locked.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from storage.catalogue.paths import parquet, quoted
+from storage.catalogue.connection import parquet, quoted
 
-# View, and what it is of the folders of a run.
 VIEWS = {
     "programmes": "FROM '{guide}/programmes.parquet'",
     "channels": "FROM '{guide}/channels.parquet'",
@@ -24,12 +22,21 @@ VIEWS = {
     "vectors": "FROM '{clustering}/vectors.parquet'",
     "variants": "FROM '{corpus}/variants.parquet'",
     "airings": (
-        "SELECT p.source, p.channel, c.name AS channel_name, p.start, p.stop, p.title, v.title_id, k.cluster, k.cluster_name "
-        "FROM programmes p JOIN channels c USING (source, channel) JOIN variants v ON v.raw_title = p.title JOIN clusters k USING (title_id)"
+        "SELECT p.source, p.channel, c.name AS channel_name, p.start, p.stop, p.title, v.title_id, "
+        "k.cluster, k.cluster_name FROM programmes p JOIN channels c USING (source, channel) "
+        "JOIN variants v ON v.raw_title = p.title JOIN clusters k USING (title_id)"
     ),
     "words": "FROM '{corpus}/frequencies.parquet'",
     "dropped": "FROM '{corpus}/dropped_categories.parquet'",
+    "tonight": "FROM '{tonight}/tonight.parquet'",
 }
+# Hashes a name as storage/catalogue/likes.py does. It holds the salt, so it is made for `ask` alone.
+_OF_VIEWER = """
+    CREATE MACRO tonight_of(name) AS TABLE
+    SELECT * EXCLUDE viewer
+    FROM tonight
+    WHERE viewer = left(sha256('{salt}' || trim(nfc_normalize(name))), 32)
+"""
 
 
 class QueryError(ValueError):
@@ -37,50 +44,54 @@ class QueryError(ValueError):
 
 
 def view_statements(folders: Mapping[str, Path]) -> str:
-    """CREATE VIEW, a line a view.
-
-    Args:
-        folders: ``guide``, ``corpus`` and ``clustering``: where they lie.
-    """
+    """CREATE VIEW statements, one per line; ``folders`` of guide, corpus, clustering and, if any, tonight."""
     with duckdb.connect() as connection:
-        return "\n".join(_create(connection, folders)[0])
+        return "\n".join(_create(connection, folders).values())
 
 
-def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> tuple[list[str], list[str]]:
-    """Makes the views; their statements, and the names of those whose files an older version did not write."""
+def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> dict[str, str]:
+    """Creates the views whose files exist (an older version wrote fewer); name to statement."""
     places = {name: quoted(parquet(folder)) for name, folder in folders.items()}
-    made: list[str] = []
-    absent: list[str] = []
-    for name, what in VIEWS.items():
-        statement = f"CREATE OR REPLACE VIEW {name} AS {what.format(**places)};"
-        try:
+    made: dict[str, str] = {}
+    for name, content in VIEWS.items():
+        if name == "tonight" and name not in places:
+            continue
+        statement = f"CREATE OR REPLACE VIEW {name} AS {content.format(**places)};"
+        with suppress(duckdb.IOException, duckdb.CatalogException):
             connection.execute(statement)
-            made.append(statement)
-        except (duckdb.IOException, duckdb.CatalogException):
-            absent.append(name)
-    return made, absent
+            made[name] = statement
+    return made
 
 
-def ask(folders: Mapping[str, Path], query: str, values: Mapping[str, Any] | None = None) -> tuple[list[str], list[tuple]]:
-    """The answer to a query over the views: names of the columns, and rows.
+def ask(
+    folders: Mapping[str, Path], query: str, values: Mapping[str, Any] | None = None, salt: str = ""
+) -> tuple[list[str], list[tuple]]:
+    """Column names and rows that a query over the views gives; ``values`` are those of ``$name`` in it.
 
-    Args:
-        folders: As for ``view_statements``.
-        query: SQL; ``$name`` stands for a value.
-        values: By name.
+    With the home's ``salt``, ``tonight_of('NAME')`` is a viewer's part of ``tonight``.
 
     Raises:
         QueryError: DuckDB refuses it, or it asks for what the run's version did not write.
     """
     with duckdb.connect(config={"threads": 2}) as connection:
         connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
-        _, absent = _create(connection, folders)
+        made = _create(connection, folders)
+        if salt and "tonight" in made:
+            connection.execute(_OF_VIEWER.format(salt=quoted(salt)))
         try:
             found = connection.execute(query, dict(values) if values else None)
-            if found is None:  # what DuckDB gives for no statement at all
+            if found is None:  # DuckDB's answer to an empty query
                 raise QueryError("the query is empty")
             return [column[0] for column in found.description or []], found.fetchall()
         except duckdb.Error as error:
-            if asked := [name for name in absent if re.search(rf"\b{name}\b", query, re.IGNORECASE)]:
-                raise QueryError(f"the last run was made by an older version, which wrote no {', '.join(asked)}; run `guidespace nightly --feed …` again") from error
+            absent = VIEWS.keys() - made.keys()
+            if asked := sorted(name for name in absent if re.search(rf"(?i)\b{name}(_of)?\b", query)):
+                if asked == ["tonight"]:
+                    raise QueryError(
+                        "nobody has a list yet; run the flow `recommend` (docs/tonight.md)"
+                    ) from error
+                raise QueryError(
+                    f"the last run was made by an older version, which wrote no {', '.join(asked)}; "
+                    "run `guidespace nightly --feed …` again"
+                ) from error
             raise QueryError(f"{error}\nviews: {', '.join(VIEWS)}; docs/sql.md has their columns") from error

@@ -1,16 +1,7 @@
-"""``nn.Embedding`` for tables larger than the GPU, for any PyTorch loop; docs/offload.md has an example that trains.
+"""``nn.Embedding`` for tables larger than the GPU, for any PyTorch loop (docs/offload.md has an example).
 
-    embedding = OffloadedEmbedding(10_000_000, 128, rule=Adagrad(), cache_bytes=2**31)
-    for batch in embedding.ahead(batches, ids=lambda batch: batch):
-        loss = model(embedding(batch))
-        loss.backward()
-        embedding.step()
-
-The rows are no parameters of the module: its own ``step`` moves them, by the rule, those that had a gradient. Gradients
-of the same row are added up (sorted, then summed piece by piece: the same bits every time, on a GPU too).
+The rows are no parameters of the module: its own ``step`` updates those that had a gradient.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,47 +13,38 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from storage.tables.budget import affordable_rows
-from storage.tables.movers import Kind
 from storage.tables.offloaded import Offloaded
-from storage.tables.streaming import Part, spans, whole, write_safetensors
+from storage.tables.row_storage import StateInitializer, affordable_rows
+from storage.tables.streaming import random_rows, whole, write_safetensors
+from storage.tables.transfer import TransferKind
 
 B = TypeVar("B")
 
 
-class MovingRule(Protocol):
-    """How rows move: any rule of tasks/train/rules, or one's own."""
+class RowOptimizer(StateInitializer, Protocol):
+    """How rows are updated: any optimizer of tasks/train/optimizers, or one's own."""
 
     @property
     def learning_rate(self) -> float:
         """Of a step that names none."""
         ...
 
-    def initial_state(self, rows: Tensor) -> dict[str, Tensor]:
-        """State before the first step, one row a row."""
-        ...
-
     def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
-        """Moves rows (unique, dim) and their state in place; ``rate`` (unique, 1), ``step`` counts from 1."""
-        ...
+        """Updates rows (unique, dim) and state in place; ``rate`` (unique, 1), ``step`` counts from 1."""
 
 
 class OffloadedEmbedding(nn.Module):
     """Rows and their optimizer state in host memory (or a mapped file), the ones in use on the device.
 
     Args:
-        num_embeddings: Rows. Ids that are asked for often should be small: the first ones are always cached.
-        embedding_dim: Numbers a row.
-        rule: How rows move.
-        cache_bytes: Memory of the device for them; 0: four fifths of what is free.
+        num_embeddings: Frequent ids should be small, since the first rows are always cached.
+        cache_bytes: Device memory for rows; 0: four fifths of what is free.
         cache_rows: The same in rows; 0: as many as cache_bytes hold.
-        device: Where the model is; None: the GPU where there is one.
-        start: Rows at the start, float32 (num_embeddings, embedding_dim), or the spread of normal ones.
-        seed: Of those, and of stochastic rounding.
-        lookahead, row_dtype, state_dtype, mover, folder: As in Offloaded.
+        start: Initial rows, float32 (num_embeddings, embedding_dim), or the spread of normal ones.
+        seed: Of those, and of stochastic rounding; the other arguments are as in Offloaded.
 
     Raises:
-        ValueError: The cache holds not one row, or the mover cannot be had.
+        ValueError: The cache holds not one row, or the transfer is not available.
     """
 
     def __init__(
@@ -70,7 +52,7 @@ class OffloadedEmbedding(nn.Module):
         num_embeddings: int,
         embedding_dim: int,
         *,
-        rule: MovingRule,
+        optimizer: RowOptimizer,
         cache_bytes: int = 0,
         cache_rows: int = 0,
         device: torch.device | str | None = None,
@@ -79,31 +61,41 @@ class OffloadedEmbedding(nn.Module):
         lookahead: int = 2,
         row_dtype: torch.dtype = torch.float32,
         state_dtype: torch.dtype = torch.float32,
-        mover: Kind = "auto",
+        transfer: TransferKind = "auto",
         folder: Path | None = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings, self.embedding_dim, self.rule = num_embeddings, embedding_dim, rule
+        self.num_embeddings, self.embedding_dim, self.optimizer = num_embeddings, embedding_dim, optimizer
+        shape = num_embeddings, embedding_dim
         device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         types = {"row_dtype": row_dtype, "state_dtype": state_dtype}
-        cache_rows = cache_rows or affordable_rows(num_embeddings, torch.zeros(1, embedding_dim), rule, cache_bytes, device, **types)
-        rows = whole(start) if isinstance(start, Tensor) else scattered_rows(num_embeddings, embedding_dim, start, seed)
-        if rows.shape != (num_embeddings, embedding_dim):
-            raise ValueError(f"start has shape {rows.shape}, expected {(num_embeddings, embedding_dim)}")
-        self.table = Offloaded(rows, rule, device=device, cache_rows=cache_rows, lookahead=lookahead, mover=mover, folder=folder, seed=seed, **types)
+        if not cache_rows:
+            probe = torch.zeros(1, embedding_dim)
+            cache_rows = affordable_rows(num_embeddings, probe, optimizer, cache_bytes, device, **types)
+        rows = whole(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)
+        if rows.shape != shape:
+            raise ValueError(f"start has shape {rows.shape}, expected {shape}")
+        about = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **types}
+        self.table = Offloaded(rows, optimizer, device=device, cache_rows=cache_rows, **about)
         self.steps = 0
         self._announced: Tensor | None = None  # ids of the batch under way, rising, on the device
         self._leaves: list[tuple[Tensor, Tensor]] = []  # ids and rows of each gather since the last step
 
     def ahead(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
-        """The batches, the rows of the next ones on their way while a step runs.
+        """The batches, read in a thread, with the rows of the next ones prefetched while a step runs.
 
         Args:
-            batches: A DataLoader, a list, any iterable; it is read in a thread.
-            ids: All ids that a batch's ``forward`` calls will ask for: one integer tensor, or several. ``step`` moves
-                them all, those that ``forward`` then leaves out with a gradient of zero.
+            batches: Of any kind.
+            ids: All ids that a batch's ``forward`` calls will use: one integer tensor, or several. ``step``
+                updates them all, those that ``forward`` then leaves out with a gradient of zero.
         """
-        announced = ((batch, _distinct(ids(batch))) for batch in batches)
+
+        def distinct_ids(batch: B) -> Tensor:
+            found = ids(batch)
+            tensors = [found] if isinstance(found, Tensor) else found
+            return torch.cat([tensor.flatten().cpu() for tensor in tensors]).long().unique()  # rising
+
+        announced = ((batch, distinct_ids(batch)) for batch in batches)
         try:
             for batch, distinct in self.table.ahead(announced, lambda pair: pair[1]):
                 self._leaves, self._announced = [], distinct.to(self.table.device)
@@ -115,7 +107,7 @@ class OffloadedEmbedding(nn.Module):
         """Rows of ids, (*ids.shape, embedding_dim), on the device.
 
         Raises:
-            ValueError: Within ``ahead``, an id that was not announced.
+            ValueError: Within ``ahead``, an id that was not announced (on a GPU a device-side assertion).
         """
         ids = ids.to(self.table.device, torch.int64)
         if self._announced is None:
@@ -123,11 +115,7 @@ class OffloadedEmbedding(nn.Module):
         else:
             distinct = self._announced
             places = torch.searchsorted(distinct, ids)
-            known = (distinct[places.clamp(max=max(0, len(distinct) - 1))] == ids).all() if len(distinct) else torch.tensor(ids.numel() == 0)
-            if self.table.device.type == "cuda":
-                torch._assert_async(known)  # pyright: ignore[reportPrivateImportUsage]  # waiting here for the GPU would cost the step its head start
-            elif not known:
-                raise ValueError("forward asks for ids that `ahead` was not told of: its argument `ids` must name all ids of a batch")
+            self._check_announced(distinct, places, ids)
         if self._announced is None or not self._leaves:
             rows = self.table.gather(distinct)[0].requires_grad_(torch.is_grad_enabled())
             if torch.is_grad_enabled():
@@ -136,13 +124,19 @@ class OffloadedEmbedding(nn.Module):
             rows = self._leaves[0][1]
         return _Take.apply(rows, places)
 
+    def _check_announced(self, distinct: Tensor, places: Tensor, ids: Tensor) -> None:
+        known = torch.tensor(ids.numel() == 0)
+        if len(distinct):
+            known = (distinct[places.clamp(max=len(distinct) - 1)] == ids).all()
+        if self.table.device.type == "cuda":  # waiting here for the GPU would cost the step its head start
+            torch._assert_async(known)  # pyright: ignore[reportPrivateImportUsage]
+        elif not known:
+            missed = "forward got ids that were not announced"
+            raise ValueError(f"{missed}: `ids` of `ahead` must return all ids of a batch")
+
     @torch.no_grad()
     def step(self, learning_rate: float | None = None) -> None:
-        """Moves the rows that had a gradient since the last step.
-
-        Args:
-            learning_rate: Of this step; None: the rule's.
-        """
+        """Updates the rows that had a gradient since the last step; None: the optimizer's learning rate."""
         used = [(ids, rows.grad) for ids, rows in self._leaves if rows.grad is not None]
         self._leaves = []
         if not used:
@@ -153,82 +147,55 @@ class OffloadedEmbedding(nn.Module):
             grad = add_up(torch.cat([grad for _, grad in used]), places, len(ids))
         rows, state = self.table.gather(ids)
         self.steps += 1
-        rate = torch.full((len(ids), 1), self.rule.learning_rate if learning_rate is None else learning_rate, device=rows.device)
-        self.rule.update_(rows, grad, state, rate, self.steps)
+        rate = self.optimizer.learning_rate if learning_rate is None else learning_rate
+        rates = torch.full((len(ids), 1), rate, device=rows.device)
+        self.optimizer.update_(rows, grad, state, rates, self.steps)
         self.table.write_back(ids, rows, state)
 
-    # -- files and nn.Embedding --------------------------------------------------------------------------------------
-
     def save(self, file: str | Path) -> None:
-        """Writes rows, state and number of steps into one safetensors file, piece by piece and in one rename."""
-        write_safetensors(Path(file), self.table.parts(), {"embedding": json.dumps({"steps": self.steps})})
+        """Streams rows, state and step count into one safetensors file, atomically."""
+        metadata = {"embedding": json.dumps({"steps": self.steps})}
+        write_safetensors(Path(file), self.table.sections(), metadata)
 
     def load(self, file: str | Path) -> None:
-        """Goes on from what ``save`` wrote.
-
-        Raises:
-            ValueError: It is of another size or rule.
-        """
+        """Resumes from what ``save`` wrote; ValueError where that is of another size or optimizer."""
         with safe_open(file, framework="pt") as opened:
-            found = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118  (no mapping: safe_open has keys() alone)
-            expected = {name: part.shape for name, part in self.table.parts().items()}
+            found = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
+            expected = {name: section.shape for name, section in self.table.sections().items()}
             if found != expected:
-                raise ValueError(f"{file} holds {found}, this embedding has {expected}; it was saved with another size, type or rule")
+                why = "it was saved with another size, type or optimizer"
+                raise ValueError(f"{file} holds {found}, this embedding has {expected}; {why}")
             self.table.restore(opened.get_slice)
             self.steps = json.loads(opened.metadata()["embedding"])["steps"]
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "weight"] = torch.cat([piece.cpu() for piece in self.table.parts()["rows"].pieces()])
+        pieces = self.table.sections()["rows"].pieces()
+        destination[prefix + "weight"] = torch.cat([piece.cpu() for piece in pieces])
 
     def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ) -> None:
-        """Takes ``weight``, as nn.Embedding has it; the rule's state starts anew."""
-        weight = state_dict.get(prefix + "weight")
+        """Loads ``weight``, as nn.Embedding has it, and resets the optimizer's state."""
+        name, shape = prefix + "weight", (self.num_embeddings, self.embedding_dim)
+        weight = state_dict.get(name)
         if weight is None:
-            missing_keys.append(prefix + "weight")
-        elif tuple(weight.shape) != (self.num_embeddings, self.embedding_dim):
-            error_msgs.append(f"{prefix}weight has shape {tuple(weight.shape)}, expected {(self.num_embeddings, self.embedding_dim)}")
+            missing_keys.append(name)
+        elif tuple(weight.shape) != shape:
+            error_msgs.append(f"{name} has shape {tuple(weight.shape)}, expected {shape}")
         else:
-            self.table.start_from(whole(weight.detach()), self.rule)
+            self.table.start_from(whole(weight.detach()), self.optimizer)
             self.steps = 0
-
-    def extra_repr(self) -> str:
-        """What print shows."""
-        places = self.table.places
-        return f"{self.num_embeddings}, {self.embedding_dim}, cache_rows={places.hot + places.recent}, device={self.table.device}"
-
-
-def scattered_rows(rows: int, dim: int, spread: float, seed: int) -> Part:
-    """Normal rows, drawn piece by piece: float32 (rows, dim)."""
-
-    def pieces() -> Iterator[Tensor]:
-        generator = torch.Generator().manual_seed(seed)
-        return (torch.randn(last - first, dim, generator=generator).mul_(spread) for first, last in spans(rows, dim * 4))
-
-    return Part(torch.float32, (rows, dim), pieces)
 
 
 def add_up(values: Tensor, places: Tensor, count: int) -> Tensor:
-    """Sums of values by place, in the order of the values: no atomic additions, so the bits repeat.
-
-    Args:
-        values: (any, dim).
-        places: int64 (any,), below ``count``.
-        count: Of sums.
-
-    Returns:
-        (count, dim).
-    """
+    """Sums values (any, dim) by place, int64 (any,), in order, so that the bits repeat: (count, dim)."""
     order = torch.sort(places, stable=True).indices
     starts = F.pad(torch.bincount(places, minlength=count).cumsum(0), (1, 0))
     return F.embedding_bag(order, values, starts, mode="sum", include_last_offset=True)
 
 
 class _Take(torch.autograd.Function):
-    """Rows at places, whose gradients are added up in order."""
-
     @staticmethod
     def forward(ctx, rows: Tensor, places: Tensor) -> Tensor:
         ctx.save_for_backward(places)
@@ -239,9 +206,3 @@ class _Take(torch.autograd.Function):
     def backward(ctx, *grads: Tensor) -> tuple[Tensor, None]:
         (places,) = ctx.saved_tensors
         return add_up(grads[0].reshape(-1, grads[0].shape[-1]), places.flatten(), ctx.count), None
-
-
-def _distinct(ids: Tensor | Sequence[Tensor]) -> Tensor:
-    """int64 (unique,), rising, on the CPU."""
-    tensors = [ids] if isinstance(ids, Tensor) else list(ids)
-    return torch.cat([tensor.flatten().cpu() for tensor in tensors]).long().unique()

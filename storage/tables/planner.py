@@ -1,19 +1,15 @@
-"""Which row lives in which slot, decided batch by batch, ahead of the steps.
+"""Which row lives in which slot of the cache, planned batch by batch, ahead of the steps.
 
-Ids are sorted by falling frequency, so the first ``hot`` rows have a slot for good (slot = id) and need no directory.
-The rest share ``recent`` slots; when they are full, the rows that were used longest ago leave. A plan is a function of
-the batches alone, never of time, so a run repeats itself move by move.
+The first ``hot`` rows have a slot for good (slot = id); the rest share ``recent`` slots, from which the least
+recently used leave. A plan depends on the batches alone, never on time, so a run repeats itself.
 
-Plans are carried out in their order. What makes that exact (an invariant of storage/tables/conveyor.py too):
-
-* A row that leaves was last touched by batch ``after`` or before: the move waits until that step is written back.
+Plans are carried out in order. Invariants that make this exact (prefetch.py relies on them too):
+* A row that leaves was last used by batch ``after`` or before: the move waits for that step's write-back.
 * A row of a batch in flight is in its slot and is found there: it is never read from the host a second time.
 * A row that left is read again only by a later plan, behind the write.
-* Rows that find no slot (a batch larger than the part of the cache that may change) are used directly from the host by
-  their step; every later plan waits for that step, since it may want the same rows.
+* Rows that find no slot are used directly from the host by their step; every later plan waits for that step,
+  since it may want the same rows.
 """
-
-from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
@@ -24,62 +20,41 @@ NEVER = -1
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is to be moved before a batch's step, and where the step finds its rows.
+class CachePlan:
+    """What to move before a batch's step, and where the step finds its rows; all arrays int64."""
 
-    Attributes:
-        number: Of the batch, counted over the life of the table.
-        ids: int64 (unique,): rows of the batch.
-        slots: int64 (unique,): slot of each; of those used directly, 0.
-        direct: int64 (any,): positions in ``ids`` of rows that have no slot.
-        leave_ids, leave_slots: int64: rows to be written to the host, and where they are.
-        enter_ids, enter_slots: int64: rows to be read from the host, and where to.
-        after: Number of the last step that must be written back before anything is moved; NEVER: none.
-    """
-
-    number: int
-    ids: np.ndarray
-    slots: np.ndarray
-    direct: np.ndarray
-    leave_ids: np.ndarray
+    number: int  # of the batch, counted over the life of the table
+    ids: np.ndarray  # rows of the batch, (unique,)
+    slots: np.ndarray  # slot of each; 0 for those used directly
+    direct: np.ndarray  # positions in ``ids`` of rows without a slot
+    leave_ids: np.ndarray  # rows to write to the host
     leave_slots: np.ndarray
-    enter_ids: np.ndarray
+    enter_ids: np.ndarray  # rows to read from the host
     enter_slots: np.ndarray
-    after: int
+    after: int  # last step that must be written back before anything is moved; NEVER: none
 
 
 class Planner:
-    """The directory of a cache of ``hot + recent`` slots.
-
-    Args:
-        rows: Of the table.
-        hot: Rows that are always cached: ids below it.
-        recent: Slots for all others.
-    """
+    """The directory of a cache of ``hot + recent`` slots for a table of ``rows`` rows."""
 
     def __init__(self, rows: int, hot: int, recent: int) -> None:
         self.hot, self.recent = hot, recent
         self._slot = np.full(rows - hot, -1, dtype=np.int32)  # of each row that is not hot; -1: on the host
-        self._id = np.full(recent, -1, dtype=np.int64)  # of the row in each changing slot; -1: none yet
+        self._id = np.full(recent, -1, dtype=np.int64)  # of the row in each recent slot; -1: none yet
         self._last = np.full(recent, NEVER, dtype=np.int64)  # batch that used it last
-        self._queue: deque[tuple[int, np.ndarray]] = deque([(NEVER, np.arange(recent, dtype=np.int64))])  # oldest use first
+        self._queue = deque([(NEVER, np.arange(recent, dtype=np.int64))])  # batch and its slots, oldest first
         self._queued = recent
-        self._number = 0
-        self._last_direct = NEVER
+        self._number, self._last_direct = 0, NEVER
 
-    def plan(self, ids: np.ndarray) -> Plan:
-        """Plans the next batch.
-
-        Args:
-            ids: int64 (unique,), distinct.
-        """
+    def plan(self, ids: np.ndarray) -> CachePlan:
+        """Plans the next batch of distinct rows, int64 (unique,)."""
         number, self._number = self._number, self._number + 1
         cold = np.flatnonzero(ids >= self.hot)
         where = self._slot[ids[cold] - self.hot].astype(np.int64)
         found = where >= 0
         self._last[where[found]] = number  # none of these may leave for this batch
         missing = cold[~found]
-        free = self._oldest(min(len(missing), self.recent - int(found.sum())), number)
+        free = self._oldest(min(len(missing), self.recent - int(found.sum())))
         enter, direct = missing[: len(free)], missing[len(free) :]
         leaving = free[self._id[free] >= 0]
         leave_ids = self._id[leaving]
@@ -93,10 +68,16 @@ class Planner:
         slots[cold[found]] = where[found] + self.hot
         slots[enter] = free + self.hot
         slots[direct] = 0
-        self._use(number, np.concatenate([where[found], free]))
+        used = np.concatenate([where[found], free])
+        self._queue.append((number, used))
+        self._queued += len(used)
+        if self._queued > 4 * self.recent + 1024:  # entries of slots used again since are dead: drop them
+            self._queue = deque((batch, some[self._last[some] == batch]) for batch, some in self._queue)
+            self._queued = sum(len(some) for _, some in self._queue)
         if len(direct):
             self._last_direct = number
-        return Plan(number, ids, slots, direct, leave_ids, leaving + self.hot, ids[enter], free + self.hot, after)
+        moved = leave_ids, leaving + self.hot, ids[enter], free + self.hot
+        return CachePlan(number, ids, slots, direct, *moved, after)
 
     def locate(self, ids: np.ndarray) -> np.ndarray:
         """Slot of each row, -1 for those on the host: int64 (any,)."""
@@ -106,23 +87,15 @@ class Planner:
         slots[cold] = np.where(where < 0, -1, where + self.hot)
         return slots
 
-    def _use(self, number: int, slots: np.ndarray) -> None:
-        self._queue.append((number, slots))
-        self._queued += len(slots)
-        if self._queued > 4 * self.recent + 1024:  # entries of slots used again since are dead: drop them
-            self._queue = deque((used, slots[self._last[slots] == used]) for used, slots in self._queue)
-            self._queued = sum(len(slots) for _, slots in self._queue)
-
-    def _oldest(self, count: int, number: int) -> np.ndarray:
-        """The ``count`` slots used longest ago, none of this batch; they leave the queue."""
-        chosen: list[np.ndarray] = []
+    def _oldest(self, count: int) -> np.ndarray:
+        """The ``count`` least recently used slots, none of this batch; they leave the queue."""
+        chosen = [np.zeros(0, dtype=np.int64)]
         while count:
             used, slots = self._queue.popleft()
-            self._queued -= len(slots)
             alive = slots[self._last[slots] == used]
             chosen.append(alive[:count])
             if len(alive) > count:
                 self._queue.appendleft((used, alive[count:]))
-                self._queued += len(alive) - count
+            self._queued += max(0, len(alive) - count) - len(slots)
             count -= len(chosen[-1])
-        return np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.int64)
+        return np.concatenate(chosen)

@@ -1,13 +1,8 @@
-"""Writes a safetensors file piece by piece: a table larger than memory is saved without a second copy of it.
+"""Streams a safetensors file to disk: a table larger than memory is saved without a second copy of it.
 
-The file: eight bytes, the length of the header; the header, JSON with type, shape and place of every tensor; the data,
-in the order in which safetensors itself writes it (wide types first, then by name). Any safetensors reader reads it.
-
-References:
-    The format: https://github.com/huggingface/safetensors#format
+The format, with data in the library's order (wide types first, then by name):
+https://github.com/huggingface/safetensors#format
 """
-
-from __future__ import annotations
 
 import json
 import math
@@ -20,68 +15,70 @@ import torch
 from torch import Tensor
 
 CHUNK_BYTES = 16 << 20
-_NAMES = {torch.float64: "F64", torch.float32: "F32", torch.bool: "BOOL", torch.int32: "I32", torch.int64: "I64"}
+_NAMES = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64", torch.int32: "I32"}
+_NAMES[torch.bool] = "BOOL"
 
 
 @dataclass(frozen=True)
-class Part:
-    """One tensor of a file, which need never exist as a whole.
-
-    Attributes:
-        dtype: Of every piece.
-        shape: Of the whole.
-        pieces: Makes the pieces, first axis after first axis.
-    """
+class Section:
+    """One tensor of a file, as consecutive ``pieces`` along its first axis; it never exists as a whole."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
     pieces: Callable[[], Iterable[Tensor]]
 
     @property
-    def bytes(self) -> int:
-        """Size of the whole."""
+    def nbytes(self) -> int:
+        """Size of the whole tensor."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def whole(tensor: Tensor) -> Part:
-    """A tensor that exists, in pieces of at most 16 MiB."""
-    return Part(tensor.dtype, tuple(tensor.shape), lambda: (tensor[start:stop] for start, stop in spans(len(tensor), tensor[:1].nbytes)))
+def whole(tensor: Tensor) -> Section:
+    """A tensor in memory, in pieces of at most 16 MiB."""
+    bounds = len(tensor), tensor[:1].nbytes
+    return Section(tensor.dtype, tuple(tensor.shape), lambda: (tensor[a:b] for a, b in spans(*bounds)))
+
+
+def random_rows(rows: int, dim: int, std: float, seed: int) -> Section:
+    """Normal rows, drawn piece by piece: float32 (rows, dim)."""
+
+    def pieces() -> Iterator[Tensor]:
+        generator = torch.Generator().manual_seed(seed)
+        return (torch.randn(b - a, dim, generator=generator).mul_(std) for a, b in spans(rows, dim * 4))
+
+    return Section(torch.float32, (rows, dim), pieces)
 
 
 def spans(rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:
-    """Bounds of the pieces of so many rows."""
+    """First and last row of each piece."""
     step = max(1, CHUNK_BYTES // max(1, row_bytes))
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def write_safetensors(file: Path, parts: Mapping[str, Part], metadata: Mapping[str, str]) -> None:
-    """Writes the file beside its place, forces it to disk and renames it: there is the old file or the new one, whole.
-
-    Raises:
-        ValueError: The pieces of a part are fewer or more than its shape says.
-    """
-    ordered = sorted(parts.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+def write_safetensors(file: Path, sections: Mapping[str, Section], metadata: Mapping[str, str]) -> None:
+    """Writes a temporary file, syncs and renames it: ``file`` is the old or the new one, complete."""
+    ordered = sorted(sections.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     header: dict[str, object] = {"__metadata__": dict(metadata)}
     end = 0
-    for name, part in ordered:
-        header[name] = {"dtype": _NAMES[part.dtype], "shape": list(part.shape), "data_offsets": [end, end + part.bytes]}
-        end += part.bytes
+    for name, section in ordered:
+        start, end = end, end + section.nbytes
+        dtype, shape = _NAMES[section.dtype], list(section.shape)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     temporary = file.with_name(file.name + ".tmp")
     try:
         with open(temporary, "wb") as handle:
-            handle.write(len(text).to_bytes(8, "little"))
-            handle.write(text)
-            for name, part in ordered:
-                written = 0
-                for piece in part.pieces():
-                    written += handle.write(piece.detach().cpu().contiguous().numpy().data) if piece.numel() else 0
-                if written != part.bytes:
-                    raise ValueError(f"{name} has {written} bytes in its pieces, its shape {part.shape} takes {part.bytes}")
+            handle.write(len(text).to_bytes(8, "little") + text)
+            for name, section in ordered:
+                pieces = (piece.detach().cpu().contiguous() for piece in section.pieces() if piece.numel())
+                written = sum(handle.write(piece.numpy().data) for piece in pieces)
+                if written != section.nbytes:
+                    needed = f"shape {section.shape} takes {section.nbytes}"
+                    raise ValueError(f"{name}: pieces have {written} bytes, {needed}")
             handle.flush()
             os.fsync(handle.fileno())
     except BaseException:
-        temporary.unlink(missing_ok=True)  # of a full disk it holds the last room
+        temporary.unlink(missing_ok=True)  # on a full disk it takes up the last space
         raise
     os.replace(temporary, file)

@@ -1,1 +1,1 @@
-"""Checkpoint to Lexicon: n-gram rows for words never seen."""
+"""Checkpoint to TitleEncoderFiles: n-gram rows for words never seen."""

@@ -1,12 +1,8 @@
 """What the space has to beat, given the same titles."""
 
+from tasks.baselines.logistic import L1Logistic
 from tasks.baselines.majority import Majority
-from tasks.baselines.tfidf_knn import TfidfKnn
-from tasks.baselines.tfidf_svm import TfidfSvm
+from tasks.baselines.sentence import SentenceKnn
+from tasks.baselines.tfidf import TfidfKnn, TfidfSvm, TfidfSvmSentence
 
-BASELINES = (
-    Majority,
-    TfidfKnn,
-    TfidfSvm,
-)
-Baseline = Majority | TfidfKnn | TfidfSvm
+Baseline = L1Logistic | Majority | TfidfKnn | TfidfSvm | SentenceKnn | TfidfSvmSentence

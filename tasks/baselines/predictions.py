@@ -1,49 +1,43 @@
-"""What any predictor of categories says of a title, in one form, so that all of them are scored by the same code.
+"""Predictions of categories in one form, so that all predictors are scored by the same code; the k-NN vote.
 
-A predictor gives every label a score; the labels are ranked by it. Equal scores go to the label that more training
-titles hold, and labels equal even in that to a fixed shuffle of the label ids: never to a name, because labels that
-always stand together ("movie", "action") tie by construction and an alphabetical winner costs up to three points.
+A predictor scores every label; labels are ranked by score. Equal scores go to the label that more training
+titles hold, and labels equal even in that to a fixed shuffle of the label ids: labels that always stand
+together ("movie", "action") tie by construction, and an alphabetical winner costs up to three points.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from storage.arrays import Ragged
+from tasks.baselines.inputs import TitleInputs
 
 SHUFFLE = 2_654_435_761  # odd, about 2**32 / golden ratio: multiplying by it permutes the 32-bit numbers
+BLOCK_MIB = 64  # of one dense block of similarities
+DECIMALS = 6  # similarities are float32: sums closer than this are a tie, whatever the order of adding
 
 
 @dataclass(frozen=True)
 class LabelledTitles:
-    """Training titles with their categories; every title holds at least one.
+    """Training titles with their label ids (0 to ``label_count``, exclusive), at least one each."""
 
-    Attributes:
-        texts: The titles, as text.
-        labels: Label ids of each title.
-        label_count: How many labels there are; ids run from 0.
-
-    Raises:
-        ValueError: Texts and labels differ in number, an id is out of range, or a title holds no label.
-    """
-
-    texts: Sequence[str]
+    titles: TitleInputs
     labels: Ragged
     label_count: int
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # see TfidfFeatures
 
     def __post_init__(self) -> None:
-        if len(self.texts) != len(self.labels):
-            raise ValueError(f"{len(self.texts)} texts for {len(self.labels)} rows of labels; there must be one text a row")
-        values = self.labels.values
+        values, empty = self.labels.values, np.flatnonzero(self.labels.lengths == 0)
+        if len(self.titles) != len(self.labels):
+            problem = f"{len(self.titles)} titles for {len(self.labels)} rows of labels"
+            raise ValueError(f"{problem}; give one title per row")
         if len(values) and (values.min() < 0 or values.max() >= self.label_count):
-            raise ValueError(f"label ids must lie in 0 … {self.label_count - 1}, got {values.min()} … {values.max()}")
-        if (self.labels.lengths == 0).any():
-            raise ValueError(f"title {int(np.flatnonzero(self.labels.lengths == 0)[0])} holds no label; pass labelled titles only")
+            got = f"{values.min()} … {values.max()}"
+            raise ValueError(f"label ids must lie in 0 … {self.label_count - 1}, got {got}")
+        if len(empty):
+            raise ValueError(f"title {empty[0]} holds no label; pass labelled titles only")
 
     @cached_property
     def frequency(self) -> np.ndarray:
@@ -53,78 +47,94 @@ class LabelledTitles:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a predictor says of some titles.
+    """Predictions for some titles."""
 
-    Attributes:
-        ranks: int32, shape (queries, labels): 1 for the label thought likeliest.
-        predicted: bool, shape (queries, labels): the labels it would write on the title, one at least.
-        neighbours: int64, shape (queries, k): rows of the training titles it leaned on, best first, -1 where absent;
-            none where the predictor has no neighbours.
-    """
-
-    ranks: np.ndarray
-    predicted: np.ndarray
-    neighbours: np.ndarray | None = None
+    ranks: np.ndarray  # int32 (queries, labels), 1 for the most likely label
+    predicted: np.ndarray  # bool (queries, labels), the labels it would assign, one at least
+    neighbours: np.ndarray | None = None  # int64 (queries, k), training titles, best first, -1 where absent
 
     def __len__(self) -> int:
         return len(self.ranks)
 
     @property
     def top(self) -> np.ndarray:
-        """The likeliest label of each query: int64, shape (queries,)."""
+        """The most likely label of each query."""
         return self.ranks.argmin(axis=1)
 
-    def take(self, rows: np.ndarray) -> Predictions:
-        """The predictions of some queries."""
-        return Predictions(self.ranks[rows], self.predicted[rows], None if self.neighbours is None else self.neighbours[rows])
 
+def predict_from_scores(
+    scores: np.ndarray, written: np.ndarray, frequency: np.ndarray, neighbours: np.ndarray | None = None
+) -> Predictions:
+    """Turns scores, float64, shape (queries, labels), greater is more likely, into predictions.
 
-class Predictor(Protocol):
-    """A fitted baseline."""
-
-    def predict(self, texts: Sequence[str]) -> Predictions:
-        """Says which labels the titles hold."""
-        ...
-
-
-def predict_from_scores(scores: np.ndarray, written: np.ndarray, frequency: np.ndarray, neighbours: np.ndarray | None = None) -> Predictions:
-    """Turns scores into predictions.
-
-    Args:
-        scores: float64, shape (queries, labels), greater is likelier; minus infinity is allowed.
-        written: bool, shape (queries, labels): labels whose score passes the predictor's own threshold. Where none
-            does, the first of the ranking is written, because every scored title holds one.
-        frequency: Training titles that hold each label, shape (labels,).
-        neighbours: Handed through.
-
-    Raises:
-        ValueError: A score is not a number, or shapes do not fit.
+    ``written`` (bool) are labels above the predictor's own threshold; where none is, the top label is
+    predicted, because every scored title holds one. ``frequency``: training titles that hold each label.
     """
     if scores.ndim != 2 or scores.shape != written.shape or scores.shape[1:] != frequency.shape:
-        raise ValueError(f"scores and written must be (queries, labels) and frequency (labels,), got {scores.shape}, {written.shape} and {frequency.shape}")
-    if np.isnan(scores).any():
-        raise ValueError(f"{int(np.isnan(scores).any(axis=1).sum())} of {len(scores)} queries have a score that is not a number")
+        got = f"{scores.shape}, {written.shape} and {frequency.shape}"
+        raise ValueError(f"scores and written must be (queries, labels) and frequency (labels,), got {got}")
+    if nan := int(np.isnan(scores).any(axis=1).sum()):
+        raise ValueError(f"{nan} of {len(scores)} queries have a score that is not a number")
     ranks = rank_labels(scores, frequency)
     nothing = ~written.any(axis=1, keepdims=True)
     return Predictions(ranks, written | (nothing & (ranks == 1)), neighbours)
 
 
 def rank_labels(scores: np.ndarray, frequency: np.ndarray) -> np.ndarray:
-    """Ranks of the labels by score, then by frequency in training, then by a fixed shuffle.
-
-    Args:
-        scores: Shape (queries, labels).
-        frequency: Shape (labels,).
-
-    Returns:
-        int32, shape (queries, labels), 1 is best; each row is a permutation.
-    """
-    label_count = len(frequency)
-    shuffled = np.arange(label_count, dtype=np.uint64) * SHUFFLE % 2**32
+    """Ranks by score, then by frequency in training, then by a fixed shuffle: int32, 1 is best."""
+    shuffled = np.arange(len(frequency), dtype=np.uint64) * SHUFFLE % 2**32
     tie_order = np.lexsort((shuffled, -frequency))  # a stable sort of columns in this order leaves ties in it
-    order = np.argsort(-scores[:, tie_order], axis=1, kind="stable")
-    ranked = np.empty(scores.shape, dtype=np.int32)
-    np.put_along_axis(ranked, order, np.arange(1, label_count + 1, dtype=np.int32)[None, :], axis=1)
-    ranks = np.empty_like(ranked)
-    ranks[:, tie_order] = ranked
+    order = tie_order[np.argsort(-scores[:, tie_order], axis=1, kind="stable")]
+    ranks = np.empty(scores.shape, dtype=np.int32)
+    np.put_along_axis(ranks, order, np.arange(1, len(frequency) + 1, dtype=np.int32)[None, :], axis=1)
     return ranks
+
+
+def vote(
+    neighbours: np.ndarray, similarities: np.ndarray, labels: Ragged, frequency: np.ndarray
+) -> Predictions:
+    """The vote of the nearest titles, the same for our vectors and for TF-IDF.
+
+    Labels are ranked by votes, then by the summed similarity of those who voted, then by frequency in
+    training. (Weighting votes by similarity changed nothing.) Predicted are the labels that at least half of
+    the neighbours hold, the best threshold for errors counted label by label; where none, the top one.
+    ``neighbours``, int64 (queries, k), are rows of ``labels``, -1 where absent; without any: the majority.
+    """
+    if neighbours.shape != similarities.shape or neighbours.ndim != 2:
+        got = f"{neighbours.shape} and {similarities.shape}"
+        raise ValueError(f"neighbours and similarities must both be (queries, k), got {got}")
+    (query_count, k), label_count = neighbours.shape, len(frequency)
+    rows, places = np.nonzero(neighbours >= 0)
+    chosen = labels.take(neighbours[rows, places])
+    weights = similarities[rows, places].astype(np.float64)
+    if not (np.abs(weights) <= 1 + 1e-3).all():
+        raise ValueError("similarities must lie between -1 and 1: are the vectors finite and of unit norm?")
+    cells = np.repeat(rows, chosen.lengths) * label_count + chosen.values  # of each (query, label)
+    votes, summed = (
+        np.bincount(cells, own, query_count * label_count).reshape(query_count, label_count)
+        for own in (None, np.repeat(weights, chosen.lengths))
+    )
+    # One vote more weighs more than any sum of similarities; exact in float64 up to k = 40,000.
+    scores = votes * float(4 * k * 10**DECIMALS) + np.rint(summed * 10**DECIMALS)
+    present = (neighbours >= 0).sum(axis=1, keepdims=True)
+    return predict_from_scores(scores, (votes > 0) & (2 * votes >= present), frequency, neighbours)
+
+
+def top_by_cosine(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k rows of ``base`` of greatest cosine above 0 with each query, ties by rising id; else -1 and 0.
+
+    Both are arrays or CSR matrices of shape (titles, features); ids int64 and cosines float32, (queries, k).
+    """
+    if not queries.shape[0]:
+        return np.zeros((0, k), np.int64), np.zeros((0, k), np.float32)
+    from sklearn import config_context
+    from sklearn.neighbors import NearestNeighbors
+
+    nearest = NearestNeighbors(n_neighbors=min(k, base.shape[0]), metric="cosine", algorithm="brute")
+    with config_context(working_memory=BLOCK_MIB):
+        distances, ids = nearest.fit(base).kneighbors(queries)
+    order = np.lexsort((ids, distances))
+    cosines = np.maximum(1 - np.take_along_axis(distances, order, axis=1), 0, dtype=np.float32)
+    ids = np.where(cosines > 0, np.take_along_axis(ids, order, axis=1), -1)
+    missing = ((0, 0), (0, k - ids.shape[1]))
+    return np.pad(ids, missing, constant_values=-1), np.pad(cosines, missing)

@@ -1,13 +1,14 @@
-"""Vectors to Clustering: groups without k, with noise; beside them, to compare, two that are told how many.
+"""Vectors to Clustering: clusters without a preset k, with noise; for comparison, two with a preset k.
 
-The law of the family (tests/contracts/test_clusterers.py): ``cluster(vectors, neighbours, *, seed)`` gives a Partition
-with the largest cluster first; one seed gives one result; titles without a vector are noise; two far groups come apart.
+The contract of the family (tests/contracts/test_clusterers.py): ``cluster(vectors, neighbours, *, seed)``
+takes float32 vectors of unit norm (or zero) and the nearest titles of each title, and gives a Partition with
+the largest cluster first; one seed gives one result; titles without a vector are noise; far groups come
+apart.
 """
 
 from tasks.cluster.chinese_whispers import ChineseWhispers
 from tasks.cluster.dbscan import DBSCAN
-from tasks.cluster.hdbscan import HDBSCAN
-from tasks.cluster.kmeans import KMeans
+from tasks.cluster.scikit_learn import HDBSCAN, KMeans
 from tasks.cluster.simhash_clusters import SimHashClusters
 
 __all__ = ["DBSCAN", "HDBSCAN", "ChineseWhispers", "Clusterer", "KMeans", "SimHashClusters"]

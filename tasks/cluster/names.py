@@ -1,241 +1,214 @@
-"""What a cluster is called: its category, its most telling words, or a title that stands for it.
+"""Names of clusters: a general part and a telling part, "Football: Premier League, LaLiga".
 
-The *category* of a cluster is the one that most of its titles carry; titles are counted, not airings, as the
-map draws one point a title. Guides often give a broad category and a narrower one (sport, football): of those
-on almost as many titles of the cluster as its commonest one (NARROWER), the rarest in the guide is taken. A
-category that fewer than half of all the titles carry is a minority's; such a cluster has none. The name
-begins with the category, and the map gives its colour to the titles that carry it, so the name says what is
-seen.
-
-A word tells when it stands in many of the cluster's titles and in few other clusters. The score of word t in
-cluster c is
-
-    share(t, c) * log(share(t, c) / share(t)) * log((1 + clusters) / spread(t))^2
-
-share is the part of titles that hold the word; spread, over how many clusters the word is strewn (the
-exponential of the entropy of its titles over the clusters), so that a stray title does not make a telling
-word common. The last factor is an inverse frequency over clusters: articles and prepositions stand in most
-clusters of their language and score next to nothing; words strewn over more than a twelfth of the clusters
-are left out, and a word that people write small in titles counts a third. So no list of stop words is needed.
-
-A telling word is joined with what mostly stands beside it (Grand Prix, Mary Berry's), and goes into the name
-if the phrase covers a real share of the titles (LEAST_SHARE), half of which no phrase before it covers.
+The general part is the subject that most of the titles have, the narrowest of such: "True crime" where nearly
+all of the documentaries are. Telling parts are subjects within it, phrases that several shows of the cluster
+hold, and the channel that most of them air on (tasks/cluster/candidates.py). Where nothing telling covers
+enough titles the name is the general part alone: general is better than wrong. No two clusters have one name:
+the second takes a channel, a further part, at last a central title. A part of a cluster that nothing tells
+from the others has no name.
 """
 
-from __future__ import annotations
-
+import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tasks.cluster.phrases import WORD, Phrase, Words, find_phrases, most_written
+from storage.shapes import Float, Int
+from tasks.cluster.candidates import MAJORITY, NEAR, VERY_NEAR, Candidate, Candidates
+from tasks.cluster.phrases import words_of
+from tasks.cluster.subjects import FICTION, FILMS
 
-WORDS_IN_NAME = 3
-TOKENS_KEPT = 8
-SEPARATOR = " · "
-STREWN = 12  # a word is telling if it is strewn over no more than one in so many clusters (or over three)
-MAJORITY = 0.5  # of all titles of a cluster, for its category
-NARROWER = 0.8  # of the titles that carry the commonest category: a rarer one on so many is the cluster's
-LEAST_SHARE = 0.1  # of titles, for a phrase in a name
-FAINT = 0.1  # of the best word's score: below it a word tells nothing beside that one
-SMALL = 1 / 3  # what a word counts that is mostly written with a small letter: with, and, de
-EVERYWHERE = 4  # a word strewn over one in so many clusters (and over three) ends no phrase: the, of, with
-SHORT = 3  # letters: a word no longer that is mostly written small tells nothing: vom, the
+PLURALITY = 0.33  # enough for the general part where no other has half as many
+LEVEL = 0.98  # of the share of the commonest broad subject, for another of a higher score to take its place
+NARROWER = 0.8  # of the titles of the broader subject: a narrower one on so many is preferred
+FILM_SHARE = 0.6  # of long single programmes, for a cluster of invented stories to be called films
+SHARED_CHANNEL = 0.5  # of the titles, for a channel or two to be told where little else is
+SAID = 0.3  # of the titles that have a subject by category, where meaning alone is not enough
+WEAKER = 0.5  # times the shares that make a subject a candidate, where nothing else tells two clusters apart
+WEAK = 0.4  # of the best part's score: a second part below it is left out
+PARTS = 2
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ClusterName:
-    """One cluster, for people.
+    """One cluster, for people; ``clusters.json`` and ``subclusters.json`` hold it."""
 
-    Attributes:
-        id: Number of the cluster in the labels.
-        name: Its category, telling words, or a title that stands for it: see above.
-        size: Titles in it.
-        tokens: Telling words and phrases as titles write them, most telling first.
-        titles: Most central titles, most central first.
-        label: Category that at least half of its titles carry, the rarest of nearly equal ones, or None.
-        label_share: Part of its titles that carry it.
-    """
-
-    id: int
+    id: int  # in the labels
     name: str
     size: int
-    tokens: list[str]
-    titles: list[str]
-    label: str | None
-    label_share: float
+    titles: list[str]  # the most central ones
+    label: str | None  # category that at least half of its titles carry, the rarest of nearly equal ones
+    label_share: float  # part of its titles that carry it
 
 
 def name_clusters(
-    titles: Sequence[str],
-    labels: Sequence[Sequence[str]],
-    vectors: np.ndarray,
-    clusters: np.ndarray,
+    candidates: Candidates,
+    vectors: Float[np.ndarray, "titles dim"],
+    clusters: Int[np.ndarray, " titles"],
+    within: Sequence[str] | None = None,
     *,
     central: int = 5,
 ) -> list[ClusterName]:
-    """Names of all clusters, in the order of their ids; no two alike.
+    """Names of all clusters, in the order of their ids (from 0 without gaps; -1 is noise), no two alike.
 
-    Args:
-        titles: Display titles.
-        labels: Categories of each title, may be empty.
-        vectors: float32, shape (titles, dim), unit norm or zero.
-        clusters: Integers, shape (titles,), from 0 on without gaps; -1 is noise.
-        central: Titles to show of each cluster.
+    ``within`` holds for each the name of the cluster that it is a part of: parts differ in name from that and
+    from the other parts of it, and one that nothing tells from them has none, "".
     """
-    count = int(clusters.max(initial=-1)) + 1
-    members = [np.flatnonzero(clusters == number).tolist() for number in range(count)]
-    words = Words(titles)
-    spread = _spread(words, members)
-    small = _written_small(words)
-    telling = _telling_words(words, members, spread, small)
-    common = small | {word for word, over in spread.items() if over > np.log(max(3.0, count / EVERYWHERE))}
-    carried = Counter(label for own in labels for label in set(own))
-    found: list[ClusterName] = []
-    taken: set[str] = set()
-    for number, own in enumerate(members):
-        label, share = _category(labels, own, carried)
-        phrases = find_phrases(words, own, telling[number], common)
-        nearest = [titles[row] for row in _most_central(vectors, own)[:central]]
-        heading = [_heading(label, words, own)] if label else []
-        name = _unused(heading + _telling(phrases, len(own), label), min(nearest, key=len), taken)
+    used: dict[str, set[str]] = {}
+    found = []
+    for number in range(int(clusters.max(initial=-1)) + 1):
+        own = np.flatnonzero(clusters == number)
+        cosines = np.round(vectors[own] @ vectors[own].mean(axis=0), 6)
+        order: list[int] = own[np.argsort(-cosines, kind="stable")[:central]].tolist()
+        nearest = [candidates.about.titles[row] for row in order]
+        whole = within[number] if within else ""
+        taken = used.setdefault(whole, {whole})
+        wanted = _Wanted(candidates, own)
+        names = itertools.chain(wanted.telling(), [""] if within else wanted.apart(nearest))
+        name = next(name for name in names if not name or name not in taken)
         taken.add(name)
-        tokens = [phrase.text for phrase in phrases]
-        found.append(
-            ClusterName(
-                id=number,
-                name=name,
-                size=len(own),
-                tokens=tokens,
-                titles=nearest,
-                label=label,
-                label_share=share,
-            )
-        )
+        label, share = _category(candidates, own)
+        found.append(ClusterName(number, name, len(own), nearest, label, share))
     return found
 
 
-def _category(
-    labels: Sequence[Sequence[str]], rows: list[int], carried: Counter[str]
-) -> tuple[str | None, float]:
-    """The category of the titles and the part of them that carry it; None and 0 where most carry none."""
-    votes = Counter(label for row in rows for label in set(labels[row]))
-    most = max(votes.values(), default=0)
-    candidates = [
-        label for label, times in votes.items() if times >= max(NARROWER * most, MAJORITY * len(rows))
-    ]
-    if not candidates:
+def _category(candidates: Candidates, own: Int[np.ndarray, " members"]) -> tuple[str | None, float]:
+    rows: list[int] = own.tolist()
+    votes = Counter(label for row in rows for label in set(candidates.about.labels[row]))
+    least = max(NARROWER * max(votes.values(), default=0), MAJORITY * len(own))
+    enough = [label for label, times in votes.items() if times >= least]
+    if not enough:
         return None, 0.0
-    label = min(candidates, key=lambda label: (carried[label], label))
-    return label, votes[label] / len(rows)
+    label = min(enough, key=lambda label: (candidates.carried[label], label))
+    return label, votes[label] / len(own)
 
 
-def _spread(words: Words, members: list[list[int]]) -> dict[str, float]:
-    """Logarithm of over how many clusters each word is strewn."""
-    everywhere = Counter(word for own in words.folded for word in set(own))
-    spread: dict[str, float] = {}
-    for own in members:
-        for word, times in Counter(word for row in own for word in set(words.folded[row])).items():
-            part = times / everywhere[word]
-            spread[word] = spread.get(word, 0.0) - part * np.log(part)
-    return spread
+class _Wanted:
+    """Names of a cluster in the order in which they are wanted."""
+
+    def __init__(self, candidates: Candidates, own: Int[np.ndarray, " members"]) -> None:
+        subjects, self.channels = candidates.find_subjects(own), candidates.find_channels(own)
+        general = _general(candidates, own, subjects)
+        films = general is not None and general.key == FILMS  # words of films' titles tell nothing
+        phrases = [] if films else candidates.find_phrases(own)
+        if general:  # one word says too little beside it: Cookery: Jamie
+            phrases = [one for one in phrases if len(words_of(one.text)) > 1]
+        inner = [one for one in subjects if _within(one, general)]
+        best = _best(inner)
+        if general and best and best.share >= SAID and _repeats(best, general):
+            general, inner = best, []  # Crime drama, not Drama: Crime drama
+        self.head = general.text if general else ""
+        self.parts = _choose([*inner, *phrases], general)
+        weak = [one for one in candidates.find_subjects(own, WEAKER) if general and _within(one, general)]
+        self.weak = _choose(weak, general)
+        again = [one for one in weak if general and one.near >= NEAR and _repeats(one, general)]
+        self.again = [one.text for one in sorted(again, key=lambda one: -one.score)]
+
+    def telling(self) -> Iterator[str]:
+        """Those that say what most of the titles are."""
+        head, parts, first = self.head, self.parts, self.parts[:PARTS]
+        most = [name for name, share in self.channels[:1] if share >= SHARED_CHANNEL]
+        if not head:
+            yield from most
+            yield from [_joined("", first)] if first else []
+            return
+        if first or not most:
+            yield _joined(head, first)
+        yield from (_with_channel(head, first[:1], name) for name in most)
+        yield from (_joined(head, [*first[:1], other]) for other in parts[PARTS:])
+        if not first and sum(share for _, share in self.channels[:2]) >= SHARED_CHANNEL:
+            yield _joined(head, [name for name, _ in self.channels[:2]])
+        yield _joined(head, first[:1])
+
+    def apart(self, nearest: list[str]) -> Iterator[str]:
+        """Those that only tell it apart from others, without end."""
+        first = self.parts[:PARTS]
+        yield from (_joined(self.head, self.weak[:count]) for count in (PARTS, 1) if self.weak)
+        yield from self.again  # World news, not News: World news
+        yield from (_with_channel(self.head, first[:1], name) for name, _ in self.channels)
+        title = _joined(self.head, [*first, f"“{min(nearest, key=len)}”"])
+        yield title
+        yield from (f"{title} ({number})" for number in itertools.count(2))
 
 
-def _telling_words(
-    words: Words, members: list[list[int]], spread: dict[str, float], small: set[str]
-) -> list[list[str]]:
-    """Folded words of each cluster, most telling first, none a mere variant of one before it."""
-    of_title = [set(own) for own in words.folded]
-    everywhere = Counter(word for own in of_title for word in own)
-    most = np.log(max(3.0, len(members) / STREWN)) + 1e-9
-    chosen: list[list[str]] = []
-    for own in members:
-        counts = Counter(word for row in own for word in of_title[row])
-        least = 2 if len(own) > 2 else 1
-        scores = {}
-        for word, times in counts.items():
-            share = times / len(own)
-            lift = share * len(of_title) / everywhere[word]
-            written = len(word) > (SHORT if word in small else 1) and any(letter.isalpha() for letter in word)
-            if times >= least and (lift > 1 or len(members) == 1) and spread[word] <= most and written:
-                scores[word] = (
-                    share
-                    * np.log(max(lift, 1.01))
-                    * (np.log(1 + len(members)) - spread[word]) ** 2
-                    * (SMALL if word in small else 1)
-                )
-        ranked: list[str] = []
-        for word in sorted(scores, key=lambda word: (-round(scores[word], 9), word)):
-            if scores[word] >= FAINT * max(scores.values()) and not any(
-                _variants(word, other) for other in ranked
-            ):
-                ranked.append(word)
-            if len(ranked) == TOKENS_KEPT:
-                break
-        chosen.append(ranked)
-    return chosen
+def _general(
+    candidates: Candidates, own: Int[np.ndarray, " members"], subjects: Sequence[Candidate]
+) -> Candidate | None:
+    """The subject that most titles of a cluster have, else a category that most carry, else None."""
+    broad = [one for one in subjects if not one.general]
+    *_, second, best = sorted([0.0, 0.0, *(one.share for one in broad)])
+    if best < MAJORITY and (best < PLURALITY or best < 2 * second):
+        broad = []
+    general = _best(one for one in broad if one.share >= LEVEL * best)
+    if candidates.about.films[own].mean() >= FILM_SHARE and (general is None or general.key in FICTION):
+        told = frozenset().union(*(one.rows for one in subjects if {one.key, one.general} & FICTION))
+        if len(told) >= MAJORITY * len(own):
+            name = next(
+                one.name(candidates.about.language) for one in candidates.subjects if one.key == FILMS
+            )
+            return Candidate(name, told, 0.0, 1.0, FILMS)
+    narrow = [one for one in subjects if one.general and one.share >= MAJORITY]
+    if general is not None:
+        narrow = [one for one in narrow if one.general == general.key]
+        narrow = [one for one in narrow if one.share >= NARROWER * general.share]
+    found = _best(narrow) or general or _best(one for one in subjects if one.near >= VERY_NEAR)
+    label, share = _category(candidates, own)
+    if found is None and label is not None:
+        return Candidate(label[:1].upper() + label[1:], frozenset(), 0.0, share)
+    return found
 
 
-def _written_small(words: Words) -> set[str]:
-    """Words that titles mostly write with a small letter."""
-    balance: Counter[str] = Counter()
-    for row, own in enumerate(words.folded):
-        for place, word in enumerate(own):
-            balance[word] += 1 if words.text(row, place, place).islower() else -1
-    return {word for word, times in balance.items() if times > 0}
+def _best(found) -> Candidate | None:
+    return max(found, key=lambda one: (one.score, one.text), default=None)
+
+
+def _within(subject: Candidate, general: Candidate | None) -> bool:
+    """Whether a subject may tell more of the general one: a part of it, or a kind of film."""
+    if general is None or not general.key:  # nothing, or a category that the table lacks
+        return subject.share >= SAID
+    if subject.key == general.key:
+        return False
+    if general.key == FILMS:
+        return bool({subject.key, subject.general} & FICTION)
+    return subject.general == general.key
+
+
+def _choose(candidates: Sequence[Candidate], general: Candidate | None) -> list[str]:
+    """Texts of candidates, best first, none repeating a word of the general part or one before it, or its
+    titles; of the two that are wanted first a subject stands before a phrase.
+    """
+    used = [word.casefold() for word in words_of(general.text)] if general else []
+    chosen: list[Candidate] = []
+    covered: set[int] = set()
+    for one in sorted(candidates, key=lambda one: (-one.score, one.text)):
+        words = [word.casefold() for word in words_of(one.text)]
+        repeats = any(_variants(word, other) for word in words for other in used)
+        known = bool(one.rows) and 2 * len(one.rows - covered) < len(one.rows)
+        if not repeats and not known and (not chosen or one.score >= WEAK * chosen[0].score):
+            chosen.append(one)
+            covered |= one.rows
+            used += words
+    first = sorted(chosen[:PARTS], key=lambda one: not one.key)
+    return [one.text for one in [*first, *chosen[PARTS:]]]
+
+
+def _repeats(subject: Candidate, general: Candidate) -> bool:
+    words = [word.casefold() for word in words_of(subject.text)]
+    return any(_variants(word, other.casefold()) for word in words for other in words_of(general.text))
 
 
 def _variants(one: str, other: str) -> bool:
-    """Whether one word is little more than the other with an ending: match, matches."""
     short, long = sorted((one, other), key=len)
-    return len(short) >= 4 and long.startswith(short) and len(long) - len(short) <= 3
+    return one == other or (len(short) >= 4 and long.startswith(short) and len(long) - len(short) <= 3)
 
 
-def _most_central(vectors: np.ndarray, rows: list[int]) -> list[int]:
-    """The rows by falling cosine with their mean; equal ones by number."""
-    cosines = np.round(vectors[rows] @ vectors[rows].mean(axis=0), 6)
-    return [rows[place] for place in np.argsort(-cosines, kind="stable").tolist()]
+def _with_channel(head: str, parts: Sequence[str], channel: str) -> str:
+    name = _joined(head, parts)
+    said = {word.casefold() for word in words_of(name)}
+    return name if said.issuperset(words_of(channel.casefold())) else _joined(head, [*parts, channel])
 
 
-def _heading(label: str, words: Words, own: list[int]) -> str:
-    """The category with a capital, or as titles of the cluster write it: WWE."""
-    forms = [
-        (words.text(row, place, place), words.titles[row])
-        for row in own
-        for place, word in enumerate(words.folded[row])
-        if word == label.casefold()
-    ]
-    written = most_written(forms) if forms else label
-    return written[:1].upper() + written[1:]
-
-
-def _telling(phrases: list[Phrase], size: int, label: str | None) -> list[str]:
-    """Phrases that cover a real share of the titles; none says the category or a phrase before it again."""
-    said = [match.group() for match in WORD.finditer((label or "").casefold())]
-    chosen: list[str] = []
-    covered: set[int] = set()
-    for phrase in phrases:
-        repeats = all(any(word == other or _variants(word, other) for other in said) for word in phrase.words)
-        if (
-            not repeats
-            and len(phrase.rows) >= LEAST_SHARE * size
-            and 2 * len(phrase.rows - covered) >= len(phrase.rows)
-        ):
-            chosen.append(phrase.text[:1].upper() + phrase.text[1:] if phrase.text.islower() else phrase.text)
-            covered |= phrase.rows
-            said += phrase.words
-    return chosen[: WORDS_IN_NAME - 1 if label else WORDS_IN_NAME]
-
-
-def _unused(parts: list[str], title: str, taken: set[str]) -> str:
-    """The parts joined; with a central title where none are or the name is taken; then a number."""
-    name = SEPARATOR.join(parts)
-    if not name or name in taken:
-        name = SEPARATOR.join([*parts, f"“{title}”"])
-    if name not in taken:
-        return name
-    return next(
-        numbered for number in range(2, len(taken) + 3) if (numbered := f"{name} ({number})") not in taken
-    )
+def _joined(head: str, parts: Sequence[str]) -> str:
+    return ": ".join(part for part in (head, ", ".join(parts)) if part)

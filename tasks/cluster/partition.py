@@ -1,44 +1,24 @@
-"""What every strategy of the family returns, and the one way in which clusters are numbered."""
-
-from __future__ import annotations
+"""What every strategy of the family returns, and how clusters are numbered."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from storage.formats.clustering import Density
+from storage.shapes import Bool, Int
+
 COLLAPSED_SHARE = 0.5  # one cluster with more than this share of the known titles is no grouping of a guide
-
-
-@dataclass(frozen=True, kw_only=True)
-class Density:
-    """What a strategy took for near.
-
-    Attributes:
-        eps: Greatest cosine distance of two near titles.
-        min_samples: Titles so near, itself included, that make a title core.
-    """
-
-    eps: float
-    min_samples: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Partition:
-    """A cluster a title.
+    """A cluster per title."""
 
-    Attributes:
-        labels: int32, shape (titles,): 0 is the largest cluster, equal sizes ordered by their first title; -1 is noise.
-        iterations: Passes over the titles that it took; 0 where the strategy makes none.
-        collapsed: One cluster holds more than half of the titles that are known at all.
-        note: What a person should know about it, in a sentence; empty when there is nothing to say.
-        density: Of a strategy that knows near titles by their distance.
-    """
-
-    labels: np.ndarray
-    iterations: int = 0
-    collapsed: bool = False
-    note: str = ""
-    density: Density | None = None
+    labels: np.ndarray  # int32: 0 is the largest cluster, equal sizes by their first title; -1 is noise
+    iterations: int = 0  # passes over the titles; 0 where the strategy makes none
+    collapsed: bool = False  # one cluster holds more than half of the titles that have a vector
+    note: str = ""  # a sentence for the log
+    density: Density | None = None  # of a strategy that works with distances
 
     @property
     def count(self) -> int:
@@ -46,42 +26,36 @@ class Partition:
         return int(self.labels.max(initial=-1)) + 1
 
 
-def renumber(labels: np.ndarray, minimum_size: int = 1) -> np.ndarray:
-    """Largest cluster first, ties by the first title; clusters below ``minimum_size`` become noise.
-
-    Args:
-        labels: Integers, shape (titles,), any numbering; negative is noise.
-        minimum_size: Titles that make a cluster.
-
-    Returns:
-        int32, shape (titles,).
-    """
-    found, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
-    kept = (found >= 0) & (sizes >= minimum_size)
+def renumber(labels: Int[np.ndarray, " titles"], minimum_size: int) -> Int[np.ndarray, " titles"]:
+    """int32: largest cluster first, ties by the first title; below ``minimum_size`` noise (-1)."""
+    old, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -sizes))
-    order = order[kept[order]]
-    renamed = np.full(len(found), -1, dtype=np.int32)
+    order = order[(old[order] >= 0) & (sizes[order] >= minimum_size)]
+    renamed = np.full(len(old), -1, dtype=np.int32)
     renamed[order] = np.arange(len(order), dtype=np.int32)
-    return renamed[inverse.reshape(-1)] if len(labels) else np.zeros(0, dtype=np.int32)
+    return renamed[inverse.reshape(-1)]
 
 
-def finish(labels: np.ndarray, known: np.ndarray, *, minimum_size: int, iterations: int = 0, note: str = "", remedy: str) -> Partition:
-    """The numbered partition, with a word of warning if it is one heap or nothing but noise.
+def finish(
+    labels: Int[np.ndarray, " titles"],
+    known: Bool[np.ndarray, " titles"],
+    *,
+    minimum_size: int,
+    iterations: int = 0,
+    note: str = "",
+    remedy: str,
+    density: Density | None = None,
+) -> Partition:
+    """The partition by labels of any numbering (negative is noise), with a note where it is of little use.
 
-    Args:
-        labels: Any numbering, negative is noise.
-        known: bool, shape (titles,): titles with a vector.
-        minimum_size: Titles that make a cluster.
-        iterations: Passes it took.
-        note: What the strategy has to say.
-        remedy: What to change when everything ended in one cluster.
+    ``known`` are titles with a vector; ``remedy`` is what to change when everything ended in one cluster.
     """
     labels = renumber(labels, minimum_size)
-    titles = int(known.sum())
-    largest = int((labels == 0).sum())
+    titles, largest = int(known.sum()), int((labels == 0).sum())
     collapsed = titles >= 2 * minimum_size and largest > COLLAPSED_SHARE * titles
     if collapsed:
         note = f"{note} One cluster holds {largest} of {titles} titles: {remedy}".strip()
-    elif titles and not len(labels[labels >= 0]):
-        note = f"{note} None of {titles} titles is in a cluster: they are too few, or too far apart for these settings.".strip()
-    return Partition(labels=labels, iterations=iterations, collapsed=collapsed, note=note)
+    elif titles and not largest:
+        why = "they are too few, or too far apart for these settings"
+        note = f"{note} None of {titles} titles is in a cluster: {why}.".strip()
+    return Partition(labels=labels, iterations=iterations, collapsed=collapsed, note=note, density=density)

@@ -1,20 +1,15 @@
 """Settings of the cluster stage."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
-
 from tasks.cluster import ChineseWhispers, Clusterer
-from tasks.form import FORM
+from tasks.form import configurable, setting
 from tasks.neighbours.index import SearchSettings
 
 
-@dataclass(frozen=True, kw_only=True)
+@configurable
 class ClusterSettings:
-    """How titles are grouped, and how often it is repeated to see what is chance."""
+    """How titles are clustered, and with how many seeds."""
 
-    __pydantic_config__ = FORM
-    strategy: Clusterer = field(default=ChineseWhispers(), metadata={"description": "How the groups are found"})
-    seeds: int = field(default=3, metadata={"description": "Runs with different seeds; the one that agrees best with the others is kept", "ge": 1, "le": 100})
-    seed: int = field(default=0, metadata={"description": "First of the seeds", "ge": 0})
-    search: SearchSettings = field(default=SearchSettings(), metadata={"description": "How the nearest titles of each title are found"})
+    strategy: Clusterer = setting(ChineseWhispers(), "How the clusters are found")
+    seeds: int = setting(3, "Runs; the one that agrees best with the others is kept", ge=1, le=100)
+    seed: int = setting(0, "First of the seeds", ge=0)
+    search: SearchSettings = setting(SearchSettings(), "How the nearest titles of each title are found")

@@ -1,76 +1,63 @@
-"""SimHash clustering: k-means whose assignment compares signatures instead of vectors, made for very many clusters.
+"""SimHash clustering: k-means that compares signatures instead of vectors, made for very many clusters.
 
-Each centre and each title has a signature of some hundred bits (tasks/neighbours/simhash.py); a title goes to the centre
-whose signature differs from its own in the fewest bits. Centres are the means of their titles, brought to unit norm.
-With 256 bits the estimate of a cosine of .7 is off by .06, so titles between two centres go astray: it is the comparator
-for what signatures cost in quality, and docs/LOG.md has what they gain in time.
+A title goes to the centre whose signature (tasks/neighbours/simhash.py) differs from its own in the fewest
+bits. Centres are the means of their titles, brought to unit norm. With 256 bits the estimate of a cosine of
+.7 is off by .06: it is the comparator for what signatures cost in quality and gain in time (docs/LOG.md).
 
 References: M. Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
+from storage.shapes import Float, Int
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import Partition, finish
-from tasks.form import FORM
-from tasks.neighbours.simhash import draw_planes, signatures
+from tasks.form import configurable, setting
+from tasks.neighbours.simhash import draw_planes, hamming, signatures
 from tasks.neighbours.similarity import known_rows
 
 TITLES_AT_ONCE = 256  # times the centres: 2.5 million distances at 10,000 centres, 5 MiB each of 16 bits
-DRAWN_APART = 512  # up to so many centres are drawn far from each other; more are drawn by lot
+DRAWN_APART = 512  # up to so many centres are drawn far from each other; more are drawn at random
 
 
-@dataclass(frozen=True, kw_only=True)
+@configurable
 class SimHashClusters:
-    """SimHash clustering: as many groups as it is told, by signatures; to compare with."""
+    """SimHash clustering: a given number of clusters, by signatures; to compare with."""
 
     name: Literal["simhash"] = "simhash"
-    clusters: int = field(default=10_000, metadata={"description": "Number of clusters to begin with; those that lose all their titles are gone.", "ge": 1})
-    bits: int = field(default=256, metadata={"description": "Length of a signature, a multiple of 64; more bits, fewer titles astray.", "ge": 64, "le": 8_192, "multiple_of": 64})
-    iterations: int = field(default=10, metadata={"description": "Most passes over all titles; it stops before when nothing changes.", "ge": 1})
-    neighbours: int = field(default=25, metadata={"description": "Nearest titles kept of each title, for the map; the clusters do not need them.", "ge": 1})
-    minimum_size: int = field(default=3, metadata={"description": "Smaller clusters count as noise.", "ge": 1})
-    __pydantic_config__: ClassVar = FORM
+    clusters: int = setting(10_000, "Number of clusters to begin with; empty ones are dropped.", ge=1)
+    bits: int = setting(
+        256, "Bits of a signature, a multiple of 64; more are more exact.", ge=64, le=8_192, multiple_of=64
+    )
+    iterations: int = setting(10, "Most passes over all titles; it stops before when nothing changes.", ge=1)
+    neighbours: int = setting(25, "Nearest titles kept of each title, for the map.", ge=1)
+    minimum_size: int = setting(3, "Smaller clusters count as noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters of the titles.
-
-        Args:
-            vectors: float32, shape (titles, dim), unit norm or zero; a zero row is noise.
-            neighbours: Not looked at.
-            seed: Draws the planes and the first centres.
-        """
-        known = known_rows(vectors)
-        labels = np.full(len(vectors), -1, dtype=np.int64)
+        """Clusters of the titles; the neighbours are not used."""
+        known, labels, passes = known_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
         points = vectors[known]
-        passes = 0
         if len(points):
             generator = np.random.default_rng(seed)
             planes = draw_planes(points.shape[1], self.bits, generator)
             signed = signatures(points, planes)
             centres = draw_centres(points, self.clusters, generator)
-            nearest = np.full(len(points), -1, dtype=np.int64)
-            moved = True
+            nearest, moved = np.full(len(points), -1, dtype=np.int64), True
             while moved and passes < self.iterations:
                 before, nearest = nearest, fewest_bits(signed, signatures(centres, planes))
-                centres, moved, passes = means(points, nearest, centres), bool((before != nearest).any()), passes + 1
+                centres = means(points, nearest, centres)
+                moved, passes = bool((before != nearest).any()), passes + 1
             labels[known] = nearest
-        return finish(labels, known, minimum_size=self.minimum_size, iterations=passes, remedy="raise clusters or bits.")
+        size, remedy = self.minimum_size, "raise clusters or bits."
+        return finish(labels, known, minimum_size=size, iterations=passes, remedy=remedy)
 
 
-def draw_centres(points: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Titles to begin with: float32, shape (at most count, dim).
-
-    Args:
-        points: float32, shape (titles, dim), unit norm.
-        count: Centres wanted; as many as there are titles at most.
-        generator: Draws them: few each far from those before (farthest first, from a random one on), many by lot.
-    """
+def draw_centres(
+    points: Float[np.ndarray, "titles dim"], count: int, generator: np.random.Generator
+) -> Float[np.ndarray, "centres dim"]:
+    """At most ``count`` titles: a few each far from those before, from a random one on, many at random."""
     count = min(count, len(points))
     if count > DRAWN_APART:
         return points[np.sort(generator.permutation(len(points))[:count])]
@@ -82,27 +69,19 @@ def draw_centres(points: np.ndarray, count: int, generator: np.random.Generator)
     return points[chosen]
 
 
-def fewest_bits(signed: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """The centre whose signature differs least from each title's, the lowest of equals: int64, shape (titles,).
-
-    Args:
-        signed: uint64, shape (titles, words).
-        centres: uint64, shape (centres, words).
-    """
+def fewest_bits(signed: np.ndarray, centres: np.ndarray) -> Int[np.ndarray, " titles"]:
+    """The centre whose signature (uint64, (centres, words)) differs least from each title's; ties: lowest."""
     nearest = np.empty(len(signed), dtype=np.int64)
-    apart = np.empty((TITLES_AT_ONCE, len(centres)), dtype=np.uint16)
     for start in range(0, len(signed), TITLES_AT_ONCE):
-        block = signed[start : start + TITLES_AT_ONCE]
-        distance = apart[: len(block)]
-        distance[:] = 0
-        for word in range(signed.shape[1]):
-            distance += np.bitwise_count(block[:, word, None] ^ centres[None, :, word])
-        nearest[start : start + len(block)] = distance.argmin(axis=1)
+        part = slice(start, start + TITLES_AT_ONCE)
+        nearest[part] = hamming(signed[part], centres).argmin(axis=1)
     return nearest
 
 
-def means(points: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Means of the titles of each centre at unit norm; a centre without titles, or of titles that cancel out, stays: float32."""
+def means(
+    points: Float[np.ndarray, "titles dim"], labels: Int[np.ndarray, " titles"], centres: np.ndarray
+) -> Float[np.ndarray, "centres dim"]:
+    """Unit means of each centre's titles, float32; one without titles, or whose titles cancel out, stays."""
     sums = np.zeros(centres.shape, dtype=np.float64)
     order = np.argsort(labels, kind="stable")
     firsts = np.flatnonzero(np.diff(labels[order], prepend=-1))

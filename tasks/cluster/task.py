@@ -1,11 +1,7 @@
 """Stage cluster: Corpus, Vectors to Clustering."""
 
-from __future__ import annotations
-
 import dataclasses
-import json
 import logging
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,61 +10,65 @@ from prefect import get_run_logger, task
 
 from storage.arrays import open_array
 from storage.artifacts import Clustering, Corpus, Vectors
+from storage.formats.clustering import read_clusters, write_clustering
+from storage.shapes import Bool, Float
 from storage.stages import Stage
 from storage.workspace import Workspace
-from storage.yesterday import newest_other
+from tasks.cluster.candidates import Candidates, NamedTitles, commonest_language, find_films
 from tasks.cluster.graph import Neighbours
+from tasks.cluster.history import Identity, keep_identities
 from tasks.cluster.names import name_clusters
-from tasks.cluster.nights import Identity, keep_identities
+from tasks.cluster.parts import split_clusters
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.stability import several_seeds
 from tasks.neighbours.index import Exact, sampled_recall
+from tasks.sentences.reopen import reopen
 
 STAGE = Stage(Clustering, __file__)
+COLUMNS = ["title", "show_key", "split", "labels", "channels", "context", "language"]
 
 
 @task(**STAGE.options)
-def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettings) -> Clustering:
-    """Groups of titles, their names, and the nearest neighbours they were found from; placeholders stay out.
+def cluster(
+    home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettings, previous: Clustering | None = None
+) -> Clustering:
+    """Clusters of titles, their parts and names, and the neighbours that are shown; placeholders stay out.
 
-    Raises:
-        ValueError: The vectors are not those of this corpus.
+    Clusters are made of the vectors with how titles air, the neighbours that are shown of those for
+    similarity: what is best for a list need not be best for groups (docs/LOG.md). The clusters keep the
+    identities and colours of the previous clustering.
     """
     workspace = Workspace(home)
-    table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["title", "show_key", "split", "labels"])
-    titles = table["title"].to_pylist()
-    points = np.array(open_array(workspace.folder(vectors), "vectors"), dtype=np.float32)
-    if len(points) != len(titles):
-        raise ValueError(f"{len(points)} vectors for {len(titles)} titles: embed this corpus again.")
-    points[np.array(table["split"].to_pylist()) == "placeholder"] = 0
-
-    index = settings.search.open(points)
-    neighbours = Neighbours(*index.among_themselves(settings.strategy.neighbours))
-    recall = 1.0 if isinstance(index, Exact) else sampled_recall(points, neighbours.ids)
-    get_run_logger().info("nearest titles: %s search, recall %.4f", type(index).__name__.lower(), recall)
-    stability = several_seeds(settings.strategy, points, neighbours, range(settings.seed, settings.seed + settings.seeds))
+    table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=COLUMNS)
+    placeholder = np.array(table["split"].to_pylist()) == "placeholder"
+    points, shown = (_read_vectors(workspace, vectors, name, placeholder) for name in ("full", "similarity"))
+    near, recall = _nearest(shown, settings, "shown")
+    seeds = range(settings.seed, settings.seed + settings.seeds)
+    graph = _nearest(points, settings, "to cluster")[0]
+    stability = several_seeds(settings.strategy, points, graph, seeds)
     partition = stability.typical
-    names = name_clusters(titles, table["labels"].to_pylist(), points, partition.labels)
     if partition.note:
         get_run_logger().log(logging.WARNING if partition.collapsed else logging.INFO, partition.note)
+    about = _named_titles(workspace, corpus, table)
+    sentences, seed = about.sentences, settings.seed
+    parts, parents = split_clusters(settings.strategy, points, partition.labels, sentences, seed=seed)
+    candidates = Candidates(about)
+    names = name_clusters(candidates, points, partition.labels)
+    part_names = name_clusters(candidates, points, parts, [names[parent].name for parent in parents])
+    past = _read_previous(workspace, previous)
+    identities, next_identity, stayed = keep_identities(
+        table["show_key"].to_pylist(), partition.labels, *past
+    )
 
-    shows = table["show_key"].to_pylist()
-    yesterday, known_before, next_identity = _yesterday(workspace, STAGE.key(corpus, vectors, settings))
-    identities, next_identity, stayed = keep_identities(shows, partition.labels, yesterday, known_before, next_identity)
     with STAGE.publish(home, corpus, vectors, settings) as draft:
-        np.save(draft.folder / "clusters.npy", partition.labels)
-        np.save(draft.folder / "neighbours.npy", neighbours.ids.astype(np.int32))
-        np.save(draft.folder / "similarities.npy", neighbours.cosines)
-        (draft.folder / "clusters.json").write_text(
-            json.dumps(
-                [{**dataclasses.asdict(name), **dataclasses.asdict(identity)} for name, identity in zip(names, identities, strict=True)], ensure_ascii=False, indent=1
-            ),
-            encoding="utf-8",
-        )
-        _write_tables(draft.folder, shows, titles, partition.labels, [name.name for name in names], neighbours, points)
+        clusters = [vars(name) | vars(own) for name, own in zip(names, identities, strict=True)]
+        entries = [vars(name) | {"parent": own} for name, own in zip(part_names, parents, strict=True)]
+        both = partition.labels, clusters, parts, entries
+        linked = graph.ids, graph.cosines
+        write_clustering(draft.folder, table, *both, near.ids, near.cosines, linked, shown)
         known = int(points.any(axis=1).sum())
         noise = int((partition.labels < 0).sum()) - (len(points) - known)
-        draft.counts |= {"titles": len(titles), "clusters": partition.count, "noise": noise}
+        draft.counts |= {"titles": len(points), "clusters": partition.count, "noise": noise}
         draft.details |= {
             "strategy": settings.strategy.name,
             "seeds": settings.seeds,
@@ -87,36 +87,49 @@ def cluster(home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettin
     return draft.artifact
 
 
-def _yesterday(workspace: Workspace, key: str) -> tuple[dict[str, int] | None, list[Identity], int]:
-    """Show key to cluster, identities and the least number never given, of the clustering before tonight's."""
-    before = newest_other(workspace, Clustering, key)
-    if before is None or not (file := workspace.folder(before) / "clusters.parquet").exists():
+def _read_vectors(
+    workspace: Workspace, vectors: Vectors, name: str, placeholder: Bool[np.ndarray, " titles"]
+) -> Float[np.ndarray, "titles dim"]:
+    points = np.array(open_array(workspace.folder(vectors), name), dtype=np.float32)
+    if len(points) != len(placeholder):
+        raise ValueError(f"{len(points)} vectors for {len(placeholder)} titles: embed this corpus again.")
+    points[placeholder] = 0
+    return points
+
+
+def _nearest(points: np.ndarray, settings: ClusterSettings, purpose: str) -> tuple[Neighbours, float]:
+    """The nearest titles of each title, and the share of them that the search found."""
+    index = settings.search.open(points)
+    neighbours = Neighbours(*index.among_themselves(settings.strategy.neighbours))
+    recall = 1.0 if isinstance(index, Exact) else sampled_recall(points, neighbours.ids)
+    kind = type(index).__name__.lower()
+    get_run_logger().info("nearest titles (%s): %s search, recall %.4f", purpose, kind, recall)
+    return neighbours, recall
+
+
+def _named_titles(workspace: Workspace, corpus: Corpus, table: pa.Table) -> NamedTitles:
+    columns: dict[str, list] = table.to_pydict()
+    sentences = np.load(file) if (file := workspace.folder(corpus) / "sentences.npy").exists() else None
+    encoder = None if sentences is None else reopen(workspace.details(corpus)["sentences"])
+    return NamedTitles(
+        titles=columns["title"],
+        shows=columns["show_key"],
+        labels=columns["labels"],
+        channels=columns["channels"],
+        films=find_films(columns["context"]),
+        language=commonest_language(columns["language"]),
+        sentences=sentences,
+        encode=encoder.encode if encoder else None,
+    )
+
+
+def _read_previous(
+    workspace: Workspace, previous: Clustering | None
+) -> tuple[dict | None, list[Identity], int]:
+    if previous is None or not (file := workspace.folder(previous) / "clusters.parquet").exists():
         return None, [], 0
-    table = pq.read_table(file, columns=["show_key", "cluster"]).to_pydict()
-    known = [Identity(identity=one["identity"], colour=one["colour"]) for one in json.loads((workspace.folder(before) / "clusters.json").read_text(encoding="utf-8"))]
-    members = {show: number for show, number in zip(table["show_key"], table["cluster"], strict=True) if number is not None}
-    return members, known, int(workspace.details(before)["next_identity"])
-
-
-def _write_tables(folder: Path, shows: list[str], titles: list[str], clusters: np.ndarray, names: list[str], neighbours: Neighbours, points: np.ndarray) -> None:
-    """For SQL: clusters.parquet, a row a title (cluster null: noise), neighbours.parquet, a row a pair, vectors.parquet, a row a title with a vector."""
-    numbers = clusters.tolist()
-    columns = {
-        "title_id": pa.array(range(len(titles)), pa.int32()),
-        "title": pa.array(titles, pa.string()),
-        "show_key": pa.array(shows, pa.string()),
-        "cluster": pa.array([number if number >= 0 else None for number in numbers], pa.int32()),
-        "cluster_name": pa.array([names[number] if number >= 0 else None for number in numbers], pa.string()),
-    }
-    pq.write_table(pa.table(columns), folder / "clusters.parquet", compression="zstd")
-    rows, ranks = np.nonzero(neighbours.ids >= 0)
-    pairs = {
-        "title_id": rows.astype(np.int32),
-        "neighbour_id": neighbours.ids[rows, ranks].astype(np.int32),
-        "rank": (ranks + 1).astype(np.int16),
-        "cosine": neighbours.cosines[rows, ranks],
-    }
-    pq.write_table(pa.table(pairs), folder / "neighbours.parquet", compression="zstd")
-    known = np.flatnonzero(points.any(axis=1))
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(points[known].reshape(-1)), points.shape[1])
-    pq.write_table(pa.table({"title_id": known.astype(np.int32), "vector": vectors}), folder / "vectors.parquet", compression="zstd")
+    table = pq.read_table(file, columns=["show_key", "cluster"], filters=[("cluster", ">=", 0)]).to_pydict()
+    clusters = read_clusters(workspace.folder(previous))
+    known = [Identity(cluster["identity"], cluster["colour"]) for cluster in clusters]
+    members = dict(zip(table["show_key"], table["cluster"], strict=True))
+    return members, known, int(workspace.details(previous)["next_identity"])

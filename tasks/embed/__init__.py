@@ -1,1 +1,1 @@
-"""Lexicon to Vectors: a unit-norm vector a title."""
+"""TitleEncoderFiles to Vectors: a unit-norm vector a title."""

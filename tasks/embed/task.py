@@ -1,38 +1,47 @@
-"""Stage embed: Corpus, Lexicon to Vectors."""
-
-from __future__ import annotations
+"""Stage embed: Corpus, TitleEncoderFiles to Vectors."""
 
 import numpy as np
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
-from storage.artifacts import Corpus, Lexicon, Vectors
+from storage.artifacts import Corpus, TitleEncoderFiles, Vectors
+from storage.formats.corpus import open_corpus
 from storage.stages import Stage
 from storage.workspace import Workspace
-from tasks.augment import lexicon as lexicons
+from tasks.encoder.title_encoder import TitleEncoder
 
 STAGE = Stage(Vectors, __file__)
 
 
 @task(**STAGE.options)
-def embed(home: str, corpus: Corpus, lexicon: Lexicon) -> Vectors:
-    """Two unit vectors for every title: of the title alone (similarity, clusters, the map), and with how it airs (categories)."""
+def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
+    """Unit vectors of each title: alone, with how it airs (categories, clusters, the map's places), and for
+    similarity. Also the words of held-out titles, and a row without n-grams for those with unseen words.
+    """
     workspace = Workspace(home)
-    titles = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["raw_title", "context", "split", "oov"])
-    opened = lexicons.Lexicon.open(workspace.folder(lexicon))
-    vectors, full = opened.embed_with_context(titles["raw_title"].to_pylist(), titles["context"].to_pylist())
-    known = vectors.any(axis=1)
-    raw, oov = titles["raw_title"].to_pylist(), titles["oov"].to_numpy()
-    held = np.flatnonzero([split not in ("train", "placeholder") for split in titles["split"].to_pylist()])
+    columns = ["raw_title", "context", "split", "oov"]
+    titles = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=columns)
+    raw, splits = titles["raw_title"].to_pylist(), titles["split"].to_pylist()
+    opened = TitleEncoder.open(workspace.folder(encoder))
+    read = open_corpus(workspace.folder(corpus))
+    dense = opened.bag.dense(read.sentences, read.descriptions)
+    vectors, full = opened.embed_with_context(raw, titles["context"].to_pylist(), dense)
     words, unseen = np.zeros(len(raw), dtype=np.int32), np.zeros(len(raw), dtype=np.int32)
+    held = np.flatnonzero([split not in ("train", "placeholder") for split in splits])
     words[held], unseen[held] = opened.count_unseen([raw[title] for title in held])
-    unaugmented = opened.without_ngrams().embed([raw[title] for title in np.flatnonzero(oov)])
-    with STAGE.publish(home, corpus, lexicon) as draft:
-        np.save(draft.folder / "vectors.npy", vectors)
-        np.save(draft.folder / "full.npy", full)
-        for name, array in {"known": known, "words": words, "unseen": unseen, "unaugmented": unaugmented}.items():
-            np.save(draft.folder / f"{name}.npy", array)  # words of held-out titles; unaugmented: a row a title with unseen words
+    known = vectors.any(axis=1)
+    arrays = {"vectors": vectors, "full": full, "known": known, "words": words, "unseen": unseen}
+    oov = np.flatnonzero(titles["oov"].to_numpy())
+    arrays["unaugmented"] = opened.without_ngrams().embed([raw[title] for title in oov], dense[oov])
+    arrays |= {
+        "similarity": opened.similarity(dense, full),
+        "similarity_alone": opened.similarity(dense, vectors),
+    }
+    with STAGE.publish(home, corpus, encoder) as draft:
+        for name, array in arrays.items():
+            np.save(draft.folder / f"{name}.npy", array)
         draft.counts |= {"titles": len(vectors), "dim": vectors.shape[1], "unknown": int((~known).sum())}
-        draft.details["checkpoint"] = workspace.details(lexicon).get("checkpoint")
-    get_run_logger().info("%(titles)d vectors of %(dim)d dimensions; nothing is known of %(unknown)d titles", draft.counts)
+        draft.details["checkpoint"] = workspace.details(encoder).get("checkpoint")
+    message = "%(titles)d vectors of %(dim)d dimensions; nothing is known of %(unknown)d titles"
+    get_run_logger().info(message, draft.counts)
     return draft.artifact

@@ -1,24 +1,29 @@
-"""What a user may choose about scoring."""
+"""Settings of scoring."""
 
-from __future__ import annotations
+from tasks.baselines import (
+    Baseline,
+    L1Logistic,
+    Majority,
+    SentenceKnn,
+    TfidfKnn,
+    TfidfSvm,
+    TfidfSvmSentence,
+)
+from tasks.form import configurable, setting
 
-from dataclasses import dataclass, field
-
-from tasks.baselines import Baseline, Majority, TfidfKnn, TfidfSvm
-from tasks.form import FORM
+_NEIGHBOURS = "Neighbours that vote on a title's categories."
+_RIVALS = "Rivals scored in the same run, on the same titles."
 
 
-@dataclass(frozen=True, kw_only=True)
+@configurable
 class EvaluateSettings:
     """How the space is scored."""
 
-    __pydantic_config__ = FORM
-
-    k: int = field(default=10, metadata={"title": "Neighbours that vote", "description": "Neighbours that vote on a title's categories.", "ge": 1, "le": 1000})
-    resamples: int = field(default=1000, metadata={"description": "Bootstrap resamples of shows behind each interval.", "ge": 100})
-    seed: int = field(default=0, metadata={"description": "Seed of the bootstrap.", "ge": 0})
-    baselines: tuple[Baseline, ...] = field(
-        default=(Majority(), TfidfKnn(), TfidfSvm()), metadata={"description": "Rivals scored in the same run, on the same titles."}
+    k: int = setting(10, _NEIGHBOURS, title="Neighbours that vote", ge=1, le=1000)
+    resamples: int = setting(1000, "Bootstrap resamples of shows behind each interval.", ge=100)
+    seed: int = setting(0, "Seed of the bootstrap.", ge=0)
+    baselines: tuple[Baseline, ...] = setting(
+        (Majority(), TfidfKnn(), L1Logistic(), TfidfSvm(), SentenceKnn(), TfidfSvmSentence()), _RIVALS
     )
 
     def __post_init__(self) -> None:

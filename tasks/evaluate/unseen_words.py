@@ -1,75 +1,73 @@
-"""What words never seen do to the space: how many there are, where titles with them land, and what their n-grams add.
+"""What words that no training title holds do to the space: their share, and where titles with them lie.
 
-All over held-out titles, since no training title can hold such a word. "Without augmentation" is the same model with those
-words left out of the bag.
+All over held-out titles. "Without augmentation" is the same model with those words left out of the bag.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from tasks.evaluate.metrics import measure
-from tasks.evaluate.protocols import NO_UNSEEN, PROTOCOLS, Titles, judge_knn
+from tasks.scoring.metrics import measure
+from tasks.scoring.protocols import NO_UNSEEN, PROTOCOLS, Titles, judge_knn
 
 FEWEST = 20  # held-out titles that a language needs for a line of its own
-MEASURES = ("accuracy", "precision_at_10", "mrr")
+MEASURES = ("accuracy", "precision_at_k", "mrr")
 
 
 def measure_unseen_words(
-    titles: Titles, languages: Sequence[str | None], words: np.ndarray, unseen: np.ndarray, vectors: np.ndarray, unaugmented: np.ndarray, k: int
+    titles: Titles,
+    languages: Sequence[str | None],
+    words: np.ndarray,
+    unseen: np.ndarray,
+    vectors: np.ndarray,
+    unaugmented: np.ndarray,
+    k: int,
 ) -> dict[str, object]:
-    """Shares, distances and scores.
+    """Shares (also by language), distances and, by protocol, scores with and without augmentation.
 
-    Args:
-        titles: The corpus.
-        languages: Of each title, as the guide says, or None.
-        words: int, shape (titles,): words of each title; read for held-out titles only.
-        unseen: int, shape (titles,): how many of them no training title holds.
-        vectors: float32, shape (titles, dim): with augmentation.
-        unaugmented: float32, shape (titles, dim): without.
-        k: Neighbours that vote.
-
-    Returns:
-        ``titles_share``, ``tokens_share``, ``titles``; the same by language under ``languages``; ``distance`` (cosine, to the mean
-        of the other titles with the same first word: ``augmented``, ``unaugmented``, and of titles without such words: ``known``);
-        by protocol, ``knn`` with and without augmentation.
+    ``words`` are in each title, ``unseen`` of them in no training title. ``distance`` is the cosine distance
+    to the mean of the other titles with the same first word; ``known``: of titles without such words.
     """
     held = np.isin(titles.split, PROTOCOLS)
-    names = np.array([language or "unknown" for language in languages], dtype=object)
-    found: dict[str, object] = _shares(held, words, unseen, titles.oov)
-    own, counts = np.unique(names[held].astype(str), return_counts=True)
-    found["languages"] = {str(name): _shares(held & (names == name), words, unseen, titles.oov) for name, count in zip(own, counts, strict=True) if count >= FEWEST}
-    found["distance"] = {
-        "augmented": _distance(vectors, titles.family, held & titles.oov),
-        "unaugmented": _distance(unaugmented, titles.family, held & titles.oov),
-        "known": _distance(vectors, titles.family, held & ~titles.oov),
+    names = np.array([language or "unknown" for language in languages])
+
+    def shares(chosen: np.ndarray) -> dict[str, object]:
+        count, tokens = int(chosen.sum()), int(words[chosen].sum())
+        return {
+            "titles": count,
+            "titles_share": float(titles.oov[chosen].mean()) if count else None,
+            "tokens_share": float(unseen[chosen].sum()) / tokens if tokens else None,
+        }
+
+    spoken, counts = np.unique(names[held], return_counts=True)
+    strange = held & titles.oov
+    chosen = {"augmented": (vectors, strange), "unaugmented": (unaugmented, strange)}
+    chosen["known"] = vectors, held & ~titles.oov
+    found = {
+        **shares(held),
+        "languages": {str(name): shares(held & (names == name)) for name in spoken[counts >= FEWEST]},
+        "distance": {name: _distance(own, titles.family, rows) for name, (own, rows) in chosen.items()},
     }
     training = titles.labelled("train")
     for protocol in PROTOCOLS:
         labelled = titles.labelled(protocol)
         queries = labelled[titles.oov[labelled]]
-        if not len(queries) or not len(training):
-            reason = NO_UNSEEN if len(labelled) and len(training) else f"no {'training title' if len(labelled) else f'title of {protocol}'} holds a label"
-            found[protocol] = {"n": 0, "reason": reason}
-            continue
-        found[protocol] = {"n": len(queries)} | {
-            name: {metric: value for metric, value in measure(judge_knn(titles, own, queries, training, k)).items() if metric in MEASURES}
-            for name, own in (("augmented", vectors), ("unaugmented", unaugmented))
-        }
+        if not len(labelled) or not len(training):
+            missing = "training title" if len(labelled) else f"title of {protocol}"
+            found[protocol] = {"n": 0, "reason": f"no {missing} holds a label"}
+        elif not len(queries):
+            found[protocol] = {"n": 0, "reason": NO_UNSEEN}
+        else:
+            found[protocol] = {"n": len(queries)}
+            for name, own in (("augmented", vectors), ("unaugmented", unaugmented)):
+                measured = measure(judge_knn(titles, own, queries, training, k))
+                found[protocol][name] = {metric: measured[metric] for metric in MEASURES}
     return found
 
 
-def _shares(chosen: np.ndarray, words: np.ndarray, unseen: np.ndarray, oov: np.ndarray) -> dict[str, object]:
-    """Of some titles."""
-    count, tokens = int(chosen.sum()), int(words[chosen].sum())
-    return {"titles": count, "titles_share": float(oov[chosen].mean()) if count else None, "tokens_share": float(unseen[chosen].sum()) / tokens if tokens else None}
-
-
 def _distance(vectors: np.ndarray, family: np.ndarray, chosen: np.ndarray) -> dict[str, object]:
-    """Mean of 1 − cosine to the mean of the family's other titles, over the chosen titles that have others and a vector."""
-    sums = np.zeros((int(family.max()) + 1 if len(family) else 0, vectors.shape[1]), dtype=np.float64)
+    """Mean of 1 − cosine to the mean of the family's other titles, where there are others and a vector."""
+    sums = np.zeros((int(family.max(initial=-1)) + 1, vectors.shape[1]), dtype=np.float64)
     np.add.at(sums, family, vectors)
     others = sums[family[chosen]] - vectors[chosen]
     norms = np.linalg.norm(others, axis=1) * np.linalg.norm(vectors[chosen], axis=1)

@@ -1,20 +1,30 @@
-"""Data checks: each reading beside the one before it, each feed's days beside the week before them; what is odd, in words."""
+"""Data checks: each feed's days compared with the week before them, with the anomalies of the reading."""
 
-from __future__ import annotations
-
+import datetime
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from storage.catalogue.checks import feed_days, silent_channels
-from storage.readings import Told
+from storage.catalogue.connection import Catalogue
+from storage.catalogue.feeds import Counts, end_of, last_reading, reading_before
+from storage.catalogue.ledger import FeedRead
+from storage.readings import FeedStatus
 
-COLUMNS = ("source", "day", "programmes", "channels", "category_share", "gaps", "overlaps", "new_titles", "languages", "anomalies")
+COLUMNS = (
+    *("source", "day", "programmes", "channels", "category_share"),
+    *("gaps", "overlaps", "new_titles", "languages", "anomalies"),
+)
 WEEK = 7
-LEAST_DAYS = 3  # fewer days before say nothing of what is usual
-FALLS = {"programmes": 0.5, "channels": 0.7, "category_share": 0.7}  # below this share of the week before: an anomaly
-RISES = {"gaps": 3.0, "overlaps": 3.0}  # above this multiple, and above 5 % of the programmes
+LEAST_DAYS = 3  # with fewer days before there is nothing to compare with
+FALLS = {
+    "programmes": 0.5,
+    "channels": 0.7,
+    "category_share": 0.7,
+}  # an anomaly below this share of the usual
+RISES = {"gaps": 3.0, "overlaps": 3.0}  # an anomaly above this multiple, and above 5 % of the programmes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +32,8 @@ class Checked:
     """What the checks found.
 
     Attributes:
-        days: One row a feed and day; ``anomalies`` is among the columns, "" where all is usual.
-        readings: A row with the same columns for each feed that failed or was odd as a whole; ``day`` is "reading".
+        days: One row per feed and day; ``anomalies`` is among the columns, "" where there are none.
+        readings: The same columns per feed that failed or has anomalies as a whole; ``day`` is "reading".
         anomalies: One line each: "uk.xml.gz 2025-03-31: channel bbc.one fell silent".
     """
 
@@ -34,59 +44,78 @@ class Checked:
     @property
     def metrics(self) -> dict[str, float]:
         """Totals of all feeds and days, for MLflow."""
-        programmes = sum(day["programmes"] for day in self.days)
-        return {
-            "guide/programmes": float(programmes),
-            "guide/category_share": sum(day["category_share"] * day["programmes"] for day in self.days) / programmes if programmes else 0.0,
-            "guide/channels_a_day": sum(day["channels"] for day in self.days) / len(self.days) if self.days else 0.0,
-            **{f"guide/{name}": float(sum(day[name] for day in self.days)) for name in ("gaps", "overlaps", "new_titles")},
-            "guide/anomalies": float(len(self.anomalies)),
+        names = ("programmes", "channels", "gaps", "overlaps", "new_titles")
+        sums = {name: float(sum(day[name] for day in self.days)) for name in names}
+        in_categories = sum(day["category_share"] * day["programmes"] for day in self.days)
+        found = sums | {
+            "category_share": in_categories / max(1.0, sums["programmes"]),
+            "channels_a_day": sums.pop("channels") / max(1, len(self.days)),
+            "anomalies": float(len(self.anomalies)),
         }
+        return {f"guide/{name}": value for name, value in found.items()}
 
 
-def check_guide(guide: Path, readings: Sequence[Told] = ()) -> Checked:
-    """Checks a published Guide.
-
-    Args:
-        guide: Its folder.
-        readings: What the run that published it read.
-    """
+def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> Checked:
+    """Checks a published Guide (its folder), with the readings of the run that published it."""
     days = feed_days(guide)
-    odd: dict[tuple[str, Any], list[str]] = {}
+    found: dict[tuple[str, Any], list[str]] = defaultdict(list)
     for silent in silent_channels(guide, LEAST_DAYS):
-        odd.setdefault((silent["source"], silent["day"]), []).append(f"channel {silent['channel']} fell silent")
+        found[silent["source"], silent["day"]].append(f"channel {silent['channel']} fell silent")
     for place, day in enumerate(days):
-        before = [other for other in days[max(0, place - WEEK) : place] if other["source"] == day["source"] and (day["day"] - other["day"]).days <= WEEK]
-        if len(before) >= LEAST_DAYS and not _is_last(days, place):
-            odd.setdefault((day["source"], day["day"]), []).extend(_unusual(day, before))
-    rows = [{**day, "day": day["day"].isoformat(), "anomalies": "; ".join(odd.get((day["source"], day["day"]), []))} for day in days]
-    told = [(reading, "; ".join([*reading.anomalies, *(["not read: " + reading.failed] if reading.failed else [])])) for reading in readings]
-    return Checked(
-        days=rows,
-        readings=[
-            dict.fromkeys(COLUMNS) | {"source": reading.source, "day": "reading", "programmes": reading.programmes, "anomalies": what}
-            for reading, what in told
-            if what
-        ],
-        anomalies=[
-            *(f"{Path(reading.source).name}: {what}" for reading, what in told if what),
-            *(f"{Path(source).name} {day}: {what}" for (source, day), found in sorted(odd.items()) for what in found),
-        ],
-    )
+        before = [
+            other
+            for other in days[max(0, place - WEEK) : place]
+            if other["source"] == day["source"] and (day["day"] - other["day"]).days <= WEEK
+        ]
+        # guides end in the middle of their last day
+        is_last = place + 1 == len(days) or days[place + 1]["source"] != day["source"]
+        if len(before) >= LEAST_DAYS and not is_last:
+            found[day["source"], day["day"]] += _unusual(day, before)
+    rows = [
+        {**day, "day": f"{day['day']}", "anomalies": "; ".join(found.get((day["source"], day["day"]), []))}
+        for day in days
+    ]
+    odd, lines = [], []
+    for reading in readings:
+        failed = ["not read: " + reading.failed] if reading.failed else []
+        if what := "; ".join([*reading.anomalies, *failed]):
+            row = {"source": reading.source, "day": "reading", "programmes": reading.programmes}
+            odd.append(dict.fromkeys(COLUMNS) | row | {"anomalies": what})
+            lines.append(f"{Path(reading.source).name}: {what}")
+    for (source, day), each in sorted(found.items()):
+        lines += [f"{Path(source).name} {day}: {what}" for what in each]
+    return Checked(days=rows, readings=odd, anomalies=lines)
 
 
 def _unusual(day: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What of a day lies outside of the days before it."""
     found = []
     for name in (*FALLS, *RISES):
         usual = sum(other[name] for other in before) / len(before)
         fell = name in FALLS and day[name] < FALLS[name] * usual
         rose = name in RISES and day[name] > RISES[name] * usual and day[name] > 0.05 * day["programmes"]
         if fell or rose:
-            found.append(f"{name.replace('_', ' ')} {day[name]:.2g}, usually {usual:.2g}" if name == "category_share" else f"{day[name]:,} {name}, usually {usual:,.0f}")
+            share = f"category share {day[name]:.2g}, usually {usual:.2g}"
+            found.append(share if name == "category_share" else f"{day[name]:,} {name}, usually {usual:,.0f}")
     return found
 
 
-def _is_last(days: Sequence[Mapping[str, Any]], place: int) -> bool:
-    """Whether it is a feed's last day: guides end in the middle of it."""
-    return place + 1 == len(days) or days[place + 1]["source"] != days[place]["source"]
+def reading_anomalies(
+    catalogue: Catalogue, source: str, counts: Counts, draft: FeedRead | None, today: datetime.date | None
+) -> tuple[str, ...]:
+    """One text each, without the source.
+
+    Args:
+        draft: The reading, settled and not yet committed; None where the feed is unchanged: its last one.
+        today: UTC; None for a guide read after the fact, which may end at any time.
+    """
+    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else last_reading(catalogue, source)
+    before = reading_before(catalogue, source, feed_id, grabbed_at)
+    found = []
+    programmes = counts.seen - counts.rejected
+    if not programmes or (before and programmes < FALLS["programmes"] * before.programmes):
+        last = f", {before.programmes:,} in its reading of {before.grabbed_at:%Y-%m-%d}" if before else ""
+        found.append(f"{programmes:,} programmes{last}")
+    ends = end_of(catalogue, feed_id)
+    if today and ends and ends.date() < today:
+        found.append(f"the guide ends on {ends:%Y-%m-%d %H:%M} UTC, before today")
+    return tuple(found)

@@ -1,6 +1,4 @@
-"""Feeds into an open catalogue: each one a transaction, each one counted, an unchanged one not even parsed."""
-
-from __future__ import annotations
+"""Feeds into an open catalogue: one transaction each; an unchanged one is not parsed."""
 
 import datetime
 import os
@@ -8,27 +6,37 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from storage.addresses import differ_in_secrets_only, without_secrets
 from storage.artifacts import Progress
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.ledger import Counts, Reading, has_read, reading
-from storage.catalogue.status import publish_status
-from storage.catalogue.validators import last_readings, note_validators, recall_validators
-from tasks.ingest.anomalies import reading_anomalies
-from tasks.ingest.dated import Dated
-from tasks.ingest.download import Limits, Validators
-from tasks.ingest.feeds import AtHand, Feed, FeedError, Named, at_hand, is_url, source_of
-from tasks.ingest.identity import adopt_former_names
-from tasks.ingest.outcomes import Failure, Outcome, locate, stop_if_needed, unreadable
-from tasks.ingest.parallel import Parsing, Pool, open_pool
-from tasks.ingest.progress import Meter
+from storage.catalogue.feeds import (
+    Counts,
+    has_read,
+    known_sources,
+    last_readings,
+    note_validators,
+    publish_status,
+    recall_validators,
+    rename_sources,
+)
+from storage.catalogue.ledger import FeedRead, reading
+from tasks.ingest.batches import ProgrammeBatch
+from tasks.ingest.checks import reading_anomalies
+from tasks.ingest.parallel import Parsing
+from tasks.ingest.readers import read_batches
+from tasks.ingest.results import Failure, FeedResult, reasons_text, stop_if_needed
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.streams import FeedStream
-from tasks.ingest.xmltv import Batch, read_batches
+from tasks.ingest.sources.dates import Dated
+from tasks.ingest.sources.decompress import FeedStream
+from tasks.ingest.sources.download import Fetched, Limits, Validators, fetch
+from tasks.ingest.sources.feeds import PLAIN, Feed, FeedError, Named, is_url, source_of, unreadable
+from tasks.ingest.sources.resolve import locate
+from tasks.pool import Submit, open_pool
 
-CUT = ("truncated", "damaged")  # one an interrupted file: they tell of its end, not of its programmes
+_CUT = ("truncated", "damaged")  # one an interrupted file: they concern its end, not its programmes
 
 
 def ingest_feeds(
@@ -38,183 +46,216 @@ def ingest_feeds(
     *,
     clock: Callable[[], float],
     now: Callable[[], datetime.datetime],
-) -> Iterator[Progress | Outcome | Failure]:
-    """Reads feeds, in the order given; yields progress about once a second and an outcome or a failure a feed.
+) -> Iterator[Progress | FeedResult | Failure]:
+    """Reads feeds in the order given; yields progress about once a second and a result or failure per feed.
 
     Args:
-        catalogue: Open.
         given: Paths, patterns, directories, URLs, references; or guides with dates, all resolved.
-        settings: Caps, thresholds, and how many feeds are parsed at a time.
-        clock: Seconds, rising (when to speak again).
-        now: The instant, with a time zone (when a feed was read).
+        now: With a time zone.
 
     Raises:
-        FeedError: No feed can be used, or not one that ``ingest.required`` names. Of it nothing is stored; all others were read.
+        FeedError: No feed can be used, or not one that ``ingest.required`` names; the others are stored.
     """
     dated = [each for each in given if isinstance(each, Dated)]
-    locations, failures = (dated, []) if dated else locate([each for each in given if not isinstance(each, Dated)])
+    locations, errors = (dated, []) if dated else locate(given)
+    failures = [Failure(source=source, error=error) for source, error in errors]
     yield from failures
     is_any_read = False
-    meter = Meter(clock, len(locations))
-    written = clock()
-    begun: deque[_Begun] = deque()
+    reader = _FeedReader(catalogue, settings, clock, now, len(locations))
+    published = clock()
+    queue: deque[_Location] = deque()
     with ExitStack() as stack:
-        parallel = settings.workers > 1 and len(locations) > 1
-        stack.callback(shutil.rmtree, catalogue.home / "parsed", ignore_errors=True)  # after the pool: of feeds parsed ahead of one that fails
-        pool = stack.enter_context(open_pool(settings)) if parallel else None
-        ahead = 2 * settings.workers if parallel else 0
+        is_parallel = settings.workers > 1 and len(locations) > 1
+        # after the pool: of feeds parsed ahead of one that fails
+        stack.callback(shutil.rmtree, catalogue.home / "parsed", ignore_errors=True)
+        others = open_pool(settings.pool, settings.workers - settings.is_helped, settings.pool_address)
+        pool = stack.enter_context(others) if is_parallel else None
+        ahead = 2 * settings.workers if is_parallel else 0
         stack.callback(publish_status, catalogue)
         for place, location in enumerate([*locations, *[None] * ahead]):
             if location is not None:
-                own = None if pool is not None and pool.helped and not place else pool  # this process would only wait for the first
-                begun.append(_begin(catalogue, location, settings, own, catalogue.home / "parsed" / f"{os.getpid()}.{place}"))
-                stack.push(begun[-1].stack)
-            if begun and (location is None or len(begun) > ahead):
-                current = begun.popleft()
-                later = [parsing for each in begun for _, _, parsing in each.feeds if parsing is not None]
+                # this process would only wait for the first feed
+                own = None if settings.is_helped and not place else pool
+                queue.append(reader.open(location, own, catalogue.home / "parsed" / f"{os.getpid()}.{place}"))
+                stack.push(queue[-1].stack)
+            if queue and (location is None or len(queue) > ahead):
+                current = queue.popleft()
+                later = [parsing for each in queue for _, _, parsing in each.feeds if parsing is not None]
                 try:
-                    for event in _finish(catalogue, current, later, settings, meter, now):
+                    for event in reader.read(current, later):
                         yield event
-                        is_any_read |= isinstance(event, Outcome)
-                        if isinstance(event, Outcome) and not event.unchanged and clock() - written > 1.0:  # it counts the whole catalogue
+                        is_any_read |= isinstance(event, FeedResult)
+                        is_new = isinstance(event, FeedResult) and not event.unchanged
+                        if is_new and clock() - published > 1.0:  # it counts the whole catalogue
                             publish_status(catalogue)
-                            written = clock()
+                            published = clock()
                 except FeedError as error:
                     failures.append(Failure(source=current.name, error=error))
                     yield failures[-1]
-                meter.done += 1
-                yield meter.state()
+                reader.done += 1
+                yield reader.progress()
     stop_if_needed(failures, settings, is_any_read=is_any_read)
 
 
 @dataclass
-class _Begun:
-    """A location at hand, its feeds being parsed (or about to be); or why it is not, to be told in its turn."""
+class _Location:
+    """A fetched location, its feeds being parsed (or about to be); ``problem`` is raised when it is read."""
 
-    stack: ExitStack
     name: str
-    hand: AtHand
     grabbed_at: datetime.datetime | None
-    feeds: list[tuple[Feed, Counts | None, Parsing | None]]  # each with its earlier counts if it is unchanged, and who parses it if not this process
+    stack: ExitStack = field(default_factory=ExitStack)
+    fetched: Fetched = field(default_factory=Fetched)
+    # each with its earlier counts if it is unchanged, and who parses it if not this process
+    feeds: list[tuple[Feed, Counts | None, Parsing | None]] = field(default_factory=list)
     problem: FeedError | None = None
 
 
-def _begin(
-    catalogue: Catalogue, location: str | Named, settings: IngestSettings, pool: Pool | None, folder: Path
-) -> _Begun:
-    """Fetches a location and starts parsing what is new of it."""
-    name = source_of(location)
-    place = location.location if isinstance(location, Named) else location
-    grabbed_at = location.grabbed_at if isinstance(location, Dated) else None
-    if is_url(place):
-        adopt_former_names(catalogue, place, name)
-    last = last_readings(catalogue, name)
-    zones_hold = all(zone == settings.zone(source) for source, zone, _ in last)
-    as_set = bool(last) and grabbed_at is None and zones_hold
-    etag, last_modified = recall_validators(catalogue, name) if as_set else (None, None)
-    validators = Validators(etag=etag, last_modified=last_modified)
-    limits = Limits(
-        size_cap_bytes=settings.size_cap_bytes,
-        seconds=settings.download_seconds,
-        bytes_per_second=settings.download_bytes_per_second,
-    )
-    stack = ExitStack()
-    with stack:
+@dataclass
+class _FeedReader:
+    catalogue: Catalogue
+    settings: IngestSettings
+    clock: Callable[[], float]
+    now: Callable[[], datetime.datetime]
+    locations: int
+    done: int = 0
+    programmes: int = 0
+
+    def __post_init__(self) -> None:
+        self.reported = self.clock()
+
+    def open(self, location: str | Named, pool: Submit | None, folder: Path) -> _Location:
+        """Fetches a location and starts parsing what is new of it, into folders beside ``folder``."""
+        catalogue, settings = self.catalogue, self.settings
+        name = source_of(location)
+        address = location.location if isinstance(location, Named) else location
+        found = _Location(name, location.grabbed_at if isinstance(location, Dated) else None)
+        if is_url(address):
+            adopt_former_names(catalogue, address, name)
+        last = last_readings(catalogue, name)
+        zones_hold = all(zone == settings.zone(source) for source, zone, _ in last)
+        is_comparable = bool(last) and found.grabbed_at is None and zones_hold
+        etag, last_modified = recall_validators(catalogue, name) if is_comparable else (None, None)
+        known = Validators(etag=etag, last_modified=last_modified)
+        limits = Limits(
+            size_cap_bytes=settings.size_cap_bytes,
+            seconds=settings.download_seconds,
+            bytes_per_second=settings.download_bytes_per_second,
+        )
         try:
-            hand = stack.enter_context(at_hand(place, catalogue.home, limits, name, validators))
+            found.fetched = found.stack.enter_context(fetch(address, catalogue.home, limits, name, known))
         except FeedError as error:
-            return _Begun(ExitStack(), name, AtHand(feeds=[]), grabbed_at, [], error)
+            found.problem = error
         except PermissionError as error:
-            return _Begun(ExitStack(), name, AtHand(feeds=[]), grabbed_at, [], unreadable(name, error))
-        feeds = []
-        for number, feed in enumerate(hand.feeds):
-            counts = has_read(catalogue, feed.source, feed.content_digest, grabbed_at, settings.zone(feed.source))
-            parsing = Parsing(pool, feed, settings, folder.with_name(f"{folder.name}.{number}")) if pool is not None and counts is None else None
-            feeds.append((feed, counts, parsing))
-        return _Begun(stack.pop_all(), name, hand, grabbed_at, feeds)
-
-
-def _finish(
-    catalogue: Catalogue, begun: _Begun, later: list[Parsing], settings: IngestSettings, meter: Meter, now: Callable[[], datetime.datetime]
-) -> Iterator[Progress | Outcome]:
-    """Writes the feeds of a location, each in a transaction of its own; ``later`` are those of the locations after it."""
-    with begun.stack:
-        if begun.problem is not None:
-            raise begun.problem
-        if begun.hand.unchanged:
-            for source, _, counts in last_readings(catalogue, begun.name):
-                yield _unchanged(catalogue, source, counts, settings, begun.grabbed_at, now)
-        for number, (feed, known, parsing) in enumerate(begun.feeds):
-            if known is not None:
-                yield _unchanged(catalogue, feed.source, known, settings, begun.grabbed_at, now)
-                continue
+            found.problem = unreadable(name, error)
+        for number, feed in enumerate(found.fetched.feeds):
             zone = settings.zone(feed.source)
-            if parsing is None:
-                batches = read_batches(FeedStream(feed, settings.size_cap_bytes), settings.batch_rows, zone)
-            else:
-                batches = parsing.batches([*(further for *_, further in begun.feeds[number + 1 :] if further is not None), *later])
-            with reading(
-                catalogue, source=feed.source, content_digest=feed.content_digest, size=feed.bytes, read_at=now(), grabbed_at=begun.grabbed_at, zone=zone
-            ) as draft:
-                yield from _write(feed, batches, draft, settings, meter)
-                counts = draft.settle()
-                anomalies = reading_anomalies(catalogue, feed.source, counts, draft, None if begun.grabbed_at else now().date())
-                _refuse_anomalies(feed.source, anomalies, settings)
-            yield Outcome(source=feed.source, counts=counts, reasons=draft.reasons, unchanged=False, anomalies=anomalies)
-        validators = begun.hand.validators
-        if validators is not None and not begun.hand.unchanged and begun.grabbed_at is None:
-            note_validators(catalogue, begun.name, validators.etag, validators.last_modified)
+            counts = has_read(catalogue, feed.source, feed.content_digest, found.grabbed_at, zone)
+            place = folder.with_name(f"{folder.name}.{number}")
+            parsing = Parsing(pool, feed, settings, place) if pool and counts is None else None
+            found.feeds.append((feed, counts, parsing))
+        return found
 
+    def read(self, location: _Location, later: list[Parsing]) -> Iterator[Progress | FeedResult]:
+        """Writes the feeds of a location; ``later`` are those of the locations after it."""
+        with location.stack:
+            if location.problem is not None:
+                raise location.problem
+            fetched = location.fetched
+            if fetched.unchanged:
+                for source, _, counts in last_readings(self.catalogue, location.name):
+                    yield self._result(source, counts, location)
+            for number, (feed, known, parsing) in enumerate(location.feeds):
+                if known is not None:
+                    yield self._result(feed.source, known, location)
+                    continue
+                zone = self.settings.zone(feed.source)
+                if parsing is None:
+                    stream = FeedStream(feed, self.settings.size_cap_bytes)
+                    batches = read_batches(stream, self.settings.batch_rows, zone)
+                else:
+                    same = [other for *_, other in location.feeds[number + 1 :] if other is not None]
+                    batches = parsing.batches([*same, *later])
+                known_as = {"source": feed.source, "content_digest": feed.content_digest, "size": feed.bytes}
+                when = {"read_at": self.now(), "grabbed_at": location.grabbed_at, "zone": zone}
+                with reading(self.catalogue, **known_as, **when) as draft:
+                    yield from self._write(feed.source, batches, draft)
+                    result = self._result(feed.source, draft.settle(), location, draft)
+                yield result
+            if fetched.validators is not None and not fetched.unchanged and location.grabbed_at is None:
+                validators = fetched.validators
+                note_validators(self.catalogue, location.name, validators.etag, validators.last_modified)
 
-def _unchanged(
-    catalogue: Catalogue,
-    source: str,
-    counts: Counts,
-    settings: IngestSettings,
-    grabbed_at: datetime.datetime | None,
-    now: Callable[[], datetime.datetime],
-) -> Outcome:
-    """The outcome of a feed whose bytes were read before; what was odd about them still is, but for a dated guide."""
-    anomalies = () if grabbed_at else reading_anomalies(catalogue, source, counts, None, now().date())
-    _refuse_anomalies(source, anomalies, settings)
-    return Outcome(source=source, counts=counts, reasons={}, unchanged=True, anomalies=anomalies)
+    def _result(
+        self, source: str, counts: Counts, location: _Location, draft: FeedRead | None = None
+    ) -> FeedResult:
+        """The result of a feed (unchanged without a draft); dated guides may end when they like.
 
+        Raises:
+            FeedError: A required source has anomalies: not stored, later readings are not compared with it.
+        """
+        anomalies: tuple[str, ...] = ()
+        if draft is not None or not location.grabbed_at:
+            today = None if location.grabbed_at else self.now().date()
+            anomalies = reading_anomalies(self.catalogue, source, counts, draft, today)
+        if anomalies and self.settings.is_required(source):
+            raise FeedError(f"{source}: {'; '.join(anomalies)}")
+        told = {"reasons": draft.reasons if draft else {}, "unchanged": draft is None, "anomalies": anomalies}
+        return FeedResult(source=source, counts=counts, **told)
 
-def _refuse_anomalies(source: str, anomalies: Sequence[str], settings: IngestSettings) -> None:
-    """Raises for an odd reading of a source that ``ingest.required`` names: not stored, it is not compared with later."""
-    if anomalies and settings.is_required(source):
-        raise FeedError(f"{source}: {'; '.join(anomalies)}")
+    def _write(self, source: str, batches: Iterator[ProgrammeBatch], draft: FeedRead) -> Iterator[Progress]:
+        for batch in batches:
+            draft.add_programmes(batch.programmes, batch.details, batch.originals)
+            for kind in ("root", "channels", "rejects"):
+                if (rows := getattr(batch, kind)).num_rows:
+                    getattr(draft, f"add_{kind}")(rows)
+            self.programmes += batch.programmes.num_rows
+            if (now := self.clock()) - self.reported >= 1.0:
+                self.reported = now
+                yield self.progress(batch.share_read)
+        reasons = reasons_text(draft.reasons)
+        if draft.rejected and not draft.staged and not draft.channels:
+            problem = f"nothing in it can be read ({reasons})"
+            raise FeedError(f"{source}: {problem}; fetch it again, or leave it out")
+        rejected = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _CUT)
+        share, seen = self.settings.max_reject_share, draft.staged + rejected
+        if rejected > share * seen:
+            raise FeedError(
+                f"{source}: {rejected:,} of {seen:,} programmes cannot be read ({reasons}), more than "
+                f"{share:.0%}; nothing was stored. Mend the feed, or raise ingest.max_reject_share"
+            )
 
-
-def _write(feed: Feed, batches: Iterator[Batch], draft: Reading, settings: IngestSettings, meter: Meter) -> Iterator[Progress]:
-    """Streams a feed into its transaction; raises when too much of it is rejected."""
-    for batch in batches:
-        draft.add_programmes(batch.programmes, batch.details, batch.originals)
-        if batch.root.num_rows:
-            draft.add_root(batch.root)
-        if batch.channels.num_rows:
-            draft.add_channels(batch.channels)
-        if batch.rejects.num_rows:
-            draft.add_rejects(batch.rejects)
-        progress = meter.read(batch.share_read, batch.programmes.num_rows)
-        if progress is not None:
-            yield progress
-    if draft.rejected and not draft.staged and not draft.channels:
-        raise FeedError(f"{feed.source}: nothing in it can be read ({_in_words(draft.reasons)}); fetch it again, or leave it out")
-    rejected = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in CUT)
-    if rejected > settings.max_reject_share * (draft.staged + rejected):
-        raise FeedError(
-            f"{feed.source}: {rejected:,} of {draft.staged + rejected:,} programmes cannot be read ({_in_words(draft.reasons)}), more than {settings.max_reject_share:.0%}; "
-            "nothing was stored. Mend the feed, or raise ingest.max_reject_share"
+    def progress(self, share: float = 0.0) -> Progress:
+        """Steps are thousandths of a location, of which a share (0 to 1) is read."""
+        feed = f"feed {min(self.done + 1, self.locations)} of {self.locations}"
+        return Progress(
+            step=round(1000 * (self.done + share)),
+            total=1000 * self.locations,
+            metrics={"programmes": float(self.programmes)},
+            note=f"{feed}, {share:.0%} of its bytes, {self.programmes:,} programmes",
         )
 
 
-def _in_words(reasons: dict[str, int]) -> str:
-    return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
-
-
-def leave_no_downloads(home: Path) -> None:
+def remove_leftovers(home: Path) -> None:
     """Removes what a killed run had downloaded or parsed."""
     shutil.rmtree(home / "parsed", ignore_errors=True)
     for file in (home / "downloads").glob("*"):
         file.unlink(missing_ok=True)
+
+
+def adopt_former_names(catalogue: Catalogue, url: str, name: str) -> None:
+    """Renames the sources under which a URL (with its secrets) was read to ``name``, unless that is known.
+
+    Earlier versions kept most values of a query in the source, so that a signed URL was another source each
+    night; their history continues under the new name.
+    """
+    bare, former = without_secrets(url), {}
+    for source in known_sources(catalogue):
+        address, mark, member = source.partition("!")
+        if not member.lower().endswith(PLAIN):  # not one of several guides in a zip
+            address, mark, member = source, "", ""
+        if address == name:
+            return
+        if is_url(address) and without_secrets(address) == bare and differ_in_secrets_only(address, url):
+            former[source] = name + mark + member
+    if former:
+        rename_sources(catalogue, former)

@@ -1,7 +1,5 @@
 """Stage ingest: feeds to Guide. The catalogue's ledger makes it idempotent, so it is not cached."""
 
-from __future__ import annotations
-
 import datetime
 import logging
 from collections.abc import Sequence
@@ -19,54 +17,33 @@ from storage.readings import read_readings
 from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.ingest.checks import check_guide
-from tasks.ingest.dated import Dated
-from tasks.ingest.feeds import BLOCK, FeedError, Named
-from tasks.ingest.outcomes import Failure, Outcome
 from tasks.ingest.publish import read_and_publish
+from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.dates import Dated
+from tasks.ingest.sources.feeds import BLOCK, FeedError, Named
 
 TABLE_ROWS = 500  # an artifact is a page, not a database
 
 
-def _is_passing(task: object, run: object, state: Any) -> bool:
-    """Whether trying again can help: the disk or the network failed, not the feed."""
-    try:
-        state.result()
-    except OSError:
-        return True
-    except Exception:
-        return False
-    return False
+def _is_transient(task: object, run: object, state: Any) -> bool:
+    """Whether another attempt can help: the disk or the network failed, not the feed."""
+    return isinstance(state.result(raise_on_failure=False), OSError)
 
 
-@task(
-    name="ingest",
-    task_run_name="ingest",
-    persist_result=False,
-    retries=2,
-    retry_delay_seconds=5,
-    retry_jitter_factor=0.5,
-    retry_condition_fn=_is_passing,
-)
-def ingest(home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as_of: datetime.datetime | None = None) -> Guide:
-    """Reads feeds into the catalogue and publishes the Guide: a snapshot of what it knows.
+_RETRY: dict[str, Any] = {"retries": 2, "retry_delay_seconds": 5, "retry_jitter_factor": 0.5}
 
-    Args:
-        home: Where everything is.
-        feeds: Paths, patterns, directories, URLs, env:NAME, secret:NAME; or guides with dates. None is
-            needed where there is an ``as_of``.
-        settings: Caps, thresholds, what is left out of the snapshot.
-        as_of: The snapshot holds what was known then, by grabs made up to that instant; None is now.
 
-    Raises:
-        FeedError: No feed can be used, or not one that ``ingest.required`` names; what the others said is stored.
-        HomeLocked: Another process has the catalogue open.
-    """
-    return read_and_publish(Workspace(home), [_opened(feed) for feed in feeds], settings, as_of, Teller())
+@task(name="ingest", task_run_name="ingest", persist_result=False, retry_condition_fn=_is_transient, **_RETRY)
+def ingest(
+    home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as_of: datetime.datetime | None = None
+) -> Guide:
+    """Reads feeds (and Secret blocks) and publishes the Guide; see ``read_and_publish``."""
+    return read_and_publish(Workspace(home), [_opened(feed) for feed in feeds], settings, as_of, Reporter())
 
 
 def _opened(feed: str | Dated) -> str | Named:
-    """What a Secret block holds, known by the block's name; any other feed as it is."""
+    """The content of a Secret block, with the block's name as its source; any other feed unchanged."""
     if isinstance(feed, Dated) or not feed.startswith(BLOCK):
         return feed
     try:
@@ -79,28 +56,24 @@ def _opened(feed: str | Dated) -> str | Named:
 
 
 @task(name="check", task_run_name="check", persist_result=False)
-def check(home: str, guide: Guide, run: str = "") -> int:
-    """Checks what was read, and the Guide day by day: a table artifact of the newest days and of every anomaly, and metrics in MLflow.
+def check(home: str, guide: Guide, run: str = "") -> list[str]:
+    """The anomalies of what was read and of the Guide, as a table artifact with the newest days.
 
     Args:
-        home: Where everything is.
-        guide: What ingest published.
-        run: MLflow run; empty tells MLflow nothing.
-
-    Returns:
-        Number of anomalies.
+        run: MLflow run that gets the metrics; empty logs nothing there.
     """
     workspace = Workspace(home)
     checked = check_guide(workspace.folder(guide), read_readings(workspace.home))
     for anomaly in checked.anomalies[:20]:
         logger().warning("%s", anomaly)
     if TaskRunContext.get():
-        rows = sorted([*checked.readings, *checked.days], key=lambda row: (not row["anomalies"], row["source"], row["day"]))[:TABLE_ROWS]
+        rows = [dict(row) for row in (*checked.readings, *checked.days)]
+        rows.sort(key=lambda row: (not row["anomalies"], row["source"], row["day"]))
         summary = f"{len(checked.days)} days of feeds, {len(checked.anomalies)} anomalies"
-        create_table_artifact(table=[dict(row) for row in rows], key="guide-checks", description=summary)  # pyright: ignore[reportUnusedCoroutine]
+        create_table_artifact(table=rows[:TABLE_ROWS], key="guide-checks", description=summary)  # pyright: ignore[reportUnusedCoroutine]
     if run:
         Tracking(workspace.home).log_progress(run, 0, checked.metrics)
-    return len(checked.anomalies)
+    return list(checked.anomalies)
 
 
 def logger() -> Any:
@@ -111,8 +84,8 @@ def logger() -> Any:
         return logging.getLogger("guidespace.ingest")
 
 
-class Teller:
-    """Forwards what the reading yields: to the run's log and its progress bar, or to plain logging outside a run."""
+class Reporter:
+    """Forwards events to the run's log and its progress bar, or to plain logging outside a run."""
 
     def __init__(self) -> None:
         self.logger = logger()
@@ -120,13 +93,10 @@ class Teller:
         if TaskRunContext.get():
             self.bar = create_progress_artifact(progress=0.0, key="ingest", description="Feeds read")  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
 
-    def __call__(self, event: Progress | Outcome | Failure) -> None:
-        """Forwards an event; anomalies are the check's."""
-        if isinstance(event, Failure):
-            self.logger.error("%s", event)
-            return
-        if isinstance(event, Outcome):
-            self.logger.info("%s", event)
+    def __call__(self, event: Progress | FeedResult | Failure) -> None:
+        """Forwards an event; anomalies are reported by the check."""
+        if not isinstance(event, Progress):
+            self.logger.log(logging.ERROR if isinstance(event, Failure) else logging.INFO, "%s", event)
             return
         if event.step < event.total:
             self.logger.info("%s", event.note)

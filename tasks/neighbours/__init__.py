@@ -1,1 +1,1 @@
-"""Who is near whom: the one blocked kernel and the search on top of it."""
+"""Nearest neighbours: one exact kernel, an index on top of it, and SimHash."""

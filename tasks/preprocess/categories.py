@@ -1,49 +1,95 @@
 """Dirty category texts to labels.
 
-In this order: the mapping table (whole values: raw to canonical, or to nothing); text hygiene, NFKC and case folding; lists split on , ; / |; the mapping
-table again, for the parts; dropped are values with HTML, JSON, URLs or
-digits, longer than 40 characters or shorter than 3, and the editable list of generic names beside this file; a category
-on more than 40 % of a feed's titles says nothing in that feed and counts there for nothing; what is left and stands on
-20 training titles or more is a label. Every value that was dropped is counted with its reason.
+In this order: the mapping table for whole values; NFKC and case folding; lists split on , ; / |; the mapping
+table for the parts. Dropped are values with HTML, JSON, URLs or digits, of bad length, and the names in
+generic_categories.txt. What is left on enough training titles, and not on too many of a feed, is a label.
 """
-
-from __future__ import annotations
 
 import csv
 import functools
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
-from storage.arrays import Ragged
-from tasks.tokenize.titles import clean_text
+from storage.arrays import Ragged, offsets_of
+from tasks.text.titles import clean_text
 
 _LISTS = re.compile(r"\s*[,;/|]\s*")
 _CODE = re.compile(r"[<>{}\[\]=\"\\]|https?:|www\.|&\w+;")
+_ENDS = " .:-–\t"
 LONGEST = 40
 SHORTEST = 3
 MAPPED = "dropped by the mapping table"
 
 
-@dataclass(frozen=True)
-class Labels:
-    """Labels of titles.
+class Labels(NamedTuple):
+    """Labels of titles."""
 
-    Attributes:
-        names: Label names; falling number of training titles, then by name.
-        of_title: int32 label ids of each title, rising.
-        dropped: (category, reason) to the number of titles that had it, most first; of those on too few titles, the training titles.
-    """
+    names: list[str]  # falling number of training titles, then by name
+    of_title: Ragged  # int32 label ids of each title, rising
+    dropped: list[tuple[str, str, int]]  # category, reason, titles; most first
+    spellings: dict[str, str]  # label to the category that most titles have it by, as written
 
-    names: list[str]
-    of_title: Ragged
-    dropped: list[tuple[str, str, int]]
+
+class MappingError(ValueError):
+    """A mapping table cannot be read; the message says where and what is expected."""
+
+
+def read_mapping(path: str = "") -> dict[str, str]:
+    """A CSV file with the columns raw and canonical as folded raw value to canonical value ("" drops it)."""
+    file = Path(path) if path else Path(__file__).with_name("category_mapping.csv")
+    mapping: dict[str, str] = {}
+    try:
+        with open(file, encoding="utf-8-sig", newline="") as opened:
+            reader = csv.DictReader(opened)
+            if (columns := reader.fieldnames) != ["raw", "canonical"]:
+                raise MappingError(f"{file}: the first line is {columns}, expected raw,canonical")
+            for row in reader:
+                raw = fold(row["raw"] or "")
+                if not raw or raw in mapping:
+                    problem = f"{raw!r} is {'mapped twice' if raw else 'no category'}"
+                    line = f"{file}, line {reader.line_num}"
+                    raise MappingError(f"{line}: {problem}; each raw value has one line")
+                mapping[raw] = fold(row["canonical"] or "")
+    except OSError as error:
+        advice = "preprocess.category_mapping names a CSV file with the columns raw,canonical"
+        raise MappingError(f"{file}: {error.strerror or error}; {advice}") from error
+    return mapping
+
+
+def map_category(raw: str, mapping: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """``clean_category`` after and before the mapping table: whole values first, then the parts of lists."""
+    whole = fold(raw)
+    if whole in mapping:
+        return ((mapping[whole], ""),) if mapping[whole] else ((whole, MAPPED),)
+    found = []
+    for value, reason in clean_category(raw):
+        canonical = mapping.get(value, value)
+        found.append((canonical, "" if value in mapping else reason) if canonical else (value, MAPPED))
+    return tuple(dict.fromkeys(found))
+
+
+def _reason_to_drop(value: str) -> str:
+    if any(map(str.isdigit, value)):
+        return "digits"
+    if not SHORTEST <= len(value) <= LONGEST:
+        return "too long" if len(value) > LONGEST else "too short"
+    return "generic" if value in generic_categories() else ""
+
+
+@functools.lru_cache(maxsize=65536)
+def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
+    """One raw category to (clean value, "") or (value, reason why it is dropped), one a list item."""
+    if _CODE.search(raw.casefold()):
+        return ((raw[:LONGEST].casefold(), "code"),)
+    # repaired before the list is split and before case folding hides the damage
+    values = (part.strip(_ENDS) for part in _LISTS.split(fold(raw)))
+    return tuple((value[:LONGEST], _reason_to_drop(value)) for value in values if value)
 
 
 @functools.cache
@@ -53,78 +99,9 @@ def generic_categories() -> frozenset[str]:
     return frozenset(line.strip().casefold() for line in lines if line.strip() and not line.startswith("#"))
 
 
-class MappingError(ValueError):
-    """A mapping table that cannot be read: the message says where and what it should be."""
-
-
-def read_mapping(path: str = "") -> dict[str, str]:
-    """The mapping table of categories: folded raw value to canonical value, "" to drop it.
-
-    Args:
-        path: A CSV file with the columns ``raw`` and ``canonical``; "" is the one beside this file.
-
-    Raises:
-        MappingError: It is missing, has other columns, or maps one value twice.
-    """
-    file = Path(path) if path else Path(__file__).with_name("category_mapping.csv")
-    try:
-        with open(file, encoding="utf-8-sig", newline="") as opened:
-            reader = csv.DictReader(opened)
-            if (columns := reader.fieldnames) != ["raw", "canonical"]:
-                raise MappingError(f"{file}: the first line is {columns}, expected raw,canonical")
-            rows = [(reader.line_num, _fold(row["raw"] or ""), _fold(row["canonical"] or "")) for row in reader]
-    except OSError as error:
-        raise MappingError(f"{file}: {error.strerror or error}; preprocess.category_mapping names a CSV file with the columns raw,canonical") from error
-    mapping: dict[str, str] = {}
-    for line, raw, canonical in rows:
-        if not raw or raw in mapping:
-            raise MappingError(f"{file}, line {line}: {raw!r} is {'mapped twice' if raw else 'no category'}; each raw value has one line")
-        mapping[raw] = canonical
-    return mapping
-
-
-def _fold(text: str) -> str:
-    return unicodedata.normalize("NFKC", clean_text(text)).casefold().strip(" .:-–\t")
-
-
-NO_MAPPING: Mapping[str, str] = MappingProxyType({})
-
-
-def map_category(raw: str, mapping: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """``clean_category`` after and before the mapping table: whole values first, then the parts of lists."""
-    whole = _fold(raw)
-    if whole in mapping:
-        raw = mapping[whole]
-        return ((raw, ""),) if raw else ((whole, MAPPED),)
-    found = []
-    for value, reason in clean_category(raw):
-        canonical = mapping.get(value, value)
-        found.append((canonical, "" if value in mapping else reason) if canonical else (value, MAPPED))
-    return tuple(dict.fromkeys(found))
-
-
-@functools.lru_cache(maxsize=65536)
-def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
-    """One raw category to (clean value, "") or (value, reason why it is dropped), one a list item."""
-    if _CODE.search(raw.casefold()):
-        return ((raw[:LONGEST].casefold(), "code"),)
-    found = []
-    for part in _LISTS.split(unicodedata.normalize("NFKC", clean_text(raw)).casefold()):  # mended before case hides the damage
-        value = part.strip(" .:-–\t")
-        if not value:
-            continue
-        if any(character.isdigit() for character in value):
-            reason = "digits"
-        elif len(value) > LONGEST:
-            value, reason = value[:LONGEST], "too long"
-        elif len(value) < SHORTEST:
-            reason = "too short"
-        elif value in generic_categories():
-            reason = "generic"
-        else:
-            reason = ""
-        found.append((value, reason))
-    return tuple(found)
+def fold(text: str) -> str:
+    """A category repaired, normalised and case-folded, without the marks around it."""
+    return unicodedata.normalize("NFKC", clean_text(text)).casefold().strip(_ENDS)
 
 
 def label_titles(
@@ -133,25 +110,22 @@ def label_titles(
     training: np.ndarray,
     minimum_titles: int,
     largest_share: float,
-    mapping: Mapping[str, str] = NO_MAPPING,
+    mapping: Mapping[str, str] | None = None,
 ) -> Labels:
-    """Cleans categories and keeps those that are labels. In memory are four bytes for each title of each category.
+    """Cleans categories and keeps those that are labels; four bytes in memory a title of a category.
 
-    Args:
-        categories: Source, raw category and int32 titles; no title twice for one source and category.
-        titles_by_source: Distinct titles of each feed.
-        training: bool (titles,): only training titles are counted.
-        minimum_titles: Training titles that a label needs.
-        largest_share: A category on a larger share of a feed's titles is dropped in that feed.
-        mapping: As ``read_mapping`` gives it.
+    ``categories`` are source, raw category and int32 titles, no title twice for one source and category. One
+    on more than ``largest_share`` of a feed's titles is dropped in that feed; training titles are counted.
     """
     by_source: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
     dropped: Counter[tuple[str, str]] = Counter()
-    mapped: dict[str, tuple[tuple[str, str], ...]] = {}
+    spelled: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    map_once = functools.cache(lambda raw: map_category(raw, mapping or {}))
     for source, raw, titles in categories:
-        if raw not in mapped:
-            mapped[raw] = map_category(raw, mapping)
-        for value, reason in mapped[raw]:
+        values = map_once(raw)
+        if len(values) == 1:  # of a list no part is written as a category of its own
+            spelled[values[0][0]][raw.strip()] += len(titles)
+        for value, reason in values:
             if reason:
                 dropped[value, reason] += len(titles)
             else:
@@ -164,19 +138,16 @@ def label_titles(
             dropped[value, "on too many titles of a feed"] += len(titles)
         else:
             by_value[value].append(titles)
-    titles_of = {value: parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts)) for value, parts in by_value.items()}
+    titles_of = {value: np.unique(np.concatenate(parts)) for value, parts in by_value.items()}
     counts = {value: int(training[titles].sum()) for value, titles in titles_of.items()}
-    names = sorted((value for value, count in counts.items() if count >= minimum_titles), key=lambda value: (-counts[value], value))
-    for value, count in counts.items():
-        if count < minimum_titles:
-            dropped[value, "on too few titles"] += count
-    of_title = _by_title([titles_of[name] for name in names], len(training))
-    return Labels(names, of_title, [(value, reason, count) for (value, reason), count in sorted(dropped.items(), key=lambda item: (-item[1], item[0]))])
-
-
-def _by_title(titles_of: Sequence[np.ndarray], titles: int) -> Ragged:
-    """The labels of each title, rising, from the titles of each label."""
-    owners = np.concatenate([np.zeros(0, dtype=np.int32), *titles_of])
-    numbers = np.repeat(np.arange(len(titles_of), dtype=np.int32), [len(own) for own in titles_of])
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=titles))])
-    return Ragged(offsets, numbers[np.argsort(owners, kind="stable")])
+    names = sorted(value for value, count in counts.items() if count >= minimum_titles)
+    names.sort(key=lambda name: -counts[name])
+    few = {(value, "on too few titles"): count for value, count in counts.items() if count < minimum_titles}
+    most_first = sorted({**dropped, **few}.items(), key=lambda item: (-item[1], item[0]))
+    owners = np.concatenate([np.zeros(0, dtype=np.int32), *(titles_of[name] for name in names)])
+    numbers = np.repeat(np.arange(len(names), dtype=np.int32), [len(titles_of[name]) for name in names])
+    offsets = offsets_of(np.bincount(owners, minlength=len(training)))
+    of_title = Ragged(offsets, numbers[np.argsort(owners, kind="stable")])
+    spellings = {name: spelled[name].most_common(1)[0][0] for name in names if name in spelled}
+    most_first = [(value, reason, count) for (value, reason), count in most_first]
+    return Labels(names, of_title, most_first, spellings)

@@ -1,20 +1,19 @@
 """Settings of the preprocess stage."""
 
-from __future__ import annotations
+from tasks.form import configurable, setting
+from tasks.sentences.settings import SentenceSettings
 
-from dataclasses import dataclass, field
+_LARGEST_SHARE = "A category on a larger share of a feed's titles is no label there"
+_MAPPING = "CSV file with the columns raw,canonical that renames categories (no canonical: drops them)"
+_TRAINING_TITLES = "Labelled training titles below which nothing can be learnt"
 
-from tasks.form import FORM
 
-
-@dataclass(frozen=True, kw_only=True)
+@configurable
 class PreprocessSettings:
-    """What a label is."""
+    """What a label is, and what texts are encoded as a whole."""
 
-    __pydantic_config__ = FORM
-    minimum_titles: int = field(default=20, metadata={"description": "Training titles that a category needs to be a label", "ge": 2})
-    largest_share: float = field(default=0.4, metadata={"description": "A category on a larger share of a feed's titles is no label there", "gt": 0, "le": 1})
-    category_mapping: str = field(
-        default="", metadata={"description": "CSV file with the columns raw,canonical that renames categories (no canonical: drops them); empty is the bundled table"}
-    )
-    minimum_training_titles: int = field(default=100, metadata={"description": "Labelled training titles below which nothing can be learnt", "ge": 2})
+    minimum_titles: int = setting(20, "Training titles that a category needs to be a label", ge=2)
+    largest_share: float = setting(0.4, _LARGEST_SHARE, gt=0, le=1)
+    category_mapping: str = setting("", f"{_MAPPING}; empty is the bundled table")
+    minimum_training_titles: int = setting(100, _TRAINING_TITLES, ge=2)
+    sentences: SentenceSettings = setting(SentenceSettings(), "Vectors of titles and descriptions as a whole")

@@ -1,50 +1,92 @@
-"""Words and tables about a run: the facts in the map's header, the report on the flow run's page."""
+"""The report of a run: the verdict, the headline figures, and the page on the flow run."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from storage.artifacts import Guide
-from storage.readings import Told
-from tasks.publish.headline import headline_table
-from tasks.publish.verdict import Verdict
 
-MEASURES = ("accuracy", "precision_at_10", "mrr", "macro_f1")
-RIVALS = {"knn": "**GuideSpace k-NN**", "knn_oov": "… on titles with unseen words", "tfidf_knn": "TF-IDF k-NN", "tfidf_svm": "TF-IDF linear SVM", "majority": "majority class"}
+MEASURES = {"accuracy": "accuracy", "precision_at_k": "precision at k", "mrr": "MRR", "macro_f1": "macro-F1"}
+RIVALS = {
+    "knn": "**GuideSpace k-NN**",
+    "knn_oov": "… on titles with unseen words",
+    "tfidf_knn": "TF-IDF k-NN",
+    "l1_logistic": "TF-IDF logistic regression with L1",
+    "tfidf_svm": "TF-IDF linear SVM",
+    "tfidf_svm_sentence": "TF-IDF linear SVM with the sentence vector",
+    "sentence_knn": "k-NN of sentence vectors",
+    "majority": "majority class",
+}
 MOST = 20  # anomalies and clusters that are listed
-PROTOCOLS = {"unseen_title": "Titles never seen", "unseen_show": "Franchises never seen", "next_period": "What comes next in time"}
+PROTOCOLS = {
+    "unseen_title": "Titles never seen",
+    "unseen_show": "Franchises never seen",
+    "next_period": "What comes next in time",
+}
+HEADLINE = {
+    "quality": "quality, by which the gate decides",
+    "quality_difference": "quality less the champion's",
+    "accuracy": "accuracy, titles never seen",
+    "precision_at_k": "precision at k, titles never seen",
+    "mrr": "MRR, titles never seen",
+    "accuracy_unseen_show": "accuracy, franchises never seen",
+    "accuracy_next_period": "accuracy, what comes next in time",
+    "clusters": "clusters",
+    "noise_share": "share of titles in no cluster",
+    "ami": "AMI of clusters and categories",
+    "run_to_run_ari": "run-to-run ARI of clusters",
+    "titles": "titles on the map",
+    "programmes": "programmes in the guide",
+}
+WHOLE = {"clusters", "titles", "programmes"}
 
 
-def facts_of(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
-    """Label to text for the map's header."""
-    first = pc.min(titles["first_airing"]).as_py()  # pyright: ignore[reportAttributeAccessIssue]
-    shown = sum(split != "placeholder" for split in titles["split"].to_pylist())
-    facts = {"Titles": f"{shown:,}", "Guide from": f"{first:%-d %B %Y}" if first else "–"}
-    score = scores["protocols"]["unseen_title"]["title_only"]
-    if score["n"]:
-        facts["Right category for unseen titles"] = f"{score['knn']['accuracy']:.0%}"
-        facts["Like-minded neighbours"] = f"{score['knn']['precision_at_10']:.0%}"
-    return facts
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of a challenger."""
+
+    name: str = "guidespace-titles"  # of the registered model: what serves is models:/NAME@champion
+    version: str
+    champion: bool  # whether that version serves now
+    reason: str  # in plain words with the numbers
+    quality: float | None = None  # mean on held-out titles, 0 to 1; None without any
+    difference: float | None = None  # to the champion on the same titles; None where nothing was compared
+    logged_model: str = ""  # id of MLflow's logged model behind the version
+
+    @property
+    def message(self) -> str:
+        """One line: "version 2 is champion: quality 0.520, +0.010"."""
+        state = f"version {self.version} is {'champion' if self.champion else 'not promoted'}"
+        if self.quality is None or not (self.champion or self.difference is not None):
+            return f"{state}: {self.reason}"
+        change = f", {self.difference:+.3f}" if self.difference is not None else ""
+        return f"{state}: quality {self.quality:.3f}{change}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What is told of a night.
+    """The report of a run."""
 
-    Attributes:
-        markdown: The page on the flow run.
-        figures: Headline figures (headline.py).
-        link: Page of the MLflow run; empty where MLflow has no server.
-    """
+    markdown: str  # the page on the flow run
+    figures: dict[str, float]  # of the headline
+    link: str = ""  # page of the MLflow run; empty where MLflow has no server
 
-    markdown: str
-    figures: dict[str, float]
-    link: str = ""
+
+def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programmes: int) -> dict[str, float]:
+    """Name to value of the k-NN on the title alone, in the order of HEADLINE; None is left out."""
+    knn = {protocol: forms["title_only"].get("knn", {}) for protocol, forms in scores["protocols"].items()}
+    found = {
+        **knn["unseen_title"],
+        **scores["clusters"],
+        "quality": verdict.quality,
+        "quality_difference": verdict.difference,
+        "accuracy_unseen_show": knn["unseen_show"].get("accuracy"),
+        "accuracy_next_period": knn["next_period"].get("accuracy"),
+        "clusters": scores["clusters"]["count"],
+        "titles": titles,
+        "programmes": programmes,
+    }
+    return {name: float(found[name]) for name in HEADLINE if found.get(name) is not None}
 
 
 def report_markdown(
@@ -52,102 +94,81 @@ def report_markdown(
     feeds: Sequence[Mapping[str, Any]],
     scores: Mapping[str, Any],
     verdict: Verdict,
-    *,
     figures: Mapping[str, float],
     before: Mapping[str, float],
     anomalies: Sequence[str],
     clusters: Sequence[Mapping[str, Any]],
     places: Sequence[str],
-    readings: Sequence[Told] = (),
 ) -> str:
-    """The report as Markdown.
+    """The report as Markdown, from scores.json, the feeds and the clusters.
 
-    Args:
-        guide: Tonight's.
-        feeds: Its feeds.parquet.
-        scores: scores.json.
-        verdict: The gate's.
-        figures: Tonight's headline.
-        before: That of the run before; empty where there is none.
-        anomalies: What the data checks found odd, a line each.
-        clusters: clusters.json: name and size are read.
-        places: Where map, MLflow run and model are, a line of Markdown each.
-        readings: What became of tonight's feeds.
+    ``figures`` and ``before`` are the headline of this run and of the run before (empty where there is none),
+    ``anomalies`` those of the data checks, ``places`` where map, MLflow run and model are.
     """
+    counts = ("seen", "stored", "duplicates", "rejected")
+    held = ", ".join(f"{guide.counts[name]:,} {name}" for name in ("programmes", "channels"))
     lines = [
         f"## {'Champion' if verdict.champion else 'Not promoted'}: version {verdict.version}",
         "",
         verdict.reason[:1].upper() + verdict.reason[1:] + ".",
         "",
         *(f"- {place}" for place in places),
-        "",
-        *headline_table(figures, before),
+        *_headline_table(figures, before),
         "",
         "### Feeds",
+        *_table(("feed", *counts), ([feed["source"], *(feed[name] for name in counts)] for feed in feeds)),
         "",
-        "| feed | seen | stored | duplicates | rejected |",
-        "| --- | ---: | ---: | ---: | ---: |",
-        *(f"| {_cell(feed['source'])} | {feed['seen']:,} | {feed['stored']:,} | {feed['duplicates']:,} | {feed['rejected']:,} |" for feed in feeds),
+        f"The snapshot holds {held}.",
         "",
-        "The snapshot holds " + ", ".join(f"{guide.counts[name]:,} {name}" for name in ("programmes", "channels") if name in guide.counts) + ".",
-        *_anomaly_lines(anomalies),
     ]
-    odd = [
-        f"- **{_cell(told.source)}**: " + ("; ".join(told.anomalies) or f"not read: {told.failed}")
-        for told in readings
-        if told.anomalies or told.failed
-    ]
-    lines += ["", "### Feeds that failed or are odd", "", *odd] if odd else []
+    if anomalies:
+        lines += [f"### Anomalies ({len(anomalies):,})", "", *(f"- {_cell(one)}" for one in anomalies[:MOST])]
+    else:
+        lines.append("The data checks found nothing unusual.")
+    if len(anomalies) > MOST:
+        lines.append(f"- … and {len(anomalies) - MOST:,} more, in the table guide-checks")
     for protocol, title in PROTOCOLS.items():
         score = scores["protocols"][protocol]["title_only"]
-        lines += ["", f"### {title} ({protocol}, {score['n']} titles)", ""]
+        lines += ["", f"### {title} ({protocol}, {score['n']} titles)"]
         if not score["n"]:
-            lines.append(score["reason"] + ".")
+            lines += ["", score["reason"] + "."]
             continue
-        lines += ["| | accuracy | precision@10 | MRR | macro-F1 |", "| --- | ---: | ---: | ---: | ---: |"]
-        lines += [f"| {name} | {' | '.join(_number(score[rival].get(measure)) for measure in MEASURES)} |" for rival, name in RIVALS.items() if rival in score]
+        scored = {rival: name for rival, name in RIVALS.items() if "accuracy" in score.get(rival, ())}
+        rows = ([name, *map(score[rival].get, MEASURES)] for rival, name in scored.items())
+        lines += _table(("", *MEASURES.values()), rows)
+        for rival in [rival for rival in RIVALS if rival in score and rival not in scored]:
+            lines += ["", f"Not scored: {RIVALS[rival]} ({score[rival]['reason']})."]
         if interval := score["knn"]["ci95"]["accuracy"]:  # none where all titles are one show's
             lines += ["", f"95 % interval of the k-NN's accuracy: {interval[0]:.3f} to {interval[1]:.3f}."]
     agreement = scores["clusters"]
-    share, ami, stability = (_number(agreement[name]) for name in ("noise_share", "ami", "run_to_run_ari"))
-    lines += [
-        "",
-        "### Clusters",
-        "",
-        f"{agreement['count']} clusters, {share} of titles in none; AMI {ami}, run-to-run ARI {stability}.",
-    ]
+    share, ami, stability = (_cell(agreement[name]) for name in ("noise_share", "ami", "run_to_run_ari"))
+    about = f"{share} of titles in none; AMI {ami}, run-to-run ARI {stability}."
+    lines += ["", "### Clusters", "", f"{agreement['count']} clusters, {about}"]
     if clusters:
         largest = sorted(clusters, key=lambda cluster: -cluster["size"])[:MOST]
-        lines += [
-            "",
-            "| the largest | titles |",
-            "| --- | ---: |",
-            *(f"| {_cell(cluster['name'])} | {cluster['size']:,} |" for cluster in largest),
-        ]
+        lines += _table(("the largest", "titles"), ([one["name"], one["size"]] for one in largest))
     return "\n".join(lines)
 
 
-def _anomaly_lines(anomalies: Sequence[str]) -> list[str]:
-    """Section of the anomalies; one line where there are none."""
-    if not anomalies:
-        return ["", "The data checks found nothing unusual."]
-    more = (
-        [f"- … and {len(anomalies) - MOST:,} more, in the table guide-checks"]
-        if len(anomalies) > MOST
-        else []
-    )
-    return [
-        "",
-        f"### Anomalies ({len(anomalies):,})",
-        "",
-        *(f"- {_cell(anomaly)}" for anomaly in anomalies[:MOST]),
-        *more,
-    ]
+def _headline_table(figures: Mapping[str, float], before: Mapping[str, float]) -> list[str]:
+    head = ("", "tonight", "last night", "change") if before else ("", "tonight")
+    rows = []
+    for name, label in HEADLINE.items():
+        now, then = figures.get(name), before.get(name)
+        form, kind = ("+,.0f", int) if name in WHOLE else ("+.3f", float)
+        values = [None if value is None else kind(value) for value in (now, then)]
+        change = None if now is None or then is None else format(now - then, form)
+        if values != [None, None]:
+            rows.append([label, *values, change][: len(head)])
+    return _table(head, rows)
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return ["", *(f"| {' | '.join(map(_cell, line))} |" for line in lines)]
 
 
-def _cell(text: object) -> str:
-    return str(text).replace("|", "\\|")
+def _cell(value: object) -> str:
+    if isinstance(value, float | int):
+        return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+    return "–" if value is None else str(value).replace("|", "\\|")

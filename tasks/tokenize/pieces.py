@@ -1,131 +1,90 @@
-"""Titles to tokens, piece by piece, in any process: the part of the stage that takes time, and holds one piece in memory.
+"""Titles to shows and to tokens, piece by piece, in any process: the slow part, with one piece in memory.
 
-A piece is a row group of titles.parquet. Of piece n two files are made: ``dictionary-n.parquet`` (kind, token, how often training
-titles of the piece hold it, and how many do; row i is the piece's own id i) and ``tokens-n.parquet`` (``tokens``: the piece's
-own ids of each title, in the tokenizer's order). Counts of pieces are added up, so no way of cutting or sharing them out
-changes a vocabulary; which id a token has in the end is a join away (storage/catalogue/token_ids.py).
+A piece is a row group of titles.parquet; storage/formats/vocabulary.py describes its two files. Counts of
+pieces are added up, so that no way of cutting or distributing them changes a vocabulary; token ids are
+assigned later, by a join (storage/catalogue/frequencies.py).
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tasks.pool import AUTOMATIC, PoolSettings, Submit, cores
-from tasks.tokenize.splits import SPLITS, TRAIN
-from tasks.tokenize.strategies import Fitted, read_tokenizer
-from tasks.tokenize.words import KINDS
+from storage.arrays import Ragged, offsets_of
+from storage.catalogue.titles import write_shows
+from storage.formats import vocabulary
+from tasks.pool import Submit
+from tasks.text.titles import is_placeholder, parse_title
+from tasks.text.tokenizers import read_tokenizer
+from tasks.text.words import KINDS
+from tasks.tokenize.splits import Split, SplitSettings, split_titles
 
 BLOCK = 2000  # titles whose tokens are texts in memory at a time
-PROCESSES_FROM = 50_000  # titles; below, starting processes costs more than they save
 
 
-def dictionary_file(folder: Path, piece: int) -> Path:
-    """Where the tokens of a piece are."""
-    return folder / f"dictionary-{piece:05}.parquet"
+def gather_shows(raw: Path, settings: SplitSettings, folder: Path, rows: int, submit: Submit) -> Split:
+    """Groups raw titles by show key, splits the shows, and writes titles.parquet and variants.parquet.
+
+    ``raw`` is as write_raw_titles writes it, temporary files are put beside it; a piece has ``rows`` titles.
+    """
+    parsed = [raw.parent / f"parsed-{piece:05}.parquet" for piece in vocabulary.pieces_of(raw)]
+    for future in [submit(parse_piece, raw, piece, file) for piece, file in enumerate(parsed)]:
+        future.result()
+    shows = raw.parent / "shows.parquet"
+    write_shows(parsed, shows, folder / "variants.parquet")
+    numbers = pq.read_table(shows, columns=["first_airing", "last_airing", "placeholder"])
+    first, last, placeholder = (column.to_numpy() for column in numbers.columns)
+    last_start = int(last.max()) if len(last) else 0
+    keys, families = vocabulary.texts_of(shows, "show_key"), vocabulary.texts_of(shows, "family")
+    split = split_titles(keys, families, first, last_start, placeholder.astype(bool), settings)
+    names, begin = pa.array(vocabulary.SPLITS), 0
+    with pq.ParquetWriter(folder / "titles.parquet", vocabulary.TITLES, compression="zstd") as writer:
+        for batch in vocabulary.batches_of(shows, rows=rows):
+            own = names.take(pa.array(split.codes[begin : begin + len(batch)]))
+            columns = pa.table(batch.append_column("split", own)).select(vocabulary.TITLES.names)
+            writer.write_table(columns.cast(vocabulary.TITLES))
+            begin += len(batch)
+    return split
 
 
-def tokens_file(folder: Path, piece: int) -> Path:
-    """Where the titles of a piece are, as ids of its dictionary."""
-    return folder / f"tokens-{piece:05}.parquet"
-
-
-def pieces_of(file: Path) -> range:
-    """Numbers of a Parquet file's pieces; an empty file is one empty piece."""
-    return range(max(1, pq.read_metadata(file).num_row_groups))
-
-
-def read_piece(file: Path, piece: int, columns: Sequence[str] | None = None) -> pa.Table:
-    """One piece of a Parquet file."""
-    opened = pq.ParquetFile(file)
-    if opened.num_row_groups:
-        return opened.read_row_group(piece, columns=columns)
-    return opened.read(columns=columns)
-
-
-def batches_of(file: Path, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[pa.RecordBatch]:
-    """A Parquet file's rows; one batch is in memory at a time, without the reading ahead that keeps all it has read."""
-    yield from pq.ParquetFile(file, pre_buffer=False).iter_batches(rows, columns=columns)
-
-
-def texts_of(file: Path, column: str) -> Iterator[str]:
-    """A text column of a Parquet file; one batch of it is in memory at a time."""
-    for batch in batches_of(file, [column]):
-        yield from batch.column(0).to_pylist()
-
-
-def training_titles(titles: Path) -> Iterator[str]:
-    """Raw titles of the training titles; one piece is in memory at a time."""
-    for piece in pieces_of(titles):
-        group = read_piece(titles, piece, ["raw_title", "split"])
-        yield from group.filter(pc.equal(group["split"], SPLITS[TRAIN]))["raw_title"].to_pylist()  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def processes(settings: PoolSettings, titles: int) -> int:
-    """Workers for that many titles: as the settings say, or where they leave it open none for few, else one a core."""
-    if settings.workers != AUTOMATIC:
-        return settings.workers
-    return 0 if settings.pool == "processes" and titles < PROCESSES_FROM else cores()
+def parse_piece(raw: Path, piece: int, out: Path) -> None:
+    """Parses the titles of a row group; adds display, show_key, family and placeholder to its columns."""
+    group = vocabulary.read_piece(raw, piece)
+    titles = [parse_title(raw) for raw in group["raw_title"].to_pylist()]
+    for name in ("display", "show_key", "family"):
+        group = group.append_column(name, pa.array([getattr(title, name) for title in titles], pa.string()))
+    placeholder = pa.array([is_placeholder(title.show_key) for title in titles], pa.bool_())
+    pq.write_table(group.append_column("placeholder", placeholder), out)
 
 
 def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
-    """Tokenizes every row group of titles.parquet.
-
-    Args:
-        titles: titles.parquet.
-        folder: Where the pieces' files go, and the tokenizer is.
-        submit: Where the work is done (tasks/pool.py).
-
-    Returns:
-        The dictionaries, piece by piece.
-    """
-    pieces = pieces_of(titles)
+    """Tokenizes every row group of titles.parquet into the tokenizer's folder; returns the dictionaries."""
+    pieces = vocabulary.pieces_of(titles)
     for future in [submit(tokenize_piece, titles, piece, folder) for piece in pieces]:
         future.result()
-    return [dictionary_file(folder, piece) for piece in pieces]
+    return [vocabulary.dictionary_file(folder, piece) for piece in pieces]
 
 
 def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
     """Writes the two files of a piece."""
-    group = read_piece(titles, piece, ["raw_title", "split"])
-    own = _Numbers()
-    lengths, values = _number(group["raw_title"].to_pylist(), read_tokenizer(folder), own)
-    titles_of = np.repeat(np.arange(len(lengths)), lengths)
-    counted = np.array([split == SPLITS[TRAIN] for split in group["split"].to_pylist()], dtype=bool)[titles_of]
-    pairs = np.sort(titles_of[counted] * len(own) + values[counted])  # np.unique takes ten times as long
-    held = pairs[np.diff(pairs, prepend=-1) > 0] % max(1, len(own))  # each token of a title once
-    table = pa.table(
-        {
-            "kind": pa.array([KINDS[kind] for kind, _ in own], pa.string()),
-            "token": pa.array([token for _, token in own], pa.string()),
-            "term_frequency": np.bincount(values[counted], minlength=len(own)),
-            "document_frequency": np.bincount(held, minlength=len(own)),
-        }
-    )
-    pq.write_table(table, dictionary_file(folder, piece), compression="zstd")
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    pq.write_table(pa.table({"tokens": pa.ListArray.from_arrays(offsets, values)}), tokens_file(folder, piece), compression="zstd")
-
-
-class _Numbers(dict[tuple[int, str], int]):
-    """Numbers of tokens; a new one gets the next."""
-
-    def __missing__(self, token: tuple[int, str]) -> int:
-        self[token] = number = len(self)
-        return number
-
-
-def _number(raw_titles: Sequence[str], tokenizer: Fitted, own: _Numbers) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of tokens of titles (int64), and the tokens as numbers (int32), given to new ones in the order met."""
-    lengths: list[int] = []
-    values: list[int] = []
+    group, tokenizer = vocabulary.read_piece(titles, piece, ["raw_title", "split"]), read_tokenizer(folder)
+    raw_titles, lengths, values = group["raw_title"].to_pylist(), [], []
+    own: defaultdict[tuple[int, str], int] = defaultdict(count().__next__)  # a new token gets the next number
     for start in range(0, len(raw_titles), BLOCK):
-        for tokens in tokenizer.all_tokens(raw_titles[start : start + BLOCK]):
-            lengths.append(len(tokens))
-            values.extend(map(own.__getitem__, tokens))
-    return np.array(lengths, dtype=np.int64), np.array(values, dtype=np.int32)
+        for title in tokenizer.all_tokens(raw_titles[start : start + BLOCK]):
+            lengths.append(len(title))
+            values.extend(map(own.__getitem__, title))
+    tokens = Ragged(offsets_of(lengths), np.array(values, dtype=np.int32))
+    counted = np.repeat(group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
+    pairs = np.sort(tokens.owners[counted] * len(own) + tokens.values[counted])  # np.unique is slower
+    held = pairs[np.diff(pairs, prepend=-1) > 0] % max(1, len(own))  # each token of a title once
+    dictionary = {
+        "kind": pa.array([KINDS[kind] for kind, _ in own], pa.string()),
+        "token": pa.array([token for _, token in own], pa.string()),
+        "term_frequency": np.bincount(tokens.values[counted], minlength=len(own)),
+        "document_frequency": np.bincount(held, minlength=len(own)),
+    }
+    vocabulary.write_piece(folder, piece, dictionary, tokens)

@@ -1,33 +1,33 @@
 """Settings of the tokenize stage."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
 from typing import Literal
 
-from tasks.form import FORM
+from tasks.form import configurable, setting
 from tasks.pool import AUTOMATIC
+from tasks.text.tokenizers import Tokenizer
+from tasks.text.words import CONTEXT_KINDS, WordsAndNgrams
 from tasks.tokenize.splits import SplitSettings
-from tasks.tokenize.strategies import Tokenizer
-from tasks.tokenize.words import CONTEXT_KINDS, WordsAndNgrams
+
+_WORKERS = "Processes that tokenize; 0 is this one, -1 chooses: 0 below 50,000 titles, else one a core"
+_ADDRESS = "Address of a Dask scheduler or Ray cluster; empty starts one here. Workers must mount the home"
+
+_EXPONENT = "Power of the inverse-frequency weight of a row's step; 0 is off"
+_POOL = "Where they run (dask and ray: extras of those names)"
 
 
-@dataclass(frozen=True, kw_only=True)
+@configurable
 class TokenizeSettings:
-    """How titles become tokens, which are held out, and how much further the rows of rare tokens step."""
+    """How titles become tokens, which are held out, and the weights of rare tokens."""
 
-    __pydantic_config__ = FORM
-    tokenizer: Tokenizer = field(default=WordsAndNgrams(), metadata={"description": "What a title's tokens are"})
-    splits: SplitSettings = field(default=SplitSettings(), metadata={"description": "What is held out"})
-    context: tuple[Literal["channel", "hour", "weekday", "duration", "manner"], ...] = field(
-        default=CONTEXT_KINDS, metadata={"description": "What is known of how a title airs, beside its text; empty: nothing"}
+    tokenizer: Tokenizer = setting(WordsAndNgrams(), "What a title's tokens are")
+    splits: SplitSettings = setting(SplitSettings(), "What is held out")
+    context: tuple[Literal["channel", "hour", "weekday", "duration", "manner"], ...] = setting(
+        CONTEXT_KINDS, "What is known of how a title airs, beside its text; empty: nothing"
     )
-    weight_exponent: float = field(default=0.25, metadata={"description": "Power of the inverse-frequency weight of a row's step; 0 is off", "ge": 0, "le": 1})
-    smallest_weight: float = field(default=0.2, metadata={"description": "Lower clamp of that weight", "gt": 0, "le": 1})
-    largest_weight: float = field(default=5.0, metadata={"description": "Upper clamp of that weight", "ge": 1})
-    workers: int = field(
-        default=AUTOMATIC, metadata={"description": "Processes that tokenize; 0 is this one, -1 chooses: 0 below 50,000 titles, else one a core", "ge": AUTOMATIC, "le": 256}
-    )
-    pool: Literal["processes", "dask", "ray"] = field(default="processes", metadata={"description": "Where they run (dask and ray: extras of those names)"})
-    pool_address: str = field(default="", metadata={"description": "Address of the Dask scheduler or Ray cluster; empty starts one here. Its workers must see the home"})
-    piece: int = field(default=20_000, metadata={"description": "Titles tokenized at a time: what a process holds in memory", "ge": 1})
+    weight_exponent: float = setting(0.25, _EXPONENT, ge=0, le=1)
+    smallest_weight: float = setting(0.2, "Lower clamp of that weight", gt=0, le=1)
+    largest_weight: float = setting(5.0, "Upper clamp of that weight", ge=1)
+    workers: int = setting(AUTOMATIC, _WORKERS, ge=AUTOMATIC, le=256)
+    pool: Literal["processes", "dask", "ray"] = setting("processes", _POOL)
+    pool_address: str = setting("", _ADDRESS)
+    piece: int = setting(20_000, "Titles tokenized at a time: what a process holds in memory", ge=1)

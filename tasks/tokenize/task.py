@@ -1,9 +1,6 @@
 """Stage tokenize: Guide to Vocabulary."""
 
-from __future__ import annotations
-
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,45 +10,45 @@ from prefect import get_run_logger, task
 from storage.artifacts import Guide, Vocabulary
 from storage.catalogue.contexts import write_context_counts, write_contexts
 from storage.catalogue.frequencies import TokenRules, write_token_table
-from storage.catalogue.shows import write_raw_titles
+from storage.catalogue.titles import write_raw_titles
+from storage.formats.vocabulary import NEXT_PERIOD, SPLITS, training_titles
 from storage.stages import Stage
 from storage.workspace import Workspace
-from tasks.pool import open_pool
-from tasks.tokenize.pieces import processes, tokenize_titles, training_titles
+from tasks.pool import AUTOMATIC, cores, open_pool
+from tasks.text.tokenizers import write_tokenizer
+from tasks.text.words import CONTEXT_KINDS
+from tasks.tokenize.pieces import gather_shows, tokenize_titles
 from tasks.tokenize.settings import TokenizeSettings
-from tasks.tokenize.shows import gather_shows
-from tasks.tokenize.splits import NEXT_PERIOD, SPLITS
-from tasks.tokenize.strategies import write_tokenizer
-from tasks.tokenize.words import CONTEXT_KINDS
 
 STAGE = Stage(Vocabulary, __file__)
+PROCESSES_FROM = 50_000  # titles; below, starting processes costs more than they save
 
 
 @task(**STAGE.options)
 def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
-    """Splits titles, takes them apart and counts their tokens over training titles.
-
-    Publishes titles.parquet (a row a title), variants.parquet (raw title to title), contexts.parquet (how each title
-    airs, as tokens), tokens.parquet (the frequency table; row i is token id i), tokenizer.json (what makes tokens of a
-    title) and the tokens of all titles piece by piece (tasks/tokenize/pieces.py).
-
-    Args:
-        home: Where everything is.
-        guide: What is aired.
-        settings: Tokenizer, splits, weights.
-    """
+    """Splits titles and counts their tokens over training titles (storage/formats/vocabulary.py)."""
     workspace = Workspace(home)
-    with STAGE.publish(home, guide, settings) as draft, tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as name:
-        raw, folder = Path(name) / "raw.parquet", draft.folder
-        write_raw_titles(workspace.folder(guide), raw, settings.piece)
-        with open_pool(replace(settings, workers=processes(settings, pq.read_metadata(raw).num_rows))) as submit:
+    guide_folder = workspace.folder(guide)
+    with (
+        STAGE.publish(home, guide, settings) as draft,
+        tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as name,
+    ):
+        folder, work = draft.folder, Path(name)
+        raw, context_counts = work / "raw.parquet", work / "contexts.parquet"
+        titles, variants = folder / "titles.parquet", folder / "variants.parquet"
+        contexts = folder / "contexts.parquet"
+        write_raw_titles(guide_folder, raw, settings.piece)
+        workers = settings.workers
+        if workers == AUTOMATIC:
+            few = settings.pool == "processes" and pq.read_metadata(raw).num_rows < PROCESSES_FROM
+            workers = 0 if few else cores()
+        with open_pool(settings.pool, workers, settings.pool_address) as submit:
             split = gather_shows(raw, settings.splits, folder, settings.piece, submit)
-            write_tokenizer(settings.tokenizer.fit(training_titles(folder / "titles.parquet")), folder)
-            dictionaries = tokenize_titles(folder / "titles.parquet", folder, submit)
+            write_tokenizer(settings.tokenizer.fit(training_titles(titles)), folder)
+            dictionaries = tokenize_titles(titles, folder, submit)
         later = np.flatnonzero(split.codes == NEXT_PERIOD)
-        write_contexts(workspace.folder(guide), folder / "variants.parquet", later, split.cut, settings.context, folder / "contexts.parquet")
-        context_counts = Path(name) / "contexts.parquet"
-        write_context_counts(folder / "contexts.parquet", folder / "titles.parquet", context_counts)
+        write_contexts(guide_folder, variants, later, split.cut, settings.context, contexts)
+        write_context_counts(contexts, titles, context_counts)
         rules = TokenRules(
             thinned=("bigram", "ngram", "edge", *CONTEXT_KINDS),
             minimum_titles=settings.tokenizer.minimum_ngram_titles,
@@ -62,6 +59,8 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
         tokens = write_token_table([*dictionaries, context_counts], rules, folder / "tokens.parquet")
         draft.counts |= {"titles": len(split.codes), "tokens": tokens}
         draft.counts |= {name: int((split.codes == code).sum()) for code, name in enumerate(SPLITS)}
-        draft.details |= {"next_period_from": split.cut, "next_period_reason": split.reason, "salt": settings.splits.salt}
-    get_run_logger().info("%(titles)d titles, %(train)d of them for training; %(tokens)d tokens", draft.counts)
+        period = {"next_period_from": split.cut, "next_period_reason": split.reason}
+        draft.details |= {**period, "salt": settings.splits.salt}
+    summary = "%(titles)d titles, %(train)d of them for training; %(tokens)d tokens"
+    get_run_logger().info(summary, draft.counts)
     return draft.artifact

@@ -1,1 +1,1 @@
-"""Corpus to Checkpoint: objective, encoder, table, rule, runner."""
+"""Corpus to Checkpoint: objective, encoder, table, optimizer and the training loop."""

@@ -1,147 +1,99 @@
-"""Checkpoints: rows, rule state and parameters, with the place of the next batch; the last one and the best one.
-
-A file is written beside its place and renamed, so a kill leaves the one before. The best is a second name (a hard link)
-of what was the last when it was best: keeping it costs no copy and no memory.
+"""Checkpoints: rows, optimizer state and parameters with the position of the next batch. A file
+is written beside its place and renamed, so a kill leaves the one before. The best is a second name (a hard
+link) of what was the last when it was best: no copy on disk or in memory.
 """
 
-from __future__ import annotations
-
-import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from storage.tables.streaming import write_safetensors
+from storage.tables import write_safetensors
 from tasks.train.step import Learner
 
-# Settings that a run may go on with under other values: how long, and where and how fast it computes.
+# Settings that may change when a run is resumed: how long, and where and how fast it computes.
 _FREE = ("epochs", "patience", "save_seconds", "table", "device", "threads", "workers", "precision")
 
 
 @dataclass
 class Position:
-    """Where a run is.
+    """Where a run is."""
 
-    Attributes:
-        epoch: Epochs finished.
-        batch: Batches done of the epoch under way.
-        loss: Sum of their losses.
-        history: One entry a finished epoch: loss, learning_rate and what was read of the vectors.
-        best: The epoch, from 1, whose vectors are worth most so far; 0 before the first.
-    """
-
-    epoch: int = 0
-    batch: int = 0
-    loss: float = 0.0
-    history: list[dict[str, float]] = field(default_factory=list)
-    best: int = 0
+    epoch: int = 0  # epochs finished
+    batch: int = 0  # batches done of the current epoch
+    loss: float = 0.0  # the sum of their losses
+    history: list[dict[str, float]] = field(default_factory=list)  # metrics of each finished epoch
+    best: int = 0  # the best epoch so far, from 1; 0 before the first
 
 
 def write_checkpoint(file: Path, learner: Learner, position: Position) -> None:
     """Writes everything into one safetensors file, in one rename."""
-    about = {"settings": dataclasses.asdict(learner.settings), "position": dataclasses.asdict(position), "steps": learner.steps}
+    about = {"settings": asdict(learner.settings), "position": asdict(position), "steps": learner.steps}
     write_safetensors(file, learner.parts(), {"about": json.dumps(about)})
 
 
 def read_checkpoint(file: Path, learner: Learner) -> Position:
-    """Puts what ``write_checkpoint`` wrote into a learner; where the run was.
-
-    Raises:
-        ValueError: It was made with other settings, or for another vocabulary.
-    """
+    """Restores a learner, and returns where its run was; ValueError if settings or corpus were others."""
     with safe_open(file, framework="pt", device="cpu") as opened:
         about = json.loads(opened.metadata()["about"])
         found = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118  (no mapping: safe_open has keys() alone)
         expected = {name: part.shape for name, part in learner.parts().items()}
-        now = json.loads(json.dumps(dataclasses.asdict(learner.settings)))
-        different = differences(about["settings"], now)
-        if bool(about["settings"]["patience"]) != bool(now["patience"]):  # titles are set aside or not: another training set, and other scores
-            different = ", ".join(filter(None, [different, f"train.patience was {about['settings']['patience']}, is {now['patience']}"]))
-        if found != expected or different:
-            why = f"holds {found}, this run needs {expected}" if found != expected else f"was made with other settings: {different}"
-            raise ValueError(f"{file} {why}. It is of other settings or of another corpus. Name another place, or delete it")
+        before, now = about["settings"], json.loads(json.dumps(asdict(learner.settings)))
+        changed = [name for name in now if name not in _FREE and before.get(name) != now[name]]
+        if bool(before.get("patience")) != bool(now["patience"]):  # titles are set aside or not
+            changed.append("patience")
+        if found != expected or changed:
+            those = ", ".join(f"train.{name} was {before.get(name)}, is {now[name]}" for name in changed)
+            why = f"was made with other settings: {those}"
+            why = f"holds {found}, this run needs {expected}" if found != expected else why
+            raise ValueError(f"{file} {why}. Choose another folder, or delete it")
         learner.restore(opened.get_slice)
     learner.steps = about["steps"]
     return Position(**about["position"])
 
 
-def differences(before: Mapping[str, object], now: Mapping[str, object]) -> str:
-    """Settings that rows cannot be trained on under, in words; "" where there are none. Both as JSON gives them."""
-    return ", ".join(f"train.{name} was {before.get(name)}, is {value}" for name, value in now.items() if name not in _FREE and before.get(name) != value)
-
-
-class Kept(Protocol):
-    """Where a run keeps what it must not lose."""
-
-    def save(self, learner: Learner, position: Position) -> None:
-        """Keeps what a run goes on from."""
-        ...
-
-    def mark_best(self, learner: Learner) -> None:
-        """What was saved last is the best so far."""
-        ...
-
-    def restore_best(self, learner: Learner) -> None:
-        """Puts the best back into the learner."""
-        ...
-
-
-class KeptInMemory:
-    """For a run that nobody means to interrupt: a copy of the best, nothing on disk."""
+class MemoryCheckpointer:
+    """Keeps a copy of the best epoch in memory, for a run that is not meant to be resumed."""
 
     def __init__(self) -> None:
         self._best: dict[str, Tensor] = {}
         self._steps = 0
 
     def save(self, learner: Learner, position: Position) -> None:
-        """Nothing: there is no going on."""
+        """Does nothing."""
 
     def mark_best(self, learner: Learner) -> None:
-        """Copies everything."""
+        """Copies everything, into memory used before where there is some (much faster to write)."""
         for name, part in learner.parts().items():
-            copy = self._best.setdefault(name, torch.empty(part.shape, dtype=part.dtype))  # memory that was used before is much faster to write
-            start = 0
-            for piece in part.pieces():
-                copy[start : start + len(piece)] = piece
-                start += len(piece)
+            copy = self._best.setdefault(name, torch.empty(part.shape, dtype=part.dtype))
+            torch.cat([piece.cpu() for piece in part.pieces()], out=copy)
         self._steps = learner.steps
 
     def restore_best(self, learner: Learner) -> None:
-        """Puts the copy back."""
+        """Restores the copy."""
         learner.restore(self._best.__getitem__)
         learner.steps = self._steps
 
 
-class KeptOnDisk:
-    """In a folder: ``last.safetensors`` and ``best.safetensors``.
-
-    Args:
-        folder: Made if missing.
-    """
+class Checkpointer:
+    """Keeps ``last.safetensors`` and ``best.safetensors`` in a folder, which is made if missing."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.last, self.best = folder / "last.safetensors", folder / "best.safetensors"
 
     def resume(self, learner: Learner) -> Position:
-        """Where the run that wrote here was; a new run's start where none did.
-
-        Raises:
-            ValueError: What is there is of other settings, or for another vocabulary.
-        """
+        """Restores the last checkpoint, if any; returns the position. Raises like ``read_checkpoint``."""
         if not self.last.exists():
             return Position()
         position = read_checkpoint(self.last, learner)
         if position.best == position.epoch and not position.batch:
-            self.mark_best(learner)  # a kill between the two names
+            self.mark_best(learner)  # in case of a kill between save and mark_best
         return position
 
     def save(self, learner: Learner, position: Position) -> None:
@@ -149,8 +101,8 @@ class KeptOnDisk:
         write_checkpoint(self.last, learner, position)
 
     def mark_best(self, learner: Learner) -> None:
-        """Gives the last checkpoint its second name."""
-        temporary = self.best.with_name(self.best.name + ".tmp")
+        """Links the last checkpoint as the best."""
+        temporary = self.best.with_suffix(".safetensors.tmp")
         temporary.unlink(missing_ok=True)
         try:
             os.link(self.last, temporary)
@@ -159,5 +111,5 @@ class KeptOnDisk:
         os.replace(temporary, self.best)
 
     def restore_best(self, learner: Learner) -> None:
-        """Reads the best checkpoint."""
+        """Restores the best checkpoint."""
         read_checkpoint(self.best, learner)

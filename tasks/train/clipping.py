@@ -1,69 +1,52 @@
-"""Gradient clipping, on all gradients of a step together: gathered rows and dense parameters, whatever their rules."""
-
-from __future__ import annotations
+"""Gradient clipping, over all gradients of a step together: gathered rows and dense parameters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from tasks.form import FORM
+from tasks.form import configurable, setting
 
 
-@dataclass(frozen=True, kw_only=True)
+@configurable
 class NoClipping:
     """Gradients as they are."""
 
-    __pydantic_config__ = FORM
     name: Literal["none"] = "none"
 
     def clip_(self, grads: Sequence[Tensor]) -> None:
         """Does nothing."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@configurable
 class ClipByNorm:
-    """Scales the gradient of the whole step: grad · min(1, largest / ‖grad‖).
-
-    References:
-        Pascanu, Mikolov, Bengio. On the difficulty of training recurrent neural networks. ICML 2013, algorithm 1.
-        https://arxiv.org/abs/1211.5063
+    """Scales the gradient of the whole step by min(1, max_norm / ‖grad‖) (Pascanu, Mikolov, Bengio. ICML
+    2013, algorithm 1. https://arxiv.org/abs/1211.5063).
     """
 
-    __pydantic_config__ = FORM
     name: Literal["by_norm"] = "by_norm"
-    largest_norm: float = field(
-        default=1.0, metadata={"description": "Largest Euclidean norm of a step's gradient", "gt": 0}
-    )
+    max_norm: float = setting(1.0, "Largest Euclidean norm of a step's gradient", gt=0)
 
     def clip_(self, grads: Sequence[Tensor]) -> None:
-        """Scales all gradients by one factor, in place.
-
-        Args:
-            grads: Finite, of any shapes, on one device.
-        """
+        """Scales finite gradients of any shapes, in place."""
         norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(grad) for grad in grads]))
-        factor = (self.largest_norm / norm).clamp(max=1.0)  # a norm of zero gives infinity, and that gives one
+        factor = (self.max_norm / norm).clamp(max=1.0)  # of a norm of zero: infinity, clamped to one
         for grad in grads:
             grad.mul_(factor)
 
 
-@dataclass(frozen=True, kw_only=True)
+@configurable
 class ClipByValue:
-    """Clamps each coordinate to [−largest, largest]."""
+    """Clamps each coordinate to [−clip_value, clip_value]."""
 
-    __pydantic_config__ = FORM
     name: Literal["by_value"] = "by_value"
-    largest_value: float = field(
-        default=0.1, metadata={"description": "Largest absolute value of a coordinate of the gradient", "gt": 0}
-    )
+    clip_value: float = setting(0.1, "Largest absolute value of a coordinate of the gradient", gt=0)
 
     def clip_(self, grads: Sequence[Tensor]) -> None:
         """Clamps all gradients in place."""
         for grad in grads:
-            grad.clamp_(-self.largest_value, self.largest_value)
+            grad.clamp_(-self.clip_value, self.clip_value)
 
 
 Clipping = NoClipping | ClipByNorm | ClipByValue

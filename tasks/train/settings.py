@@ -1,52 +1,60 @@
-"""Settings of the train stage: objective × encoder × table × rule, and how long."""
+"""Settings of the train stage: objective × encoder × table × optimizer, and how long."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
 from typing import Literal
 
-from tasks.form import FORM
+from tasks.encoder import Bag, Encoder
+from tasks.encoder.bags import LAYER
+from tasks.form import configurable, setting
+from tasks.loading.orders import ByGroup, Order
 from tasks.pool import AUTOMATIC
-from tasks.preprocess.orders import ByGroup, Order
 from tasks.train.clipping import Clipping, NoClipping
-from tasks.train.encoders import Bag, Encoder
 from tasks.train.objectives import Label, Objective
-from tasks.train.optimizer import Group
-from tasks.train.rules import RowwiseAdagrad, Rule
+from tasks.train.optimizers import Adam, Optimizer, RowwiseAdagrad
 from tasks.train.schedules import Linear, Schedule
-from tasks.train.tables import Place, ResidentTable
-from tasks.train.tuners import AsSet, Tuner
+from tasks.train.tables import ResidentTable, TableSettings
+from tasks.train.tuners import NoTuner, Tuner
 
 
-@dataclass(frozen=True, kw_only=True)
+@configurable
+class ParameterGroup:
+    """Parameters that are updated by an optimizer of their own."""
+
+    pattern: str = setting(..., "Names of parameters, with *: rows (the embedding table), labels, sentence")
+    optimizer: Optimizer = setting(RowwiseAdagrad(), "How these parameters are updated")
+
+
+@configurable
 class TrainSettings:
     """What is learnt, how and for how long."""
 
-    __pydantic_config__ = FORM
-    rule: Rule = field(default=RowwiseAdagrad(), metadata={"description": "How a row moves, given its gradient and its state"})
-    schedule: Schedule = field(default=Linear(), metadata={"description": "How the learning rate changes while training goes on"})
-    warm_up: float = field(default=0.0, metadata={"description": "Share of training in which the rate rises from zero; below any schedule", "ge": 0, "lt": 1})
-    tuner: Tuner = field(default=AsSet(), metadata={"description": "What sets the momentum rule's rate and momentum while training goes on"})
-    clipping: Clipping = field(default=NoClipping(), metadata={"description": "What is done to a gradient that is too long"})
-    per_row_steps: bool = field(default=False, metadata={"description": "Count a row's own touches in bias corrections, instead of all steps"})
-    groups: tuple[Group, ...] = field(default=(), metadata={"description": "Parameters that move under another rule, chosen by a pattern on their names"})
-    objective: Objective = field(default=Label(), metadata={"description": "What a batch is and what is good"})
-    encoder: Encoder = field(default=Bag(), metadata={"description": "Tokens to a title's vector"})
-    table: Place = field(default=ResidentTable(), metadata={"description": "Where rows and their state live"})
-    dim: int = field(default=128, metadata={"title": "Dimensions", "description": "Dimensions of a vector", "ge": 2, "le": 4096})
-    epochs: int = field(default=5, metadata={"description": "How often every labelled training title is shown", "ge": 1, "le": 10000})
-    start: float = field(default=0.1, metadata={"title": "Initial spread", "description": "Standard deviation of the rows at the start", "gt": 0})
-    dropout: float = field(default=0.4, metadata={"description": "Share of the tokens of a title itself that are left out, drawn anew each time", "ge": 0, "lt": 1})
-    context_dropout: float = field(default=0.5, metadata={"description": "Share of titles shown without how they air, so that a bare title works too", "ge": 0, "le": 1})
-    patience: int = field(default=0, metadata={"description": "Epochs without a better score of titles set aside after which training ends; 0 sets none aside", "ge": 0})
-    tuning_share: float = field(default=0.05, metadata={"description": "Share of the first words whose titles are set aside for that score", "gt": 0, "lt": 0.5})
-    save_seconds: float = field(default=60.0, metadata={"description": "Seconds between checkpoints within an epoch; one is written after every epoch", "ge": 0})
-    precision: Literal["float32", "bfloat16", "auto"] = field(default="float32", metadata={"description": "Of matrix products in a step; auto is bfloat16 on a GPU that has it"})
-    seed: int = field(default=1, metadata={"description": "Of everything drawn by chance", "ge": 0})
-    device: str = field(default="auto", metadata={"description": "auto, cpu, cuda or cuda:N"})
-    threads: int = field(default=1, metadata={"description": "CPU threads; 1 loses little on a calm machine and saves much on a busy one; 0 leaves torch's choice", "ge": 0})
-    order: Order = field(default=ByGroup(), metadata={"description": "Which titles an epoch shows, and in which company"})
-    workers: int = field(
-        default=AUTOMATIC,
-        metadata={"description": "Processes that load batches; 0 loads in the training process, -1 chooses: 0 for what fits in memory, unless the run is long", "ge": AUTOMATIC},
+    optimizer: Optimizer = setting(RowwiseAdagrad(), "How a row moves, given its gradient and its state")
+    schedule: Schedule = setting(Linear(), "How the learning rate changes during training")
+    warm_up: float = setting(0.0, "Share of training in which the rate rises from zero", ge=0, lt=1)
+    tuner: Tuner = setting(NoTuner(), "Sets the momentum optimizer's rate and momentum during training")
+    clipping: Clipping = setting(NoClipping(), "Gradient clipping")
+    per_row_steps: bool = setting(False, "Count a row's own touches in bias corrections, not all steps")
+    groups: tuple[ParameterGroup, ...] = setting(
+        (ParameterGroup(pattern=LAYER, optimizer=Adam(learning_rate=0.01)),),
+        "Parameters with an optimizer of their own, by name",
     )
+    objective: Objective = setting(Label(), "What a batch is, and its loss")
+    encoder: Encoder = setting(Bag(), "Tokens to a title's vector")
+    table: TableSettings = setting(ResidentTable(), "Where rows and their state are stored")
+    dim: int = setting(128, "Dimensions of a vector", title="Dimensions", ge=2, le=4096)
+    epochs: int = setting(5, "How often every labelled training title is shown", ge=1, le=10000)
+    initial_std: float = setting(0.1, "Standard deviation of the rows at the start", gt=0)
+    dropout: float = setting(0.4, "Share of a title's own tokens left out, drawn anew each time", ge=0, lt=1)
+    context_dropout: float = setting(0.5, "Share of titles shown without how they air", ge=0, le=1)
+    patience: int = setting(
+        0, "Epochs without a better tuning score after which training ends; 0: never", ge=0
+    )
+    tuning_share: float = setting(0.05, "Share of the first words set aside for that score", gt=0, lt=0.5)
+    save_seconds: float = setting(60.0, "Seconds between checkpoints within an epoch, besides its end", ge=0)
+    precision: Literal["float32", "bfloat16", "auto"] = setting(
+        "float32", "Of matrix products; auto is bfloat16 on a GPU that has it"
+    )
+    seed: int = setting(1, "Of everything drawn by chance", ge=0)
+    device: str = setting("auto", "auto, cpu, cuda or cuda:N")
+    threads: int = setting(1, "CPU threads; more gain little; 0 leaves torch's choice", ge=0)
+    order: Order = setting(ByGroup(), "Which titles an epoch shows, and in what order")
+    workers: int = setting(AUTOMATIC, "Processes that load batches; 0: none; -1: by size", ge=AUTOMATIC)

@@ -20,7 +20,10 @@ from benchmarks.claims import Claim
     ],
 )
 def test_met_beside_a_rival_also_one_that_reached_nothing(value, rival_value, aim, better, met):
-    assert Claim(name="x", value=value, rival="other", rival_value=rival_value, aim=aim, better=better).met is met
+    assert (
+        Claim(name="x", value=value, rival="other", rival_value=rival_value, aim=aim, better=better).met
+        is met
+    )
 
 
 def test_met_by_a_number_of_its_own():

@@ -36,7 +36,11 @@ def test_a_benchmark_that_fails_is_named_and_the_others_go_on(page: Path, capsys
     assert measure_all(["bag", "clusters", "text"], measure, page) == ["bag"]
     text = page.read_text()
     assert "old bag" in text and "old text" not in text  # a section that could not be measured again stays
-    assert [line for line in text.splitlines() if line.startswith("### ")] == ["### bag", "### clusters", "### text"]
+    assert [line for line in text.splitlines() if line.startswith("### ")] == [
+        "### bag",
+        "### clusters",
+        "### text",
+    ]
     assert "| clusters, seconds | 1.5 |" in text and about("clusters") in text
     assert text.startswith("# Benchmarks\n") and text.endswith(f"{END}\n\nBelow.\n")
     assert "benchmarks.bag" in capsys.readouterr().err
@@ -45,7 +49,9 @@ def test_a_benchmark_that_fails_is_named_and_the_others_go_on(page: Path, capsys
 def test_every_section_says_when_where_and_of_which_commit(page: Path):
     measure_all(["text"], claims, page)
     (line,) = (line for line in page.read_text().splitlines() if "commit" in line)
-    head = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    head = subprocess.run(
+        ["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
     assert f"commit {head}" in line and "cores" in line and "load average" in line and " min, " in line
 
 
@@ -66,9 +72,21 @@ def test_heavy_sizes_have_sections_of_their_own(page: Path):
 
 
 def test_names_that_are_none_are_refused():
-    done = subprocess.run([sys.executable, "-m", "benchmarks", "--only", "nothing"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--only", "nothing"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2 and "invalid choice: 'nothing'" in done.stderr
-    done = subprocess.run([sys.executable, "-m", "benchmarks", "--only", "million"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--only", "million"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2 and "add --full" in done.stderr
 
 
@@ -80,9 +98,16 @@ def seen() -> dict[str, str]:
 @pytest.mark.parametrize("policy", [None, "active"])
 def test_a_rivals_process_has_the_users_environment(policy: str | None):
     """A process as the command has it: the user's policy, else ours; a rival's has the user's alone."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", POLICY_IS_OURS)} | ({"OMP_WAIT_POLICY": policy} if policy else {})
-    code = "from tests.benchmarks.test_page import *\nif __name__ == '__main__': print([call_apart(seen, rival=rival, threads=2) for rival in (False, True)])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", POLICY_IS_OURS)
+    } | ({"OMP_WAIT_POLICY": policy} if policy else {})
+    code = (
+        "from tests.benchmarks.test_page import *\nif __name__ == '__main__': "
+        "print([call_apart(seen, rival=rival, threads=2) for rival in (False, True)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     own = {"OMP_WAIT_POLICY": policy or "passive", "OMP_NUM_THREADS": "2"}
     rivals = {"OMP_WAIT_POLICY": policy, "OMP_NUM_THREADS": "2"} if policy else {"OMP_NUM_THREADS": "2"}
     assert done.stdout.strip() == str([own, rivals]), done.stderr

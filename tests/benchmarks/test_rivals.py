@@ -1,4 +1,5 @@
-"""Rivals in learning title vectors: each trains on the toy world, and is compared as the benchmark compares."""
+"""Rivals in learning title vectors: each trains on the toy world, and is compared as the benchmark
+compares."""
 
 from pathlib import Path
 
@@ -12,7 +13,13 @@ from benchmarks._rivals.ours import Ours
 from benchmarks._rivals.plain import LabelMode, Plain
 from benchmarks.training import SHORT_BAGS, Run, runs_of
 
-RIVALS = [Ours(SHORT_BAGS), Plain(), LabelMode(), FastText("fastText", "tokens"), FastText("its n-grams", "words", longest_ngram=5)]
+RIVALS = [
+    Ours(SHORT_BAGS),
+    Plain(),
+    LabelMode(),
+    FastText("fastText", "tokens"),
+    FastText("its n-grams", "words", longest_ngram=5),
+]
 
 
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.name)
@@ -23,8 +30,12 @@ def test_a_rival_learns_the_toy_categories(toy_corpus: Path, rival: Rival):
     trained = rival.train(contest, 20, 1, 1)  # a step an epoch
     vectors = trained.vectors()
     assert vectors.shape == (270, DIM) and np.isfinite(vectors).all()
-    assert isinstance(rival, FastText) or trained.spent.cpu > 0  # its training of 200 titles takes less than its reading varies
-    assert contest.scores(vectors, "unseen_title", resamples=2)["precision_at_10"].value > 0.6  # three categories: .33 by chance
+    assert (
+        isinstance(rival, FastText) or trained.spent.cpu > 0
+    )  # its training of 200 titles takes less than its reading varies
+    assert (
+        contest.scores(vectors, "unseen_title", resamples=2)["precision_at_10"].value > 0.6
+    )  # three categories: .33 by chance
 
 
 def test_runs_say_what_they_took_and_with_how_many_threads(toy_corpus: Path):
@@ -33,14 +44,35 @@ def test_runs_say_what_they_took_and_with_how_many_threads(toy_corpus: Path):
     assert run.spent.wall > 0 and run.spent.cpu > 0
 
 
-def test_the_faster_loop_in_plain_pytorch_comes_first_and_has_the_aims(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_the_faster_loop_in_plain_pytorch_comes_first_and_has_the_aims(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     seconds = {"GuideSpace": 0.1, "fastText": 0.5, "PyTorch, triplets": 9.0, "PyTorch, label mode": 0.4}
     monkeypatch.setattr(
-        training, "_better", lambda rival, corpus, quick, rival_process: [Run(1, Spent(seconds[rival.name], 2 * seconds[rival.name]), 0.4, 1000, 1)]
+        training,
+        "_better",
+        lambda rival, corpus, quick, rival_process: [
+            Run(1, Spent(seconds[rival.name], 2 * seconds[rival.name]), 0.4, 1000, 1)
+        ],
     )
-    claims = training._compare("words", tmp_path, SHORT_BAGS, [FastText("fastText", "tokens"), Plain(), LabelMode()], True)
-    assert [claim.rival for claim in claims[::4]] == ["PyTorch, label mode (the faster of two loops)", "fastText", "PyTorch, triplets"]
+    claims = training._compare(
+        "words", tmp_path, SHORT_BAGS, [FastText("fastText", "tokens"), Plain(), LabelMode()], True
+    )
+    assert [claim.rival for claim in claims[::4]] == [
+        "PyTorch, label mode (the faster of two loops)",
+        "fastText",
+        "PyTorch, triplets",
+    ]
     aims = {claim.rival: claim.aim for claim in claims if claim.name.endswith("titles/s")}
-    assert aims == {"PyTorch, label mode (the faster of two loops)": 3, "fastText": None, "PyTorch, triplets": None}
+    assert aims == {
+        "PyTorch, label mode (the faster of two loops)": 3,
+        "fastText": None,
+        "PyTorch, triplets": None,
+    }
     speeds = [(claim.value, claim.rival_value) for claim in claims[:4]]
-    assert speeds == [(0.1, 0.4), (0.2, 0.8), (pytest.approx(10_000), pytest.approx(2_500)), (pytest.approx(5_000), pytest.approx(1_250))]
+    assert speeds == [
+        (0.1, 0.4),
+        (0.2, 0.8),
+        (pytest.approx(10_000), pytest.approx(2_500)),
+        (pytest.approx(5_000), pytest.approx(1_250)),
+    ]

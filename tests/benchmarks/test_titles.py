@@ -13,7 +13,14 @@ from storage.stages import ROOT
 
 def claims(folder: Path, *sizes: int) -> dict[str, dict]:
     command = [sys.executable, "-m", "benchmarks.titles", "--json", "--sizes", *map(str, sizes)]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)}, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     return {claim["name"]: claim for claim in json.loads(done.stdout)}
 
 

@@ -16,7 +16,11 @@ CLUSTERERS = [pytest.param(kind(), id=kind().name) for kind in get_args(Clustere
 
 
 def run(clusterer: Clusterer, vectors: np.ndarray, seed: int = 0):
-    return clusterer.cluster(vectors, Neighbours(*top_neighbours(vectors, vectors, clusterer.neighbours, exclude_self=True)), seed=seed)
+    return clusterer.cluster(
+        vectors,
+        Neighbours(*top_neighbours(vectors, vectors, clusterer.neighbours, exclude_self=True)),
+        seed=seed,
+    )
 
 
 def told(clusterer: Clusterer, count: int) -> Clusterer:
@@ -24,7 +28,9 @@ def told(clusterer: Clusterer, count: int) -> Clusterer:
     return dataclasses.replace(clusterer, clusters=count) if hasattr(clusterer, "clusters") else clusterer
 
 
-def groups(sizes: list[int], dim: int = 32, spread: float = 0.08, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def groups(
+    sizes: list[int], dim: int = 32, spread: float = 0.08, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Groups of unit vectors far from each other, and the group of each."""
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(len(sizes)), sizes)
@@ -48,7 +54,11 @@ def test_one_seed_gives_one_result(clusterer: Clusterer):
     vectors, _ = groups([30, 40, 50], spread=0.3)
     first, second = run(clusterer, vectors, seed=5), run(clusterer, vectors, seed=5)
     np.testing.assert_array_equal(first.labels, second.labels)
-    assert (first.note, first.iterations, first.collapsed) == (second.note, second.iterations, second.collapsed)
+    assert (first.note, first.iterations, first.collapsed) == (
+        second.note,
+        second.iterations,
+        second.collapsed,
+    )
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
@@ -103,4 +113,6 @@ def test_settings_are_checked_and_described(clusterer: Clusterer):
     with pytest.raises(pydantic.ValidationError, match="neighbours"):
         adapter.validate_python({"neighbours": 0})
     schema = adapter.json_schema()["properties"]
-    assert all("description" in schema[field.name] for field in dataclasses.fields(kind) if field.name != "name")
+    assert all(
+        "description" in schema[field.name] for field in dataclasses.fields(kind) if field.name != "name"
+    )

@@ -1,46 +1,69 @@
 """The law of every family: the Run form of Prefect's UI can tell its strategies apart.
 
-A family is a plain union, shown as tabs. Which tab a value belongs to the form decides by counting the value's fields
-among those of each strategy, the first of the largest count winning (the constant in ``name`` is not looked at; seen in
-prefect 3.8.8). So the strategies of a family need different sets of fields, the smaller of two nested ones listed first;
-else choosing a strategy leaves another one's tab open, or does not choose it at all.
+A family is a plain union, shown as tabs. The form chooses a value's tab by its keys (tasks/form.py), so each
+strategy has one that no other has; tests/deployments/test_run_form.py shows in Chromium that this works.
 """
 
-from __future__ import annotations
-
 import dataclasses
-import itertools
 import typing
 from collections.abc import Iterator
 
 import pytest
+from prefect.utilities.callables import parameter_schema
+from pydantic import TypeAdapter
 
-from flows.settings import Settings
-from tests.contracts.families import families, members
+from flows.listing import members
+from flows.nightly import nightly
+from flows.settings import LAPTOP, Settings
+from tasks.form import in_form
+from tests.contracts.families import families
 
 FAMILIES = dict(families(Settings))
 
 
-def names(strategy: type) -> set[str]:
-    return {field.name for field in dataclasses.fields(strategy)}
-
-
 def test_there_are_families() -> None:
-    assert {"settings.train.rule", "settings.train.objective", "settings.tokenize.tokenizer", "settings.cluster.strategy", "settings.evaluate.baselines"} <= FAMILIES.keys()
+    assert {
+        "settings.train.optimizer",
+        "settings.train.objective",
+        "settings.tokenize.tokenizer",
+        "settings.cluster.strategy",
+        "settings.evaluate.baselines",
+    } <= FAMILIES.keys()
 
 
 @pytest.mark.parametrize("path", FAMILIES)
-def test_strategies_differ_in_fields(path: str) -> None:
-    for earlier, later in itertools.combinations(FAMILIES[path], 2):
-        told_apart = not names(later) <= names(earlier)
-        assert told_apart, f"{path}: every field of {later.__name__} is one of {earlier.__name__}, listed before it: list it first, or name its fields for what they are"
+def test_every_strategy_has_a_key_of_its_own_in_the_form(path: str) -> None:
+    properties = {kind: TypeAdapter(kind).json_schema()["properties"] for kind in FAMILIES[path]}
+    for kind, own in properties.items():
+        key = f"strategy_{kind().name}"
+        assert own[key]["const"] == own[key]["default"] == kind().name
+        assert not any(key in others for other, others in properties.items() if other is not kind)
+
+
+@pytest.mark.parametrize("path", FAMILIES)
+def test_a_strategy_is_found_by_that_key_and_by_its_name(path: str) -> None:
+    family = TypeAdapter(typing.Union[FAMILIES[path]])  # noqa: UP007
+    for kind in FAMILIES[path]:
+        value = dataclasses.asdict(kind())
+        assert family.validate_python(value) == family.validate_python(in_form(value)) == kind()
+
+
+def test_defaults_carry_the_keys() -> None:
+    schema = parameter_schema(nightly).properties["settings"]
+    assert schema["default"] == in_form(dataclasses.asdict(LAPTOP))
+    assert "strategy_rowwise_adagrad" in schema["default"]["train"]["optimizer"]
+    rule = TypeAdapter(Settings).json_schema()["properties"]["train"]["default"]["optimizer"]
+    assert rule == schema["default"]["train"]["optimizer"]
 
 
 @pytest.mark.parametrize("path", FAMILIES)
 def test_every_strategy_has_its_own_constant_name(path: str) -> None:
     constants = [strategy().name for strategy in FAMILIES[path]]
     assert len(set(constants)) == len(constants)
-    assert all(typing.get_args(typing.get_type_hints(strategy)["name"]) == (strategy().name,) for strategy in FAMILIES[path])
+    assert all(
+        typing.get_args(typing.get_type_hints(strategy)["name"]) == (strategy().name,)
+        for strategy in FAMILIES[path]
+    )
 
 
 def described(settings: type, path: str = "settings") -> Iterator[tuple[str, str]]:
@@ -50,11 +73,12 @@ def described(settings: type, path: str = "settings") -> Iterator[tuple[str, str
         if field.name != "name":
             yield f"{path}.{field.name}", str(field.metadata.get("description", ""))
         for kind in members(hints[field.name]):
-            if dataclasses.is_dataclass(kind):
-                yield from described(kind, f"{path}.{field.name}[{kind.__name__}]")
+            yield from described(kind, f"{path}.{field.name}[{kind.__name__}]")
 
 
 def test_every_field_is_described_in_words_that_the_form_can_show() -> None:
     for path, text in described(Settings):
         assert len(text) > 10, f"{path}: what is it for?"
-        assert "<" not in text, f"{path}: the form reads {text!r} as HTML and swallows what is between angle brackets"
+        assert "<" not in text, (
+            f"{path}: the form reads {text!r} as HTML and swallows what is between angle brackets"
+        )

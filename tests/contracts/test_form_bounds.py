@@ -3,20 +3,32 @@
 from pydantic import TypeAdapter
 
 from flows.settings import Settings
-from tasks.form import tell_bounds
+from tasks.form import complete_schema
 
 
 def test_bounds_stand_behind_the_description():
-    schema = {"properties": {"a": {"description": "Share.", "minimum": 0, "maximum": 1}, "b": {"exclusiveMinimum": 0}, "c": {"description": "Free"}}}
-    tell_bounds(schema)
-    assert [about.get("description") for about in schema["properties"].values()] == ["Share (0 to 1)", " (more than 0)", "Free"]
+    schema = {
+        "properties": {
+            "a": {"description": "Share.", "minimum": 0, "maximum": 1},
+            "b": {"exclusiveMinimum": 0},
+            "c": {"description": "Free"},
+        }
+    }
+    complete_schema(schema)
+    assert [about.get("description") for about in schema["properties"].values()] == [
+        "Share (0 to 1)",
+        " (more than 0)",
+        "Free",
+    ]
 
 
 def test_every_class_of_the_form_tells_its_bounds():
     bounded = 0
     for kind in TypeAdapter(Settings).json_schema()["$defs"].values():
         for name, about in kind["properties"].items():
-            assert about.get("description") or about.get("const"), f"{kind['title']}.{name} has no description"
+            assert about.get("description") or about.get("const"), (
+                f"{kind['title']}.{name} has no description"
+            )
             if {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"} & set(about):
                 bounded += 1
                 assert about["description"].endswith(")"), f"{kind['title']}.{name}"

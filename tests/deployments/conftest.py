@@ -1,4 +1,5 @@
-"""A Prefect server, a work pool, our deployments and a worker, as deployments/README.md sets them up; on loopback, in a temporary folder."""
+"""A Prefect server, a work pool, our deployments and a worker, as deployments/README.md sets them up; on
+loopback, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from storage.stages import ROOT
 
@@ -79,21 +82,75 @@ class Site:
 
     def wait(self, flow_run: str, seconds: float = 240) -> dict[str, Any]:
         """The flow run once it has ended."""
-        return wait_for(lambda: found if (found := self.get(f"/flow_runs/{flow_run}"))["state_type"] in ENDED else None, seconds, lambda: self.logs(flow_run))
+        return wait_for(
+            lambda: found if (found := self.get(f"/flow_runs/{flow_run}"))["state_type"] in ENDED else None,
+            seconds,
+            lambda: self.logs(flow_run),
+        )
 
     def wait_until(self, check: Callable[[], Any], seconds: float) -> Any:
         """The first answer of ``check`` that is true; the worker's log where there is none in time."""
-        return wait_for(check, seconds, lambda: (self.place / "worker.log").read_text()[-6000:] + (self.place / "server.log").read_text()[-3000:])
+        return wait_for(
+            check,
+            seconds,
+            lambda: (
+                (self.place / "worker.log").read_text()[-6000:]
+                + (self.place / "server.log").read_text()[-3000:]
+            ),
+        )
 
     def logs(self, flow_run: str) -> str:
         """What a flow run and its tasks have logged, and the end of the worker's own log."""
-        lines = self.post("/logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run]}}, "sort": "TIMESTAMP_ASC"})
-        return "\n".join(line["message"] for line in lines) + "\n-- worker:\n" + (self.place / "worker.log").read_text()[-4000:]
+        lines = self.post(
+            "/logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run]}}, "sort": "TIMESTAMP_ASC"}
+        )
+        return (
+            "\n".join(line["message"] for line in lines)
+            + "\n-- worker:\n"
+            + (self.place / "worker.log").read_text()[-4000:]
+        )
 
     def task_states(self, flow_run: str) -> dict[str, str]:
         """Name of each task run to the name of its state ("Completed", "Cached")."""
         runs = self.post("/task_runs/filter", {"task_runs": {"flow_run_id": {"any_": [flow_run]}}})
         return {run["name"]: run["state_name"] for run in runs}
+
+    @contextlib.contextmanager
+    def automation(self, within: int) -> Iterator[str]:
+        """Id of a copy of deployments/automations.yaml that acts after ``within`` silent seconds."""
+        document = yaml.safe_load((ROOT / "deployments" / "automations.yaml").read_text())["automations"][0]
+        document["trigger"]["within"] = within
+        copy = self.post("/automations/", {**document, "name": "quick"})["id"]
+        try:
+            yield copy
+        finally:
+            self.api.delete(f"/automations/{copy}")
+
+    def insist(self, send: Callable[[], object], check: Callable[[], bool]) -> None:
+        """Sends an event until the triggers have counted it.
+
+        Prefect drops one when SQLite is locked: it is tried four times within a second, each time reading
+        before it writes, which fails at once when another connection has written between.
+        """
+
+        def sent() -> bool:
+            send()
+            deadline = time.monotonic() + 5
+            while not (heard := check()) and time.monotonic() < deadline:
+                time.sleep(0.3)
+            return heard
+
+        self.wait_until(sent, 30)
+
+    def awaited(self, automation: str) -> set[str]:
+        """Flow runs that an automation will mark Crashed unless it hears of them, from the server's database:
+        the API lists events as they are stored, which is apart from what the triggers make of them.
+        """
+        database = f"file:{self.place / 'home' / 'prefect.db'}?mode=ro"
+        query = "SELECT bucketing_key FROM automation_bucket WHERE automation_id = ? AND count = 0"
+        with contextlib.closing(sqlite3.connect(database, uri=True, timeout=30)) as connection:
+            keys = connection.execute(query, [automation]).fetchall()
+        return {key.partition("prefect.flow-run.")[2].rstrip('"]') for (key,) in keys}
 
 
 def wait_for(check: Callable[[], Any], seconds: float, explain: Callable[[], str]) -> Any:
@@ -114,7 +171,15 @@ def wait_for(check: Callable[[], Any], seconds: float, explain: Callable[[], str
 def running(command: list[str], log: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A process in a group of its own; the whole group ends with the block."""
     with open(log, "ab") as output:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
     try:
         yield process
     finally:
@@ -132,15 +197,26 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_"))
+    }
     environment |= {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "DO_NOT_TRACK": "1",
-        "PREFECT_HOME": str(place / "home"), "PREFECT_API_URL": f"{url}/api", "PREFECT_SERVER_UI_API_URL": f"{url}/api",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_HOME": str(place / "home"), "PREFECT_API_URL": f"{url}/api",
+        "PREFECT_SERVER_UI_API_URL": f"{url}/api",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "PREFECT_WORKER_QUERY_SECONDS": "1",
     }  # fmt: skip
 
     def prefect(*arguments: str) -> None:
-        done = subprocess.run([*PREFECT, "--no-prompt", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180)
+        done = subprocess.run(
+            [*PREFECT, "--no-prompt", *arguments],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
         assert done.returncode == 0, f"prefect {' '.join(arguments)}:\n{done.stdout}\n{done.stderr}"
 
     def healthy() -> bool:
@@ -152,12 +228,30 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with contextlib.ExitStack() as stack:
         server_log, worker_log = place / "server.log", place / "worker.log"
         api = stack.enter_context(httpx.Client(base_url=f"{url}/api", timeout=30))
-        stack.enter_context(running([*PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)], server_log, environment))
+        stack.enter_context(
+            running(
+                [*PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)],
+                server_log,
+                environment,
+            )
+        )
         wait_for(healthy, 120, server_log.read_text)
         prefect("work-pool", "create", "guidespace", "--type", "process")
         prefect("automation", "create", "--from-file", "deployments/automations.yaml")
         for _ in range(2):  # over one that is there, as after an upgrade, and over its own
-            subprocess.run([sys.executable, "-m", "deployments.automations"], cwd=ROOT, env=environment, check=True, timeout=180)
+            subprocess.run(
+                [sys.executable, "-m", "deployments.automations"],
+                cwd=ROOT,
+                env=environment,
+                check=True,
+                timeout=180,
+            )
         prefect("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
-        worker = stack.enter_context(running([*PREFECT, "worker", "start", "--pool", "guidespace", "--name", "tester"], worker_log, environment))
+        worker = stack.enter_context(
+            running(
+                [*PREFECT, "worker", "start", "--pool", "guidespace", "--name", "tester"],
+                worker_log,
+                environment,
+            )
+        )
         yield Site(url, place, environment, api, worker.pid)

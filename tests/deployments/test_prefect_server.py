@@ -7,6 +7,7 @@ import signal
 import time
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from flows.presets import PRESETS
-from flows.settings import Settings
+from flows.settings import PRESETS, Settings
 from storage.stages import ROOT
 from storage.tracking import Tracking
 from storage.workspace import Workspace
@@ -42,12 +42,22 @@ def test_the_smoke_deployment_is_the_smoke_preset() -> None:
 def test_scheduled_runs_appear(site: Site) -> None:
     deployment = site.deployment("nightly")
     (schedule,) = deployment["schedules"]
-    assert (schedule["schedule"]["cron"], schedule["schedule"]["timezone"], schedule["slug"]) == ("30 3 * * *", "Europe/London", "every-night")
-    assert (deployment["global_concurrency_limit"]["limit"], deployment["concurrency_options"]["collision_strategy"]) == (2, "ENQUEUE")
+    assert (schedule["schedule"]["cron"], schedule["schedule"]["timezone"], schedule["slug"]) == (
+        "30 3 * * *",
+        "Europe/London",
+        "every-night",
+    )
+    assert (
+        deployment["global_concurrency_limit"]["limit"],
+        deployment["concurrency_options"]["collision_strategy"],
+    ) == (2, "ENQUEUE")
     assert site.deployment("nightly-smoke")["schedules"] == []
     (automation,) = site.post("/automations/filter")  # however often it was made
     assert automation["enabled"] and automation["actions"][0]["state"] == "CRASHED"
-    query = {"deployments": {"id": {"any_": [deployment["id"]]}}, "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
+    query = {
+        "deployments": {"id": {"any_": [deployment["id"]]}},
+        "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}},
+    }
     runs = site.wait_until(lambda: site.post("/flow_runs/filter", query), 90)
     nights = {datetime.fromisoformat(run["expected_start_time"]).date() for run in runs}
     assert len(nights) == len(runs) > 1
@@ -64,7 +74,9 @@ def smoke(site: Site, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[st
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_triggered_run_publishes_everything(site: Site, smoke: tuple[dict[str, Any], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_triggered_run_publishes_everything(
+    site: Site, smoke: tuple[dict[str, Any], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, home = smoke
     due = datetime.fromisoformat(run["expected_start_time"]).astimezone()
     assert run["name"] == f"{due:%Y-%m-%d %H:%M} guide.xml.gz"
@@ -73,17 +85,31 @@ def test_a_triggered_run_publishes_everything(site: Site, smoke: tuple[dict[str,
     assert states.keys() == CACHED | {"ingest", "check", "promote", "report"}
     assert set(states.values()) == {"Completed"}
 
-    artifacts = {artifact["key"]: artifact for artifact in site.post("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run["id"]]}}})}
+    artifacts = {
+        artifact["key"]: artifact
+        for artifact in site.post("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run["id"]]}}})
+    }
     assert (artifacts["training"]["type"], artifacts["training"]["data"]) == ("progress", 100.0)
-    assert artifacts["nightly-report"]["type"] == "markdown" and artifacts["nightly-report"]["task_run_id"] is None  # the flow run's own
+    assert (
+        artifacts["nightly-report"]["type"] == "markdown"
+        and artifacts["nightly-report"]["task_run_id"] is None
+    )  # the flow run's own
     assert run["state"]["message"].startswith("version 1 is champion: quality 0.")
-    assert "guide.xml.gz" in artifacts["nightly-report"]["data"] and "TF-IDF k-NN" in artifacts["nightly-report"]["data"]
-    assert artifacts["dropped-categories"]["type"] == "table" and "generic" in artifacts["dropped-categories"]["data"]
+    assert (
+        "guide.xml.gz" in artifacts["nightly-report"]["data"]
+        and "TF-IDF k-NN" in artifacts["nightly-report"]["data"]
+    )
+    assert (
+        artifacts["dropped-categories"]["type"] == "table"
+        and "generic" in artifacts["dropped-categories"]["data"]
+    )
     assert "epoch 2 of 2" in site.logs(run["id"])
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     tracking = Tracking(home)
-    (found,) = tracking.client.search_runs([tracking.connection.experiment_id], f"tags.`prefect.flow_run_id` = '{run['id']}'")
+    (found,) = tracking.client.search_runs(
+        [tracking.experiment_id], f"tags.`prefect.flow_run_id` = '{run['id']}'"
+    )
     assert found.info.status == "FINISHED"
     assert found.data.tags["prefect.flow_run_url"] == f"{site.url}/runs/flow-run/{run['id']}"
     assert found.data.params["train.dim"] == "32"
@@ -107,16 +133,23 @@ def test_nothing_is_done_twice(site: Site, smoke: tuple[dict[str, Any], Path]) -
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_runs_of_one_home_wait_and_of_two_run_side_by_side(site: Site, tmp_path: Path) -> None:
-    first = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home")})
-    site.wait_until(lambda: Workspace(tmp_path / "home").holder(), 120)
-    beside = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "other")})
-    after = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home")}, name="catching up")
-    ended = [site.wait(run) for run in (first, beside, after)]
-    assert [run["state_name"] for run in ended] == ["Completed"] * 3, [site.logs(run["id"]) for run in ended]
-    assert ended[1]["start_time"] < ended[0]["end_time"]
-    assert ended[2]["name"] == "catching up"
-    states = {state["name"] for state in site.get(f"/flow_run_states/?flow_run_id={after}")}
-    assert "AwaitingConcurrencySlot" in states or "is being written by process" in site.logs(after)
+    home = tmp_path / "home"
+
+    def waits(run: str) -> bool:
+        states = {state["name"] for state in site.get(f"/flow_run_states/?flow_run_id={run}")}
+        return "AwaitingConcurrencySlot" in states or "is being written by process" in site.logs(run)
+
+    with Workspace(home).writing("a test"):  # the first run is under way for as long as this lasts
+        first = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)})
+        site.wait_until(lambda: waits(first), 120)
+        beside = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "other")})
+        site.wait_until(lambda: site.get(f"/flow_runs/{beside}")["start_time"], 120)  # has the second slot
+        after = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)}, name="catching up")
+        assert (ended := site.wait(beside))["state_name"] == "Completed", site.logs(beside)
+        site.wait_until(lambda: waits(after), 120)
+    for run in (first, after):
+        assert (ended := site.wait(run))["state_name"] == "Completed", site.logs(run)
+    assert ended["name"] == "catching up"
 
 
 @pytest.mark.slow
@@ -132,47 +165,64 @@ def test_a_run_waits_for_whoever_holds_its_home(site: Site, tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_run_that_was_suspended_at_work_stays_suspended(site: Site, tmp_path: Path) -> None:
-    """It goes on to the end of its stage and sends heartbeats meanwhile; a copy of the automation acts 45 s after the last one."""
-    document = yaml.safe_load((ROOT / "deployments" / "automations.yaml").read_text())["automations"][0]
-    document["trigger"]["within"] = 45
-    quick = site.post("/automations/", {**document, "name": "quick"})["id"]
-    try:
-        settings = {"train": {"dim": 32, "epochs": 150}, "evaluate": {"resamples": 100}}
-        run = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home"), "settings": settings})
-        site.wait_until(lambda: "epoch 3 of" in site.logs(run), 150)
-        site.post(f"/flow_runs/{run}/set_state", {"state": {"type": "PAUSED", "name": "Suspended"}, "force": True})
+    """It goes on to the end of its stage and sends heartbeats meanwhile, one every 30 seconds."""
+    settings = {"train": {"dim": 32, "epochs": 150}, "evaluate": {"resamples": 100}}
+    with site.automation(within=75) as quick:
+        run = site.trigger(
+            "nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "home"), "settings": settings}
+        )
+        site.wait_until(lambda: "epoch 3 of" in site.logs(run) and run in site.awaited(quick), 150)
+        site.post(
+            f"/flow_runs/{run}/set_state", {"state": {"type": "PAUSED", "name": "Suspended"}, "force": True}
+        )
         site.wait_until(lambda: "Finished in state Suspended" in site.logs(run), 150)
-        time.sleep(70)
+        site.wait_until(lambda: run not in site.awaited(quick), 60)
+        time.sleep(90)  # until the automation would have acted
         assert site.get(f"/flow_runs/{run}")["state_name"] == "Suspended", site.logs(run)
-    finally:
-        site.api.delete(f"/automations/{quick}")
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
-    """The automation of the file, with twenty seconds for its two minutes, beside runs whose heartbeats were sent from here."""
+    """Four runs with heartbeats that are sent from here; two then get another state, one lacks our tag."""
     flow = site.deployment("nightly")["flow_id"]
     ours = {"prefect.resource.id": "prefect.tag.guidespace", "prefect.resource.role": "tag"}
     runs: dict[str, str] = {}
-    document = yaml.safe_load((ROOT / "deployments" / "automations.yaml").read_text())["automations"][0]
-    document["trigger"]["within"] = 20
-    quick = site.post("/automations/", {**document, "name": "quick"})["id"]
-    try:
-        for name, tags in {"silent": ["guidespace"], "suspended": ["guidespace"], "cancelling": ["guidespace"], "of others": []}.items():
-            runs[name] = site.post("/flow_runs/", {"flow_id": flow, "name": name, "tags": tags, "state": {"type": "RUNNING"}})["id"]
-            resource = {"prefect.resource.id": f"prefect.flow-run.{runs[name]}"}
-            event = {"occurred": datetime.now(UTC).isoformat(), "event": "prefect.flow-run.heartbeat", "resource": resource, "related": [ours] if tags else []}
-            assert site.api.post("/events", json=[{**event, "id": str(uuid.uuid4())}]).is_success
-        time.sleep(3)  # events that are sent at once may be handled in any order
-        for name, state in {"suspended": {"type": "PAUSED", "name": "Suspended"}, "cancelling": {"type": "CANCELLING"}}.items():
-            site.post(f"/flow_runs/{runs[name]}/set_state", {"state": state, "force": True})
-        site.wait_until(lambda: site.get(f"/flow_runs/{runs['silent']}")["state_name"] == "Crashed", 120)
+
+    def create(name: str, tags: list[str]) -> None:
+        run = {"flow_id": flow, "name": name, "tags": tags, "state": {"type": "RUNNING"}}
+        runs[name] = site.post("/flow_runs/", run)["id"]
+
+    def beat(name: str, related: list[dict[str, str]]) -> None:
+        event = {
+            "id": str(uuid.uuid4()),
+            "occurred": datetime.now(UTC).isoformat(),
+            "event": "prefect.flow-run.heartbeat",
+            "resource": {"prefect.resource.id": f"prefect.flow-run.{runs[name]}"},
+            "related": related,
+        }
+        assert site.api.post("/events", json=[event]).is_success
+
+    def change(name: str, state: dict[str, str]) -> None:
+        site.post(f"/flow_runs/{runs[name]}/set_state", {"state": state, "force": True})
+
+    with site.automation(within=40) as quick:
+        create("of others", [])
+        beat("of others", [])
+        for name, state in {
+            "suspended": {"type": "PAUSED", "name": "Suspended"},
+            "cancelling": {"type": "CANCELLING"},
+            "silent": {},
+        }.items():
+            create(name, ["guidespace"])
+            site.insist(partial(beat, name, [ours]), lambda run=runs[name]: site.awaited(quick) == {run})
+            if state:
+                site.insist(partial(change, name, state), lambda: not site.awaited(quick))
+        site.wait_until(lambda: site.get(f"/flow_runs/{runs['silent']}")["state_name"] == "Crashed", 150)
         time.sleep(15)
         assert {name: site.get(f"/flow_runs/{run}")["state_name"] for name, run in runs.items()} == {
             "silent": "Crashed", "suspended": "Suspended", "cancelling": "Cancelling", "of others": "Running"
         }  # fmt: skip
-    finally:
-        site.api.delete(f"/automations/{quick}")
 
 
 @pytest.mark.slow
@@ -182,19 +232,25 @@ def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
         ({"train": {"epochs": 0}}, "0 is less than the minimum of 1"),
         ({"train": {"dropout": 1.0}}, "1.0 is greater than or equal to the maximum of 1"),
         ({"train": {"epoch": 5}}, "'epoch' was unexpected"),
-        ({"train": {"rule": {"name": "magic"}}}, "is not valid under any of the given schemas"),
+        ({"train": {"optimizer": {"name": "magic"}}}, "is not valid under any of the given schemas"),
     ],
 )
-def test_what_cannot_be_is_refused_when_it_is_asked_for(site: Site, settings: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_is_refused_when_it_is_asked_for(
+    site: Site, settings: dict[str, Any], message: str
+) -> None:
     content = {"parameters": {"feeds": [FEED], "settings": settings}}
-    response = site.api.post(f"/deployments/{site.deployment('nightly-smoke')['id']}/create_flow_run", json=content)
+    response = site.api.post(
+        f"/deployments/{site.deployment('nightly-smoke')['id']}/create_flow_run", json=content
+    )
     assert response.status_code == 409
     assert message in response.text
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     home = tmp_path / "home"
     settings = {"train": {"dim": 64, "epochs": 80}, "evaluate": {"resamples": 100}}
@@ -206,12 +262,24 @@ def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(site: Site, tmp_p
     crashed = site.wait(run_id, 60)
     assert crashed["state_name"] == "Crashed"
     tracking = Tracking(home)
-    status = site.wait_until(lambda: [run.info.status for run in tracking._runs_of(run_id) if run.info.status != "RUNNING"], 60)
+    status = site.wait_until(
+        lambda: [run.info.status for run in tracking._runs_of(run_id) if run.info.status != "RUNNING"], 60
+    )
     assert status == ["KILLED"]
-    # The worker may report the crash again once the hook has ended; a retry before that would be crashed by it.
-    site.wait_until(lambda: "prefect.flow_runs.worker - Check whether the flow run exceeded" in (site.place / "worker.log").read_text(), 60)
+    # The worker may report the crash again once the hook has ended; a retry before that would be crashed by
+    # it.
+    site.wait_until(
+        lambda: (
+            "prefect.flow_runs.worker - Check whether the flow run exceeded"
+            in (site.place / "worker.log").read_text()
+        ),
+        60,
+    )
 
-    site.post(f"/flow_runs/{run_id}/set_state", {"state": {"type": "SCHEDULED", "name": "AwaitingRetry"}, "force": True})
+    site.post(
+        f"/flow_runs/{run_id}/set_state",
+        {"state": {"type": "SCHEDULED", "name": "AwaitingRetry"}, "force": True},
+    )
     ended = site.wait(run_id)
     assert ended["state_name"] == "Completed", site.logs(run_id)
     assert "going on after epoch" in site.logs(run_id)

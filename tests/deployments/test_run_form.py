@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
+from prefect.utilities.callables import parameter_schema
+from pydantic import Field, TypeAdapter
 
 from storage.stages import ROOT
+from tasks.form import configurable, in_form, setting
 
 if TYPE_CHECKING:
     from .conftest import Site
@@ -21,11 +25,10 @@ expect.set_options(timeout=30_000)  # the form is drawn by a server that may be 
 
 
 @pytest.fixture
-def page(chromium: str) -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
-        yield browser.new_page(viewport={"width": 1300, "height": 1000})
-        browser.close()
+def page(launched: Browser) -> Iterator[Page]:
+    page = launched.new_page(viewport={"width": 1300, "height": 1000})
+    yield page
+    page.close()
 
 
 def field(page: Page, text: str) -> Locator:
@@ -42,7 +45,9 @@ def choose(family: Locator, strategy: str) -> None:
 def test_another_strategy_is_chosen_and_run(page: Page, site: Site, tmp_path: Path) -> None:
     deployment = site.deployment("nightly-smoke")["id"]
     page.goto(f"{site.url}/deployments/deployment/{deployment}/run")
-    rules = page.locator(".schema-form-property-any-of-input", has=page.get_by_role("button", name="SGD", exact=True))  # parameter groups and descent have one too
+    rules = page.locator(
+        ".schema-form-property-any-of-input", has=page.get_by_role("button", name="SGD", exact=True)
+    )  # parameter groups and descent have one too
     rule = rules.filter(has_text="How a row moves, given its gradient and its state").last
     expect(rule.locator("button[aria-selected=true]")).to_have_text(["RowwiseAdagrad"], timeout=60_000)
 
@@ -58,15 +63,31 @@ def test_another_strategy_is_chosen_and_run(page: Page, site: Site, tmp_path: Pa
 
     home = tmp_path / "home"
     field(page, "Folder that holds everything a run writes").locator("textarea").fill(str(home))
-    field(page, "XMLTV files, globs, folders").locator("textarea").first.fill(str(ROOT / "sample" / "guide.xml.gz"))
+    field(page, "XMLTV files, globs, folders").locator("textarea").first.fill(
+        str(ROOT / "sample" / "guide.xml.gz")
+    )
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page).to_have_url(re.compile(r"/deployments/deployment/[-0-9a-f]+(\?.*)?$"), timeout=90_000)
 
     query = {"deployments": {"id": {"any_": [deployment]}}, "sort": "EXPECTED_START_TIME_DESC", "limit": 20}
-    (run,) = site.wait_until(lambda: [run for run in site.post("/flow_runs/filter", query) if run["parameters"].get("home") == str(home)], 90)
+    (run,) = site.wait_until(
+        lambda: [
+            run for run in site.post("/flow_runs/filter", query) if run["parameters"].get("home") == str(home)
+        ],
+        90,
+    )
     settings = run["parameters"]["settings"]
-    assert settings["train"]["rule"] == {"name": "adam", "learning_rate": 0.02, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
-    assert (settings["train"]["dim"], settings["train"]["epochs"]) == (32, 2)  # what the deployment says stays
+    assert settings["train"]["optimizer"] == {
+        "strategy_adam": "adam",
+        "learning_rate": 0.02,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-8,
+    }
+    assert (settings["train"]["dim"], settings["train"]["epochs"]) == (
+        32,
+        2,
+    )  # what the deployment says stays
     ended = site.wait(run["id"])
     assert ended["state_name"] == "Completed", site.logs(run["id"])
     assert (home / "latest.json").exists()
@@ -77,3 +98,58 @@ def test_a_value_out_of_bounds_is_refused_in_the_form(page: Page, site: Site) ->
     field(page, "How often every labelled training title is shown").locator("input").fill("0")
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.get_by_text("0 is less than the minimum of 1").first).to_be_visible(timeout=30_000)
+
+
+@configurable
+class Left:
+    name: Literal["left"] = "left"
+    rate: float = setting(0.1, "A rate of the left one", gt=0)
+
+
+@configurable
+class Right:
+    name: Literal["right"] = "right"
+    rate: float = setting(0.2, "A rate of the right one", gt=0)
+
+
+@configurable
+class Pair:
+    chosen: Left | Right = setting(Right(), "One of two strategies with equal fields")
+    several: list[Left | Right] = setting((Right(), Left()), "Some of them")
+
+
+PAIR = Pair(chosen=Right(rate=0.3))
+
+
+def pair_flow(pair: Pair = Field(PAIR, json_schema_extra={"default": in_form(asdict(PAIR))})) -> None:  # noqa: B008
+    """A flow whose strategies cannot be told apart by their fields."""
+
+
+def test_strategies_with_equal_fields_open_on_their_own_tabs(page: Page, site: Site) -> None:
+    flow = site.post("/flows/", {"name": "pair"})["id"]
+    schema = parameter_schema(pair_flow).model_dump()
+    about = {"name": "pair", "flow_id": flow, "parameter_openapi_schema": schema}
+    deployment = site.post("/deployments/", about)["id"]
+    page.goto(f"{site.url}/deployments/deployment/{deployment}/run")
+    tabs = page.locator(".schema-form-property-any-of-input")
+    expect(tabs.locator("button[aria-selected=true]")).to_have_text(["Right"], timeout=60_000)
+    for strategy, values in {"Left": ["left", "0.1"], "Right": ["right", "0.3"]}.items():
+        choose(tabs.first, strategy)
+        assert [box.input_value() for box in tabs.first.locator("input, textarea").all()] == values
+    choose(tabs.first, "Left")
+    tabs.first.locator("input").first.fill("0.7")
+    page.get_by_role("button", name="Submit", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/deployments/deployment/[-0-9a-f]+(\?.*)?$"), timeout=90_000)
+    query = {"deployments": {"id": {"any_": [deployment]}}}
+    (run,) = site.wait_until(lambda: site.post("/flow_runs/filter", query), 90)
+    found = TypeAdapter(Pair).validate_python(run["parameters"]["pair"])
+    assert found == Pair(chosen=Left(rate=0.7), several=[Right(), Left()])
+    content = {
+        "parameters": {"pair": {"chosen": {"name": "left", "rate": 0.4}}}
+    }  # as other programs write it
+    site.post(f"/deployments/{deployment}/create_flow_run", content)
+    refused = site.api.post(
+        f"/deployments/{deployment}/create_flow_run",
+        json={"parameters": {"pair": {"chosen": {"nome": "left"}}}},
+    )
+    assert refused.status_code == 409

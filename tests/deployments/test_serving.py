@@ -1,7 +1,5 @@
 """The served model: in this process, and by ``mlflow models serve`` where no checkout can be imported."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -23,14 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.stages import ROOT
 from storage.tracking import MODEL_NAME, Registry, Tracking
-from storage.tracking.model_files import CODE, carry_code, requirements
 from tasks.augment.distilled import Distilled
-from tasks.augment.lexicon import Lexicon
-from tasks.tokenize.titles import parse_title
-from tasks.tokenize.words import KINDS, WORD, Words
-from tasks.train.encoders.bag import Bag
+from tasks.encoder.bags import Bag
+from tasks.encoder.meaning import Meaning
+from tasks.encoder.title_encoder import TitleEncoder
+from tasks.text.titles import parse_title
+from tasks.text.words import KINDS, WORD, Words
 
 # Vectors are mapped read only; PyTorch says once that it could not keep anyone from writing.
 pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
@@ -42,6 +39,8 @@ STADIUM = ("Football Final", "Goal of the Week", "Stadium Live", "Penalty Shooto
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Model folder as the publish stage writes it, of ten titles in eight dimensions."""
+    from tasks.sentences import UniversalSentenceEncoder
+
     folder = tmp_path_factory.mktemp("model") / "files"
     folder.mkdir()
     titles = KITCHEN + STADIUM
@@ -55,20 +54,34 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokens = folder.parent / "tokens.parquet"
     pq.write_table(pa.table({"kind": [KINDS[WORD]] * len(words), "token": words}), tokens)
     ngrams = Distilled(buckets=5000).fit(words, rows, np.ones(len(words), dtype=np.int64))
-    lexicon = Lexicon(tokenizer, Bag(), {(WORD, word): row for row, word in enumerate(words)}, rows, kinds, ngrams)
-    lexicon.save(folder, tokens)
-    np.save(folder / "vectors.npy", lexicon.embed(titles))
+    sentences = UniversalSentenceEncoder().open()
+    dense = sentences.encode(titles)
+    layer = 0.01 * generator.standard_normal((8, sentences.dim)).astype(np.float32)
+    about = {"encoder": {"name": "use"}, "identity": sentences.identity}
+    ids, meaning = {(WORD, word): row for row, word in enumerate(words)}, Meaning.fit(about, layer, dense)
+    encoder = TitleEncoder(tokenizer, Bag(sentence=0.5), ids, rows, kinds, ngrams, meaning)
+    encoder.save(folder, tokens)
+    context = ["channel:one", "channel:word:one", "hour:20"]
+    vectors = encoder.embed_with_context(titles, [context] * len(titles), dense)
+    for name, own in zip(("similarity_alone", "similarity"), vectors, strict=True):
+        np.save(folder / f"{name}.npy", encoder.similarity(dense, own))
+    np.save(folder / "dense.npy", dense.astype(np.float16))
     labels = [["cooking"]] * len(KITCHEN) + [["sports", "live"]] * len(STADIUM)
-    columns = {"title": list(titles), "show_key": [parse_title(title).show_key for title in titles], "labels": labels, "channels": [["One", "Two HD"]] * len(titles)}
+    columns = {
+        "title": list(titles),
+        "show_key": [parse_title(title).show_key for title in titles],
+        "labels": labels,
+        "channels": [["One", "Two HD"]] * len(titles),
+        "raw_title": list(titles),
+        "airings": [1] * len(titles),
+        "context": [context] * len(titles),
+    }
     pq.write_table(pa.table(columns), folder / "titles.parquet")
     return folder
 
 
 def tokenizer_words(title: str) -> set[str]:
     return {token for _, token in Words().tokens(title)}
-
-
-# -- in this process -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -94,17 +107,14 @@ def test_neighbours_are_of_the_same_corner(model, context) -> None:
     known, unseen = answer["neighbours"]
     assert {neighbour["title"] for neighbour in known} == set(KITCHEN) - {"Baking Tonight"}
     assert {neighbour["title"] for neighbour in unseen} <= set(STADIUM)
-    assert known[0].keys() == {"title", "cosine", "categories", "channels"}
+    assert known[0].keys() == {"title", "cosine", "categories", "channels", "editions"}
     assert known[0]["categories"] == ["cooking"] and known[0]["channels"] == ["One", "Two HD"]
     assert all(first["cosine"] >= second["cosine"] for first, second in itertools.pairwise(known))
 
 
-def test_ten_neighbours_unless_told(model, context) -> None:
+def test_ten_neighbours_unless_told_and_none_of_no_titles(model, context) -> None:
     (neighbours,) = model.predict(context, pandas.DataFrame({"title": ["Something Cooking"]}))["neighbours"]
     assert len(neighbours) == 10
-
-
-def test_no_titles_no_answers(model, context) -> None:
     assert len(model.predict(context, pandas.DataFrame({"title": []}))) == 0
 
 
@@ -116,6 +126,7 @@ def test_no_titles_no_answers(model, context) -> None:
         ({"title": ["Baking Tonight"]}, 1001, "from 1 to 1000"),
         ({"title": ["Baking Tonight", None]}, 3, "row 1: a title is a text"),
         ({"title": ["  "]}, 3, "row 0: a title is a text"),
+        ({"title": ["Baking Tonight"], "channel": [7.0]}, 3, "row 0: a channel is a text, not 7.0"),
     ],
 )
 def test_what_cannot_be_answered_is_explained(model, context, frame: dict, k: int, message: str) -> None:
@@ -125,10 +136,27 @@ def test_what_cannot_be_answered_is_explained(model, context, frame: dict, k: in
 
 
 def test_a_title_of_which_nothing_is_known_costs_the_others_nothing(model, context) -> None:
-    answer = model.predict(context, pandas.DataFrame({"title": ["ΩΩΩ", "Baking Tonight"]}), {"k": 3})
+    answer = model.predict(context, pandas.DataFrame({"title": ["ᎣᏏᏲ", "Baking Tonight"]}), {"k": 3})
     unknown, known = answer.to_dict("records")
-    assert unknown["neighbours"] is None and unknown["reason"].startswith("nothing is known of the title 'ΩΩΩ'")
+    assert unknown["neighbours"] is None
+    assert unknown["reason"].startswith("nothing is known of the title 'ᎣᏏᏲ'")
     assert len(known["neighbours"]) == 3 and known["reason"] is None
+
+
+def test_a_row_may_say_more_than_the_title(model, context) -> None:
+    rows = {
+        "title": ["Saturday"] * 5,
+        "description": ["A chef bakes bread.", "Two football clubs play in a stadium.", None, "", None],
+        "channel": [None, "", None, "Won", "two hd"],
+        "hour": [float("nan"), 20, 24, None, None],
+    }
+    answer = model.predict(context, pandas.DataFrame(rows), {"k": 3})
+    (baking, match, *refused, aired), reasons = answer["neighbours"], answer["reason"]
+    assert {near["title"] for near in baking} <= set(KITCHEN)
+    assert {near["title"] for near in match} <= set(STADIUM)
+    assert refused == [None, None] and len(aired) == 3
+    assert reasons[2] == "the hour is 24; it is a whole number from 0 to 23"
+    assert reasons[3] == "the guide has no channel 'Won'; near it are one"
 
 
 def test_unknown_parameters_are_refused(model, context) -> None:
@@ -136,32 +164,12 @@ def test_unknown_parameters_are_refused(model, context) -> None:
         model.predict(context, pandas.DataFrame({"title": ["Baking Tonight"]}), {"k": 3, "count": 5})
 
 
-# -- what is carried along -------------------------------------------------------------------------------------------------
-
-
-def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
-    packages = carry_code(CODE, tmp_path)
-    carried = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")}
-    assert {package.name for package in packages} == {"storage", "tasks"}
-    assert {"tasks/neighbours/search.py", "tasks/augment/lexicon.py", "storage/arrays.py"} <= carried
-    assert not any(path.endswith("task.py") or path.startswith(("storage/catalogue", "storage/tracking")) for path in carried)
-    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 200_000
-
-
-def test_requirements_are_exact_and_few() -> None:
-    found = requirements(CODE)
-    assert {line.split("==")[0] for line in found} == {"mlflow", "numpy", "pandas", "pyarrow", "safetensors", "tokenizers", "torch"}
-    assert all("==" in line and "+" not in line for line in found)
-
-
-# -- served ----------------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with our libraries and without our checkout.
 
-    A path in a .pth file adds the folder, but not the .pth files in it: the editable installation stays behind.
+    A path in a .pth file adds the folder, but not the .pth files in it: the editable installation stays
+    behind.
     """
     place = tmp_path_factory.mktemp("elsewhere") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
@@ -181,23 +189,34 @@ def server(elsewhere: Path, model_folder: Path, tmp_path_factory: pytest.TempPat
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         tracking, registry = Tracking(home), Registry(home)
         run_id = tracking.start_run("flow-1", "friday")
-        version = registry.register(run_id, model_folder, "digest-1", example_title=KITCHEN[0], lineage="salt-1")
+        version = registry.register(
+            run_id, model_folder, "digest-1", example_title=KITCHEN[0], lineage="salt-1"
+        )
         registry.promote(version, "the first", at=datetime(2026, 11, 21, tzinfo=UTC))
         tracking.end_run(run_id)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {
-        "PATH": f"{elsewhere / 'bin'}:/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": "", "OMP_NUM_THREADS": "1",
-        "MLFLOW_TRACKING_URI": tracking.connection.uri, "MLFLOW_DISABLE_TELEMETRY": "true",
+        "PATH": f"{elsewhere / 'bin'}:/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": "",
+        "OMP_NUM_THREADS": "1",
+        "MLFLOW_TRACKING_URI": tracking.uri, "MLFLOW_DISABLE_TELEMETRY": "true",
     }  # fmt: skip
-    probe = subprocess.run([elsewhere / "bin" / "python", "-c", "import torch, mlflow, tasks"], cwd=home, env=environment, capture_output=True, text=True)
+    probe = subprocess.run(
+        [elsewhere / "bin" / "python", "-c", "import torch, mlflow, tasks"],
+        cwd=home,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert "No module named 'tasks'" in probe.stderr
     command = [elsewhere / "bin" / "python", "-m", "mlflow", "models", "serve", "--env-manager", "local"]
     command += ["-m", f"models:/{MODEL_NAME}@champion", "--host", "127.0.0.1", "-p", str(port)]
     log = home / "serve.log"
     with open(log, "w") as output:
-        process = subprocess.Popen(command, cwd=home, env=environment, stdout=output, stderr=output, start_new_session=True)
+        process = subprocess.Popen(
+            command, cwd=home, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
     try:
         deadline = time.monotonic() + 120
         while ask(f"http://127.0.0.1:{port}/ping")[0] != 200:
@@ -229,7 +248,9 @@ def ask(url: str, content: object = None) -> tuple[int, str]:
 
 
 def request_for(*titles: str, column: str = "title", **params: object) -> dict:
-    return {"dataframe_split": {"columns": [column], "data": [[title] for title in titles]}} | ({"params": params} if params else {})
+    return {"dataframe_split": {"columns": [column], "data": [[title] for title in titles]}} | (
+        {"params": params} if params else {}
+    )
 
 
 @pytest.mark.slow
@@ -240,12 +261,21 @@ def test_served_from_elsewhere(server: str) -> None:
     assert known["title"] == "Baking Tonight" and len(known["neighbours"]) == 3
     assert {neighbour["title"] for neighbour in known["neighbours"]} < set(KITCHEN)
     assert {neighbour["title"] for neighbour in unseen["neighbours"]} < set(STADIUM)
-    assert known["neighbours"][0].keys() == {"title", "cosine", "categories", "channels"}
+    assert known["neighbours"][0].keys() == {"title", "cosine", "categories", "channels", "editions"}
     assert known["neighbours"][0]["channels"] == ["One", "Two HD"]
-    status, body = ask(f"{server}/invocations", request_for("ΩΩΩ", "Baking Tonight", k=3))
+    status, body = ask(f"{server}/invocations", request_for("ᎣᏏᏲ", "Baking Tonight", k=3))
     unknown, known = json.loads(body)["predictions"]
     assert status == 200 and unknown["neighbours"] is None and "nothing is known" in unknown["reason"]
     assert len(known["neighbours"]) == 3 and known["reason"] is None
+    columns, data = (
+        ["title", "description", "hour"],
+        [["x", "A chef cooks", 20], ["Baking Tonight", None, None]],
+    )
+    told = {"dataframe_split": {"columns": columns, "data": data}, "params": {"k": 3}}
+    status, body = ask(f"{server}/invocations", told)
+    assert status == 200, body
+    described, known = json.loads(body)["predictions"]
+    assert len(described["neighbours"]) == 3 and len(known["neighbours"]) == 3
     status, body = ask(f"{server}/invocations", request_for("Something Cooking"))
     assert status == 200 and len(json.loads(body)["predictions"][0]["neighbours"]) == 10
 
@@ -264,7 +294,3 @@ def test_a_bad_request_is_answered_400(server: str, content: dict, message: str)
     status, body = ask(f"{server}/invocations", content)
     assert status == 400
     assert message in json.loads(body)["message"]
-
-
-def test_the_code_is_where_the_registry_looks() -> None:
-    assert CODE == ROOT / "deployments" / "title_model.py" and CODE.is_file()

@@ -1,4 +1,5 @@
-"""Examples of README.md, docs/explain.md and the served model, on the bundled guide: they answer as printed."""
+"""Examples of README.md, docs/explain.md, docs/tonight.md and the served model, on the bundled guide: they
+answer as printed."""
 
 import json
 import os
@@ -11,9 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-README, EXPLAIN = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/explain.md"))
+PAGES = ("README.md", "docs/explain.md", "docs/tonight.md")
+README, EXPLAIN, TONIGHT = ((ROOT / name).read_text(encoding="utf-8") for name in PAGES)
 SERVED = (ROOT / "deployments" / "title_model.py").read_text(encoding="utf-8")
 CLOSE = 0.03  # of a cosine: sums of another machine differ in their last digits, and training carries that on
+
+pytestmark = pytest.mark.slow
 
 
 def guidespace(*arguments: str) -> str:
@@ -76,11 +80,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_similar_answers_as_the_readme_prints(home: str):
     (example,) = commands(README, "similar")
     told = answers(printed(README, r"\d\.\d{3}  "))
-    found = answers(guidespace(*example, "--home", home))[: len(told)]
+    found = answers(guidespace(*example, "--home", home))
     assert len(told) == 3 and found[0][0] == told[0][0]
-    cosines = dict(found)
-    assert cosines.keys() == dict(told).keys()  # the second and the third are .003 apart
-    assert cosines == pytest.approx(dict(told), abs=CLOSE)
+    cosines = dict(found[:6])  # from the second on they are .001 apart
+    assert {title: cosines[title] for title, _ in told} == pytest.approx(dict(told), abs=CLOSE)
 
 
 def test_explain_answers_as_its_page_prints(home: str):
@@ -92,12 +95,25 @@ def test_explain_answers_as_its_page_prints(home: str):
     )
     assert head == found_head and float(found_cosine) == pytest.approx(float(cosine), abs=CLOSE)
     pairs, found_pairs = (shares(text) for text in (told, found))
-    assert next(iter(pairs)) == next(iter(found_pairs)) == "murder ~ murders"
-    assert {pair: found_pairs[pair] for pair in pairs} == pytest.approx(pairs, abs=CLOSE)
+    assert next(iter(pairs)) == next(iter(found_pairs)) == "(meaning)"
+    together = {pair: share for pair, share in pairs.items() if share > CLOSE}
+    assert {pair: found_pairs[pair] for pair in together} == pytest.approx(together, abs=CLOSE)
+
+
+def test_tonight_lists_what_its_page_prints(home: str):
+    for title in ("Midsomer Murders", "MasterChef"):
+        guidespace("like", title, "--home", home)
+    told = re.findall(
+        r"^\d\d:\d\d  (.+?)  .*\n.*\n       because you like (.+) \(100%\)$", TONIGHT, re.MULTILINE
+    )
+    found = guidespace("tonight", "--at", "2026-01-14T18:30+00:00", "--home", home)
+    assert len(told) == 2
+    for title, liked in told:
+        assert re.search(rf"  {re.escape(title)}  .*\n.*\n       because you like {liked} \(100%\)", found)
 
 
 def test_the_example_of_the_served_model_is_answered_by_its_like(home: str):
     (title,) = set(re.findall(r'"data": \[\["(.*?)"\]\]', SERVED))
     found = json.loads(guidespace("similar", title, "--home", home, "--json"))
-    assert [one["categories"] for one in found[:5]] == [["cooking"]] * 5
+    assert all({"cooking", "cuisine", "kochen"} & set(one["categories"]) for one in found[:5])
     assert "Simply Nigella" in [one["title"] for one in found[:3]]

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in ("docs", "deployments", "benchmarks", "sample") for page in (ROOT / folder).glob("*.md"))])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(
+            page
+            for folder in ("docs", "deployments", "benchmarks", "sample")
+            for page in (ROOT / folder).glob("*.md")
+        ),
+    ]
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -19,7 +28,9 @@ def test_links_lead_to_files(page: Path) -> None:
 def test_the_index_names_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     named = re.findall(r"^\| \[([\w.]+)\]\(\1\)", index, re.MULTILINE)
-    assert sorted(named) == sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")
+    assert sorted(named) == sorted(
+        page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md"
+    )
 
 
 def test_the_tree_of_the_readme_names_every_folder() -> None:
@@ -31,7 +42,9 @@ def test_the_tree_of_the_readme_names_every_folder() -> None:
 
 def test_the_table_of_stages_is_the_flow() -> None:
     flow = (ROOT / "flows" / "nightly.py").read_text(encoding="utf-8")
-    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("| stage |")[1].split("\n\n")[0]
+    table = (
+        (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("| stage |")[1].split("\n\n")[0]
+    )
     stages = re.findall(r"^\| (\w+) \|", table, re.MULTILINE)
     imported = re.findall(r"^from tasks\.(\w+)\.task import", flow, re.MULTILINE)
-    assert sorted(stages) == sorted(imported)
+    assert sorted(stages) == sorted(set(imported))

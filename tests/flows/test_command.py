@@ -1,11 +1,7 @@
 """The command as a user types it, on one home that a smoke run of the sample guide filled."""
 
-import contextlib
-import csv
 import json
-import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,35 +10,32 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLE = ROOT / "sample" / "guide.xml.gz"
-METRICS = {"accuracy", "micro_f1", "macro_f1", "precision_at_10", "mrr"}
+from tests.flows.command import ROOT, SAMPLE, answer, guidespace
 
-
-def guidespace(*arguments, cwd=ROOT):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))}
-    return subprocess.run([sys.executable, "-m", "flows", *map(str, arguments)], cwd=cwd, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=280)
-
-
-def answer(*arguments):
-    done = guidespace(*arguments)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.fixture(scope="module")
-def night(tmp_path_factory):
-    home = tmp_path_factory.mktemp("command") / "home"
-    done = guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return home, done.stdout
+METRICS = {"accuracy", "micro_f1", "macro_f1", "precision_at_k", "mrr"}
 
 
 def test_nightly_tells_progress_and_where_everything_is(night):
     home, output = night
-    for stage in ("ingest", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote"):
+    for stage in (
+        "ingest",
+        "tokenize",
+        "preprocess",
+        "train",
+        "augment",
+        "embed",
+        "cluster",
+        "evaluate",
+        "draw",
+        "pack",
+        "promote",
+    ):
         assert any(f" {stage} " in line for line in output.splitlines()), stage
-    paths = {line.split(":", 1)[0]: line.split(":", 1)[1].split()[0] for line in output.splitlines() if line.startswith(("The map:", "The scores:"))}
+    paths = {
+        line.split(":", 1)[0]: line.split(":", 1)[1].split()[0]
+        for line in output.splitlines()
+        if line.startswith(("The map:", "The scores:"))
+    }
     assert Path(paths["The map"]).read_text(encoding="utf-8").startswith("<!doctype html>")
     assert json.loads(Path(paths["The scores"]).read_text())["protocols"]
     assert f"sqlite:///{home}/mlflow.db" in output
@@ -50,40 +43,15 @@ def test_nightly_tells_progress_and_where_everything_is(night):
 
 def test_everything_a_run_writes_is_in_the_home(night):
     home, _ = night
-    assert {"home.json", "catalogue.duckdb", "artifacts", "mlflow.db", "mlflow", "status.json", "latest.json"} <= {path.name for path in home.iterdir()}
-
-
-def test_the_data_checks_arrive_in_mlflow(night):
-    with contextlib.closing(sqlite3.connect(night[0] / "mlflow.db")) as connection:
-        found = dict(connection.execute("SELECT key, value FROM latest_metrics WHERE key LIKE 'guide/%'").fetchall())
-    assert set(found) == {f"guide/{name}" for name in ("programmes", "category_share", "channels_a_day", "gaps", "overlaps", "new_titles", "anomalies")}
-    assert found["guide/programmes"] == answer("status", "--home", night[0], "--json")["programmes"]
-    assert 0.5 < found["guide/category_share"] <= 1 and found["guide/new_titles"] > 0
-
-
-def test_mlflow_has_the_headline_first_no_intervals_and_pages_instead_of_raw_plots(night):
-    home, _ = night
-    with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
-        names = {name for (name,) in connection.execute("SELECT key FROM latest_metrics")}
-        of_model = dict(connection.execute("SELECT metric_name, metric_value FROM logged_model_metrics WHERE dataset_name = 'guide'"))
-    figures = json.loads((home / "latest.json").read_text())["figures"]
-    assert of_model == pytest.approx({f"at_a_glance/{name}": value for name, value in figures.items()})
-    assert sorted(names)[: len(of_model)] == sorted(of_model)  # MLflow's page goes by the alphabet
-    assert {"quality", "accuracy", "precision_at_10", "clusters", "programmes"} <= set(figures) and "quality_difference" not in figures
-    assert not any("ci95" in name for name in names) and len(names) < 300
-    (artifacts,) = {file.parent for file in (home / "mlflow").rglob("map.html")}
-    assert {file.name for file in artifacts.iterdir()} == {"map.html", "plots.html", "scores.json", "dropped_categories.csv"}
-    assert "ci95" in (artifacts / "scores.json").read_text()
-
-
-def test_the_report_stands_on_the_flow_runs_page_and_its_state_says_the_verdict(night):
-    (database,) = night[0].rglob("prefect.db")
-    with contextlib.closing(sqlite3.connect(database)) as connection:
-        ((run, of_task, text, about),) = connection.execute("SELECT flow_run_id, task_run_id, data, description FROM artifact WHERE key = 'nightly-report'").fetchall()
-        ((message,),) = connection.execute("SELECT message FROM flow_run_state WHERE flow_run_id = ? AND type = 'COMPLETED'", [run]).fetchall()
-    assert run and of_task is None
-    assert message == about and message.startswith("version 1 is champion: quality 0.")
-    assert "map.html" in text and "| the largest | titles |" in text
+    assert {
+        "home.json",
+        "catalogue.duckdb",
+        "artifacts",
+        "mlflow.db",
+        "mlflow",
+        "status.json",
+        "latest.json",
+    } <= {path.name for path in home.iterdir()}
 
 
 def test_categories_are_those_of_the_corpus_with_a_reason_each(night):
@@ -96,29 +64,16 @@ def test_categories_are_those_of_the_corpus_with_a_reason_each(night):
     counts = [label["titles"] for label in document["labels"]]
     assert counts == sorted(counts, reverse=True) and counts[-1] >= 20
     assert document["dropped"] == pq.read_table(corpus / "dropped_categories.parquet").to_pylist() != []
-    assert {"series", "entertainment"} & {row["category"] for row in document["dropped"] if row["reason"] == "generic"}
-    assert not {row["category"] for row in document["dropped"] if row["reason"] != "on too many titles of a feed"} & set(names)
+    assert {"series", "entertainment"} & {
+        row["category"] for row in document["dropped"] if row["reason"] == "generic"
+    }
+    assert not {
+        row["category"] for row in document["dropped"] if row["reason"] != "on too many titles of a feed"
+    } & set(names)
     printed = guidespace("categories", "--home", home)
     assert printed.returncode == 0 and f"{len(names)} labels (category, titles):" in printed.stdout
     for row in document["dropped"][:3]:
         assert f"dropped, {row['reason']}: " in printed.stdout and row["category"] in printed.stdout
-
-
-def test_dropped_categories_arrive_in_mlflow_and_prefect(night):
-    home, _ = night
-    rows = answer("categories", "--home", home, "--json")["dropped"]
-    (file,) = (home / "mlflow").rglob("dropped_categories.csv")
-    with open(file, encoding="utf-8", newline="") as opened:
-        assert [{**row, "titles": int(row["titles"])} for row in csv.DictReader(opened)] == rows
-    with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
-        metrics = dict(connection.execute("SELECT key, value FROM latest_metrics WHERE key LIKE 'dropped_categories/%'").fetchall())
-    assert metrics == {f"dropped_categories/{reason}": sum(row["reason"] == reason for row in rows) for reason in {row["reason"] for row in rows}}
-    (database,) = home.rglob("prefect.db")
-    with contextlib.closing(sqlite3.connect(database)) as connection:
-        ((kind, data, about),) = connection.execute("SELECT type, data, description FROM artifact WHERE key = 'dropped-categories'").fetchall()
-    table = json.loads(data)
-    assert kind == "table" and (json.loads(table) if isinstance(table, str) else table) == rows[:200]
-    assert about.startswith(f"{len(rows):,} categories dropped: ")
 
 
 def test_a_home_of_an_older_run_says_what_to_do(night, tmp_path):
@@ -140,72 +95,86 @@ def test_a_home_of_an_older_run_says_what_to_do(night, tmp_path):
     assert "VIEW titles" in printed and "VIEW dropped" not in printed
 
 
-def cluster_metrics(home):
-    """What MLflow holds of the last run's clusters, without the group's name."""
-    with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
-        (run,) = connection.execute("SELECT run_uuid FROM runs ORDER BY start_time DESC LIMIT 1").fetchone()
-        rows = connection.execute("SELECT key, value FROM latest_metrics WHERE key LIKE 'clusters/%' AND run_uuid = ?", [run]).fetchall()
-    return {key.removeprefix("clusters/"): value for key, value in rows}
-
-
-def cluster_scores(home):
-    """The same of the scores document; what is null there is no metric."""
-    clusters = answer("scores", "--home", home, "--json")["clusters"]
-    deeper = {f"{name}/{inner}": number for name, value in clusters.items() if isinstance(value, dict) for inner, number in value.items()}
-    return {name: number for name, number in (clusters | deeper).items() if isinstance(number, int | float)}
-
-
-def test_the_agreement_of_clusters_arrives_in_mlflow(night):
-    found = cluster_metrics(night[0])
-    assert found == pytest.approx(cluster_scores(night[0]))
-    scores = {"ari", "ami", "v_measure", "b_cubed", "b_cubed_precision", "b_cubed_recall", "n"}
-    assert scores | {f"{reading}/{score}" for reading in ("non_noise", "held_out") for score in scores} <= set(found)
-    assert {"noise_share", "count", "run_to_run_ari", "neighbour_recall"} | {f"sizes/{size}" for size in ("smallest", "median", "largest", "largest_share")} <= set(found)
-    assert "stayed_share" not in found  # there is no yesterday
-
-
 def test_scores_have_the_documented_form(night):
     document = answer("scores", "--home", night[0], "--json")
-    assert set(document) == {"protocols", "clusters", "unseen_words", "champion"} and document["champion"] is True
+    assert (
+        set(document) == {"protocols", "k", "clusters", "unseen_words", "confidence", "champion"}
+        and document["champion"] is True
+    )
     assert set(document["protocols"]) == {"unseen_title", "unseen_show", "next_period"}
     for forms in document["protocols"].values():
         assert set(forms) == {"title_only", "title_context"}
         for scores in forms.values():
-            assert scores["n"] > 30 and {"knn", "knn_oov", "majority", "tfidf_knn", "tfidf_svm"} <= set(scores)
+            rivals = {
+                "majority",
+                "tfidf_knn",
+                "l1_logistic",
+                "tfidf_svm",
+                "sentence_knn",
+                "tfidf_svm_sentence",
+            }
+            assert scores["n"] > 30 and {"knn", "knn_oov"} | rivals <= set(scores)
             for rival in ("knn", "majority", "tfidf_knn", "tfidf_svm"):
                 assert METRICS | {"ci95"} <= set(scores[rival])
                 low, high = scores[rival]["ci95"]["accuracy"]
                 assert 0 <= low <= scores[rival]["accuracy"] <= high <= 1
-            assert scores["tfidf_svm"]["precision_at_10"] is None and scores["majority"]["precision_at_10"] is None
+            assert (
+                scores["tfidf_svm"]["precision_at_k"] is None and scores["majority"]["precision_at_k"] is None
+            )
             assert scores["knn"]["accuracy"] > scores["majority"]["accuracy"]
-        assert forms["title_context"]["knn"]["accuracy"] > forms["title_only"]["knn"]["accuracy"]  # where it airs tells what it is
-    assert {"count", "noise_share", "ari", "ami", "v_measure", "b_cubed", "run_to_run_ari"} <= set(document["clusters"])
+        assert (
+            forms["title_context"]["knn"]["accuracy"] > forms["title_only"]["knn"]["accuracy"]
+        )  # where it airs tells what it is
+    assert {"count", "noise_share", "ari", "ami", "v_measure", "b_cubed", "run_to_run_ari"} <= set(
+        document["clusters"]
+    )
     assert document["clusters"]["count"] > 5
+    sure = document["confidence"]
+    assert sure["n"] > 100 and 0 < sure["brier_score"] < 0.25 and sure["expected_calibration_error"] < 0.15
+    assert sure["asked_0.8"]["coverage"] >= sure["asked_0.9"]["coverage"] > 0.2
+    assert sure["asked_0.9"]["precision"] > 0.8
 
 
 def test_scores_for_people_name_every_protocol_and_form(night):
     done = guidespace("scores", "--home", night[0])
     assert done.returncode == 0
-    for words in ("unseen_title, title only (", "TF-IDF linear SVM", "next_period, title context (", "this model serves"):
+    for words in (
+        "unseen_title, title only (",
+        "TF-IDF linear SVM",
+        "next_period, title context (",
+        "this model serves",
+    ):
         assert words in done.stdout
 
 
 def test_status_counts_add_up(night):
     document = answer("status", "--home", night[0], "--json")
     assert set(document) == {"feeds", "channels", "programmes", "titles", "categories", "home", "home_bytes"}
-    assert document["home"] == str(night[0]) and document["home_bytes"] > (night[0] / "catalogue.duckdb").stat().st_size
+    assert (
+        document["home"] == str(night[0])
+        and document["home_bytes"] > (night[0] / "catalogue.duckdb").stat().st_size
+    )
     (feed,) = document["feeds"]
     assert set(feed) == {"source", "seen", "stored", "duplicates", "rejected", "rejects", "lost"}
-    assert not feed["lost"] and feed["source"] == str(SAMPLE) and feed["seen"] == feed["stored"] + feed["duplicates"] + feed["rejected"]
+    assert (
+        not feed["lost"]
+        and feed["source"] == str(SAMPLE)
+        and feed["seen"] == feed["stored"] + feed["duplicates"] + feed["rejected"]
+    )
     assert feed["rejected"] == sum(feed["rejects"].values()) > 0
-    assert document["programmes"] == feed["stored"] and document["titles"] > 1500 and document["channels"] > 35
+    assert (
+        document["programmes"] == feed["stored"] and document["titles"] > 1500 and document["channels"] > 35
+    )
 
 
 @pytest.mark.parametrize("title", ["Midsomer Murders", "A Murder Nobody Ever Filmed"])
 def test_similar_answers_for_known_and_unknown_titles(night, title):
     neighbours = answer("similar", title, "--home", night[0], "-k", 7, "--json")
     assert len(neighbours) == 7
-    assert all(set(neighbour) == {"title", "cosine", "categories", "channels"} for neighbour in neighbours)
+    assert all(
+        set(neighbour) == {"title", "cosine", "categories", "channels", "editions"}
+        for neighbour in neighbours
+    )
     cosines = [neighbour["cosine"] for neighbour in neighbours]
     assert cosines == sorted(cosines, reverse=True) and all(-1 <= cosine <= 1 for cosine in cosines)
     assert title not in {neighbour["title"] for neighbour in neighbours}
@@ -220,21 +189,37 @@ def test_similar_refuses_what_it_cannot_answer(night):
 
 def test_export_labels_can_be_read_as_fasttext_lines(night, tmp_path):
     assert guidespace("export", "--home", night[0], "--format", "labels", tmp_path / "corpus").returncode == 0
-    train, test = ((tmp_path / "corpus" / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in ("train", "test"))
+    train, test = (
+        (tmp_path / "corpus" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+        for name in ("train", "test")
+    )
     assert len(train) > 1000 and len(test) > 150
     for line in train + test:
         labels = [word for word in line.split(" ") if word.startswith("__label__")]
         assert labels and line.split(" ")[: len(labels)] == labels and len(line.split(" ")) > len(labels)
-    held_out = [line for name in ("unseen_title", "unseen_show", "next_period") for line in (tmp_path / "corpus" / f"{name}.txt").read_text(encoding="utf-8").splitlines()]
+    held_out = [
+        line
+        for name in ("unseen_title", "unseen_show", "next_period")
+        for line in (tmp_path / "corpus" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    ]
     assert sorted(held_out) == sorted(test)
 
 
 def test_export_vectors_agree_in_both_forms(night, tmp_path):
-    assert guidespace("export", "--home", night[0], "--format", "word2vec", tmp_path / "v.txt").returncode == 0
-    assert guidespace("export", "--home", night[0], "--format", "parquet", tmp_path / "v.parquet").returncode == 0
+    assert (
+        guidespace("export", "--home", night[0], "--format", "word2vec", tmp_path / "v.txt").returncode == 0
+    )
+    assert (
+        guidespace("export", "--home", night[0], "--format", "parquet", tmp_path / "v.parquet").returncode
+        == 0
+    )
     lines = (tmp_path / "v.txt").read_text(encoding="utf-8").splitlines()
     count, dim = map(int, lines[0].split())
-    assert count == len(lines) - 1 and dim == 32 and len({line.split(" ")[0] for line in lines[1:]}) == count
+    assert (
+        count == len(lines) - 1
+        and dim == 128 + 32
+        and len({line.split(" ")[0] for line in lines[1:]}) == count
+    )
     table = pq.read_table(tmp_path / "v.parquet")
     vectors = dict(zip(table["title"].to_pylist(), table["vector"].to_pylist(), strict=True))
     for line in lines[1:50]:
@@ -247,7 +232,9 @@ def test_export_vectors_agree_in_both_forms(night, tmp_path):
 def test_doctor_finds_the_installation_sound_and_says_json(night):
     findings = answer("doctor", "--home", night[0], "--json")
     assert {finding["state"] for finding in findings} <= {"ok", "note"}
-    assert {"Python", "prefect", "torch", "fastapi", "home", "catalogue"} <= {finding["about"] for finding in findings}
+    assert {"Python", "prefect", "torch", "fastapi", "home", "catalogue"} <= {
+        finding["about"] for finding in findings
+    }
 
 
 def test_doctor_names_a_home_of_another_version(tmp_path):
@@ -257,16 +244,24 @@ def test_doctor_names_a_home_of_another_version(tmp_path):
 
 
 def test_a_home_without_a_run_says_what_to_do(tmp_path):
-    for command in (("scores",), ("similar", "Tatort"), ("status",), ("export", "--format", "parquet", tmp_path / "x")):
+    for command in (
+        ("scores",),
+        ("similar", "Tatort"),
+        ("status",),
+        ("export", "--format", "parquet", tmp_path / "x"),
+    ):
         done = guidespace(*command, "--home", tmp_path / "none")
         assert done.returncode == 2 and "guidespace nightly" in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "none").exists()
 
 
 def test_help_needs_nothing_heavy():
-    code = "import sys; from flows.__main__ import main\ntry: main(['--help'])\nexcept SystemExit: pass\nassert not {'torch', 'prefect', 'mlflow', 'duckdb'} & set(sys.modules)"
+    heavy = "{'torch', 'prefect', 'mlflow', 'duckdb'}"
+    code = "from flows.__main__ import main, sys\nassert main(['--help']) == 0\n"
+    code += f"assert not {heavy} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0 and "guidespace similar" in done.stdout, done.stderr
+    assert done.returncode == 0 and "similar " in done.stdout, done.stderr
+    assert "..." not in done.stdout.partition("Commands:")[2]  # no summary is cut
 
 
 HEAVY = {"torch", "prefect", "mlflow", "numba", "scipy", "sklearn"}  # half a gigabyte and seconds
@@ -278,18 +273,12 @@ def test_what_does_not_learn_imports_nothing_that_does(night, tmp_path, command)
     shutil.copy(SAMPLE, tmp_path / "guide-2025-03-01.xml.gz")
     arguments = {
         "ingest": ["--feed", SAMPLE, "--home", tmp_path / "home", "--set", "ingest.batch_rows=5000"],
-        "backfill": ["--feed", tmp_path, "--home", tmp_path / "home", "--from", "2025-03-01", "--to", "2025-03-01", "--set", "ingest.workers=1"],
+        "backfill": ["--feed", tmp_path, "--home", tmp_path / "home", "--from", "2025-03-01",
+                     "--to", "2025-03-01", "--set", "ingest.workers=1"],
         "sql": ["SELECT count(*) FROM titles", "--home", home],
     }.get(command, ["--home", home])  # fmt: skip
-    code = f"import sys; from flows.__main__ import main; assert main({[command, *map(str, arguments)]}) == 0; assert not {HEAVY} & set(sys.modules), {HEAVY} & set(sys.modules)"
+    given = [command, *map(str, arguments)]
+    code = f"from flows.__main__ import main, sys\nassert main({given}) == 0\n"
+    code += f"found = {HEAVY} & set(sys.modules)\nassert not found, found"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow
-def test_a_second_night_says_how_many_titles_stayed_in_their_cluster(night):
-    home, _ = night
-    assert guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke", "--set", "cluster.seed=5").returncode == 0
-    found = cluster_metrics(home)
-    assert found == pytest.approx(cluster_scores(home))
-    assert 0.5 < found["stayed_share"] <= 1 and found["run_to_run_ari"] > 0.5

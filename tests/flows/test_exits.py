@@ -6,7 +6,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import pytest
 
 from flows import exits
 from flows.__main__ import main
+from tests.flows.command import ROOT, guidespace
 
-ROOT = Path(__file__).resolve().parents[2]
 PROGRAMME = '<programme channel="{}" start="2025030110" stop="2025030111"><title>{}</title></programme>'
 GUIDE = f"<tv>{PROGRAMME.format('one', 'a')}</tv>"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -24,7 +23,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 @pytest.fixture
 def dead(monkeypatch: pytest.MonkeyPatch):
     """A URL at which nobody answers; asked once."""
-    monkeypatch.setattr("tasks.ingest.download.ATTEMPTS", 1)
+    monkeypatch.setattr("tasks.ingest.sources.download.ATTEMPTS", 1)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         yield f"http://127.0.0.1:{taken.getsockname()[1]}/guide.xml"
@@ -115,18 +114,6 @@ def test_a_required_feed_that_fails(ingest, dead: str) -> None:
     assert ingest("good.xml", "picture.xml", required="*/other.xml")[0] == exits.INCOMPLETE
 
 
-def guidespace(*arguments: object, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    command = [*before, sys.executable, "-m", "flows", *map(str, arguments)]
-    return subprocess.run(
-        command,
-        cwd="/",
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def as_anybody() -> tuple[str, ...]:
     """What takes root's right to read everything from a command; nothing where the user is not root."""
     if os.geteuid():
@@ -134,7 +121,7 @@ def as_anybody() -> tuple[str, ...]:
     command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     if not shutil.which("setpriv") or subprocess.run([*command, "true"], capture_output=True).returncode:
         pytest.skip(
-            "run as root without setpriv (util-linux), which takes root's right to read everything from a command"
+            "run as root without setpriv (util-linux), which takes root's right to read everything away"
         )
     return command
 

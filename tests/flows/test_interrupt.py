@@ -1,6 +1,5 @@
-"""Ctrl-C in a real terminal, and SIGTERM, at every part of a run: it ends soon, leaves nothing running, and the same command goes on."""
-
-from __future__ import annotations
+"""Ctrl-C in a real terminal, and SIGTERM, at every part of a run: it ends soon, leaves nothing running, and
+the same command goes on."""
 
 import contextlib
 import fcntl
@@ -17,16 +16,31 @@ from pathlib import Path
 
 import pytest
 
-from flows.interrupt import MESSAGE
+from flows.exits import MESSAGE
 from storage.stages import ROOT
 
 FEED = ROOT / "sample" / "guide.xml.gz"
-COMMAND = [sys.executable, "-m", "flows", "nightly", "--feed", str(FEED), "--preset", "smoke", "--set", "train.epochs=60", "train.dim=64"]
+COMMAND = [
+    sys.executable,
+    "-m",
+    "flows",
+    "nightly",
+    "--feed",
+    str(FEED),
+    "--preset",
+    "smoke",
+    "--set",
+    "train.epochs=60",
+    "train.dim=64",
+]
 BOUND_SECONDS = 6  # 2 on a machine that has nothing else to do; without the repair it was 75
 MOMENTS = {
-    "importing": "starting Prefect", "starting": "starting Prefect", "ingest": "MLflow:", "train": "epoch 5 of",
+    "importing": "starting Prefect", "starting": "starting Prefect", "ingest": "MLflow:",
+    "train": "epoch 5 of",
     "evaluate": "majority fitted", "publish": "evaluate    done",
 }  # fmt: skip
+
+
 @dataclass
 class Terminal:
     """A command in a terminal of its own, as its foreground process group."""
@@ -57,7 +71,8 @@ def terminal(home: Path) -> Iterator[Terminal]:
     """Opens a terminal and starts the nightly command in it."""
     screen, inside = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, "--home", str(home)], cwd=ROOT, env=_environment(), stdin=inside, stdout=inside, stderr=inside,
+        [*COMMAND, "--home", str(home)], cwd=ROOT, env=_environment(), stdin=inside, stdout=inside,
+        stderr=inside,
         start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
     os.close(inside)
@@ -128,7 +143,9 @@ def test_sigterm_ends_the_run_too(home: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_run_leaves_no_server(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    run = subprocess.Popen([*COMMAND, "--home", str(home)], cwd=ROOT, env=_environment(), stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        [*COMMAND, "--home", str(home)], cwd=ROOT, env=_environment(), stdout=subprocess.PIPE, text=True
+    )
     assert run.stdout
     try:
         while "MLflow:" not in (line := run.stdout.readline()):
@@ -150,7 +167,8 @@ def test_the_same_command_goes_on_where_it_stopped(home: Path) -> None:
     wait_until_none_is_left(home)
 
 
-STUCK = {  # what the main thread does when the signal comes: the first cannot be interrupted, the second will not be
+# what the main thread does when the signal comes: the first cannot be interrupted, the second will not be
+STUCK = {
     "native": "import hashlib; hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)",
     "swallowed": "import time\nwhile True:\n    try: time.sleep(1)\n    except KeyboardInterrupt: pass",
 }
@@ -159,8 +177,11 @@ STUCK = {  # what the main thread does when the signal comes: the first cannot b
 @pytest.mark.parametrize("stuck", STUCK)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_main_thread_that_does_not_answer_is_ended(stuck: str, number: signal.Signals) -> None:
-    code = f"from flows.interrupt import watch_signals\nwatch_signals()\nprint('ready', flush=True)\n{STUCK[stuck]}"
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    ready = "from flows.exits import watch_signals\nwatch_signals()\nprint('ready', flush=True)"
+    code = f"{ready}\n{STUCK[stuck]}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     with process:
         assert process.stdout and process.stdout.readline() == "ready\n"
         time.sleep(0.2)
@@ -177,7 +198,7 @@ def test_a_main_thread_that_does_not_answer_is_ended(stuck: str, number: signal.
 def test_a_forked_child_that_is_ended_does_not_end_its_parent() -> None:
     code = """
 import multiprocessing, time
-from flows.interrupt import SECONDS_TO_UNWIND, watch_signals
+from flows.exits import SECONDS_TO_UNWIND, watch_signals
 watch_signals()
 child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
 child.start()
@@ -192,11 +213,16 @@ print(child.exitcode)
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))
+    }
     return kept | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def _keyboard(run: Terminal) -> int:
-    """The terminal's side that a person types at; the line discipline turns ^C into SIGINT to the foreground group."""
+    """The terminal's side that a person types at; the line discipline turns ^C into SIGINT to the foreground
+    group."""
     assert os.tcgetpgrp(run.screen) == run.process.pid
     return run.screen

@@ -6,6 +6,7 @@ import sqlite3
 from types import SimpleNamespace
 
 import pytest
+from prefect.exceptions import Pause
 from prefect.logging import disable_run_logger
 from prefect.utilities.names import generate_slug
 
@@ -14,13 +15,19 @@ from flows.settings import Settings
 from storage.tracking import Tracking
 
 SECRETS = ("annabel", "swordfish", "0123456789abcdef")
-FEEDS = ["https://annabel:swordfish@example.org/guide.xml.gz?key=0123456789abcdef&country=de", "https://annabel:swordfish@example.org", "guides/what?.xml"]
+FEEDS = [
+    "https://annabel:swordfish@example.org/guide.xml.gz?key=0123456789abcdef&country=de",
+    "https://annabel:swordfish@example.org",
+    "guides/what?.xml",
+]
 
 
 @pytest.fixture
 def running(monkeypatch):
     """A flow run of these feeds, as Prefect tells it to the code inside."""
-    told = SimpleNamespace(id="flow-1", parameters={"feeds": FEEDS}, scheduled_start_time=datetime.datetime(2025, 3, 1), name="")
+    told = SimpleNamespace(
+        id="flow-1", parameters={"feeds": FEEDS}, scheduled_start_time=datetime.datetime(2025, 3, 1), name=""
+    )
     monkeypatch.setattr(night, "this_run", told)
     told.name = night.name_run()
     return told
@@ -44,7 +51,21 @@ def test_a_night_closes_the_mlflow_run_of_one_that_died(running, tmp_path):
         assert [client.get_run(run).info.status for run in (dead, opened.run)] == ["KILLED", "RUNNING"]
 
 
-@pytest.mark.parametrize(("given", "kept"), [("catching up", True), ("smoke-test", True), ("adamant-otter", False), ("", False)])
+@pytest.mark.parametrize(("error", "times"), [(Pause(), 2), (ValueError("a feed"), 1)])
+def test_a_suspended_run_says_twice_that_it_has_left(running, tmp_path, monkeypatch, error, times):
+    said = []
+    monkeypatch.setattr(night, "emit_event", lambda event, resource: said.append((event, *resource.values())))
+    monkeypatch.setattr(night, "FlowRunContext", SimpleNamespace(get=lambda: running))
+    monkeypatch.setattr(night, "AGAIN_SECONDS", 0.0)
+    opening = night.open_night(str(tmp_path / "home"), FEEDS, Settings())
+    with disable_run_logger(), pytest.raises(type(error)), opening:
+        raise error
+    assert said == [(night.LEFT, "prefect.flow-run.flow-1")] * times
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("catching up", True), ("smoke-test", True), ("adamant-otter", False), ("", False)]
+)
 def test_a_name_that_was_given_is_kept(running, given, kept):
     running.name = given
     assert (night.name_run() == given) is kept
@@ -59,5 +80,5 @@ def test_a_home_below_the_users_own_folder_is_the_same_for_all(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     with disable_run_logger(), night.open_night("~/space", [], Settings()):
         pass
-    assert Tracking("~/space").connection.database == tmp_path / "space" / "mlflow.db"
+    assert Tracking("~/space").database == tmp_path / "space" / "mlflow.db"
     assert (tmp_path / "space" / "mlflow.db").exists() and not (tmp_path / "~").exists()

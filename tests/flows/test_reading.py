@@ -6,21 +6,33 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer import BadParameter
 
 from flows.__main__ import main
-from flows.assignments import SettingError
-from flows.reading import read_instant
+from flows.instants import read_instant
 from storage.stages import ROOT
 
-PROGRAMME = '<tv><programme channel="one" start="20250301100000" stop="20250301110000"><title>{}</title></programme></tv>'
+TIMES = 'start="20250301100000" stop="20250301110000"'
+PROGRAMME = f'<tv><programme channel="one" {TIMES}><title>{{}}</title></programme></tv>'
 
 
 def test_ingest_reads_and_publishes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "g.xml").write_text(PROGRAMME.format("a"))
-    command = ["ingest", "--feed", str(tmp_path / "g.xml"), "--home", str(tmp_path / "home"), "--set", "ingest.batch_rows=10"]
+    command = [
+        "ingest",
+        "--feed",
+        str(tmp_path / "g.xml"),
+        "--home",
+        str(tmp_path / "home"),
+        "--set",
+        "ingest.batch_rows=10",
+    ]
     assert main(command) == 0
     first = capsys.readouterr().out
-    assert "g.xml: 1 programmes seen, 1 stored, 0 duplicates, 0 rejected" in first and "(1 programmes, 1 channels, 1 feeds)" in first
+    assert (
+        "g.xml: 1 programmes seen, 1 stored, 0 duplicates, 0 rejected" in first
+        and "(1 programmes, 1 channels, 1 feeds, 0 descriptions)" in first
+    )
     assert main(command) == 0
     assert "g.xml: unchanged (1 programmes seen" in capsys.readouterr().out
     assert main(["ingest", "--feed", str(tmp_path / "none.xml"), "--home", str(tmp_path / "home")]) == 2
@@ -30,11 +42,23 @@ def test_ingest_reads_and_publishes(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_backfill_reads_dated_guides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for day in (1, 2, 3):
         (tmp_path / f"g-2025-02-0{day}.xml").write_text(PROGRAMME.format(day))
-    command = ["backfill", "--feed", str(tmp_path), "--home", str(tmp_path / "home"), "--from", "2025-02-01", "--to", "2025-02-02", "--set", "ingest.workers=1"]
+    command = [
+        "backfill",
+        "--feed",
+        str(tmp_path),
+        "--home",
+        str(tmp_path / "home"),
+        "--from",
+        "2025-02-01",
+        "--to",
+        "2025-02-02",
+        "--set",
+        "ingest.workers=1",
+    ]
     assert main(command) == 0
     assert capsys.readouterr().out.count("g-{date}.xml: 1 programmes seen, 1 stored") == 2
     assert main([*command[:6], "tomorrow", *command[7:]]) == 2
-    assert "'tomorrow' is no date; expected YYYY-MM-DD" in capsys.readouterr().err
+    assert "'tomorrow' does not match the format" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -50,14 +74,30 @@ def test_instants(text: str, instant: datetime.datetime) -> None:
 
 
 def test_what_is_no_instant_is_refused() -> None:
-    with pytest.raises(SettingError, match="expected YYYY-MM-DD"):
+    with pytest.raises(BadParameter, match="expected YYYY-MM-DD"):
         read_instant("2025-02-31")
 
 
 def test_a_setting_of_another_stage_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "g.xml").write_text(PROGRAMME.format("a"))
-    assert main(["ingest", "--feed", str(tmp_path / "g.xml"), "--home", str(tmp_path / "home"), "--set", "train.epochs=5"]) == 2
-    assert "--set 'train.epochs=5': expected NAME=VALUE such as ingest.workers=2; known here: ingest" in capsys.readouterr().err
+    assert (
+        main(
+            [
+                "ingest",
+                "--feed",
+                str(tmp_path / "g.xml"),
+                "--home",
+                str(tmp_path / "home"),
+                "--set",
+                "train.epochs=5",
+            ]
+        )
+        == 2
+    )
+    assert (
+        "--set 'train.epochs=5': expected NAME=VALUE such as ingest.workers=2; known here: ingest"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow
@@ -68,29 +108,49 @@ def test_a_large_guide_is_read_in_the_memory_that_the_docs_promise(tmp_path: Pat
         for number in range(240_000):
             start = datetime.datetime(2025, 3, 1) + datetime.timedelta(minutes=number // 50 * 5)
             text = f"Part {number} of a story that goes on and on. " * 10
-            file.write(f'<programme channel="{number % 50}" start="{start:%Y%m%d%H%M%S}"><title>Show {number % 3000}</title><desc>{text}</desc></programme>\n')
+            file.write(
+                f'<programme channel="{number % 50}" start="{start:%Y%m%d%H%M%S}">'
+                f"<title>Show {number % 3000}</title><desc>{text}</desc></programme>\n"
+            )
         file.write("</tv>")
-    code = f"import sys; from flows.__main__ import main; assert main({['ingest', '--feed', str(tmp_path / 'g.xml'), '--home', str(tmp_path / 'home')]}) == 0"
+    given = ["ingest", "--feed", str(tmp_path / "g.xml"), "--home", str(tmp_path / "home")]
+    code = f"from flows.__main__ import main; assert main({given}) == 0"
     peak = "; print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
-    done = subprocess.run([sys.executable, "-c", code + peak], cwd=ROOT, capture_output=True, text=True, timeout=280, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code + peak], cwd=ROOT, capture_output=True, text=True, timeout=280, check=True
+    )
     assert "240,000 stored" in done.stdout
-    print(f"{(tmp_path / 'g.xml').stat().st_size / 1e6:.0f} MB read with {int(done.stdout.split()[-1]) / 1024:.0f} MiB at most")
+    print(
+        f"{(tmp_path / 'g.xml').stat().st_size / 1e6:.0f} MB read "
+        f"with {int(done.stdout.split()[-1]) / 1024:.0f} MiB at most"
+    )
     assert int(done.stdout.split()[-1]) / 1024 < 500
 
 
 @pytest.mark.slow
-def test_the_flows_publish_and_check(tmp_path: Path) -> None:
+def test_the_tasks_publish_and_check(tmp_path: Path) -> None:
+    from prefect import flow
     from prefect.artifacts import Artifact
     from prefect.testing.utilities import prefect_test_harness
 
-    from flows.feeds import backfill, ingest_feeds
+    from tasks.ingest.settings import IngestSettings
+    from tasks.ingest.sources.dates import dated_guides
+    from tasks.ingest.task import check, ingest
+
+    @flow
+    def read(feeds, home):
+        guide = ingest(home, feeds, IngestSettings())
+        check(home, guide)
+        return guide
 
     for day in (1, 2):
         (tmp_path / f"g-2025-02-0{day}.xml").write_text(PROGRAMME.format(day))
     home = str(tmp_path / "home")
     with prefect_test_harness(server_startup_timeout=120):
-        guide = backfill([str(tmp_path)], datetime.date(2025, 2, 1), datetime.date(2025, 2, 28), home)
-        assert guide.counts == {"programmes": 1, "channels": 1, "feeds": 2}
+        guide = read(
+            dated_guides([str(tmp_path)], datetime.date(2025, 2, 1), datetime.date(2025, 2, 28)), home
+        )
+        assert guide.counts == {"programmes": 1, "channels": 1, "feeds": 2, "descriptions": 0}
         table = Artifact.get("guide-checks")
         assert table is not None and table.type == "table" and "category_share" in str(table.data)
-        assert ingest_feeds([str(tmp_path / "g-2025-02-01.xml")], home).counts["feeds"] == 3
+        assert read([str(tmp_path / "g-2025-02-01.xml")], home).counts["feeds"] == 3

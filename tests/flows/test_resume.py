@@ -1,6 +1,5 @@
-"""The command after a crash, on unchanged input, on damaged files, on a home in use, and on feeds that are none."""
-
-from __future__ import annotations
+"""The command after a crash, on unchanged input, on damaged files, on a home in use, and on feeds that are
+none."""
 
 import contextlib
 import gzip
@@ -31,7 +30,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 @dataclass(frozen=True)
 class Ended:
-    """A command that has ended (or was killed: code is minus the signal), its process group and what it said."""
+    """A command that has ended (or was killed: code is minus the signal), its process group and what it
+    said."""
 
     group: int
     code: int
@@ -53,13 +53,36 @@ class Ended:
 
 
 def nightly(home: Path, *arguments: str, feed: Path = FEED, kill_at: str = "", **variables: str) -> Ended:
-    """``python -m flows nightly`` in a process of its own, killed by SIGKILL once its log holds ``kill_at``."""
-    command = [sys.executable, "-m", "flows", "nightly", "--feed", str(feed), "--home", str(home), *(arguments or SETTINGS)]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))}
+    """``python -m flows nightly`` in a process of its own, killed by SIGKILL once its log holds
+    ``kill_at``."""
+    command = [
+        sys.executable,
+        "-m",
+        "flows",
+        "nightly",
+        "--feed",
+        str(feed),
+        "--home",
+        str(home),
+        *(arguments or SETTINGS),
+    ]
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))
+    }
     environment |= {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **variables}
     output, errors = home.parent / "output.txt", home.parent / "errors.txt"
     with open(output, "w") as out, open(errors, "w") as err:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
     deadline = time.monotonic() + 150
     while process.poll() is None:
         if time.monotonic() > deadline or (kill_at and kill_at in output.read_text()):
@@ -104,9 +127,24 @@ def test_a_killed_run_goes_on_where_it_was(crashed: tuple[Path, Ended]) -> None:
     home, again = crashed
     assert again.code == 0, again
     assert "guide.xml.gz: unchanged" in again.output
-    assert [(feed["seen"], feed["stored"] + feed["duplicates"] + feed["rejected"]) for feed in status(home)["feeds"]] == [(10_031, 10_031)]
+    assert [
+        (feed["seen"], feed["stored"] + feed["duplicates"] + feed["rejected"])
+        for feed in status(home)["feeds"]
+    ] == [(10_031, 10_031)]
     assert again.kept == ["tokenize", "preprocess"]
-    assert again.made == ["ingest", "check", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack", "promote", "report"]
+    assert again.made == [
+        "ingest",
+        "check",
+        "train",
+        "augment",
+        "embed",
+        "cluster",
+        "evaluate",
+        "draw",
+        "pack",
+        "promote",
+        "report",
+    ]
     resumed = re.search(rf"going on after epoch (\d+) of {EPOCHS}", again.output)
     assert resumed and 4 <= int(resumed[1]) < EPOCHS
     assert f"epoch {resumed[1]} of" not in again.output.partition("going on")[2].partition("\n")[2]
@@ -123,9 +161,13 @@ def test_a_resumed_training_is_the_uninterrupted_one(crashed: tuple[Path, Ended]
 
 
 def written(home: Path) -> dict[Path, tuple[int, int]]:
-    """Every published file with its inode and when it was written; artifact.json is touched when it is used, for pruning."""
+    """Every published file with its inode and when it was written; artifact.json is touched when it is used,
+    for pruning."""
     files = (path for path in home.glob("artifacts/*/*/*") if path.is_file())
-    return {path: (path.stat().st_ino, 0 if path.name == "artifact.json" else path.stat().st_mtime_ns) for path in files}
+    return {
+        path: (path.stat().st_ino, 0 if path.name == "artifact.json" else path.stat().st_mtime_ns)
+        for path in files
+    }
 
 
 def test_an_unchanged_run_repeats_nothing(crashed: tuple[Path, Ended]) -> None:
@@ -147,7 +189,13 @@ def test_a_damaged_file_is_made_again(crashed: tuple[Path, Ended]) -> None:
         handle.truncate(1000)
     again = nightly(home)
     assert again.code == 0, again
-    assert again.made == ["ingest", "check", "embed", "promote", "report"]  # the same vectors: nothing after them is made again
+    assert again.made == [
+        "ingest",
+        "check",
+        "embed",
+        "promote",
+        "report",
+    ]  # the same vectors: nothing after them is made again
     assert again.kept == [stage for stage in STAGES if stage != "embed"]
     assert vectors.read_bytes() == before
 
@@ -165,9 +213,17 @@ def test_a_home_in_use_is_left_alone(crashed: tuple[Path, Ended], tmp_path: Path
 def untouched(crashed: tuple[Path, Ended]) -> Iterator[Path]:
     """The home, held to keep its catalogue and its feeds as they are."""
     home = crashed[0]
-    before = hashlib.sha256((home / "catalogue.duckdb").read_bytes()).hexdigest(), status(home), (home / "latest.json").read_text()
+    before = (
+        hashlib.sha256((home / "catalogue.duckdb").read_bytes()).hexdigest(),
+        status(home),
+        (home / "latest.json").read_text(),
+    )
     yield home
-    assert (hashlib.sha256((home / "catalogue.duckdb").read_bytes()).hexdigest(), status(home), (home / "latest.json").read_text()) == before
+    assert (
+        hashlib.sha256((home / "catalogue.duckdb").read_bytes()).hexdigest(),
+        status(home),
+        (home / "latest.json").read_text(),
+    ) == before
 
 
 @pytest.mark.parametrize(
@@ -181,7 +237,9 @@ def untouched(crashed: tuple[Path, Ended]) -> Iterator[Path]:
     ],
     ids=["missing", "empty", "not XML", "not XMLTV", "broken gzip"],
 )
-def test_a_feed_that_is_none_is_one_line(untouched: Path, tmp_path: Path, content: bytes | None, expected: str) -> None:
+def test_a_feed_that_is_none_is_one_line(
+    untouched: Path, tmp_path: Path, content: bytes | None, expected: str
+) -> None:
     feed = tmp_path / "guide.xml"
     if content is not None:
         feed.write_bytes(content)
@@ -194,9 +252,13 @@ def test_a_feed_that_is_none_is_one_line(untouched: Path, tmp_path: Path, conten
 
 def test_too_few_labelled_titles_says_how_many(tmp_path: Path) -> None:
     feed = tmp_path / "small.xml"
-    shown = '<programme channel="one" start="2026112120{}000 +0000"><title>Show {}</title><category>News</category></programme>'
+    shown = '<programme channel="one" start="2026112120{}000 +0000"><title>Show {}</title>'
+    shown += "<category>News</category></programme>"
     programmes = "".join(shown.format(minute, word) for minute, word in enumerate("abcdef"))
-    feed.write_text(f'<?xml version="1.0"?><tv><channel id="one"><display-name>One</display-name></channel>{programmes}</tv>')
+    feed.write_text(
+        '<?xml version="1.0"?><tv><channel id="one"><display-name>One</display-name></channel>'
+        f"{programmes}</tv>"
+    )
     refused = nightly(tmp_path / "home", feed=feed)
     assert refused.code == 2, refused
     (line,) = refused.errors.strip().splitlines()

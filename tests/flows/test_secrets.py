@@ -1,8 +1,10 @@
-"""Nothing that is secret in a feed's URL is anywhere in the home or in what is printed, after real runs against a server on loopback."""
+"""Nothing that is secret in a feed's URL is anywhere in the home or in what is printed, after real runs
+against a server on loopback."""
 
 import contextlib
 import gzip
 import os
+import re
 import sqlite3
 import stat
 import subprocess
@@ -17,24 +19,33 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.workspace import Workspace
+from tests.flows.command import ROOT, SAMPLE, guidespace
 from tests.secret_parameters import NAMES
 
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLE = ROOT / "sample" / "guide.xml.gz"
 VALUES = {name: f"Zk9v{number:03}Lq7x" for number, name in enumerate(NAMES)}
 SECRETS = ("annabelK8s", "swordfishK8s", *VALUES.values(), "Zk9vfragment", "Zk9vpath")
+DESCRIPTION = "A kitchen on the harbour where two inspectors cook"
+
+
+def described() -> bytes:
+    """The sample guide with a description of every programme."""
+    text = gzip.decompress(SAMPLE.read_bytes()).decode()
+    names = r"<title[^>]*>[^<]*</title>(?:\s*<sub-title[^>]*>[^<]*</sub-title>)?"
+    return gzip.compress(re.sub(names, rf"\g<0><desc>{DESCRIPTION}.</desc>", text).encode(), 1)
 
 
 @pytest.fixture(scope="module")
 def feed() -> Iterator[str]:
-    """The sample guide behind a URL with a secret in every place."""
+    """The sample guide and descriptions behind a URL with a secret in every place."""
+
+    content = described()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             found = all(value in self.path for value in VALUES.values())
             self.send_response(200 if found else 403)
             self.end_headers()
-            self.wfile.write(SAMPLE.read_bytes() if found else b"")
+            self.wfile.write(content if found else b"")
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -47,13 +58,6 @@ def feed() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-def guidespace(*arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))}
-    environment |= {"PYTHONPATH": str(ROOT), **more}
-    command = [sys.executable, "-m", "flows", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280)
 
 
 def texts_of(home: Path) -> Iterator[tuple[str, str]]:
@@ -79,19 +83,31 @@ def texts_of(home: Path) -> Iterator[tuple[str, str]]:
 
 def leaks(home: Path, *printed: str) -> set[tuple[str, str]]:
     texts = [*texts_of(home), *(("printed", text) for text in printed)]
-    assert any("127.0.0.1" in text or "env:MY_GUIDE" in text for name, text in texts if name == "catalogue: feeds")  # it sees sources
+    assert any(
+        "127.0.0.1" in text or "env:MY_GUIDE" in text for name, text in texts if name == "catalogue: feeds"
+    )  # it sees sources
     return {(name, secret) for name, text in texts for secret in SECRETS if secret in text}
 
 
+@pytest.mark.slow
 def test_a_night_keeps_no_secret_of_its_feeds(tmp_path: Path, feed: str) -> None:
     home = tmp_path / "home"
-    done = guidespace("nightly", "--preset", "smoke", "--home", home, "--feed", feed, PREFECT_HOME=str(home / "prefect"))
+    done = guidespace(
+        "nightly", "--preset", "smoke", "--home", home, "--feed", feed, PREFECT_HOME=str(home / "prefect")
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     status = guidespace("status", "--home", home)
     assert "/a/guide.xml.gz?country=de" in status.stdout
     with contextlib.closing(sqlite3.connect(home / "prefect" / "prefect.db")) as connection:
-        assert "guide.xml.gz?country=de" in str(connection.execute("SELECT parameters FROM flow_run").fetchall())
+        assert "guide.xml.gz?country=de" in str(
+            connection.execute("SELECT parameters FROM flow_run").fetchall()
+        )
     assert leaks(home, done.stdout, done.stderr, status.stdout) == set()
+    holders = {name for name, text in texts_of(home) if DESCRIPTION in text}
+    (guide,) = (file.relative_to(home) for file in home.rglob("descriptions.parquet"))
+    assert "catalogue: details" in holders
+    assert {name for name in holders if not name.startswith("catalogue")} == {str(guide)}  # its authors' text
+    assert guide.parts[:2] == ("artifacts", "guide") and list(home.rglob("descriptions.npy"))
 
 
 def test_ingest_by_a_variable_and_with_a_failure_keeps_no_secret(tmp_path: Path, feed: str) -> None:
@@ -101,26 +117,61 @@ def test_ingest_by_a_variable_and_with_a_failure_keeps_no_secret(tmp_path: Path,
     refused = guidespace("ingest", "--home", home, "--feed", feed.replace(VALUES["sid"], ""))
     assert refused.returncode != 0 and "the server answered 403" in refused.stderr
     again = guidespace("ingest", "--home", home, "--feed", feed)
-    assert leaks(home, done.stdout, done.stderr, refused.stdout, refused.stderr, again.stdout, again.stderr) == set()
+    assert (
+        leaks(home, done.stdout, done.stderr, refused.stdout, refused.stderr, again.stdout, again.stderr)
+        == set()
+    )
 
 
 @pytest.mark.parametrize("command", ["ingest", "nightly"])
 def test_what_is_no_url_is_one_line_and_exit_code_2(tmp_path: Path, command: str) -> None:
-    done = guidespace(command, "--home", tmp_path / "home", "--feed", "http://annabelK8s:swordfishK8s@[::bad/")
+    done = guidespace(
+        command, "--home", tmp_path / "home", "--feed", "http://annabelK8s:swordfishK8s@[::bad/"
+    )
     assert done.returncode == 2
-    assert done.stderr.startswith("guidespace: http://[::bad/: not a valid URL; expected one such as https://") and done.stderr.count("\n") == 1
+    assert (
+        done.stderr.startswith("guidespace: http://[::bad/: not a valid URL; expected one such as https://")
+        and done.stderr.count("\n") == 1
+    )
 
 
 def test_the_lock_tells_no_command_line_and_is_its_owners(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "writer.lock").write_text("")
     (tmp_path / "home" / "writer.lock").chmod(0o666)
-    code = f"from storage.workspace import Workspace\nwith Workspace({str(tmp_path / 'home')!r}).writing('ingest of 1 feed'): print('held', flush=True); input()"
+    code = f"from storage.workspace import Workspace\nhome = Workspace({str(tmp_path / 'home')!r})\n"
+    code += "with home.writing('ingest of 1 feed'): print('held', flush=True); input()"
     command = [sys.executable, "-c", code, "https://annabelK8s:swordfishK8s@example.org/?key=Zk9vpath"]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
         lock = tmp_path / "home" / "writer.lock"
-        content, words, mode = lock.read_text(), Workspace(tmp_path / "home").holder() or "", stat.S_IMODE(lock.stat().st_mode)
+        content, words, mode = (
+            lock.read_text(),
+            Workspace(tmp_path / "home").holder() or "",
+            stat.S_IMODE(lock.stat().st_mode),
+        )
         holder.communicate("\n")
     assert not any(secret in content + words for secret in SECRETS) and "example.org" not in content + words
     assert f"process {holder.pid} on " in words and words.endswith("(ingest of 1 feed)") and mode == 0o600
+
+
+def test_the_credentials_of_a_prefect_server_are_not_printed(tmp_path: Path) -> None:
+    url = "http://annabelK8s:swordfishK8s@127.0.0.1:9/api"
+    command = [
+        sys.executable,
+        "-m",
+        "flows",
+        "nightly",
+        "--feed",
+        str(SAMPLE),
+        "--home",
+        str(tmp_path / "home"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_API_URL": url}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        lines = [run.stdout.readline(), run.stdout.readline()]
+        run.kill()
+    assert lines[1] == "Prefect server: http://127.0.0.1:9/api\n"

@@ -7,11 +7,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from flows.assignments import SettingError, override
-from flows.presets import PRESETS
-from flows.settings import Settings
+from flows.settings import PRESETS, Settings
 from tasks.cluster.dbscan import DBSCAN
-from tasks.tokenize.words import Words
-from tasks.train.rules import SGD, Adam, RowwiseAdagrad
+from tasks.text.words import Words
+from tasks.train.optimizers import SGD, Adam, RowwiseAdagrad
 from tests.contracts.families import families
 
 PLAIN = Settings()
@@ -24,7 +23,6 @@ def _value_of(path: str, settings: Settings = PLAIN):
     return settings
 
 
-
 def test_nothing_set_changes_nothing():
     assert override(PLAIN, []) == PLAIN
     for preset in PRESETS.values():
@@ -32,9 +30,26 @@ def test_nothing_set_changes_nothing():
 
 
 def test_values_are_read_as_what_they_are():
-    found = override(PLAIN, ["train.epochs=5", "train.dropout=0.25", "train.device=cpu", " tokenize.splits.salt =another", "evaluate.resamples=100"])
-    assert (found.train.epochs, found.train.dropout, found.train.device, found.tokenize.splits.salt) == (5, 0.25, "cpu", "another")
-    assert dataclasses.replace(found, train=PLAIN.train, tokenize=PLAIN.tokenize, evaluate=PLAIN.evaluate) == PLAIN  # and nothing else
+    found = override(
+        PLAIN,
+        [
+            "train.epochs=5",
+            "train.dropout=0.25",
+            "train.device=cpu",
+            " tokenize.splits.salt =another",
+            "evaluate.resamples=100",
+        ],
+    )
+    assert (found.train.epochs, found.train.dropout, found.train.device, found.tokenize.splits.salt) == (
+        5,
+        0.25,
+        "cpu",
+        "another",
+    )
+    assert (
+        dataclasses.replace(found, train=PLAIN.train, tokenize=PLAIN.tokenize, evaluate=PLAIN.evaluate)
+        == PLAIN
+    )  # and nothing else
 
 
 @pytest.mark.parametrize("salt", ["2026", "true", "null", "[1]", "a=b", ""])
@@ -43,23 +58,39 @@ def test_a_text_may_look_like_anything(salt: str):
 
 
 def test_a_strategy_is_chosen_by_name_with_its_own_defaults():
-    found = override(PLAIN, ["train.rule=adam", "tokenize.tokenizer=words", "cluster.strategy=dbscan"])
-    assert (found.train.rule, found.tokenize.tokenizer, found.cluster.strategy) == (Adam(), Words(), DBSCAN())
+    found = override(PLAIN, ["train.optimizer=adam", "tokenize.tokenizer=words", "cluster.strategy=dbscan"])
+    assert (found.train.optimizer, found.tokenize.tokenizer, found.cluster.strategy) == (
+        Adam(),
+        Words(),
+        DBSCAN(),
+    )
 
 
 def test_a_strategys_fields_can_be_set():
-    assert override(PLAIN, ["train.rule.learning_rate=0.01"]).train.rule == RowwiseAdagrad(learning_rate=0.01)
-    assert override(PLAIN, ["train.rule=adam", "train.rule.learning_rate=0.01", "train.rule.beta1=0.8"]).train.rule == Adam(learning_rate=0.01, beta1=0.8)
-    assert override(PLAIN, ["train.rule.learning_rate=0.01", "train.rule=sgd"]).train.rule == SGD()  # the later one wins
+    assert override(PLAIN, ["train.optimizer.learning_rate=0.01"]).train.optimizer == RowwiseAdagrad(
+        learning_rate=0.01
+    )
+    assert override(
+        PLAIN, ["train.optimizer=adam", "train.optimizer.learning_rate=0.01", "train.optimizer.beta1=0.8"]
+    ).train.optimizer == Adam(learning_rate=0.01, beta1=0.8)
+    assert (
+        override(PLAIN, ["train.optimizer.learning_rate=0.01", "train.optimizer=sgd"]).train.optimizer
+        == SGD()
+    )  # the later one wins
 
 
 def test_the_preset_is_not_changed():
     before = dataclasses.asdict(PLAIN)
-    override(PLAIN, ["train.epochs=5", "train.rule=sgd"])
+    override(PLAIN, ["train.epochs=5", "train.optimizer=sgd"])
     assert dataclasses.asdict(PLAIN) == before
 
 
-CHOSEN = [(path, kind) for path, kinds in families(Settings, "") for kind in kinds if isinstance(_value_of(path), kinds)]
+CHOSEN = [
+    (path, kind)
+    for path, kinds in families(Settings, "")
+    for kind in kinds
+    if isinstance(_value_of(path), kinds)
+]
 
 
 @pytest.mark.parametrize(("path", "kind"), CHOSEN, ids=lambda value: getattr(value, "__name__", value))
@@ -70,22 +101,37 @@ def test_every_strategy_can_be_named(path: str, kind: type):
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("train.epcohs=5", r"--set 'train\.epcohs=5': expected NAME=VALUE such as train\.epochs=5; known here: .*epochs"),
+        (
+            "train.epcohs=5",
+            r"--set 'train\.epcohs=5': expected NAME=VALUE such as train\.epochs=5; known here: .*epochs",
+        ),
         ("trian.epochs=5", r"--set 'trian\.epochs=5': .*known here: .*train"),
         ("train.epochs", r"--set 'train\.epochs': expected NAME=VALUE"),
         ("epochs=5", r"--set 'epochs=5': .*known here: .*augment.*train"),
         ("=5", r"--set '=5': expected NAME=VALUE"),
         ("", r"--set '': expected NAME=VALUE"),
         ("train.epochs.more=5", r"--set 'train\.epochs\.more=5': expected NAME=VALUE"),
-        ("train.epochs=0", r"--set train\.epochs=0: train\.epochs: Input should be greater than or equal to 1 \(got 0\)"),
+        (
+            "train.epochs=0",
+            r"--set train\.epochs=0: train\.epochs: Input should be greater than or equal to 1 \(got 0\)",
+        ),
         ("train.dropout=1", r"train\.dropout: Input should be less than 1 \(got 1\)"),
         ("train.epochs=many", r"train\.epochs: Input should be a valid integer.* \(got 'many'\)"),
         ("train.epochs=1.5", r"train\.epochs: Input should be a valid integer.* \(got 1\.5\)"),
         ("train.epochs=null", r"train\.epochs: Input should be a valid integer \(got None\)"),
         ("train=adam", r"train: Input should be .* \(got 'adam'\)"),
-        ("train.rule=adagard", r"train\.rule is 'adagard'; known are 'adadelta', 'adagrad', 'adam', .*'sgd'"),
-        ("train.rule.learning_rate=-1", r"train\.rule\.\w+\.learning_rate: Input should be greater than 0 \(got -1\)"),
-        ("train.rule.beta1=0.5", r"train\.rule\.\w+\.beta1: Unexpected keyword argument \(got 0\.5\)"),
+        (
+            "train.optimizer=adagard",
+            r"train\.optimizer is 'adagard'; known are 'adadelta', 'adagrad', 'adam', .*'sgd'",
+        ),
+        (
+            "train.optimizer.learning_rate=-1",
+            r"train\.optimizer\.\w+\.learning_rate: Input should be greater than 0 \(got -1\)",
+        ),
+        (
+            "train.optimizer.beta1=0.5",
+            r"train\.optimizer\.\w+\.beta1: Unexpected keyword argument \(got 0\.5\)",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_clear_line(assignment: str, message: str):
@@ -110,7 +156,9 @@ def test_every_field_says_what_it_is():
 
     def check(schema: dict, place: str) -> None:
         for name, field in schema.get("properties", {}).items():
-            assert name == "name" or field.get("description"), f"{place}.{name} has no description"
+            assert name.startswith("strategy_") or field.get("description"), (
+                f"{place}.{name} has no description"
+            )
 
     schema = TypeAdapter(Settings).json_schema()
     check(schema, "Settings")

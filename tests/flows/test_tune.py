@@ -1,4 +1,4 @@
-"""The comparison of rules on the sample guide, as the command runs it."""
+"""The comparison of optimizers on the sample guide, as the command runs it."""
 
 import json
 import os
@@ -14,12 +14,38 @@ from flows.tune import tune
 from storage.stages import ROOT
 from storage.tracking import Tracking
 
-SMALL = ("--rules", "sgd", "adam", "rowwise_adagrad", "yellowfin", "--sizes", "8", "16", "--rates", "0.3", "1", "--set", "train.epochs=2")
+SMALL = (
+    "--optimizers",
+    "sgd",
+    "adam",
+    "rowwise_adagrad",
+    "yellowfin",
+    "--sizes",
+    "8",
+    "16",
+    "--rates",
+    "0.3",
+    "1",
+    "--set",
+    "train.epochs=2",
+)
 
 
 def guidespace(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_HOME"))}
-    return subprocess.run([sys.executable, "-m", "flows", "tune", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_HOME"))
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "flows", "tune", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
 
 
 def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
@@ -28,7 +54,7 @@ def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
     assert deployment["entrypoint"] == "flows/tune.py:tune" and tune.name == "tune"
     tune.validate_parameters(deployment["parameters"])
     with pytest.raises(ParameterTypeError):
-        tune.validate_parameters({**deployment["parameters"], "contest": {"sises": [8]}})
+        tune.validate_parameters({**deployment["parameters"], "tuning": {"sises": [8]}})
 
 
 @pytest.mark.slow
@@ -41,17 +67,25 @@ def test_one_parent_with_children_a_table_and_a_plot(tmp_path: Path):
     assert len(rows) == 8
 
     tracking = Tracking(home)
-    runs = tracking.client.search_runs([tracking.connection.experiment_id])
+    runs = tracking.client.search_runs([tracking.experiment_id])
     (parent,) = (run for run in runs if "mlflow.parentRunId" not in run.data.tags)
     children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
-    assert {run.info.run_name for run in children} == {f"{rule} {size}" for rule in ("sgd", "adam", "rowwise_adagrad", "yellowfin") for size in (8, 16)}
+    assert {run.info.run_name for run in children} == {
+        f"{rule} {size}" for rule in ("sgd", "adam", "rowwise_adagrad", "yellowfin") for size in (8, 16)
+    }
     assert len(runs) == 9 and all(run.info.status == "FINISHED" for run in runs)
     adam = next(run for run in children if run.info.run_name == "adam 16")
-    losses, scores = (tracking.client.get_metric_history(adam.info.run_id, name) for name in ("loss", "score"))
+    losses, scores = (
+        tracking.client.get_metric_history(adam.info.run_id, name) for name in ("loss", "score")
+    )
     assert len(losses) == len(scores) == 2 and losses[0].step < losses[1].step
     assert parent.data.metrics["score/16/adam"] == pytest.approx(scores[-1].value)
-    assert {"contest.md", "contest.html", "courses.json"} <= {file.path for file in tracking.client.list_artifacts(parent.info.run_id)}
-    courses = json.loads(Path(tracking.client.download_artifacts(parent.info.run_id, "courses.json")).read_text())
+    assert {"tuning.md", "tuning.html", "runs.json"} <= {
+        file.path for file in tracking.client.list_artifacts(parent.info.run_id)
+    }
+    courses = json.loads(
+        Path(tracking.client.download_artifacts(parent.info.run_id, "runs.json")).read_text()
+    )
     assert len(courses) == 4 * 2 * 2
     steps = {tuple(mark["step"] for mark in course["marks"]) for course in courses if not course["trouble"]}
     assert len(steps) == 1  # the same batches for all
@@ -61,7 +95,17 @@ def test_one_parent_with_children_a_table_and_a_plot(tmp_path: Path):
 def test_the_mapping_of_categories_counts_as_in_a_night(tmp_path: Path):
     home, mapping = tmp_path / "home", tmp_path / "mapping.csv"
     mapping.write_text("raw,canonical\nkrimi,whodunit\ncomedy,funny\n")
-    one = ("--rules", "sgd", "--sizes", "8", "--rates", "1", "--set", "train.epochs=1", f"preprocess.category_mapping={mapping}")
+    one = (
+        "--optimizers",
+        "sgd",
+        "--sizes",
+        "8",
+        "--rates",
+        "1",
+        "--set",
+        "train.epochs=1",
+        f"preprocess.category_mapping={mapping}",
+    )
     done = guidespace("--feed", str(ROOT / "sample" / "guide.xml.gz"), "--home", str(home), *one)
     assert done.returncode == 0, done.stdout + done.stderr
     (names,) = home.glob("artifacts/corpus/*/label_names.json")
@@ -70,5 +114,16 @@ def test_the_mapping_of_categories_counts_as_in_a_night(tmp_path: Path):
 
 
 def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
-    done = guidespace("--feed", str(ROOT / "sample" / "guide.xml.gz"), "--home", str(tmp_path / "home"), "--rules", "adamm")
-    assert done.returncode == 2 and "no rule is called adamm; known are sgd" in done.stderr and "Traceback" not in done.stderr
+    done = guidespace(
+        "--feed",
+        str(ROOT / "sample" / "guide.xml.gz"),
+        "--home",
+        str(tmp_path / "home"),
+        "--optimizers",
+        "adamm",
+    )
+    assert (
+        done.returncode == 2
+        and "no optimizer is called adamm; known are sgd" in done.stderr
+        and "Traceback" not in done.stderr
+    )

@@ -10,10 +10,10 @@ import pytest
 
 from flows.__main__ import main
 from flows.export import _words
-from tasks.augment.fasttext import FastText
-from tasks.augment.fasttext.layout import Header
-from tasks.augment.fasttext.text_forms import read_vectors, write_vectors
-from tasks.augment.fasttext.writer import write_bin
+from tasks.fasttext import FastText
+from tasks.fasttext.layout import Header
+from tasks.fasttext.text_forms import read_vectors, write_vectors
+from tasks.fasttext.writer import write_bin
 
 WORDS = ["tatort", "küche", "maus"]
 
@@ -21,9 +21,15 @@ WORDS = ["tatort", "küche", "maus"]
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("words") / "model.bin"
-    header = Header(version=12, dim=4, ws=5, epoch=1, min_count=1, neg=5, word_ngrams=1, loss=2, model=2, bucket=500, minn=3, maxn=4, lr_update_rate=100, t=1e-4)
+    header = Header(dim=4, bucket=500, minn=3, maxn=4)
     rng = np.random.default_rng(0)
-    write_bin(file, header, [(word.encode(), 3) for word in WORDS], [rng.standard_normal((503, 4)).astype(np.float32)], [np.zeros((3, 4), dtype=np.float32)])
+    write_bin(
+        file,
+        header,
+        [(word.encode(), 3) for word in WORDS],
+        [rng.standard_normal((503, 4)).astype(np.float32)],
+        [np.zeros((3, 4), dtype=np.float32)],
+    )
     return file
 
 
@@ -31,12 +37,25 @@ def test_ngrams_are_triples(model: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["ngrams", str(model), "küche", "neu"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     expected = FastText.open(model).ngrams(["küche", "neu"])
-    assert [(line[1], int(line[2])) for line in lines] == [(own.text, own.row) for word in expected for own in word]
-    assert [line[0] for line in lines] == ["küche"] * len(expected[0]) + ["neu"] * len(expected[1]) and lines[0][1] == "küche"
-    np.testing.assert_array_equal(np.array([line[3].split() for line in lines], dtype=np.float32), [own.vector for word in expected for own in word])
+    assert [(line[1], int(line[2])) for line in lines] == [
+        (own.text, own.row) for word in expected for own in word
+    ]
+    assert [line[0] for line in lines] == ["küche"] * len(expected[0]) + ["neu"] * len(expected[1]) and lines[
+        0
+    ][1] == "küche"
+    np.testing.assert_array_equal(
+        np.array([line[3].split() for line in lines], dtype=np.float32),
+        [own.vector for word in expected for own in word],
+    )
     assert main(["ngrams", str(model), "neu", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["word"] == "neu" and [own["ngram"] for own in document["ngrams"]] == ["<ne", "<neu", "neu", "neu>", "eu>"]
+    assert document["word"] == "neu" and [own["ngram"] for own in document["ngrams"]] == [
+        "<ne",
+        "<neu",
+        "neu",
+        "neu>",
+        "eu>",
+    ]
 
 
 def test_vector(model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
@@ -44,7 +63,10 @@ def test_vector(model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert main(["vector", str(model), "-"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [line[0] for line in lines] == ["tatort", "neu"]
-    np.testing.assert_array_equal(np.array([line[1].split() for line in lines], dtype=np.float32), FastText.open(model).vectors(["tatort", "neu"]))
+    np.testing.assert_array_equal(
+        np.array([line[1].split() for line in lines], dtype=np.float32),
+        FastText.open(model).vectors(["tatort", "neu"]),
+    )
 
 
 def test_neighbours(model: Path, capsys: pytest.CaptureFixture[str]):
@@ -64,19 +86,27 @@ def test_neighbours(model: Path, capsys: pytest.CaptureFixture[str]):
         (["neighbours", "MODEL", "tatort", "-k", "0"], "k is 0"),
     ],
 )
-def test_what_cannot_be_answered_is_one_line(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str):
+def test_what_cannot_be_answered_is_one_line(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+):
     (tmp_path / "bad").write_bytes(bytes(100))
     (tmp_path / "text").write_text("a 1 2\nword\n")
     write_vectors(tmp_path / "vec", "vec", ["a"], np.ones((1, 2)))
-    places = {"NONE": tmp_path / "none", "BAD": tmp_path / "bad", "TEXT": tmp_path / "text", "VEC": tmp_path / "vec", "MODEL": model}
+    places = {
+        "NONE": tmp_path / "none",
+        "BAD": tmp_path / "bad",
+        "TEXT": tmp_path / "text",
+        "VEC": tmp_path / "vec",
+        "MODEL": model,
+    }
     assert main([str(places.get(argument, argument)) for argument in arguments]) == 2
     told = capsys.readouterr().err
     assert reason in told and told.count("\n") == 1
 
 
 def test_exported_words(learnt: Any, tmp_path: Path):
-    home, *_, lexicon = learnt
-    folder = home / lexicon.path
+    home, *_, encoder = learnt
+    folder = home / encoder.path
     assert "3000 buckets" in _words(folder, "fasttext", tmp_path / "model.bin", 3000)
     model = FastText.open(tmp_path / "model.bin")
     for form in ("vec", "glove", "word2vec-binary"):

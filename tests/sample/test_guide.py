@@ -18,16 +18,6 @@ BROKEN = 4
 
 
 @pytest.fixture(scope="module")
-def xml():
-    return gzip.decompress(GUIDE.read_bytes())
-
-
-@pytest.fixture(scope="module")
-def programmes(xml):
-    return list(etree.fromstring(xml).iter("programme"))
-
-
-@pytest.fixture(scope="module")
 def titles(programmes):
     return Counter(text for text in (programme.findtext("title") for programme in programmes) if text)
 
@@ -48,11 +38,15 @@ def instant(text):
 
 
 def test_the_lists_give_the_committed_guide(xml):
-    assert guide_xml(SEED) == xml, "sample/guide.xml.gz is not what the lists give: run python -m sample.make_guide"
+    assert guide_xml(SEED) == xml, (
+        "sample/guide.xml.gz is not what the lists give: run python -m sample.make_guide"
+    )
 
 
 def test_compressing_twice_gives_the_same_bytes():
-    text = b"<tv></tv>" * 1_000  # bytes of gzip depend on the machine's zlib: the file's text is compared above, not its bytes
+    text = (
+        b"<tv></tv>" * 1_000
+    )  # bytes of gzip depend on the machine's zlib: the file's text is compared above, not its bytes
     assert compress(text) == compress(text)
     assert gzip.decompress(compress(text)) == text
 
@@ -107,7 +101,9 @@ def test_every_kind_has_categories_in_every_language():
 
 
 def test_one_week(programmes):
-    starts = [instant(programme.get("start")) for programme in programmes if programme.get("start")[4:6] != "13"]
+    starts = [
+        instant(programme.get("start")) for programme in programmes if programme.get("start")[4:6] != "13"
+    ]
     assert len(starts) == len(programmes) - 1
     assert min(starts) == MONDAY and MONDAY.weekday() == 0
     assert MONDAY + WEEK - timedelta(hours=3) < max(starts) < MONDAY + WEEK
@@ -126,12 +122,19 @@ def test_every_channel_is_on_without_a_gap(week):
 
 def test_a_strip_is_on_at_the_same_hour_all_week(week):
     noons = {MONDAY + timedelta(days=day, hours=12) for day in range(5)}
-    midday = [airing.listing.title for airing in week if airing.channel.id == "harbour-one.example" and airing.start in noons]
+    midday = [
+        airing.listing.title
+        for airing in week
+        if airing.channel.id == "harbour-one.example" and airing.start in noons
+    ]
     assert len(midday) == 5 and Counter(midday).most_common(1)[0][1] >= 4
 
 
 def test_premieres_are_on_in_the_last_quarter_only(week):
-    first = {airing.listing.title.casefold(): airing.start for airing in sorted(week, key=lambda airing: airing.start, reverse=True)}
+    first = {
+        airing.listing.title.casefold(): airing.start
+        for airing in sorted(week, key=lambda airing: airing.start, reverse=True)
+    }
     late = [start for start in first.values() if start >= KNOWN_UNTIL]
     assert 0.05 <= sum(start >= PREMIERES_FROM for start in late) / len(first) <= 0.08
     assert sum(start < PREMIERES_FROM for start in late) / len(first) <= 0.005
@@ -143,7 +146,10 @@ def test_four_programmes_cannot_be_placed(programmes):
     assert without_date.get("start")[4:6] == "13"
     assert without_title.find("title") is None
     assert blank.findtext("title").strip(" \u200b") == ""
-    assert all(programme.get("channel") and programme.findtext("title").strip(" \u200b") for programme in programmes[:-BROKEN])
+    assert all(
+        programme.get("channel") and programme.findtext("title").strip(" \u200b")
+        for programme in programmes[:-BROKEN]
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +198,21 @@ def test_some_accents_are_decomposed(titles):
     assert any(title != unicodedata.normalize("NFC", title) for title in titles)
 
 
-@pytest.mark.parametrize("pattern", ["^Series$", "^Entertainment$", "^Unterhaltung$", "^Série$", r"^\w+/\w+", r"^\w+, ", "^https://", r"^\d$", "^<a href=", r'^\[\{"id": '])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^Series$",
+        "^Entertainment$",
+        "^Unterhaltung$",
+        "^Série$",
+        r"^\w+/\w+",
+        r"^\w+, ",
+        "^https://",
+        r"^\d$",
+        "^<a href=",
+        r'^\[\{"id": ',
+    ],
+)
 def test_categories_are_dirty(categories, pattern):
     found = sum(times for category, times in categories.items() if re.search(pattern, category))
     assert 0 < found < 0.1 * categories.total()
@@ -204,12 +224,18 @@ def test_categories_come_in_both_cases(categories):
 
 def test_placeholders_are_five_in_a_hundred(programmes):
     names = {listing.title for language in LANGUAGES for listing in read_placeholders(language)}
-    assert 0.03 < sum(programme.findtext("title") in names for programme in programmes) / len(programmes) < 0.08
+    assert (
+        0.03 < sum(programme.findtext("title") in names for programme in programmes) / len(programmes) < 0.08
+    )
 
 
 def test_languages_lie(programmes):
     language_of = {channel.id: channel.language for channel in read_channels()}
-    says = Counter((language_of.get(programme.get("channel")), title.get("lang")) for programme in programmes for title in programme.findall("title"))
+    says = Counter(
+        (language_of.get(programme.get("channel")), title.get("lang"))
+        for programme in programmes
+        for title in programme.findall("title")
+    )
     assert {("de", "at"), ("de", "en"), ("fr", "xx"), ("en", "de"), ("en", None)} <= says.keys()
     assert any(len(programme.findall("title")) == 2 for programme in programmes)
 
@@ -230,7 +256,15 @@ def test_stops_are_missing_early_equal_and_a_year_late(programmes):
             seen[stop] += 1
             continue
         length = instant(stop) - instant(programme.get("start"))
-        seen["early" if length < timedelta() else "equal" if not length else "year" if length > timedelta(days=300) else "fine"] += 1
+        seen[
+            "early"
+            if length < timedelta()
+            else "equal"
+            if not length
+            else "year"
+            if length > timedelta(days=300)
+            else "fine"
+        ] += 1
     assert {None, "null", "early", "equal", "year", "fine"} == seen.keys()
     assert seen["fine"] > 0.95 * len(programmes)
 
@@ -247,7 +281,9 @@ def test_duplicates_order_and_an_unlisted_channel(xml, programmes):
 
 
 def test_episode_numbers_in_both_systems(programmes):
-    systems = Counter(number.get("system") for programme in programmes for number in programme.findall("episode-num"))
+    systems = Counter(
+        number.get("system") for programme in programmes for number in programme.findall("episode-num")
+    )
     assert systems["xmltv_ns"] > 1_000 and systems["onscreen"] > 1_000
     assert any(programme.findtext("sub-title") for programme in programmes)
     assert any(programme.findtext("date") for programme in programmes)

@@ -32,16 +32,25 @@ def test_no_value_of_any_other_name_is_kept(name: str) -> None:
 @pytest.mark.parametrize(
     ("url", "left"),
     [
-        ("https://me:secret@example.org:8443/g.xml?token=abc&day=1#x", "https://example.org:8443/g.xml?day=1"),
+        (
+            "https://me:secret@example.org:8443/g.xml?token=abc&day=1#x",
+            "https://example.org:8443/g.xml?day=1",
+        ),
         ("https://me:p@ss@example.org/g.xml", "https://example.org/g.xml"),
         ("https://SECRETTOKEN@example.org/g.xml?SECRETTOKEN", "https://example.org/g.xml"),
         ("https://example.org/g.xml?U0VDUkVU==", "https://example.org/g.xml"),
         ("http://u:p@[::bad/g.xml?token=a", "http://[::bad/g.xml"),
         ("http://user:pa/ss@example.org/g.xml?token=a", "http://example.org/g.xml"),
         ("simplecache::s3://KEY:SECRET@bucket/day/g.xml", "simplecache::s3://bucket/day/g.xml"),
-        ("zip://*.xml::https://u:p@example.org/g.zip?key=a&lang=de", "zip://*.xml::https://example.org/g.zip?lang=de"),
+        (
+            "zip://*.xml::https://u:p@example.org/g.zip?key=a&lang=de",
+            "zip://*.xml::https://example.org/g.zip?lang=de",
+        ),
         ("http://[::1]:8080/g.xml", "http://[::1]:8080/g.xml"),
-        ("https://example.org/a%20b/g.xml?tz=Europe/Paris&channels=a,b", "https://example.org/a%20b/g.xml?tz=Europe/Paris&channels=a,b"),
+        (
+            "https://example.org/a%20b/g.xml?tz=Europe/Paris&channels=a,b",
+            "https://example.org/a%20b/g.xml?tz=Europe/Paris&channels=a,b",
+        ),
         ("https://example.org/g.xml?feed=https://u:secret@example.com/", "https://example.org/g.xml"),
     ],
 )
@@ -61,14 +70,28 @@ def test_a_night_signs_anew_and_the_feed_is_the_same() -> None:
 
 
 def test_what_chooses_a_guide_is_no_secret() -> None:
-    assert without_secrets("https://e.org/g?country=de&token=a") != without_secrets("https://e.org/g?country=fr&token=a")
-    assert not differ_in_secrets_only("https://e.org/g?postcode=1&token=a", "https://e.org/g?postcode=2&token=b")
+    assert without_secrets("https://e.org/g?country=de&token=a") != without_secrets(
+        "https://e.org/g?country=fr&token=a"
+    )
+    assert not differ_in_secrets_only(
+        "https://e.org/g?postcode=1&token=a", "https://e.org/g?postcode=2&token=b"
+    )
     assert differ_in_secrets_only("https://e.org/g?postcode=1&token=a", "https://e.org/g?postcode=1&token=b")
     assert {name.lower() for name in NAMES}.isdisjoint(HARMLESS)
 
 
 @pytest.mark.parametrize(
-    "url", ["http://u:p@[::bad/", "http://u:p@host:port/g.xml", "https:///g.xml", "http://h:99999/", "http://u:p@a..b/", "http://user:pa/ss@h/g"]
+    "url",
+    [
+        "http://u:p@[::bad/",
+        "http://u:p@host:port/g.xml",
+        "https:///g.xml",
+        "http://h:99999/",
+        "http://u:p@a..b/",
+        "http://user:pa/ss@h/g",
+        "http:////u:p@h/g.xml",
+        "http://:A?u:p@\r0",
+    ],
 )
 def test_what_is_no_url(url: str) -> None:
     assert not is_sound(url)
@@ -78,5 +101,5 @@ def test_what_is_no_url(url: str) -> None:
 @given(st.text(string.printable, max_size=60))
 def test_any_text_has_something_left(text: str) -> None:
     left = without_secrets(f"https://{text}")
-    assert without_secrets(left) == left or not is_sound(left)
+    assert without_secrets(left) == left
     secrets_of(text), is_sound(text)

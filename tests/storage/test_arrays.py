@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.arrays import ArrayWriter, Ragged, open_array, stable_order
+from storage.arrays import Ragged, array_writer, open_array, stable_order, unit_rows
 
 ROWS = st.lists(st.lists(st.integers(-1000, 1000), max_size=6), max_size=8)
 
@@ -41,7 +41,11 @@ def test_take_is_the_named_rows(rows: list[list[int]], data: st.DataObject):
 
 
 def test_members_are_the_values_that_a_row_holds():
-    assert Ragged.from_rows([[2, 0], [], [1, 1]]).members(3).tolist() == [[True, False, True], [False] * 3, [False, True, False]]
+    assert Ragged.from_rows([[2, 0], [], [1, 1]]).members(3).tolist() == [
+        [True, False, True],
+        [False] * 3,
+        [False, True, False],
+    ]
 
 
 @settings(deadline=None)
@@ -82,7 +86,9 @@ def test_a_map_pickles_as_its_data():
     assert len(pickle.dumps(ragged)) > 40_000
 
 
-@pytest.mark.parametrize(("offsets", "values"), [([], [1]), ([1, 2], [1, 2]), ([0, 1], [1, 2]), ([0, 3], [1, 2])])
+@pytest.mark.parametrize(
+    ("offsets", "values"), [([], [1]), ([1, 2], [1, 2]), ([0, 1], [1, 2]), ([0, 3], [1, 2])]
+)
 def test_offsets_that_do_not_fit_are_refused(offsets: list[int], values: list[int]):
     with pytest.raises(ValueError, match=f"offsets must run from 0 to {len(values)}, got"):
         Ragged(np.array(offsets, dtype=np.int64), np.array(values))
@@ -101,12 +107,14 @@ def test_append_puts_each_row_behind_its_own():
         first.append(Ragged.from_rows([[1]]))
 
 
-@pytest.mark.parametrize("parts", [[], [[]], [[1, 2], [], [3]], [list(range(1000))] * 30], ids=["none", "empty", "some", "many"])
+@pytest.mark.parametrize(
+    "parts", [[], [[]], [[1, 2], [], [3]], [list(range(1000))] * 30], ids=["none", "empty", "some", "many"]
+)
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.bool_])
 def test_written_part_by_part(tmp_path: Path, parts: list[list[int]], dtype: type):
-    with ArrayWriter(tmp_path, "numbers", dtype) as writer:
+    with array_writer(tmp_path, "numbers", dtype) as append:
         for part in parts:
-            writer.append(np.array(part, dtype=np.int64))
+            append(np.array(part, dtype=np.int64))
     np.save(tmp_path / "whole.npy", np.concatenate([np.zeros(0), *parts]).astype(dtype))
     assert (tmp_path / "numbers.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
@@ -117,3 +125,11 @@ def test_order_is_a_stable_sorts(below: int):
     values[:100] = values[100:200]
     assert np.array_equal(stable_order(values, below), np.argsort(values, kind="stable"))
     assert len(stable_order(values[:0], below)) == 0
+
+
+def test_rows_get_unit_norm_and_what_is_none_is_zero():
+    rows = np.array([[3, 4], [0, 0], [np.inf, 1], [np.nan, 1]], dtype=np.float32)
+    found = unit_rows(rows)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0], [0, 0], [0, 0]], atol=1e-7)
+    assert unit_rows(np.zeros((3, 0))).shape == (3, 0)

@@ -26,6 +26,8 @@ def test_they_need_the_standard_library_alone():
     assert files == {ROOT / "storage" / "artifacts.py"} and packages == set()
 
 
-@pytest.mark.parametrize(("step", "total", "percent"), [(0, 4, 0.0), (1, 4, 25.0), (4, 4, 100.0), (0, 0, 0.0)])
+@pytest.mark.parametrize(
+    ("step", "total", "percent"), [(0, 4, 0.0), (1, 4, 25.0), (4, 4, 100.0), (0, 0, 0.0)]
+)
 def test_progress_in_percent(step: int, total: int, percent: float):
     assert Progress(step, total).percent == percent

@@ -5,8 +5,7 @@ import os
 import pytest
 
 from storage.artifacts import Corpus, Vectors
-from storage.pruning import prune
-from storage.workspace import Workspace
+from storage.workspace import Workspace, prune
 
 
 def publish(workspace, kind, key, age):
@@ -31,7 +30,10 @@ def workspace(tmp_path):
 
 def test_the_newest_of_each_kind_stay(workspace):
     assert prune(workspace, 2) == 3
-    assert keys(workspace, Corpus) == {"a", "a.nonce", "b", "b.nonce"} and keys(workspace, Vectors) == {"v", "v.nonce"}
+    assert keys(workspace, Corpus) == {"a", "a.nonce", "b", "b.nonce"} and keys(workspace, Vectors) == {
+        "v",
+        "v.nonce",
+    }
     assert prune(workspace, 2) == 0
 
 

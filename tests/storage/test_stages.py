@@ -1,4 +1,5 @@
-"""A stage runs again when its inputs, settings, code or libraries change, or its folder is damaged; and only then."""
+"""A stage runs again when its inputs, settings, code or libraries change, or its folder is damaged; and only
+then."""
 
 import inspect
 from collections.abc import Callable
@@ -12,16 +13,17 @@ from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.stages import Stage, fingerprint, import_closure
 from storage.workspace import Workspace
 from tasks.preprocess.settings import PreprocessSettings
+from tasks.text.words import Words
 from tasks.tokenize.settings import TokenizeSettings
-from tasks.tokenize.words import Words
-from tasks.train.rules import SGD, Adam
+from tasks.train.optimizers import SGD, Adam
 from tasks.train.settings import TrainSettings
 
 TREE = {
     "tasks/__init__.py": "",
     "tasks/a/__init__.py": '"""Room a."""',
     "tasks/a/task.py": "import json\nfrom prefect import task\nfrom tasks.a import work\n",
-    "tasks/a/work.py": "import numpy as np\nfrom storage.deep import thing\n\ndef late():\n    import tasks.b.other\n",
+    "tasks/a/work.py": "import numpy as np\nfrom storage.deep import thing\n\n"
+    "def late():\n    import tasks.b.other\n",
     "tasks/a/list.txt": "a list that the code reads",
     "tasks/a/notes.md": "nobody's",
     "tasks/b/__init__.py": "",
@@ -66,7 +68,17 @@ def test_the_closure_follows_imports_of_imports(tree: Path):
     assert packages == {"prefect", "numpy", "lxml"}
 
 
-@pytest.mark.parametrize("name", ["tasks/a/task.py", "tasks/a/work.py", "tasks/b/other.py", "storage/deeper.py", "tasks/__init__.py", "tasks/a/list.txt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tasks/a/task.py",
+        "tasks/a/work.py",
+        "tasks/b/other.py",
+        "storage/deeper.py",
+        "tasks/__init__.py",
+        "tasks/a/list.txt",
+    ],
+)
 def test_code_that_is_reached_counts(tree: Path, name: str):
     before = print_of(tree)
     (tree / name).write_text((tree / name).read_text() + "\n# changed\n")
@@ -96,12 +108,18 @@ def test_versions_of_the_libraries_count(tree: Path, monkeypatch: pytest.MonkeyP
 def test_real_stages_reach_what_they_stand_on():
     files, packages = import_closure(stages.ROOT / "tasks/tokenize/task.py")
     names = {path.relative_to(stages.ROOT).as_posix() for path in files}
-    assert {"tasks/tokenize/titles.py", "tasks/tokenize/splits.py", "storage/catalogue/shows.py", "storage/workspace.py"} <= names
+    assert {
+        "tasks/text/titles.py",
+        "tasks/tokenize/splits.py",
+        "storage/catalogue/titles.py",
+        "storage/workspace.py",
+    } <= names
     assert {"duckdb", "pyarrow", "numpy", "prefect"} <= packages
     assert not any(name.startswith(("flows/", "tasks/train/", "storage/tracking")) for name in names)
 
 
-# -- keys ---------------------------------------------------------------------------------------------------------------
+# -- keys ----------------------------------------------------------------------------------------------------
+# -----------
 
 STAGE = Stage(Corpus, str(stages.ROOT / "tasks/preprocess/task.py"))
 GUIDE = Guide(path="artifacts/guide/a", digest="aa", counts={"programmes": 1})
@@ -124,16 +142,20 @@ def test_every_setting_counts_however_deep():
             TokenizeSettings(tokenizer=Words()),
             replace(TokenizeSettings(), splits=replace(TokenizeSettings().splits, salt="other")),
             PreprocessSettings(),
-            TrainSettings(rule=SGD()),
-            TrainSettings(rule=Adam()),
-            TrainSettings(rule=Adam(beta1=0.8)),
+            TrainSettings(optimizer=SGD()),
+            TrainSettings(optimizer=Adam()),
+            TrainSettings(optimizer=Adam(beta1=0.8)),
         )
     }
     assert len(keys) == 8
 
 
 def test_the_kind_and_the_code_count():
-    assert Stage(Vocabulary, STAGE.file).key(GUIDE) != STAGE.key(GUIDE) != Stage(Corpus, str(stages.ROOT / "tasks/tokenize/task.py")).key(GUIDE)
+    assert (
+        Stage(Vocabulary, STAGE.file).key(GUIDE)
+        != STAGE.key(GUIDE)
+        != Stage(Corpus, str(stages.ROOT / "tasks/tokenize/task.py")).key(GUIDE)
+    )
 
 
 def test_plain_values_and_lists_can_be_inputs():
@@ -146,7 +168,8 @@ def test_data_is_no_input():
         STAGE.key({1, 2})
 
 
-# -- the cache key that Prefect is given --------------------------------------------------------------------------------
+# -- the cache key that Prefect is given
+# --------------------------------------------------------------------------------
 
 
 def cache_key(home: Path, **parameters: object) -> str:
@@ -198,7 +221,11 @@ def test_two_homes_never_share_a_result(tmp_path: Path):
 
 def test_options_are_named_after_the_room():
     options = STAGE.options
-    assert options["name"] == options["task_run_name"] == "preprocess" and options["result_serializer"] == "json" and options["persist_result"]
+    assert (
+        options["name"] == options["task_run_name"] == "preprocess"
+        and options["result_serializer"] == "json"
+        and options["persist_result"]
+    )
 
 
 def test_tasks_publish_where_their_cache_key_looks(learnt):
@@ -209,11 +236,11 @@ def test_tasks_publish_where_their_cache_key_looks(learnt):
     from tasks.tokenize.task import tokenize
     from tests.worlds import TRAINING
 
-    home, guide, vocabulary, corpus, checkpoint, lexicon = learnt
+    home, guide, vocabulary, corpus, checkpoint, encoder = learnt
     calls = [
         (tokenize, vocabulary, (guide, TokenizeSettings())),
-        (preprocess, corpus, (guide, vocabulary, TokenizeSettings(), PreprocessSettings())),
-        (augment, lexicon, (vocabulary, checkpoint, TokenizeSettings(), TRAINING, AugmentSettings())),
+        (preprocess, corpus, (guide, vocabulary, TokenizeSettings().splits.salt, PreprocessSettings())),
+        (augment, encoder, (vocabulary, corpus, checkpoint, TRAINING.encoder, AugmentSettings())),
     ]
     for task, made, arguments in calls:
         bound = inspect.signature(task.fn).bind(str(home), *arguments)

@@ -1,7 +1,12 @@
-"""MLFLOW_TRACKING_URI that names a database: artifacts in the home, and a password in it for nobody's eyes."""
+"""MLFLOW_TRACKING_URI that names a database: artifacts in the home, and a password in it for nobody's
+eyes."""
 
 import contextlib
+import os
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -25,7 +30,9 @@ def test_artifacts_of_another_database_are_in_the_home(database: str, tmp_path: 
     run_id = tracking.start_run("flow-1", "night")
     tracking.log_text(run_id, "a,b\n", "table.csv")
     (kept,) = (tmp_path / "home" / "mlflow").rglob("table.csv")
-    assert kept.read_text() == "a,b\n" and tracking.client.get_run(run_id).info.artifact_uri == str(kept.parent)
+    assert kept.read_text() == "a,b\n" and tracking.client.get_run(run_id).info.artifact_uri == str(
+        kept.parent
+    )
     assert not (tmp_path / "mlruns").exists() and not (tmp_path / "home" / "mlflow.db").exists()
     assert [item.path for item in tracking.client.list_artifacts(run_id)] == ["table.csv"]
 
@@ -37,28 +44,54 @@ def test_where_a_run_is_tells_no_password_of_a_database(database: str, tmp_path:
     assert where.startswith('mlflow ui --backend-store-uri "$MLFLOW_TRACKING_URI"') and "4711" not in where
     with contextlib.closing(sqlite3.connect(tmp_path / "elsewhere" / "mlflow.db")) as connection:
         assert "4711" not in "\n".join(connection.iterdump())
-    tracking.client.delete_experiment(tracking.connection.experiment_id)
-    with pytest.raises(TrackingError, match=r'MLFLOW_TRACKING_URI="\$MLFLOW_TRACKING_URI" mlflow experiments restore') as caught:
-        Tracking(tmp_path / "home").connection.experiment_id  # noqa: B018
+    tracking.client.delete_experiment(tracking.experiment_id)
+    with pytest.raises(
+        TrackingError, match=r'MLFLOW_TRACKING_URI="\$MLFLOW_TRACKING_URI" mlflow experiments restore'
+    ) as caught:
+        Tracking(tmp_path / "home").experiment_id  # noqa: B018
     assert "4711" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("uri", "kept"),
     [
-        ("postgresql+psycopg2://me:4711@db/mlflow", True), ("mysql://me:4711@db/mlflow", True), ("mssql+pyodbc://db", True),
-        ("http://me:4711@host:5000", False), ("https://host/mlflow", False), ("databricks", False),
+        ("postgresql+psycopg2://me:4711@db/mlflow", True),
+        ("mysql://me:4711@db/mlflow", True),
+        ("mssql+pyodbc://db", True),
+        ("http://me:4711@host:5000", False),
+        ("https://host/mlflow", False),
+        ("databricks", False),
     ],
-)  # fmt: skip
-def test_which_store_keeps_artifacts_in_the_home(uri: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+)
+def test_which_store_keeps_artifacts_in_the_home(
+    uri: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     assert Connection(tmp_path).keeps_artifacts is kept
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     assert Connection(tmp_path).keeps_artifacts
 
 
-def test_the_page_of_a_run_on_a_server_has_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_of_a_run_on_a_server_has_no_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:4711@mlflow.example:8443/sub/?access_token=4711")
     tracking = Tracking(tmp_path)
-    tracking.connection.__dict__["experiment_id"] = "1"  # no server is asked
+    tracking.__dict__["experiment_id"] = "1"  # no server is asked
     assert tracking.where("r1").startswith("https://mlflow.example:8443/sub/#/experiments/1/runs/r1")
+
+
+def test_a_home_whose_database_was_cut_off_in_its_creation_opens(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    program = f"from storage.tracking.connection import Connection; Connection({home!r}).client"
+    (tmp_path / "temporary").mkdir()
+    environment = os.environ | {"TMPDIR": str(tmp_path / "temporary")}
+    process = subprocess.Popen([sys.executable, "-c", program], env=environment)
+    deadline = time.monotonic() + 60
+    half = 500_000  # bytes; 950,000 when complete
+    while not any(file.stat().st_size > half for file in tmp_path.rglob("mlflow.db")):
+        assert process.poll() is None and time.monotonic() < deadline
+    process.kill()
+    process.wait(10)
+    experiments = Connection(home).client.search_experiments()
+    assert [experiment.name for experiment in experiments] == ["Default"]

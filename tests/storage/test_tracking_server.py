@@ -1,6 +1,5 @@
-"""Tracking and Registry against an MLflow server: everything by MLFLOW_TRACKING_URI, nothing of MLflow's in the home."""
-
-from __future__ import annotations
+"""Tracking and Registry against an MLflow server: everything by MLFLOW_TRACKING_URI, nothing of MLflow's in
+the home."""
 
 import os
 import shutil
@@ -17,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.tracking import MODEL_NAME, Registry, Tracking, TrackingError
-from storage.tracking.versions import find_model
+from storage.tracking import Registry, Tracking, TrackingError
 from storage.workspace import Workspace
 
 STAND_IN = Path(__file__).with_name("served_stand_in.py")
@@ -30,13 +28,34 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{place / 'mlflow.db'}", "--artifacts-destination", str(place / "artifacts")]
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
+    command += [
+        "--backend-store-uri",
+        f"sqlite:///{place / 'mlflow.db'}",
+        "--artifacts-destination",
+        str(place / "artifacts"),
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
-    environment |= {"MLFLOW_DISABLE_TELEMETRY": "true", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment |= {
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
     log = place / "server.log"
     with open(log, "w") as output:
-        process = subprocess.Popen(command, cwd=place, env=environment, stdout=output, stderr=output, start_new_session=True)
+        process = subprocess.Popen(
+            command, cwd=place, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
     try:
         deadline = time.monotonic() + 120
         while not answers(f"http://127.0.0.1:{port}/health"):
@@ -69,15 +88,15 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
     assert registry.champion() is None
     run_id = tracking.start_run("flow-1", "friday", {"preset": "smoke"}, {"train": {"epochs": 6}})
     assert tracking.start_run("flow-1", "friday") == run_id
-    with tracking.buffer(run_id) as buffer:
-        for step in range(1500):
-            buffer.log(step, {"loss": 1 / (step + 1)})
+    tracking.log_steps(run_id, ((step, {"loss": 1 / (step + 1)}) for step in range(1500)))
     tracking.log_feeds(run_id, [{"source": "za.xml", "content_digest": "ab" * 32, "seen": 4}])
     model = tmp_path / "model"
     model.mkdir()
     (model / "vectors.npy").write_text("aaa")
     tracking.log_folder(run_id, model, "plots")
-    versions = [registry.register(run_id, model, "digest-a", example_title="News", lineage="salt-1") for _ in range(2)]
+    versions = [
+        registry.register(run_id, model, "digest-a", example_title="News", lineage="salt-1") for _ in range(2)
+    ]
     assert versions == ["1", "1"]
     registry.promote("1", "the first", at=datetime(2026, 11, 21, tzinfo=UTC), quality=0.5)
     tracking.end_run(run_id)
@@ -89,8 +108,8 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
     assert [item.path for item in tracking.client.list_artifacts(run_id, "plots")] == ["plots/vectors.npy"]
     assert len(run.outputs.model_outputs) == 1
     assert tracking.where(run_id).startswith(f"{server}/#/experiments/")
-    (past,) = registry.promoted()
-    assert (past.digest, past.quality) == ("digest-a", 0.5)
+    assert registry.promoted() == [("1", 0.5)]
+    assert registry.client.get_model_version(registry.name, "1").tags["guidespace.model"] == "digest-a"
 
     champion = Registry(home).champion()
     assert champion is not None and (champion.version, champion.digest) == ("1", "digest-a")
@@ -118,7 +137,9 @@ def register(home: Path, content: str, name: str | None = None) -> str:
     Workspace(home)
     registry = Registry(home, code=STAND_IN, name=name)
     run_id = Tracking(home).start_run(f"flow of {home} {content}", "night")
-    version = registry.register(run_id, a_model(home, content, content * 4), content * 4, example_title="News", lineage="salt-1")
+    version = registry.register(
+        run_id, a_model(home, content, content * 4), content * 4, example_title="News", lineage="salt-1"
+    )
     registry.promote(version, "better", at=datetime(2026, 11, 21, int(version), tzinfo=UTC), quality=0.5)
     Tracking(home).end_run(run_id)
     return version
@@ -131,9 +152,14 @@ def serves(home: Path) -> str | None:
 
 
 @pytest.mark.slow
-def test_two_homes_on_one_server_never_mix(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_homes_on_one_server_never_mix(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
-    production, smoke = tmp_path / "production" / "home", tmp_path / "smoke" / "home"  # the folder's name alone does not tell them apart
+    production, smoke = (
+        tmp_path / "production" / "home",
+        tmp_path / "smoke" / "home",
+    )  # the folder's name alone does not tell them apart
     assert [register(production, content) for content in ("first", "second")] == ["1", "2"]
     assert register(smoke, "smoke") == "1"
     assert (serves(production), serves(smoke)) == ("second", "smoke")
@@ -143,7 +169,10 @@ def test_two_homes_on_one_server_never_mix(server: str, tmp_path: Path, monkeypa
     runs = {home: Tracking(home).start_run(f"under way in {home}", "night") for home in (production, smoke)}
     silent = Tracking(production).start_run(f"dead in {production}", "night")
     assert Tracking(production).close_silent(runs[production]) == [silent]
-    assert [Tracking(home).client.get_run(run).info.status for home, run in runs.items()] == ["RUNNING", "RUNNING"]
+    assert [Tracking(home).client.get_run(run).info.status for home, run in runs.items()] == [
+        "RUNNING",
+        "RUNNING",
+    ]
 
     moved = production.rename(tmp_path / "elsewhere")
     assert (serves(moved), register(moved, "third")) == ("second", "3")
@@ -154,42 +183,19 @@ def test_two_homes_on_one_server_never_mix(server: str, tmp_path: Path, monkeypa
 
 
 @pytest.mark.slow
-def test_a_chosen_name_belongs_to_one_home(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chosen_name_belongs_to_one_home(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
     one, other = tmp_path / "one", tmp_path / "other"
     register(one, "first", "our titles")
     assert (Registry(one).name, serves(one)) == ("our titles", "first")  # readers know it from home.json
-    with pytest.raises(TrackingError, match=r"our titles in this MLflow belongs to the home one-\w{8}; .*/other is other-\w{8}.*publish\.registered_model"):
+    with pytest.raises(
+        TrackingError,
+        match=r"our titles in this MLflow belongs to the home one-\w{8}; .*/other is other-\w{8}.*"
+        r"publish\.registered_model",
+    ):
         register(other, "other", "our titles")
     assert (serves(one), serves(other)) == ("first", None)
     register(one, "default", "")
     assert Registry(one).name.startswith("guidespace-titles-one-") and serves(one) == "default"
-
-
-@pytest.mark.slow
-def test_homes_that_shared_a_name_keep_their_champions(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old state: one registered model, whose alias the smoke run took last."""
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
-    production, smoke, newcomer = (tmp_path / name for name in ("production", "smoke", "newcomer"))
-    monkeypatch.setattr("storage.tracking.registry.model_name", lambda connection, chosen: MODEL_NAME)
-    monkeypatch.setattr("storage.tracking.registry.Registry._claim", claim_as_before)
-    for home, content in ((production, "old"), (production, "best"), (smoke, "smoke")):
-        register(home, content)
-    assert serves(production) == serves(smoke) == "smoke"
-    monkeypatch.undo()
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
-    Workspace(newcomer)
-    assert (serves(production), serves(smoke), serves(newcomer)) == ("best", "smoke", None)  # read before the next night
-
-    registry = Registry(production, code=STAND_IN)
-    run_id = Tracking(production).start_run("next night", "night")
-    version = registry.register(run_id, a_model(production, "next", "next"), "next", example_title="News", lineage="salt-1")
-    assert (version, registry.champion().version, serves(production)) == ("3", "2", "best")
-    assert [(past.version, past.digest, past.quality) for past in registry.promoted()] == [("2", "best" * 4, 0.5), ("1", "old" * 4, 0.5)]
-    assert registry.client.get_model_version_by_alias(MODEL_NAME, "champion").tags["guidespace.model"] == "smoke" * 4  # what others asked for stays
-
-
-def claim_as_before(registry: Registry) -> None:
-    """What the first release did: a registered model that is nobody's own."""
-    if find_model(registry.client, MODEL_NAME) is None:
-        registry.client.create_registered_model(MODEL_NAME)

@@ -6,6 +6,14 @@ import sys
 
 
 def test_threads_wait_asleep():
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | {"OMP_DISPLAY_ENV": "true"}
-    done = subprocess.run([sys.executable, "-c", "import tasks.train.devices"], env=environment, capture_output=True, text=True, check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | {
+        "OMP_DISPLAY_ENV": "true"
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "import tasks.train.loop"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "OMP_WAIT_POLICY = 'PASSIVE'" in done.stderr

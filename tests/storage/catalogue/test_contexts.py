@@ -17,9 +17,30 @@ KINDS = ("channel", "hour", "weekday", "duration", "manner")
 @pytest.fixture
 def guide(tmp_path):
     rows = [
-        Programme(title="Tatort", source="a", channel="one.de", start=EVENING, language="de", categories=("secretcategory",)),
-        Programme(title="Tatort", source="a", channel="two.de", start=EVENING + datetime.timedelta(days=5, hours=3), language="de", categories=("secretcategory",)),
-        Programme(title="Wetter", source="a", channel="two.de", start=EVENING + datetime.timedelta(days=5), language="de", categories=()),
+        Programme(
+            title="Tatort",
+            source="a",
+            channel="one.de",
+            start=EVENING,
+            language="de",
+            categories=("secretcategory",),
+        ),
+        Programme(
+            title="Tatort",
+            source="a",
+            channel="two.de",
+            start=EVENING + datetime.timedelta(days=5, hours=3),
+            language="de",
+            categories=("secretcategory",),
+        ),
+        Programme(
+            title="Wetter",
+            source="a",
+            channel="two.de",
+            start=EVENING + datetime.timedelta(days=5),
+            language="de",
+            categories=(),
+        ),
     ]
     return tmp_path / "home" / publish_guide(tmp_path / "home", rows).path
 
@@ -30,7 +51,9 @@ VARIANTS = pa.table({"raw_title": ["Tatort", "Wetter"], "title_id": pa.array([0,
 def tokens(guide, later=(), cut=None, kinds=KINDS):
     found: dict[int, set[str]] = {0: set(), 1: set()}
     pq.write_table(VARIANTS, guide.parent / "variants.parquet")
-    write_contexts(guide, guide.parent / "variants.parquet", later, cut, kinds, guide.parent / "contexts.parquet")
+    write_contexts(
+        guide, guide.parent / "variants.parquet", later, cut, kinds, guide.parent / "contexts.parquet"
+    )
     for row in pq.read_table(guide.parent / "contexts.parquet").to_pylist():
         assert row["token"].startswith(row["kind"] + ":")
         found[row["title_id"]].add(row["token"])
@@ -39,7 +62,17 @@ def tokens(guide, later=(), cut=None, kinds=KINDS):
 
 def test_names_channel_hour_weekday_duration_and_manner(guide):
     found = tokens(guide)
-    assert {"channel:one.de", "channel:two.de", "hour:20", "hour:23", "weekday:1", "weekday:6", "duration:60", "manner:language:de", "manner:channels:1"} <= found[0]
+    assert {
+        "channel:one.de",
+        "channel:two.de",
+        "hour:20",
+        "hour:23",
+        "weekday:1",
+        "weekday:6",
+        "duration:60",
+        "manner:language:de",
+        "manner:channels:1",
+    } <= found[0]
     assert {"hour:20", "weekday:6", "manner:airings:0", "manner:sub-titles:0"} <= found[1]
 
 
@@ -56,7 +89,9 @@ def test_no_token_derives_from_a_category(guide):
 
 
 def test_only_the_kinds_asked_for(guide):
-    assert {token.partition(":")[0] for own in tokens(guide, kinds=("hour",)).values() for token in own} == {"hour"}
+    assert {token.partition(":")[0] for own in tokens(guide, kinds=("hour",)).values() for token in own} == {
+        "hour"
+    }
     assert tokens(guide, kinds=()) == {0: set(), 1: set()}
 
 
@@ -64,4 +99,6 @@ def test_titles_a_few_at_a_time_are_all_titles_at_once(guide, monkeypatch):
     together = tokens(guide)
     monkeypatch.setattr(contexts, "TITLES", 1)
     assert tokens(guide) == together
-    assert pq.read_table(guide.parent / "contexts.parquet")["title_id"].to_pylist() == sorted(title for title, own in together.items() for _ in own)
+    assert pq.read_table(guide.parent / "contexts.parquet")["title_id"].to_pylist() == sorted(
+        title for title, own in together.items() for _ in own
+    )

@@ -18,19 +18,30 @@ def counts(folder: Path, titles: dict[int, list[str]], kind: str = "word") -> li
     files = [folder / "even.counts", folder / "odd.counts"]
     for odd, file in enumerate(files):
         own = [tokens for title, tokens in titles.items() if title % 2 == odd]
-        names = sorted({token for tokens in titles.values() for token in tokens})  # of either half: some stand there with counts of 0
+        names = sorted(
+            {token for tokens in titles.values() for token in tokens}
+        )  # of either half: some stand there with counts of 0
         columns = {
             "kind": pa.array([kind] * len(names), pa.string()),
             "token": pa.array(names, pa.string()),
-            "term_frequency": pa.array([sum(tokens.count(name) for tokens in own) for name in names], pa.int64()),
-            "document_frequency": pa.array([sum(name in tokens for tokens in own) for name in names], pa.int64()),
+            "term_frequency": pa.array(
+                [sum(tokens.count(name) for tokens in own) for name in names], pa.int64()
+            ),
+            "document_frequency": pa.array(
+                [sum(name in tokens for tokens in own) for name in names], pa.int64()
+            ),
         }
         pq.write_table(pa.table(columns), file)
     return files
 
 
 def rules(**changes) -> TokenRules:
-    return TokenRules(**({"thinned": ("ngram",), "minimum_titles": 2, "exponent": 0.5, "smallest": 0.1, "largest": 10.0} | changes))
+    return TokenRules(
+        **(
+            {"thinned": ("ngram",), "minimum_titles": 2, "exponent": 0.5, "smallest": 0.1, "largest": 10.0}
+            | changes
+        )
+    )
 
 
 def count(path: Path, titles: dict[int, list[str]] = TITLES, kind: str = "word", **changes) -> list[dict]:
@@ -42,20 +53,34 @@ def count(path: Path, titles: dict[int, list[str]] = TITLES, kind: str = "word",
 
 def test_counts_and_order(tmp_path: Path):
     found = count(tmp_path / "tokens.parquet")
-    assert [(row["token_id"], row["token"], row["term_frequency"], row["document_frequency"]) for row in found] == [(0, "a", 5, 4), (1, "b", 2, 2), (2, "c", 1, 1), (3, "d", 1, 1)]
+    assert [
+        (row["token_id"], row["token"], row["term_frequency"], row["document_frequency"]) for row in found
+    ] == [(0, "a", 5, 4), (1, "b", 2, 2), (2, "c", 1, 1), (3, "d", 1, 1)]
 
 
 def test_columns_are_those_that_are_read(tmp_path: Path):
-    assert list(count(tmp_path / "tokens.parquet")[0]) == ["token_id", "kind", "token", "term_frequency", "document_frequency", "weight"]
+    assert list(count(tmp_path / "tokens.parquet")[0]) == [
+        "token_id",
+        "kind",
+        "token",
+        "term_frequency",
+        "document_frequency",
+        "weight",
+    ]
 
 
 def test_weight_is_the_formula(tmp_path: Path):
     found = count(tmp_path / "tokens.parquet")
     frequencies = np.array([4, 2, 1, 1])
-    np.testing.assert_allclose([row["weight"] for row in found], (np.median(frequencies) / frequencies) ** 0.5, rtol=1e-6)
+    np.testing.assert_allclose(
+        [row["weight"] for row in found], (np.median(frequencies) / frequencies) ** 0.5, rtol=1e-6
+    )
 
 
-@pytest.mark.parametrize(("changes", "weights"), [({"exponent": 0.0}, [1, 1, 1, 1]), ({"smallest": 0.9, "largest": 1.1}, [0.9, 0.9, 1.1, 1.1])])
+@pytest.mark.parametrize(
+    ("changes", "weights"),
+    [({"exponent": 0.0}, [1, 1, 1, 1]), ({"smallest": 0.9, "largest": 1.1}, [0.9, 0.9, 1.1, 1.1])],
+)
 def test_weight_is_clamped_and_can_be_off(tmp_path: Path, changes: dict, weights: list[float]):
     assert [row["weight"] for row in count(tmp_path / "tokens.parquet", **changes)] == pytest.approx(weights)
 
@@ -70,12 +95,19 @@ def test_no_occurrence_is_no_token(tmp_path: Path):
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7])
-def test_counts_added_up_part_by_part_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int):
+def test_counts_added_up_part_by_part_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+):
     """Eight counts of four tokens, in as many parts as there may be counts, in three, and in two."""
     expected = count(tmp_path / "at_once.parquet")
     monkeypatch.setattr(frequencies, "ROWS", rows)
     assert count(tmp_path / "parts.parquet") == expected
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["at_once.parquet", "even.counts", "odd.counts", "parts.parquet"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "at_once.parquet",
+        "even.counts",
+        "odd.counts",
+        "parts.parquet",
+    ]
 
 
 def test_a_path_with_a_quote(tmp_path: Path):

@@ -1,4 +1,5 @@
-"""Grabs replace each other and nothing is forgotten: small schedules that a person can follow, and any order of reading them."""
+"""Grabs replace each other and nothing is forgotten: small schedules that a person can follow, and any order
+of reading them."""
 
 import datetime
 import itertools
@@ -9,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.connection import FILE, Catalogue
-from storage.catalogue.ledger import Counts, has_read, reading
-from storage.catalogue.migrations import known_migrations
+from storage.catalogue.connection import FILE, Catalogue, known_migrations
+from storage.catalogue.feeds import Counts, has_read
+from storage.catalogue.ledger import reading
 from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
 
@@ -24,17 +25,43 @@ def day(number: int) -> datetime.datetime:
     return datetime.datetime(2025, 2, number, tzinfo=datetime.UTC)
 
 
-def read(catalogue: Catalogue, grabbed: int, schedule: str, source: str = "s", description: str = "", names: dict[str, list[str]] | None = None) -> Counts:
-    """Reads a schedule such as "a1x a2y b1z": channel, hour, title; ``names`` of the channels that are listed."""
+def read(
+    catalogue: Catalogue,
+    grabbed: int,
+    schedule: str,
+    source: str = "s",
+    description: str = "",
+    names: dict[str, list[str]] | None = None,
+) -> Counts:
+    """Reads a schedule such as "a1x a2y b1z": channel, hour, title; ``names`` of the channels that are
+    listed."""
     rows = [
-        {"channel": said[0], "start": NOON + int(said[1]) * HOUR, "stop": NOON + (int(said[1]) + 1) * HOUR, "title": said[2:], **NOTHING}
+        {
+            "channel": said[0],
+            "start": NOON + int(said[1]) * HOUR,
+            "stop": NOON + (int(said[1]) + 1) * HOUR,
+            "title": said[2:],
+            **NOTHING,
+        }
         for said in schedule.split()
     ]
-    details = pa.RecordBatch.from_pylist([{"row": 0, "description": description}] if description else [], schema=DETAILS)
-    with reading(catalogue, source=source, content_digest=schedule + description, size=1, read_at=day(28), grabbed_at=day(grabbed)) as draft:
+    details = pa.RecordBatch.from_pylist(
+        [{"row": 0, "description": description}] if description else [], schema=DETAILS
+    )
+    with reading(
+        catalogue,
+        source=source,
+        content_digest=schedule + description,
+        size=1,
+        read_at=day(28),
+        grabbed_at=day(grabbed),
+    ) as draft:
         draft.add_programmes(pa.RecordBatch.from_pylist(rows, schema=PROGRAMMES), details)
         if names:
-            listed = [{"channel": channel, "name": given[0], "names": given, "urls": []} for channel, given in names.items()]
+            listed = [
+                {"channel": channel, "name": given[0], "names": given, "urls": []}
+                for channel, given in names.items()
+            ]
             draft.add_channels(pa.RecordBatch.from_pylist(listed, schema=CHANNELS))
         return draft.settle()
 
@@ -42,7 +69,9 @@ def read(catalogue: Catalogue, grabbed: int, schedule: str, source: str = "s", d
 def known(catalogue: Catalogue, at: int, source: str = "s") -> str:
     """The schedule as of a day, in the same notation."""
     rows = catalogue.connection.execute(
-        "SELECT channel, date_diff('hour', ?, start), title FROM programmes_as_of(?) WHERE source = ? ORDER BY ALL", [NOON, day(at).replace(tzinfo=None), source]
+        "SELECT channel, date_diff('hour', ?, start), title "
+        "FROM programmes_as_of(?) WHERE source = ? ORDER BY ALL",
+        [NOON, day(at).replace(tzinfo=None), source],
     ).fetchall()
     return " ".join(f"{channel}{hour}{title}" for channel, hour, title in rows)
 
@@ -55,22 +84,36 @@ def test_a_newer_grab_replaces_its_channels_and_times_and_nothing_else(tmp_path:
         assert known(catalogue, 1) == "a1x a2y a3z b1x b2y"
         assert known(catalogue, 2) == "a1x a2y a3new a4more b1x b2y"
         assert known(catalogue, 2, "t") == "a2other"
-        assert catalogue.connection.execute("SELECT title, feed_id, replaced_by FROM programmes WHERE title IN ('y', 'z') AND channel = 'a' ORDER BY title").fetchall() == [
+        assert catalogue.connection.execute(
+            "SELECT title, feed_id, replaced_by FROM programmes "
+            "WHERE title IN ('y', 'z') AND channel = 'a' ORDER BY title"
+        ).fetchall() == [
             ("y", 1, None),
             ("z", 1, 3),
         ]
-        assert read(catalogue, 3, "a1x a3z") == Counts(seen=2, stored=1, duplicates=1, rejected=0)  # z is back, y is gone
+        assert read(catalogue, 3, "a1x a3z") == Counts(
+            seen=2, stored=1, duplicates=1, rejected=0
+        )  # z is back, y is gone
         assert known(catalogue, 3) == "a1x a3z a4more b1x b2y"
-        assert [known(catalogue, at) for at in (1, 2)] == ["a1x a2y a3z b1x b2y", "a1x a2y a3new a4more b1x b2y"]
-        assert catalogue.connection.execute("SELECT count(*) FROM schedule WHERE source = 's'").fetchall() == [(5,)]
+        assert [known(catalogue, at) for at in (1, 2)] == [
+            "a1x a2y a3z b1x b2y",
+            "a1x a2y a3new a4more b1x b2y",
+        ]
+        assert catalogue.connection.execute(
+            "SELECT count(*) FROM schedule WHERE source = 's'"
+        ).fetchall() == [(5,)]
 
 
 def test_other_words_on_the_same_programme_replace_it(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, "a1x a2y", description="first words")
         assert read(catalogue, 2, "a1x a2y", description="first words").stored == 0
-        assert read(catalogue, 3, "a1x a2y", description="other words") == Counts(seen=2, stored=1, duplicates=1, rejected=0)
-        assert catalogue.connection.execute("SELECT title, description FROM schedule ORDER BY start").fetchall() == [("x", "other words"), ("y", None)]
+        assert read(catalogue, 3, "a1x a2y", description="other words") == Counts(
+            seen=2, stored=1, duplicates=1, rejected=0
+        )
+        assert catalogue.connection.execute(
+            "SELECT title, description FROM schedule ORDER BY start"
+        ).fetchall() == [("x", "other words"), ("y", None)]
 
 
 def test_the_same_bytes_are_needless_only_while_they_are_the_last_word(tmp_path: Path) -> None:
@@ -79,7 +122,10 @@ def test_the_same_bytes_are_needless_only_while_they_are_the_last_word(tmp_path:
         assert has_read(catalogue, "s", "a1x") is not None
         read(catalogue, 2, "a1y")
         assert has_read(catalogue, "s", "a1x") is None
-        assert has_read(catalogue, "s", "a1x", day(1)) is not None and has_read(catalogue, "s", "a1x", day(3)) is None
+        assert (
+            has_read(catalogue, "s", "a1x", day(1)) is not None
+            and has_read(catalogue, "s", "a1x", day(3)) is None
+        )
         read(catalogue, 3, "a1x")
         assert [known(catalogue, at) for at in (1, 2, 3)] == ["a1x", "a1y", "a1x"]
 
@@ -91,7 +137,9 @@ EXPECTED = ["a1x a2y a3z", "a1x a2y a3w a4v", "a1x a2u a3w a4v", "a1x a2y a3w a4
 ORDERS = list(itertools.permutations(GRABS))
 
 
-@pytest.mark.parametrize("orders", [ORDERS[::5], pytest.param(ORDERS, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "orders", [ORDERS[::5], pytest.param(ORDERS, marks=pytest.mark.slow)], ids=["some", "all"]
+)
 def test_the_order_of_reading_changes_no_history(tmp_path: Path, orders: list[tuple[int, ...]]) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         for order in orders:
@@ -101,11 +149,23 @@ def test_the_order_of_reading_changes_no_history(tmp_path: Path, orders: list[tu
             assert [known(catalogue, at, str(order)) for at in GRABS] == EXPECTED
 
 
-LISTED = {1: {"a": ["One"]}, 2: {"a": ["One"], "b": ["B"]}, 3: {"a": ["Two"], "b": ["B"]}, 4: {"a": ["One"], "b": ["B", "Bee"]}}
-NAMES = [{"a": ["One"], "b": ["b"]}, {"a": ["One"], "b": ["B"]}, {"a": ["Two"], "b": ["B"]}, {"a": ["One"], "b": ["B", "Bee"]}]
+LISTED = {
+    1: {"a": ["One"]},
+    2: {"a": ["One"], "b": ["B"]},
+    3: {"a": ["Two"], "b": ["B"]},
+    4: {"a": ["One"], "b": ["B", "Bee"]},
+}
+NAMES = [
+    {"a": ["One"], "b": ["b"]},
+    {"a": ["One"], "b": ["B"]},
+    {"a": ["Two"], "b": ["B"]},
+    {"a": ["One"], "b": ["B", "Bee"]},
+]
 
 
-@pytest.mark.parametrize("orders", [ORDERS[::5], pytest.param(ORDERS, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "orders", [ORDERS[::5], pytest.param(ORDERS, marks=pytest.mark.slow)], ids=["some", "all"]
+)
 def test_the_order_of_reading_changes_no_channel(tmp_path: Path, orders: list[tuple[int, ...]]) -> None:
     asked = """
         SELECT channel, names
@@ -118,7 +178,12 @@ def test_the_order_of_reading_changes_no_channel(tmp_path: Path, orders: list[tu
         for order in orders:
             for grabbed in order:
                 read(catalogue, grabbed, "a1x b1y", source=str(order), names=LISTED[grabbed])
-            found = [dict(catalogue.connection.execute(asked, [str(order), day(at).replace(tzinfo=None)]).fetchall()) for at in GRABS]
+            found = [
+                dict(
+                    catalogue.connection.execute(asked, [str(order), day(at).replace(tzinfo=None)]).fetchall()
+                )
+                for at in GRABS
+            ]
             assert found == NAMES, order
 
 
@@ -129,7 +194,9 @@ def test_snapshots_as_of_a_date(tmp_path: Path) -> None:
         digest = snapshot_digest(catalogue, then)
         read(catalogue, 2, "a1x a2z")
         assert snapshot_digest(catalogue, then) == digest  # what was known then is known for good
-        assert len({digest, snapshot_digest(catalogue), snapshot_digest(catalogue, Choice(as_of=day(2)))}) == 3
+        assert (
+            len({digest, snapshot_digest(catalogue), snapshot_digest(catalogue, Choice(as_of=day(2)))}) == 3
+        )
         titles = {}
         for name, choice in {"then": then, "now": Choice(), "before": Choice(as_of=day(1) - HOUR)}.items():
             (tmp_path / name).mkdir()
@@ -147,7 +214,9 @@ def test_snapshots_as_of_a_date(tmp_path: Path) -> None:
         (("nobody", "?"), [("s", "x"), ("s", "y"), ("t", "w")]),
     ],
 )
-def test_where_sources_overlap_one_is_heard(tmp_path: Path, priority: tuple[str, ...], heard: list[tuple[str, str]]) -> None:
+def test_where_sources_overlap_one_is_heard(
+    tmp_path: Path, priority: tuple[str, ...], heard: list[tuple[str, str]]
+) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, "a1x a2y")
         read(catalogue, 2, "a1u a2v a3w b1only", source="t")
@@ -172,10 +241,18 @@ def test_where_sources_overlap_one_is_heard(tmp_path: Path, priority: tuple[str,
         ("ü", [], [], True),
     ],
 )
-def test_one_channel_is_the_same_id_with_a_name_in_common(tmp_path: Path, channel: str, one: list[str], other: list[str], same: bool) -> None:
+def test_one_channel_is_the_same_id_with_a_name_in_common(
+    tmp_path: Path, channel: str, one: list[str], other: list[str], same: bool
+) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, f"{channel}1x {channel}2y", names={channel: one} if one else None)
-        read(catalogue, 2, f"{channel}0before {channel}1u {channel}2v {channel}4after", source="t", names={channel: other} if other else None)
+        read(
+            catalogue,
+            2,
+            f"{channel}0before {channel}1u {channel}2v {channel}4after",
+            source="t",
+            names={channel: other} if other else None,
+        )
         snapshot(catalogue, tmp_path)
     titles = pq.read_table(tmp_path / "programmes.parquet").column("title").to_pylist()
     assert titles == ["x", "y", "before", *([] if same else ["u", "v"]), "after"]
@@ -187,13 +264,24 @@ def test_a_home_of_the_first_version_keeps_everything(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / FILE)) as connection:
         connection.execute("INSERT INTO feeds VALUES (1, 's', 'd', 10, '2025-02-01', 3, 2, 1, 0)")
         connection.execute("INSERT INTO channels VALUES ('s', 'a', 'A'), ('s', 'b', 'B')")
-        connection.execute("INSERT INTO programmes VALUES (1, 's', 'a', '2025-03-01 13:00', '2025-03-01 14:00', NULL, 'x', 'en', NULL, ['c'], ['S1E2'], '2024')")
-        connection.execute("INSERT INTO programmes VALUES (1, 's', 'a', '2025-03-01 14:00', NULL, 'missing', 'y', NULL, NULL, [], [], NULL)")
+        connection.execute(
+            "INSERT INTO programmes VALUES (1, 's', 'a', '2025-03-01 13:00', '2025-03-01 14:00', "
+            "NULL, 'x', 'en', NULL, ['c'], ['S1E2'], '2024')"
+        )
+        connection.execute(
+            "INSERT INTO programmes VALUES "
+            "(1, 's', 'a', '2025-03-01 14:00', NULL, 'missing', 'y', NULL, NULL, [], [], NULL)"
+        )
         connection.execute("INSERT INTO rejects VALUES (1, 7, 'bad_start', '<p>')")
     with Catalogue.open(tmp_path) as catalogue:
         ask = catalogue.connection.execute
-        assert ask("SELECT programme_id, title, stop_note, categories FROM schedule ORDER BY start").fetchall() == [(1, "x", None, ["c"]), (2, "y", "missing", [])]
-        assert ask("SELECT source, channel, name FROM channels ORDER BY channel").fetchall() == [("s", "a", "A"), ("s", "b", "B")]
+        assert ask(
+            "SELECT programme_id, title, stop_note, categories FROM schedule ORDER BY start"
+        ).fetchall() == [(1, "x", None, ["c"]), (2, "y", "missing", [])]
+        assert ask("SELECT source, channel, name FROM channels ORDER BY channel").fetchall() == [
+            ("s", "a", "A"),
+            ("s", "b", "B"),
+        ]
         assert ask("SELECT season, episode FROM episodes").fetchall() == [(1, 2)]
         assert ask("SELECT read_at = grabbed_at, seen FROM feeds").fetchall() == [(True, 3)]
         assert ask("SELECT count(*) FROM rejects").fetchall() == [(1,)]

@@ -1,4 +1,5 @@
-"""The installed DuckDB reads back what it inserted: 2.0.0 does not, under a memory limit and with two threads."""
+"""The installed DuckDB reads back what it inserted: 2.0.0 does not, under a memory limit and with two
+threads."""
 
 import datetime
 from pathlib import Path
@@ -8,13 +9,16 @@ import pyarrow as pa
 import pytest
 
 from storage.workspace import Workspace
-from tasks.ingest.dated import dated_guides
-from tasks.ingest.ingest import Outcome
 from tasks.ingest.publish import read_and_publish
+from tasks.ingest.results import FeedResult
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.dates import dated_guides
 
 ROWS = 120_000
-PROGRAMME = '<programme channel="{}" start="{:%Y%m%d%H%M}00" stop="{:%Y%m%d%H%M}00"><title>{} {}</title><category>c</category></programme>\n'
+PROGRAMME = (
+    '<programme channel="{}" start="{:%Y%m%d%H%M}00" stop="{:%Y%m%d%H%M}00">'
+    "<title>{} {}</title><category>c</category></programme>\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +71,19 @@ def write_guide(path: Path, month: int) -> None:
 
 @pytest.mark.slow
 def test_two_large_guides_in_one_command_are_stored_whole(tmp_path: Path) -> None:
-    """Then both again in other words: two feeds of known sources, parsed by two processes, over 110,592 programmes an insert."""
+    """Then both again in other words: two feeds of known sources, parsed by two processes, over 110,592
+    programmes an insert."""
     for month in (1, 2):
         write_guide(tmp_path / f"guide-2025-0{month}.xml", month)
     settings, workspace = IngestSettings(workers=2), Workspace(tmp_path / "home")
-    outcomes: list[Outcome] = []
+    outcomes: list[FeedResult] = []
     dated = dated_guides([str(tmp_path / "*.xml")], datetime.date(2025, 1, 1), datetime.date(2025, 2, 28))
     published = read_and_publish(
         workspace,
         dated,
         settings,
         None,
-        lambda event: outcomes.append(event) if isinstance(event, Outcome) else None,
+        lambda event: outcomes.append(event) if isinstance(event, FeedResult) else None,
     )
     assert [outcome.counts.stored for outcome in outcomes] == [ROWS, ROWS] and published.counts[
         "programmes"
@@ -92,6 +97,6 @@ def test_two_large_guides_in_one_command_are_stored_whole(tmp_path: Path) -> Non
             [str(tmp_path)],
             settings,
             None,
-            lambda event: outcomes.append(event) if isinstance(event, Outcome) else None,
+            lambda event: outcomes.append(event) if isinstance(event, FeedResult) else None,
         )
         assert [outcome.counts.stored for outcome in outcomes] == [ROWS, ROWS]

@@ -25,14 +25,23 @@ ORDERS = {
 
 
 def schedule(chance: random.Random) -> list[dict[str, object]]:
-    """Three channels, the odd double start, gaps of up to 40 hours, two stops in three missing or unreadable."""
+    """Three channels, the odd double start, gaps of up to 40 hours, two stops in three missing or
+    unreadable."""
     rows = []
     for channel in "abc":
         start = NOON
         for number in range(chance.randrange(30)):
             start += HOUR * chance.choice((0, 1, 1, 2, 24, 25, 40))
             note = chance.choice((None, "missing", "unreadable"))
-            rows.append({"channel": channel, "start": start, "stop": None if note else start + HOUR * 3, "stop_note": note, "title": f"{channel}{number}"})
+            rows.append(
+                {
+                    "channel": channel,
+                    "start": start,
+                    "stop": None if note else start + HOUR * 3,
+                    "stop_note": note,
+                    "title": f"{channel}{number}",
+                }
+            )
     return [{**row, "categories": [], "episode_numbers": [], "episode_systems": []} for row in rows]
 
 
@@ -43,7 +52,9 @@ def test_stops_are_the_next_starts(tmp_path: Path, order: str) -> None:
         rows = schedule(chance)
         by = ORDERS[order]
         rows = sorted(rows, key=by) if by else chance.sample(rows, len(rows))
-        starts = {channel: sorted({row["start"] for row in rows if row["channel"] == channel}) for channel in "abc"}
+        starts = {
+            channel: sorted({row["start"] for row in rows if row["channel"] == channel}) for channel in "abc"
+        }
         expected = {}
         for row in rows:
             place = bisect.bisect_right(starts[row["channel"]], row["start"])  # type: ignore[index, arg-type, type-var]
@@ -57,15 +68,23 @@ def test_stops_are_the_next_starts(tmp_path: Path, order: str) -> None:
                     cut = chance.randint(0, 12)
                     draft.add_programmes(pa.RecordBatch.from_pylist(rows[:cut], schema=PROGRAMMES))
                     rows = rows[cut:]
-            assert dict(catalogue.connection.execute("SELECT title, stop FROM programmes").fetchall()) == expected
+            assert (
+                dict(catalogue.connection.execute("SELECT title, stop FROM programmes").fetchall())
+                == expected
+            )
 
 
 def test_a_feed_in_order_needs_one_look_a_batch() -> None:
     open_ends = OpenEnds()
     for first in range(0, 40, 10):
-        rows = [{"channel": "a", "start": NOON + HOUR * hour, "stop_note": "missing", "title": "t"} for hour in range(first, first + 10)]
+        rows = [
+            {"channel": "a", "start": NOON + HOUR * hour, "stop_note": "missing", "title": "t"}
+            for hour in range(first, first + 10)
+        ]
         filled = open_ends.fill(pa.Table.from_pylist(rows, schema=PROGRAMMES))
-        assert filled.column("stop").to_pylist() == [NOON + HOUR * hour for hour in range(first + 1, first + 10)] + [None]
+        assert filled.column("stop").to_pylist() == [
+            NOON + HOUR * hour for hour in range(first + 1, first + 10)
+        ] + [None]
     assert open_ends.ordered and len(open_ends.bounds) == 3 and open_ends.count == 40
     open_ends.fill(pa.Table.from_pylist(rows, schema=PROGRAMMES))
     assert not open_ends.ordered

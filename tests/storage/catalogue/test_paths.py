@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.catalogue.checks import feed_days
-from storage.catalogue.paths import parquet
+from storage.catalogue.connection import parquet
 from storage.catalogue.views import ask, view_statements
 from storage.workspace import HomeError, Workspace
 from tests import worlds
@@ -46,7 +46,8 @@ def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(tmp_path: Path
     folders = {"guide": pattern / found[0].path, "corpus": pattern / found[2].path, "clustering": pattern}
     (answer,) = ask(
         folders,
-        "SELECT (SELECT count(*) FROM programmes), (SELECT count(*) FROM titles), (SELECT count(*) FROM words)",
+        "SELECT (SELECT count(*) FROM programmes), (SELECT count(*) FROM titles), "
+        "(SELECT count(*) FROM words)",
     )[1]
     rows_of = [
         pq.read_metadata(folders["corpus"] / f"{name}.parquet").num_rows for name in ("titles", "frequencies")

@@ -1,4 +1,5 @@
-"""The queries of docs/catalogue.md, on a catalogue in which each has a known answer; and every column that it names."""
+"""The queries of docs/catalogue.md, on a catalogue in which each has a known answer; and every column that it
+names."""
 
 import datetime
 import re
@@ -7,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from storage.catalogue.connection import Catalogue
-from tasks.ingest.dated import Dated
 from tasks.ingest.ingest import ingest_feeds
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.dates import Dated
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "catalogue.md"
 GUIDE = """<tv><channel id="one"><display-name>One</display-name><icon src="i.png"/><lcn>7</lcn></channel>
-<programme channel="one" start="20250301200000" stop="20250301210000"><title lang="en">Series</title><title lang="de">Serie</title><desc>long</desc>
-<credits><actor role="Self">Ann Actor</actor></credits><episode-num system="xmltv_ns">1/3 . 4/10 . </episode-num></programme>
+<programme channel="one" start="20250301200000" stop="20250301210000">\
+<title lang="en">Series</title><title lang="de">Serie</title><desc>long</desc>
+<credits><actor role="Self">Ann Actor</actor></credits>\
+<episode-num system="xmltv_ns">1/3 . 4/10 . </episode-num></programme>
 <programme channel="one" start="20250301210000" stop="20250301220000"><title>{}</title></programme>
 <programme channel="one" start="never"><title>lost</title></programme></tv>"""
 
@@ -26,9 +29,23 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory):
     for day, title in ((1, "News"), (2, "Football")):
         file = home / f"{day}.xml"
         file.write_text(GUIDE.format(title))
-        given.append(Dated(location=str(file), source="s", grabbed_at=datetime.datetime(2025, 2, day, tzinfo=datetime.UTC)))
+        given.append(
+            Dated(
+                location=str(file),
+                source="s",
+                grabbed_at=datetime.datetime(2025, 2, day, tzinfo=datetime.UTC),
+            )
+        )
     with Catalogue.open(home) as opened:
-        list(ingest_feeds(opened, given, IngestSettings(max_reject_share=0.5), clock=lambda: 0.0, now=lambda: datetime.datetime(2025, 3, 1, tzinfo=datetime.UTC)))
+        list(
+            ingest_feeds(
+                opened,
+                given,
+                IngestSettings(max_reject_share=0.5),
+                clock=lambda: 0.0,
+                now=lambda: datetime.datetime(2025, 3, 1, tzinfo=datetime.UTC),
+            )
+        )
         yield opened
 
 
@@ -48,18 +65,30 @@ def test_queries_of_the_page(catalogue: Catalogue, number: int) -> None:
     queries = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(queries) == 5
     found = catalogue.connection.execute(queries[number]).fetchall()
-    assert [tuple(sorted(cell, reverse=True) if isinstance(cell, list) else cell for cell in row) for row in found] == [
-        tuple(sorted(cell, reverse=True) if isinstance(cell, list) else cell for cell in row) for row in ANSWERS[number]
+    assert [
+        tuple(sorted(cell, reverse=True) if isinstance(cell, list) else cell for cell in row) for row in found
+    ] == [
+        tuple(sorted(cell, reverse=True) if isinstance(cell, list) else cell for cell in row)
+        for row in ANSWERS[number]
     ]
 
 
 def test_the_page_names_every_table_and_column(catalogue: Catalogue) -> None:
     page = PAGE.read_text(encoding="utf-8")
     described = dict(re.findall(r"^\| `(\w+)` \|[^|]*\| (.*) \|$", page, re.MULTILINE))
-    for (table,) in catalogue.connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary AND table_name <> 'migrations'").fetchall():
-        columns = [name for (name,) in catalogue.connection.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()]
+    for (table,) in catalogue.connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE NOT temporary AND table_name <> 'migrations'"
+    ).fetchall():
+        columns = [
+            name
+            for (name,) in catalogue.connection.execute(
+                "SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]
+            ).fetchall()
+        ]
         assert [name for name in columns if f"`{name}`" not in described[table]] == []
-    for (view,) in catalogue.connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
+    for (view,) in catalogue.connection.execute(
+        "SELECT view_name FROM duckdb_views() WHERE NOT internal"
+    ).fetchall():
         assert f"| `{view}` |" in page
 
 
@@ -108,11 +137,22 @@ def test_the_page_names_every_table_and_column(catalogue: Catalogue) -> None:
         ("onscreen", "Staffel 3, Folge 12", 3, 12, None),
     ],
 )
-def test_episode_numbers(catalogue: Catalogue, system: str | None, number: str, season: int | None, episode: int | None, part: int | None) -> None:
+def test_episode_numbers(
+    catalogue: Catalogue,
+    system: str | None,
+    number: str,
+    season: int | None,
+    episode: int | None,
+    part: int | None,
+) -> None:
     found = catalogue.connection.execute("SELECT parse_episode(?, ?)", [system, number]).fetchall()[0][0]
     assert (found["season"], found["episode"], found["part"]) == (season, episode, part)
 
 
 def test_totals_of_episode_numbers(catalogue: Catalogue) -> None:
-    assert catalogue.connection.execute("SELECT number, season, seasons, episode, episodes, part, parts FROM episodes").fetchall() == [("1/3 . 4/10 .", 2, 3, 5, 10, None, None)]
-    assert catalogue.connection.execute("SELECT name, icon, lcn FROM channels").fetchall() == [("One", "i.png", "7")]
+    assert catalogue.connection.execute(
+        "SELECT number, season, seasons, episode, episodes, part, parts FROM episodes"
+    ).fetchall() == [("1/3 . 4/10 .", 2, 3, 5, 10, None, None)]
+    assert catalogue.connection.execute("SELECT name, icon, lcn FROM channels").fetchall() == [
+        ("One", "i.png", "7")
+    ]

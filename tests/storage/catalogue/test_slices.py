@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.slices import write_slices
+from storage.catalogue.frequencies import write_slices
 from tests.worlds import Programme, publish_guide
 
 MONDAY = datetime.datetime(2025, 3, 3, 20)
@@ -27,25 +27,56 @@ def found(tmp_path: Path) -> dict[tuple[str, str, str], tuple[int, int, int, int
     ]
     guide = publish_guide(tmp_path, rows)
     names = ["Goal Goal", "Goal Kitchen", "Goal new", "No goal"]
-    titles = pa.table({"language": ["en", "en", None, "en"], "split": ["train", "train", "next_period", "placeholder"]})
+    titles = pa.table(
+        {"language": ["en", "en", None, "en"], "split": ["train", "train", "next_period", "placeholder"]}
+    )
     pq.write_table(titles, tmp_path / "titles.parquet")
-    pq.write_table(pa.table({"raw_title": names, "title_id": pa.array(range(4), pa.int32())}), tmp_path / "variants.parquet")
+    pq.write_table(
+        pa.table({"raw_title": names, "title_id": pa.array(range(4), pa.int32())}),
+        tmp_path / "variants.parquet",
+    )
     pq.write_table(pa.table({"token_id": [0, 1], "token": ["goal", "kitchen"]}), tmp_path / "tokens.parquet")
-    entries = pa.table({"title_id": pa.array([0, 0, 1, 1, 2, 3], pa.int32()), "token_id": pa.array([0, 0, 0, 1, 0, 0], pa.int32())})
-    labels = pa.table({"title_id": pa.array([0, 1, 1, 2], pa.int32()), "label": ["sport", "food", "sport", "sport"]})
+    entries = pa.table(
+        {
+            "title_id": pa.array([0, 0, 1, 1, 2, 3], pa.int32()),
+            "token_id": pa.array([0, 0, 0, 1, 0, 0], pa.int32()),
+        }
+    )
+    labels = pa.table(
+        {"title_id": pa.array([0, 1, 1, 2], pa.int32()), "label": ["sport", "food", "sport", "sport"]}
+    )
     pq.write_table(entries, tmp_path / "entries.parquet")
     pq.write_table(labels, tmp_path / "labels.parquet")
-    written = write_slices(tmp_path / guide.path, tmp_path, tmp_path / "entries.parquet", tmp_path / "labels.parquet", tmp_path / "it's.parquet")
+    written = write_slices(
+        tmp_path / guide.path,
+        tmp_path,
+        tmp_path / "entries.parquet",
+        tmp_path / "labels.parquet",
+        tmp_path / "it's.parquet",
+    )
     table = pq.read_table(tmp_path / "it's.parquet").to_pylist()
     assert written == len(table)
-    return {(row["slice"], row["value"], row["token"]): (row["term_frequency"], row["document_frequency"], row["titles"], row["airings"]) for row in table}
+    return {
+        (row["slice"], row["value"], row["token"]): (
+            row["term_frequency"],
+            row["document_frequency"],
+            row["titles"],
+            row["airings"],
+        )
+        for row in table
+    }
 
 
 def test_every_slice_is_counted(found):
     assert found == {
         ("language", "en", "goal"): (3, 2, 2, None),
         ("language", "en", "kitchen"): (1, 1, 1, None),
-        ("category", "sport", "goal"): (3, 2, 3, None),  # the title of the next period is a title, no training title
+        ("category", "sport", "goal"): (
+            3,
+            2,
+            3,
+            None,
+        ),  # the title of the next period is a title, no training title
         ("category", "sport", "kitchen"): (1, 1, 1, None),
         ("category", "food", "goal"): (1, 1, 1, None),
         ("category", "food", "kitchen"): (1, 1, 1, None),

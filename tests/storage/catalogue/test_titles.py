@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.shows import write_raw_titles
-from storage.catalogue.titles import Airings, open_airings
+from storage.catalogue.titles import Airings, open_airings, write_raw_titles
 from tests.worlds import START, Programme, publish_guide
 
 DAY = datetime.timedelta(days=1)
@@ -51,8 +50,20 @@ def microseconds(moment: datetime.datetime) -> int:
 def test_raw_titles(guide: Path, tmp_path: Path):
     write_raw_titles(guide, tmp_path / "raw.parquet", 1000)
     assert pq.read_table(tmp_path / "raw.parquet").to_pylist() == [
-        {"raw_title": "Maus", "airings": 3, "first_airing": microseconds(START), "last_airing": microseconds(START + DAY), "language": "de"},
-        {"raw_title": "News", "airings": 3, "first_airing": microseconds(START), "last_airing": microseconds(START + 3 * DAY), "language": None},
+        {
+            "raw_title": "Maus",
+            "airings": 3,
+            "first_airing": microseconds(START),
+            "last_airing": microseconds(START + DAY),
+            "language": "de",
+        },
+        {
+            "raw_title": "News",
+            "airings": 3,
+            "first_airing": microseconds(START),
+            "last_airing": microseconds(START + 3 * DAY),
+            "language": None,
+        },
     ]
 
 
@@ -64,9 +75,20 @@ def test_categories_by_feed(airings: Airings):
 def test_a_category_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("storage.catalogue.titles.ROWS", 2048)
     names = [f"Title {number:05}" for number in range(5000)]
-    guide = tmp_path / publish_guide(tmp_path, [Programme(name, ("Kids",) if number % 2 else ("Kids", "News")) for number, name in enumerate(names)]).path
+    guide = (
+        tmp_path
+        / publish_guide(
+            tmp_path,
+            [
+                Programme(name, ("Kids",) if number % 2 else ("Kids", "News"))
+                for number, name in enumerate(names)
+            ],
+        ).path
+    )
     found: dict[str, list[int]] = {"Kids": [], "News": []}
-    with opened(guide, pa.table({"raw_title": names, "title_id": pa.array(range(5000), pa.int32())}), tmp_path) as airings:
+    with opened(
+        guide, pa.table({"raw_title": names, "title_id": pa.array(range(5000), pa.int32())}), tmp_path
+    ) as airings:
         parts = [(category, titles.tolist()) for _, category, titles in airings.categories()]
     for category, titles in parts:
         found[category] += titles
@@ -85,14 +107,23 @@ def test_titles_by_feed(airings: Airings):
 
 def test_channels_by_airings_then_name(airings: Airings):
     rows = airings.channels(0, 2).to_pylist()
-    assert rows == [{"title_id": 0, "channels": ["Channel One", "Channel Two"]}, {"title_id": 1, "channels": ["Channel Two", "Channel One"]}]
-    assert [row["channels"] for row in airings.channels(0, 2, limit=1).to_pylist()] == [["Channel One"], ["Channel Two"]]
+    assert rows == [
+        {"title_id": 0, "channels": ["Channel One", "Channel Two"]},
+        {"title_id": 1, "channels": ["Channel Two", "Channel One"]},
+    ]
+    assert [row["channels"] for row in airings.channels(0, 2, limit=1).to_pylist()] == [
+        ["Channel One"],
+        ["Channel Two"],
+    ]
     assert airings.channels(1, 2).to_pylist() == rows[1:] and airings.channels(2, 2).to_pylist() == []
 
 
 def test_days_are_the_latest_each_once(airings: Airings):
     day = lambda later: f"{START + later * DAY:%Y-%m-%d}"  # noqa: E731
-    assert airings.days(0, 2).to_pylist() == [{"title_id": 0, "days": [day(0), day(1)]}, {"title_id": 1, "days": [day(0), day(2), day(3)]}]
+    assert airings.days(0, 2).to_pylist() == [
+        {"title_id": 0, "days": [day(0), day(1)]},
+        {"title_id": 1, "days": [day(0), day(2), day(3)]},
+    ]
     assert airings.days(0, 2, limit=2)["days"].to_pylist() == [[day(0), day(1)], [day(2), day(3)]]
 
 
@@ -111,4 +142,6 @@ def test_variants_join_their_show(guide: Path, tmp_path: Path):
     together = pa.table({"raw_title": ["Maus", "News"], "title_id": pa.array([0, 0], pa.int32())})
     with opened(guide, together, tmp_path) as airings:
         assert airings.titles_by_source() == {"a": 1, "b": 1}
-        assert airings.channels(0, 1).to_pylist() == [{"title_id": 0, "channels": ["Channel One", "Channel Two"]}]
+        assert airings.channels(0, 1).to_pylist() == [
+            {"title_id": 0, "channels": ["Channel One", "Channel Two"]}
+        ]

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from storage.tables import OffloadedEmbedding
 from storage.tables.embedding import add_up
-from tasks.train.rules import SGD, Adagrad, Adam
+from tasks.train.optimizers import SGD, Adagrad, Adam
 
 ROWS, DIM = 50, 6
 
@@ -18,7 +18,10 @@ ROWS, DIM = 50, 6
 def batches(number: int = 40, seed: int = 3) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Pairs of id tensors, with duplicates within and between the two."""
     generator = torch.Generator().manual_seed(seed)
-    return [(torch.randint(0, ROWS, (4, 3), generator=generator), torch.randint(0, 20, (4,), generator=generator)) for _ in range(number)]
+    return [
+        (torch.randint(0, ROWS, (4, 3), generator=generator), torch.randint(0, 20, (4,), generator=generator))
+        for _ in range(number)
+    ]
 
 
 def loss_of(embedding, pair) -> torch.Tensor:
@@ -29,10 +32,17 @@ def loss_of(embedding, pair) -> torch.Tensor:
 @pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "plain"])
 @pytest.mark.parametrize("cache_rows", [50, 12])
 def test_it_learns_what_the_dense_embedding_learns(ahead: bool, cache_rows: int):
-    """Adagrad moves only what has a gradient, so the dense optimizer does the same; sums in another order differ in the last place."""
+    """Adagrad moves only what has a gradient, so the dense optimizer does the same; sums in another order
+    differ in the last place."""
     dense = nn.Embedding(ROWS, DIM)
-    ours = OffloadedEmbedding(ROWS, DIM, rule=Adagrad(learning_rate=0.1), cache_rows=cache_rows, start=dense.weight.detach().clone())
-    optimizer = torch.optim.Adagrad(dense.parameters(), lr=0.1, eps=ours.rule.epsilon)
+    ours = OffloadedEmbedding(
+        ROWS,
+        DIM,
+        optimizer=Adagrad(learning_rate=0.1),
+        cache_rows=cache_rows,
+        start=dense.weight.detach().clone(),
+    )
+    optimizer = torch.optim.Adagrad(dense.parameters(), lr=0.1, eps=ours.optimizer.epsilon)
     for pair in batches():
         optimizer.zero_grad()
         loss_of(dense, pair).backward()
@@ -47,7 +57,7 @@ def test_it_learns_what_the_dense_embedding_learns(ahead: bool, cache_rows: int)
 def test_the_cache_changes_no_bit():
     found = []
     for cache_rows in (50, 12, 1):
-        embedding = OffloadedEmbedding(ROWS, DIM, rule=Adam(), cache_rows=cache_rows, seed=4)
+        embedding = OffloadedEmbedding(ROWS, DIM, optimizer=Adam(), cache_rows=cache_rows, seed=4)
         for pair in embedding.ahead(batches(), ids=lambda pair: pair):
             loss_of(embedding, pair).backward()
             embedding.step(0.05)
@@ -57,7 +67,7 @@ def test_the_cache_changes_no_bit():
 
 def test_a_module_trades_its_state_with_nn_embedding(tmp_path: Path):
     plain = nn.Sequential(nn.Embedding(ROWS, DIM), nn.Linear(DIM, 2))
-    ours = nn.Sequential(OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=9), nn.Linear(DIM, 2))
+    ours = nn.Sequential(OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=9), nn.Linear(DIM, 2))
     ours.load_state_dict(plain.state_dict())
     assert list(ours.state_dict()) == list(plain.state_dict())
     assert torch.equal(ours(torch.arange(ROWS)), plain(torch.arange(ROWS)))
@@ -69,11 +79,15 @@ def test_a_module_trades_its_state_with_nn_embedding(tmp_path: Path):
     with pytest.raises(RuntimeError, match=r"0\.weight has shape \(7, 6\), expected \(50, 6\)"):
         ours.load_state_dict({**plain.state_dict(), "0.weight": torch.zeros(7, 6)})
     with pytest.raises(RuntimeError, match="Missing key"):
-        ours.load_state_dict({name: tensor for name, tensor in plain.state_dict().items() if name != "0.weight"})
+        ours.load_state_dict(
+            {name: tensor for name, tensor in plain.state_dict().items() if name != "0.weight"}
+        )
 
 
 def test_saved_and_loaded_it_goes_on_with_the_same_bits(tmp_path: Path):
-    whole, stopped, resumed = (OffloadedEmbedding(ROWS, DIM, rule=Adam(), cache_rows=size) for size in (50, 20, 7))
+    whole, stopped, resumed = (
+        OffloadedEmbedding(ROWS, DIM, optimizer=Adam(), cache_rows=size) for size in (50, 20, 7)
+    )
     for embedding, part in ((whole, batches()), (stopped, batches()[:15])):
         for pair in embedding.ahead(part, ids=lambda pair: pair):
             loss_of(embedding, pair).backward()
@@ -84,8 +98,8 @@ def test_saved_and_loaded_it_goes_on_with_the_same_bits(tmp_path: Path):
         loss_of(resumed, pair).backward()
         resumed.step()
     assert torch.equal(resumed.state_dict()["weight"], whole.state_dict()["weight"]) and resumed.steps == 40
-    with pytest.raises(ValueError, match="it was saved with another size, type or rule"):
-        OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=7).load(tmp_path / "rows.safetensors")
+    with pytest.raises(ValueError, match="it was saved with another size, type or optimizer"):
+        OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=7).load(tmp_path / "rows.safetensors")
 
 
 @pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "plain"])
@@ -93,7 +107,7 @@ def test_ids_may_be_of_any_whole_type(ahead: bool):
     """nn.Embedding takes int32 too, which is what many a tokenizer gives."""
     found = []
     for dtype in (torch.int64, torch.int32):
-        embedding = OffloadedEmbedding(ROWS, DIM, rule=SGD(learning_rate=0.1), cache_rows=7)
+        embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(learning_rate=0.1), cache_rows=7)
         ids = [torch.tensor([[1, 49], [1, 30]], dtype=dtype), torch.tensor([[2, 30]], dtype=dtype)]
         for batch in embedding.ahead(ids, ids=lambda batch: batch) if ahead else ids:
             embedding(batch).square().sum().backward()
@@ -103,18 +117,20 @@ def test_ids_may_be_of_any_whole_type(ahead: bool):
 
 
 def test_an_id_that_was_not_announced_is_told():
-    embedding = OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=7)
+    embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=7)
     for _ in embedding.ahead([torch.tensor([1, 5])], ids=lambda ids: ids):
         for wrong in (torch.tensor([2]), torch.tensor([49])):
-            with pytest.raises(ValueError, match="forward asks for ids that `ahead` was not told of"):
+            with pytest.raises(ValueError, match="forward got ids that were not announced"):
                 embedding(wrong)
 
 
 def test_without_gradients_nothing_is_kept_or_moved():
-    embedding = OffloadedEmbedding(ROWS, DIM, rule=SGD(), cache_rows=7)
+    embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=7)
     before = copy.deepcopy(embedding.state_dict()["weight"])
     with torch.no_grad():
-        assert torch.equal(embedding(torch.tensor([[1, 49], [1, 0]])), before[torch.tensor([[1, 49], [1, 0]])])
+        assert torch.equal(
+            embedding(torch.tensor([[1, 49], [1, 0]])), before[torch.tensor([[1, 49], [1, 0]])]
+        )
     embedding.step()
     assert embedding.steps == 0 and torch.equal(embedding.state_dict()["weight"], before)
 

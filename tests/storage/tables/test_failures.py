@@ -1,12 +1,10 @@
-"""What may go wrong is said once, costs no row, and leaves the last checkpoint whole."""
+"""Failures are logged once, lose no row, and leave the last checkpoint complete."""
 
 import errno
 import gc
 import logging
 import mmap
 import os
-import signal
-import subprocess
 import sys
 import threading
 import traceback
@@ -16,15 +14,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from storage.tables import host, places
-from storage.tables.budget import free_bytes
-from storage.tables.host import Host
-from storage.tables.movers import Staged, choose_mover
-from storage.tables.streaming import write_safetensors
-from tasks.train.rules import SGD, Adam
+from storage.tables import Host, Staged, choose_transfer, host, row_storage, write_safetensors
+from storage.tables.row_storage import free_bytes
+from tasks.train.optimizers import SGD, Adam
 
 ROOT = Path(__file__).parents[3]
-NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads this process' memory in /proc, which is Linux'")
+NEEDS_PROC = pytest.mark.skipif(
+    not Path("/proc/self").exists(), reason="reads this process' memory in /proc, which is Linux'"
+)
 
 
 class Breaking(Staged):
@@ -39,27 +36,32 @@ class Breaking(Staged):
         return super().read(ids)
 
 
-def test_a_mover_that_dies_stops_the_run_with_its_traceback(world, tmp_path: Path):
-    rule, file = Adam(), tmp_path / "table.safetensors"
-    table = world.offloaded(rule, 12)
-    world.drive(table, rule, world.schedule(5, seed=1))
-    write_safetensors(file, table.parts(), {})
+def test_a_transfer_that_fails_stops_the_run_with_its_traceback(world, tmp_path: Path):
+    optimizer, file = Adam(), tmp_path / "table.safetensors"
+    table = world.offloaded(optimizer, 12)
+    world.drive(table, optimizer, world.schedule(5, seed=1))
+    write_safetensors(file, table.sections(), {})
     before = load_file(file)
-    table.mover = Breaking(table.places.host, table.device)
+    table.storage.transfer = Breaking(table.storage.host, table.device)
     with pytest.raises(OSError, match="the disk under the table is gone") as caught:
-        world.drive(table, rule, world.schedule(40, seed=2), first=5)
-    assert "carry_out" in "".join(traceback.format_tb(caught.value.__traceback__))  # where it happened, in the mover's thread
-    with pytest.raises(RuntimeError, match="a mover failed and rows are lost with it; build the table again and go on from the last checkpoint"):
-        write_safetensors(file, table.parts(), {})
-    with pytest.raises(RuntimeError, match="a mover failed"):
+        world.drive(table, optimizer, world.schedule(40, seed=2), first=5)
+    assert "carry_out" in "".join(
+        traceback.format_tb(caught.value.__traceback__)
+    )  # where it happened, in the transfer's thread
+    with pytest.raises(
+        RuntimeError,
+        match="a transfer failed and rows are lost; build the table again and resume from a checkpoint",
+    ):
+        write_safetensors(file, table.sections(), {})
+    with pytest.raises(RuntimeError, match="a transfer failed"):
         next(iter(table.ahead([torch.tensor([1])], lambda ids: ids)))
     assert world.same(load_file(file), before)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("table ")]
 
 
 def test_a_loader_that_fails_is_told_and_costs_no_row(world):
-    rule = SGD()
-    expected, table = world.resident(rule), world.offloaded(rule, 12)
+    optimizer = SGD()
+    expected, table = world.resident(optimizer), world.offloaded(optimizer, 12)
     batches = world.schedule(10, seed=1)
 
     def failing():
@@ -67,8 +69,8 @@ def test_a_loader_that_fails_is_told_and_costs_no_row(world):
         raise ValueError("batch 10 cannot be read")
 
     with pytest.raises(ValueError, match="batch 10 cannot be read"):
-        world.drive(table, rule, failing())
-    world.drive(expected, rule, batches)
+        world.drive(table, optimizer, failing())
+    world.drive(expected, optimizer, batches)
     assert world.same(world.tensors(table), world.tensors(expected))
 
 
@@ -80,15 +82,17 @@ def test_a_device_without_room_gets_a_smaller_cache_said_once(world, monkeypatch
             raise torch.OutOfMemoryError("CUDA out of memory")
         return empty(*shape, **about)
 
-    monkeypatch.setattr(places.torch, "empty", scarce)
-    rule, batches = Adam(), world.schedule(30, seed=6)
-    table = world.offloaded(rule, 48)
+    monkeypatch.setattr(row_storage.torch, "empty", scarce)
+    optimizer, batches = Adam(), world.schedule(30, seed=6)
+    table = world.offloaded(optimizer, 48)
     monkeypatch.undo()
-    assert table.places.hot + table.places.recent == 12
-    assert [record.message for record in caplog.records] == ["cpu has no room for a cache of 48 rows: it has 12, and more rows are moved"]
-    expected = world.resident(rule)
-    world.drive(table, rule, batches)
-    world.drive(expected, rule, batches)
+    assert table.storage.hot + table.storage.recent == 12
+    assert [record.message for record in caplog.records] == [
+        "cpu has no room for a cache of 48 rows: it has 12, and more rows are moved"
+    ]
+    expected = world.resident(optimizer)
+    world.drive(table, optimizer, batches)
+    world.drive(expected, optimizer, batches)
     assert world.same(world.tensors(table), world.tensors(expected))
 
 
@@ -102,13 +106,20 @@ def test_pinning_that_is_refused_is_said_and_leaves_pageable_memory(monkeypatch,
     with caplog.at_level(logging.WARNING):
         memory.pin()
     assert not memory.pinned and len(caplog.records) == 1
-    assert caplog.records[0].message.startswith("pinning 0.0 GB of host memory was refused (CUDA error 2): rows are moved through a small pinned buffer")
-    assert isinstance(choose_mover("auto", memory, torch.device("cpu")), Staged)
-    with pytest.raises(ValueError, match=r"mover is 'uva', which needs a CUDA device.* and pinned memory too; use 'auto' or 'staged'"):
-        choose_mover("uva", memory, torch.device("cpu"))
+    assert caplog.records[0].message.startswith(
+        "pinning 0.0 GB of host memory was refused (CUDA error 2): rows are moved through a small "
+    )
+    assert isinstance(choose_transfer("auto", memory, torch.device("cpu")), Staged)
+    with pytest.raises(
+        ValueError,
+        match=r"transfer 'uva' needs a CUDA device.* and pinned memory too; use 'auto' or 'staged'",
+    ):
+        choose_transfer("uva", memory, torch.device("cpu"))
 
 
-NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device, which refuses no small buffer")
+NO_GPU = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="this machine has a CUDA device, which refuses no small buffer"
+)
 
 
 @NO_GPU
@@ -116,7 +127,9 @@ def test_a_pinned_buffer_that_is_refused_is_a_pageable_one_said_once(caplog):
     carrier = Staged(Host(10, 128), torch.device("cuda"))
     assert [buffer.shape for buffer in carrier._buffers] == [(10, 16), (10, 16)]
     (record,) = caplog.records
-    assert record.message.startswith("pinning a buffer of 0 MB was refused (") and record.message.endswith("rows are moved through pageable memory, which is slower")
+    assert record.message.startswith("pinning a buffer of 0 MB was refused (") and record.message.endswith(
+        "rows are moved through pageable memory, which is slower"
+    )
 
 
 @NO_GPU
@@ -128,12 +141,18 @@ def test_cupy_that_does_not_work_is_said_and_the_cpu_gathers(monkeypatch, tmp_pa
     monkeypatch.setattr(host, "register", lambda data: asked.append(len(data)) or "")
     monkeypatch.setattr(host, "unregister", lambda pointer, device: None)
     memory, gpu = Host(10, 128), torch.device("cuda")
-    assert isinstance(choose_mover("staged", memory, gpu), Staged) and not asked  # pinning a hundred gigabytes takes a minute, and brings a CPU nothing
+    assert (
+        isinstance(choose_transfer("staged", memory, gpu), Staged) and not asked
+    )  # pinning a hundred gigabytes takes a minute, and brings a CPU nothing
     caplog.clear()
-    assert isinstance(choose_mover("auto", memory, gpu), Staged) and asked == [10]
-    assert caplog.records[0].message == "CuPy is here and does not work (libnvrtc.so.12: cannot open shared object file): rows are moved through a small buffer, which is slower"
+    assert isinstance(choose_transfer("auto", memory, gpu), Staged) and asked == [10]
+    assert (
+        caplog.records[0].message
+        == "CuPy is installed but does not work (libnvrtc.so.12: cannot open shared object file): "
+        "rows are moved through a small buffer, which is slower"
+    )
     with pytest.raises(ImportError, match="libnvrtc"):
-        choose_mover("uva", memory, gpu)
+        choose_transfer("uva", memory, gpu)
 
 
 def is_mapped(pointer: int) -> bool:
@@ -152,7 +171,9 @@ def test_pinned_memory_is_taken_by_the_byte_and_given_back(monkeypatch):
             return 0
 
         def cudaHostUnregister(self, pointer):
-            calls.append(("unregister", pointer if is_mapped(pointer) else None))  # unmapped first, it might be another table's by now
+            calls.append(
+                ("unregister", pointer if is_mapped(pointer) else None)
+            )  # unmapped first, it might be another table's by now
 
     monkeypatch.setattr(host, "_runtime", Runtime)
     memory = Host(1001, 384)
@@ -184,7 +205,10 @@ def test_a_kernel_without_huge_pages_will_do(monkeypatch):
 def test_a_disk_without_room_for_the_rows_is_said_before_any_is_written(tmp_path: Path):
     """A page of a sparse file for which the disk has no block ends the process by SIGBUS."""
     disk = os.statvfs(tmp_path)
-    with pytest.raises(OSError, match=r"a table's rows outside the cache take [\d,]+ bytes, [\d,]+ are free; name a folder on another disk"):
+    with pytest.raises(
+        OSError,
+        match=r"a table's rows outside the cache take [\d,]+ bytes, [\d,]+ are free; name a folder",
+    ):
         Host(2 * disk.f_blocks * disk.f_frsize // 4096, 4096, tmp_path)
     Host(100, 4096, tmp_path).data.fill_(1)
     held = Host(1000, 4096, tmp_path)
@@ -192,7 +216,8 @@ def test_a_disk_without_room_for_the_rows_is_said_before_any_is_written(tmp_path
 
 
 def test_a_system_without_linuxs_calls_has_tables_too(world, monkeypatch, tmp_path: Path):
-    """macOS has no huge pages to ask for, reserves no room, drops no pages and does not say how much memory is free."""
+    """macOS has no huge pages to ask for, reserves no room, drops no pages and does not say how much memory
+    is free."""
     expected = world.resident(Adam())
     world.drive(expected, Adam(), world.schedule(5, seed=1))
     monkeypatch.delattr(mmap, "MADV_HUGEPAGE")
@@ -202,7 +227,7 @@ def test_a_system_without_linuxs_calls_has_tables_too(world, monkeypatch, tmp_pa
     for folder in (None, tmp_path):
         table = world.offloaded(Adam(), folder=folder)
         world.drive(table, Adam(), world.schedule(5, seed=1))
-        table.places.host.drop_pages()
+        table.storage.host.drop_pages()
         assert world.same(world.tensors(table), world.tensors(expected))
     assert free_bytes(torch.device("cpu")) == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
@@ -228,45 +253,3 @@ def test_a_hundred_tables_leave_nothing_behind(world, tmp_path: Path):
     gc.collect()
     assert threading.active_count() == threads and len(os.listdir("/proc/self/fd")) <= files
     assert resident_bytes() - memory < 8 << 20
-
-
-KILLED = """
-import os, signal, sys
-from dataclasses import replace
-from pathlib import Path
-from tasks.train.checkpoint import KeptOnDisk
-from tasks.train.loop import Training
-from tasks.train.tables import MappedTable
-from tests.worlds import TRAINING
-
-corpus, out, kill_at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-training = Training(corpus, replace(TRAINING, epochs=3, patience=0, table=MappedTable(folder=str(out), cached=0.05)))
-kept = KeptOnDisk(out / "kept")
-training.resume(kept)
-step, steps = training.learner.step, [0]
-
-def counted(*arguments):
-    steps[0] += 1
-    if steps[0] == kill_at:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return step(*arguments)
-
-training.learner.step = counted
-for _ in training.run(kept):
-    pass
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_mapped_run_goes_on_with_the_same_bits(toy_corpus: Path, tmp_path: Path):
-    """Killed twice in the middle of an epoch, rows in a file: the end is that of the run nobody killed, and no scratch file is left."""
-
-    def run(out: Path, kill_at: int) -> int:
-        out.mkdir(exist_ok=True)
-        return subprocess.run([sys.executable, "-c", KILLED, str(toy_corpus), str(out), str(kill_at)], cwd=ROOT, timeout=120, check=False).returncode
-
-    assert run(tmp_path / "whole", -1) == 0
-    assert [run(tmp_path / "killed", at) for at in (6, 4, -1)] == [-signal.SIGKILL, -signal.SIGKILL, 0]
-    assert [file.name for file in (tmp_path / "killed").iterdir()] == ["kept"]
-    whole, killed = (load_file(tmp_path / name / "kept" / "last.safetensors") for name in ("whole", "killed"))
-    assert set(whole) == set(killed) and all(torch.equal(tensor, killed[name]) for name, tensor in whole.items())

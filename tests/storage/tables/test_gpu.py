@@ -1,4 +1,5 @@
-"""The same laws on a GPU: streams and events instead of threads; and, without one, what can be known of that path."""
+"""The same laws on a GPU: streams and events instead of threads; and, without one, what can be known of that
+path."""
 
 import importlib.util
 from typing import get_args
@@ -6,21 +7,19 @@ from typing import get_args
 import pytest
 import torch
 
-from storage.tables import Offloaded
-from storage.tables.host import Host
-from storage.tables.movers import Staged, choose_mover
-from storage.tables.uva import LARGEST_GRID, SOURCE, grid
-from tasks.train.rules import Adam, Rule
+from storage.tables import Host, Offloaded, Staged, choose_transfer
+from storage.tables.transfer import LARGEST_GRID, SOURCE, grid
+from tasks.train.optimizers import Adam, Optimizer
 
-RULES = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Rule)]
-MOVERS = ["staged", "uva"]
+OPTIMIZERS = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Optimizer)]
+TRANSFERS = ["staged", "uva"]
 
 
-def needs(mover: str) -> str:
+def needs(transfer: str) -> str:
     """Skips where CuPy is missing."""
-    if mover == "uva" and importlib.util.find_spec("cupy") is None:
+    if transfer == "uva" and importlib.util.find_spec("cupy") is None:
         pytest.skip("CuPy is not installed: the GPU cannot gather by itself")
-    return mover
+    return transfer
 
 
 class Waiting(Offloaded):
@@ -40,37 +39,42 @@ class Stale(Offloaded):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("mover", MOVERS)
-@pytest.mark.parametrize("rule", RULES)
-def test_it_is_the_resident_table_bit_for_bit_on_a_gpu(world, rule: Rule, mover: str):
-    needs(mover)
+@pytest.mark.parametrize("transfer", TRANSFERS)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_it_is_the_resident_table_bit_for_bit_on_a_gpu(world, optimizer: Optimizer, transfer: str):
+    needs(transfer)
     batches = world.schedule(80, seed=7)
-    expected = world.offloaded(rule, 60, device="cuda")  # the whole table cached: nothing moves
-    world.drive(expected, rule, batches)
+    expected = world.offloaded(optimizer, 60, device="cuda")  # the whole table cached: nothing moves
+    world.drive(expected, optimizer, batches)
     for cache_rows, lookahead in ((25, 3), (12, 0), (4, 5)):
-        table = world.offloaded(rule, cache_rows, kind=Waiting, lookahead=lookahead, device="cuda", mover=mover)
-        world.drive(table, rule, batches)
+        table = world.offloaded(
+            optimizer, cache_rows, kind=Waiting, lookahead=lookahead, device="cuda", transfer=transfer
+        )
+        world.drive(table, optimizer, batches)
         assert world.same(world.tensors(table), world.tensors(expected)), (cache_rows, lookahead)
 
 
 @pytest.mark.gpu
 def test_the_stale_control_goes_astray_on_a_gpu(world):
-    rule, batches = Adam(), world.schedule(60, seed=7)
-    expected, table = world.offloaded(rule, 60, device="cuda"), world.offloaded(rule, 12, kind=Stale, lookahead=3, device="cuda")
-    world.drive(expected, rule, batches)
-    world.drive(table, rule, batches, between=lambda step: torch.cuda._sleep(5_000_000))
+    optimizer, batches = Adam(), world.schedule(60, seed=7)
+    expected, table = (
+        world.offloaded(optimizer, 60, device="cuda"),
+        world.offloaded(optimizer, 12, kind=Stale, lookahead=3, device="cuda"),
+    )
+    world.drive(expected, optimizer, batches)
+    world.drive(table, optimizer, batches, between=lambda step: torch.cuda._sleep(5_000_000))
     assert not torch.equal(world.tensors(table)["rows"], world.tensors(expected)["rows"])
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("mover", MOVERS)
-def test_records_go_there_and_back(mover: str):
-    needs(mover)
+@pytest.mark.parametrize("transfer", TRANSFERS)
+def test_records_go_there_and_back(transfer: str):
+    needs(transfer)
     host, device = Host(5000, 384), torch.device("cuda")
     host.data.copy_(torch.randint(0, 256, host.data.shape, dtype=torch.uint8))
     host.pin()
     assert host.pinned
-    before, carrier = host.data.clone(), choose_mover(mover, host, device)
+    before, carrier = host.data.clone(), choose_transfer(transfer, host, device)
     ids = torch.randperm(5000)[:1777]
     records = carrier.read(ids).clone()
     assert torch.equal(records.cpu(), before[ids])
@@ -94,12 +98,12 @@ def test_a_refused_registration_spoils_no_later_kernel(caplog):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("mover", MOVERS)
-def test_what_is_restored_is_not_written_over_by_a_move_under_way(world, mover: str):
-    needs(mover)
-    rule, batches = Adam(), world.schedule(20, seed=7)
-    table = world.offloaded(rule, 12, kind=Waiting, lookahead=4, device="cuda", mover=mover)
-    world.drive(table, rule, batches)
+@pytest.mark.parametrize("transfer", TRANSFERS)
+def test_what_is_restored_is_not_written_over_by_a_move_under_way(world, transfer: str):
+    needs(transfer)
+    optimizer, batches = Adam(), world.schedule(20, seed=7)
+    table = world.offloaded(optimizer, 12, kind=Waiting, lookahead=4, device="cuda", transfer=transfer)
+    world.drive(table, optimizer, batches)
     before = world.tensors(table)
     epoch = table.ahead(batches, lambda ids: ids)
     for _ in range(12):
@@ -129,7 +133,7 @@ def test_offsets_are_64_bit():
     host, device = Host(10_000_000, 512), torch.device("cuda")
     host.data[9_999_999] = 77
     host.pin()
-    assert (choose_mover("uva", host, device).read(torch.tensor([9_999_999])) == 77).all()
+    assert (choose_transfer("uva", host, device).read(torch.tensor([9_999_999])) == 77).all()
 
 
 def test_the_launch_is_capped_and_covers_small_ones():
@@ -140,6 +144,6 @@ def test_the_launch_is_capped_and_covers_small_ones():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 def test_without_a_gpu_auto_is_staged_and_uva_says_what_it_needs():
     host = Host(4, 128)
-    assert isinstance(choose_mover("auto", host, torch.device("cpu")), Staged)
-    with pytest.raises(ValueError, match="mover is 'uva', which needs a CUDA device"):
-        choose_mover("uva", host, torch.device("cpu"))
+    assert isinstance(choose_transfer("auto", host, torch.device("cpu")), Staged)
+    with pytest.raises(ValueError, match="transfer 'uva' needs a CUDA device"):
+        choose_transfer("uva", host, torch.device("cpu"))

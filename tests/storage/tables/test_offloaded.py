@@ -1,4 +1,5 @@
-"""An offloaded table is the resident one, bit for bit, whatever moves when; a table that reads too early is not."""
+"""An offloaded table is the resident one, bit for bit, whatever moves when; a table that reads too early is
+not."""
 
 import random
 import threading
@@ -9,17 +10,21 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from storage.tables import Offloaded
+from storage.tables import Offloaded, write_safetensors
 from storage.tables.planner import NEVER
-from storage.tables.streaming import write_safetensors
-from tasks.train.rules import SGD, Adagrad, Adam, RowwiseAdagrad, Rule
+from tasks.train.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
 
-RULES = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Rule)]
-CACHES = [(60, 2), (25, 3), (12, 0), (4, 5)]  # rows in the cache (the whole table, down to one), batches ahead
+OPTIMIZERS = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Optimizer)]
+CACHES = [
+    (60, 2),
+    (25, 3),
+    (12, 0),
+    (4, 5),
+]  # rows in the cache (the whole table, down to one), batches ahead
 
 
 class Delayed(Offloaded):
-    """A mover that takes its time, now and then."""
+    """A transfer that is slow at random."""
 
     def carry_out(self, plan):
         chance = random.Random(plan.number)
@@ -38,47 +43,51 @@ class Stale(Offloaded):
         return moved
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_it_is_the_resident_table_bit_for_bit(world, rule: Rule):
-    expected = world.resident(rule)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_it_is_the_resident_table_bit_for_bit(world, optimizer: Optimizer):
+    expected = world.resident(optimizer)
     batches = world.schedule(90, seed=7)
-    world.drive(expected, rule, batches)
+    world.drive(expected, optimizer, batches)
     for cache_rows, lookahead in CACHES:
-        table = world.offloaded(rule, cache_rows, lookahead=lookahead)
-        world.drive(table, rule, batches[:50])
-        world.drive(table, rule, batches[50:], first=50)  # a second epoch, on a warm cache
+        table = world.offloaded(optimizer, cache_rows, lookahead=lookahead)
+        world.drive(table, optimizer, batches[:50])
+        world.drive(table, optimizer, batches[50:], first=50)  # a second epoch, on a warm cache
         assert world.same(world.tensors(table), world.tensors(expected)), (cache_rows, lookahead)
 
 
-@pytest.mark.parametrize("rule", [Adam(), RowwiseAdagrad()], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("optimizer", [Adam(), RowwiseAdagrad()], ids=lambda optimizer: optimizer.name)
 @pytest.mark.parametrize("seed", range(6))
-def test_random_schedules_and_slow_movers_change_nothing(world, rule: Rule, seed: int):
+def test_random_schedules_and_slow_transfers_change_nothing(world, optimizer: Optimizer, seed: int):
     chance = random.Random(seed)
-    expected, table = world.resident(rule), world.offloaded(rule, chance.randint(2, 50), kind=Delayed, lookahead=chance.randint(0, 6))
+    expected, table = (
+        world.resident(optimizer),
+        world.offloaded(optimizer, chance.randint(2, 50), kind=Delayed, lookahead=chance.randint(0, 6)),
+    )
     batches = world.schedule(40, seed=seed, largest=chance.choice([5, 30, 200]))
-    world.drive(expected, rule, batches)
-    world.drive(table, rule, batches, between=lambda step: time.sleep(chance.choice([0, 0, 0.002])))
+    world.drive(expected, optimizer, batches)
+    world.drive(table, optimizer, batches, between=lambda step: time.sleep(chance.choice([0, 0, 0.002])))
     assert world.same(world.tensors(table), world.tensors(expected))
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_stale_control_goes_astray(world, rule: Rule):
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_the_stale_control_goes_astray(world, optimizer: Optimizer):
     """Rows move as soon as they are planned, before the steps that change them: equality must see it."""
-    expected, table = world.resident(rule), world.offloaded(rule, 12, kind=Stale, lookahead=3)
+    expected, table = world.resident(optimizer), world.offloaded(optimizer, 12, kind=Stale, lookahead=3)
     table.ahead_of_step = threading.Event()
     batches = world.schedule(25, seed=7)
-    world.drive(expected, rule, batches)
+    world.drive(expected, optimizer, batches)
 
-    def let_the_mover_run_ahead(step: int) -> None:
+    def let_transfers_run_ahead(step: int) -> None:
         table.ahead_of_step.clear()
         table.ahead_of_step.wait(0.01)
 
-    world.drive(table, rule, batches, between=let_the_mover_run_ahead)
+    world.drive(table, optimizer, batches, between=let_transfers_run_ahead)
     assert not torch.equal(world.tensors(table)["rows"], world.tensors(expected)["rows"])
 
 
 def test_rows_are_brought_while_a_step_runs(world):
-    """With one batch ahead and nothing shared, the second batch is in its slots before the first step is written back."""
+    """With one batch ahead and nothing shared, the second batch is in its slots before the first step is
+    written back."""
     table, moved = world.offloaded(SGD(), 50, kind=Delayed, lookahead=1), []
     original = table.carry_out
     table.carry_out = lambda plan: (original(plan), moved.append(plan.number))[0]
@@ -92,10 +101,10 @@ def test_rows_are_brought_while_a_step_runs(world):
 
 
 def test_outside_an_epoch_rows_are_read_and_written_where_they_are(world):
-    rule = Adagrad()
-    expected, table = world.resident(rule), world.offloaded(rule, 12)
-    world.drive(table, rule, batches := world.schedule(20, seed=3))
-    world.drive(expected, rule, batches)
+    optimizer = Adagrad()
+    expected, table = world.resident(optimizer), world.offloaded(optimizer, 12)
+    world.drive(table, optimizer, batches := world.schedule(20, seed=3))
+    world.drive(expected, optimizer, batches)
     ids = torch.tensor([0, 5, 59, 30, 11])
     assert torch.equal(table.gather(ids)[0], expected.gather(ids)[0])
     for one in (expected, table):
@@ -109,15 +118,18 @@ def test_a_step_that_gathers_other_rows_than_it_announced_is_told(world):
     batches = table.ahead([torch.tensor([1, 2, 50])], lambda ids: ids)
     next(batches)
     for ids in (torch.tensor([1, 2]), torch.tensor([1, 2, 51])):
-        with pytest.raises(ValueError, match="rows are asked for that are not the 3 of the batch"):
+        with pytest.raises(ValueError, match="rows that are not the 3 of the batch"):
             table.gather(ids)
 
 
 @pytest.mark.parametrize("lookahead", [0, 1, 5])
 def test_a_checkpoint_between_two_batches_is_the_table_after_the_last_step(world, lookahead: int):
-    """The mover runs on while the checkpoint is read, and the epoch goes on behind it."""
-    rule, batches = Adam(), world.schedule(40, seed=4)
-    expected, table = world.resident(rule), world.offloaded(rule, 9, kind=Delayed, lookahead=lookahead)
+    """Transfers go on while the checkpoint is read, and the epoch goes on behind it."""
+    optimizer, batches = Adam(), world.schedule(40, seed=4)
+    expected, table = (
+        world.resident(optimizer),
+        world.offloaded(optimizer, 9, kind=Delayed, lookahead=lookahead),
+    )
     found = []
 
     def announced():
@@ -132,70 +144,77 @@ def test_a_checkpoint_between_two_batches_is_the_table_after_the_last_step(world
     class Saving:
         ahead, gather, write_back = staticmethod(lambda batches, ids: batches), table.gather, table.write_back
 
-    world.drive(Saving, rule, saving())
+    world.drive(Saving, optimizer, saving())
     first = 0
     for number in range(3, 40, 7):
-        world.drive(expected, rule, batches[first : number + 1], first=first)
+        world.drive(expected, optimizer, batches[first : number + 1], first=first)
         first = number + 1
         assert world.same(found.pop(0), world.tensors(expected))
-    world.drive(expected, rule, batches[first:], first=first)
+    world.drive(expected, optimizer, batches[first:], first=first)
     assert found == [] and world.same(world.tensors(table), world.tensors(expected))
 
 
 def test_an_epoch_left_early_leaves_the_table_whole(world):
-    rule = Adam()
+    optimizer = Adam()
     batches = world.schedule(30, seed=5)
-    expected, table = world.resident(rule), world.offloaded(rule, 12, lookahead=4)
+    expected, table = world.resident(optimizer), world.offloaded(optimizer, 12, lookahead=4)
     for number, ids in enumerate(batches[:10], start=1):
-        world.drive(expected, rule, [ids], first=number - 1)
+        world.drive(expected, optimizer, [ids], first=number - 1)
     stopped = iter(batches)
     epoch = table.ahead(stopped, lambda ids: ids)
     for step in range(1, 11):
         ids = next(epoch)
         rows, state = table.gather(ids)
         noise = torch.randn(len(ids), rows.shape[1], generator=torch.Generator().manual_seed(step))
-        rule.update_(rows, rows * 0.3 + noise, state, (0.5 + ids.unsqueeze(1).float() % 3) * 0.05, step)
+        optimizer.update_(rows, rows * 0.3 + noise, state, (0.5 + ids.unsqueeze(1).float() % 3) * 0.05, step)
         table.write_back(ids, rows, state)
     # nobody closed the epoch: four batches are planned and moved, none of them stepped
     assert world.same(world.tensors(table), world.tensors(expected))
-    world.drive(table, rule, batches[10:], first=10)
-    world.drive(expected, rule, batches[10:], first=10)
+    world.drive(table, optimizer, batches[10:], first=10)
+    world.drive(expected, optimizer, batches[10:], first=10)
     assert world.same(world.tensors(table), world.tensors(expected))
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("types", [{}, {"row_dtype": torch.bfloat16, "state_dtype": torch.bfloat16}], ids=["float32", "bfloat16"])
-def test_a_checkpoint_goes_on_with_the_same_bits(world, tmp_path, rule: Rule, types: dict):
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "types", [{}, {"row_dtype": torch.bfloat16, "state_dtype": torch.bfloat16}], ids=["float32", "bfloat16"]
+)
+def test_a_checkpoint_goes_on_with_the_same_bits(world, tmp_path, optimizer: Optimizer, types: dict):
     batches, file = world.schedule(60, seed=9), tmp_path / "table.safetensors"
-    whole_run, stopped, resumed = (world.offloaded(rule, cache, **types) for cache in (60, 20, 9))
-    world.drive(whole_run, rule, batches)
-    world.drive(stopped, rule, batches[:30])
-    write_safetensors(file, stopped.parts(), {})
+    whole_run, stopped, resumed = (world.offloaded(optimizer, cache, **types) for cache in (60, 20, 9))
+    world.drive(whole_run, optimizer, batches)
+    world.drive(stopped, optimizer, batches[:30])
+    write_safetensors(file, stopped.sections(), {})
     with safe_open(file, framework="pt") as opened:
-        assert {name: tuple(opened.get_slice(name).get_shape()) for name in resumed.parts()} == {name: part.shape for name, part in resumed.parts().items()}
+        assert {name: tuple(opened.get_slice(name).get_shape()) for name in resumed.sections()} == {
+            name: part.shape for name, part in resumed.sections().items()
+        }
         resumed.restore(opened.get_slice)
-    world.drive(resumed, rule, batches[30:], first=30)
+    world.drive(resumed, optimizer, batches[30:], first=30)
     assert world.same(world.tensors(resumed), world.tensors(whole_run))
 
 
 def test_a_mapped_file_gives_the_same_bits(world, tmp_path):
-    rule, batches = Adam(), world.schedule(60, seed=2)
-    expected, table = world.resident(rule), world.offloaded(rule, 12, folder=tmp_path)
+    optimizer, batches = Adam(), world.schedule(60, seed=2)
+    expected, table = world.resident(optimizer), world.offloaded(optimizer, 12, folder=tmp_path)
     assert list(tmp_path.iterdir()) == []  # a file without a name: a killed run leaves nothing behind
-    world.drive(expected, rule, batches)
-    world.drive(table, rule, batches[:30])
-    table.places.host.drop_pages()
-    world.drive(table, rule, batches[30:], first=30)
+    world.drive(expected, optimizer, batches)
+    world.drive(table, optimizer, batches[:30])
+    table.storage.host.drop_pages()
+    world.drive(table, optimizer, batches[30:], first=30)
     assert world.same(world.tensors(table), world.tensors(expected))
 
 
 class Finer:
-    """A rule of one's own, whose state is wider than the rows and has steps that float32 would lose."""
+    """A optimizer of one's own, whose state is wider than the rows and has steps that float32 would lose."""
 
     learning_rate = 0.1
 
     def initial_state(self, rows):
-        return {"sum": torch.ones_like(rows, dtype=torch.float64), "count": torch.zeros_like(rows, dtype=torch.int64)}
+        return {
+            "sum": torch.ones_like(rows, dtype=torch.float64),
+            "count": torch.zeros_like(rows, dtype=torch.int64),
+        }
 
     def update_(self, rows, grad, state, rate, step):
         state["sum"].add_(grad.double(), alpha=1e-9)
@@ -204,20 +223,29 @@ class Finer:
 
 
 def test_a_state_of_another_type_stays_what_it_is(world, tmp_path):
-    rule, batches, file = Finer(), world.schedule(40, seed=5), tmp_path / "table.safetensors"
-    expected, table, again = world.resident(rule), world.offloaded(rule, 12), world.offloaded(rule, 9)
-    world.drive(expected, rule, batches)
-    world.drive(table, rule, batches[:20])
-    write_safetensors(file, table.parts(), {})
+    optimizer, batches, file = Finer(), world.schedule(40, seed=5), tmp_path / "table.safetensors"
+    expected, table, again = (
+        world.resident(optimizer),
+        world.offloaded(optimizer, 12),
+        world.offloaded(optimizer, 9),
+    )
+    world.drive(expected, optimizer, batches)
+    world.drive(table, optimizer, batches[:20])
+    write_safetensors(file, table.sections(), {})
     with safe_open(file, framework="pt") as opened:
         again.restore(opened.get_slice)
-    world.drive(again, rule, batches[20:], first=20)
+    world.drive(again, optimizer, batches[20:], first=20)
     found = world.tensors(again)
-    assert world.same(found, world.tensors(expected)) and found["state.sum"].dtype == torch.float64 and found["state.count"].dtype == torch.int64
+    assert (
+        world.same(found, world.tensors(expected))
+        and found["state.sum"].dtype == torch.float64
+        and found["state.count"].dtype == torch.int64
+    )
 
 
 def test_an_epoch_within_an_epoch_is_told(world):
-    """The inner one ends the outer: its batches were once given all the same, rows and slots in disorder, and then no more."""
+    """The inner one ends the outer: its batches were once given all the same, rows and slots in disorder, and
+    then no more."""
     table = world.offloaded(SGD(), 12, lookahead=3)
     outer = table.ahead([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)
     next(outer)

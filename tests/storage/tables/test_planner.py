@@ -62,7 +62,10 @@ def test_against_a_plain_directory(seed: int):
         made = planner.plan(ids)
         for row, slot in zip(made.leave_ids, made.leave_slots):
             assert held.pop(row) == slot and row not in ids
-            assert used[row] == min(used[other] for other in [*held, row] if other not in ids) and used[row] <= made.after < number
+            assert (
+                used[row] == min(used[other] for other in [*held, row] if other not in ids)
+                and used[row] <= made.after < number
+            )
         for row, slot in zip(made.enter_ids, made.enter_slots):
             assert row not in held and slot not in held.values() and hot <= slot < hot + recent
             held[row] = slot
@@ -71,5 +74,7 @@ def test_against_a_plain_directory(seed: int):
         for place, row in enumerate(ids):
             assert place in direct or made.slots[place] == (row if row < hot else held[row])
             used[row] = number
-        assert np.array_equal(planner.locate(np.arange(rows)), [row if row < hot else held.get(row, -1) for row in range(rows)])
+        assert np.array_equal(
+            planner.locate(np.arange(rows)), [row if row < hot else held.get(row, -1) for row in range(rows)]
+        )
         assert planner._queued <= 4 * recent + 1024

@@ -1,4 +1,5 @@
-"""The plain table: what is gathered is a copy, what is written back is there, and a checkpoint holds it all."""
+"""The plain table: what is gathered is a copy, what is written back is there, and a checkpoint holds it
+all."""
 
 import pytest
 import torch
@@ -34,12 +35,18 @@ def test_no_ids_change_nothing():
 
 def test_tensors_describe_the_whole_table():
     made = table()
-    again = Resident.from_tensors(made.tensors())
+    again = Resident(torch.zeros_like(made.rows), {name: t.clone() * 0 for name, t in made.state.items()})
+    again.restore(made.tensors().__getitem__)
     assert set(made.tensors()) == {"rows", "state.sum", "state.first"}
-    assert torch.equal(again.rows, made.rows) and all(torch.equal(again.state[name], made.state[name]) for name in made.state)
+    assert torch.equal(again.rows, made.rows) and all(
+        torch.equal(again.state[name], made.state[name]) for name in made.state
+    )
     assert len(again) == 4 and again.device == torch.device("cpu")
 
 
 def test_state_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="state 'sum' has 3 rows, the table has 4; a rule's state has one row a token"):
+    with pytest.raises(
+        ValueError,
+        match="state 'sum' has 3 rows, the table has 4; an optimizer's state has one row per token",
+    ):
         Resident(torch.zeros(4, 2), {"sum": torch.zeros(3, 1)})

@@ -1,9 +1,10 @@
-"""Stochastic rounding: right on average, exact where nothing is to be rounded, the same for the same row and step."""
+"""Stochastic rounding: right on average, exact where nothing is to be rounded, the same for the same row and
+step."""
 
 import pytest
 import torch
 
-from storage.tables.rounding import noise, round_
+from storage.tables.records import noise, round_
 
 TYPES = [torch.float16, torch.bfloat16]
 
@@ -21,17 +22,31 @@ def test_the_mean_is_the_value(dtype: torch.dtype, value: float):
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_what_the_type_holds_stays(dtype: torch.dtype):
-    values = torch.cat([torch.randn(400), torch.randn(400) * 1e-6, torch.tensor([0.0, -0.0, torch.inf, -torch.inf, 65504.0, 6e-8])]).to(dtype).float().unsqueeze(1)
+    values = (
+        torch.cat(
+            [
+                torch.randn(400),
+                torch.randn(400) * 1e-6,
+                torch.tensor([0.0, -0.0, torch.inf, -torch.inf, 65504.0, 6e-8]),
+            ]
+        )
+        .to(dtype)
+        .float()
+        .unsqueeze(1)
+    )
     assert torch.equal(round_(values, dtype, torch.arange(len(values)), 0, 0).float(), values)
     assert round_(torch.full((1, 1), torch.nan), dtype, torch.arange(1), 0, 0).isnan().all()
 
 
 def test_too_large_for_float16_is_its_largest():
-    assert round_(torch.tensor([[1e6, -1e6]]), torch.float16, torch.arange(1), 0, 0).tolist() == [[65504.0, -65504.0]]
+    assert round_(torch.tensor([[1e6, -1e6]]), torch.float16, torch.arange(1), 0, 0).tolist() == [
+        [65504.0, -65504.0]
+    ]
 
 
 def test_small_steps_add_up():
-    """Two hundred steps of an eighth of the distance of two neighbours: rounding to the nearest would not move at all."""
+    """Two hundred steps of an eighth of the distance of two neighbours: rounding to the nearest would not
+    move at all."""
     row = torch.ones(500, 4)
     for step in range(200):
         row = round_(row + 2.0**-10, torch.bfloat16, torch.arange(500), 7, step).float()
@@ -50,6 +65,12 @@ def test_chance_is_of_the_row_not_of_its_place():
 
 def test_noise_is_even_in_rows_columns_and_steps():
     bits = torch.stack([noise(torch.arange(300), 64, 5, step) for step in range(4)]).double() / 65536
-    assert float(bits.mean()) == pytest.approx(0.5, abs=0.005) and float(bits.var()) == pytest.approx(1 / 12, abs=0.002)
-    for left, right in ((bits[1:], bits[:-1]), (bits[:, 1:], bits[:, :-1]), (bits[:, :, 1:], bits[:, :, :-1])):
+    assert float(bits.mean()) == pytest.approx(0.5, abs=0.005) and float(bits.var()) == pytest.approx(
+        1 / 12, abs=0.002
+    )
+    for left, right in (
+        (bits[1:], bits[:-1]),
+        (bits[:, 1:], bits[:, :-1]),
+        (bits[:, :, 1:], bits[:, :, :-1]),
+    ):
         assert abs(float(((left - 0.5) * (right - 0.5)).mean())) < 0.002

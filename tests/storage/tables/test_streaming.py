@@ -7,21 +7,33 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from storage.tables.streaming import CHUNK_BYTES, Part, spans, whole, write_safetensors
+from storage.tables.streaming import CHUNK_BYTES, Section, spans, whole, write_safetensors
 
 
 def test_it_is_the_file_that_safetensors_writes(tmp_path: Path):
-    tensors = {"rows": torch.randn(70, 3), "state.sum": torch.randn(70, 1), "touched": torch.rand(70) > 0.5, "none": torch.zeros(0, 4), "ids": torch.arange(5)}
+    tensors = {
+        "rows": torch.randn(70, 3),
+        "state.sum": torch.randn(70, 1),
+        "touched": torch.rand(70) > 0.5,
+        "none": torch.zeros(0, 4),
+        "ids": torch.arange(5),
+    }
     save_file(tensors, tmp_path / "theirs.safetensors", metadata={"history": "[1]"})
-    write_safetensors(tmp_path / "ours.safetensors", {name: whole(tensor) for name, tensor in tensors.items()}, {"history": "[1]"})
+    write_safetensors(
+        tmp_path / "ours.safetensors",
+        {name: whole(tensor) for name, tensor in tensors.items()},
+        {"history": "[1]"},
+    )
     loaded = load_file(tmp_path / "ours.safetensors")
-    assert set(loaded) == set(tensors) and all(torch.equal(loaded[name], tensor) for name, tensor in tensors.items())
+    assert set(loaded) == set(tensors) and all(
+        torch.equal(loaded[name], tensor) for name, tensor in tensors.items()
+    )
     assert (tmp_path / "ours.safetensors").read_bytes() == (tmp_path / "theirs.safetensors").read_bytes()
 
 
 def test_pieces_make_the_whole(tmp_path: Path):
     values = torch.randn(10, 4)
-    part = Part(torch.float32, (10, 4), lambda: (values[start : start + 3] for start in range(0, 10, 3)))
+    part = Section(torch.float32, (10, 4), lambda: (values[start : start + 3] for start in range(0, 10, 3)))
     write_safetensors(tmp_path / "rows.safetensors", {"rows": part}, {})
     assert torch.equal(load_file(tmp_path / "rows.safetensors")["rows"], values)
 
@@ -29,8 +41,8 @@ def test_pieces_make_the_whole(tmp_path: Path):
 def test_a_wrong_number_of_rows_leaves_the_old_file(tmp_path: Path):
     file = tmp_path / "rows.safetensors"
     write_safetensors(file, {"rows": whole(torch.ones(4, 2))}, {})
-    with pytest.raises(ValueError, match=re.escape("rows has 24 bytes in its pieces, its shape (4, 2) takes 32")):
-        write_safetensors(file, {"rows": Part(torch.float32, (4, 2), lambda: [torch.zeros(3, 2)])}, {})
+    with pytest.raises(ValueError, match=re.escape("rows: pieces have 24 bytes, shape (4, 2) takes 32")):
+        write_safetensors(file, {"rows": Section(torch.float32, (4, 2), lambda: [torch.zeros(3, 2)])}, {})
     assert torch.equal(load_file(file)["rows"], torch.ones(4, 2))
     assert list(tmp_path.iterdir()) == [file]  # the half of a new one would hold the last room of a full disk
 

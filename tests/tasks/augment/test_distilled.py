@@ -5,9 +5,9 @@ import pytest
 
 from storage.arrays import Ragged
 from tasks.augment.distilled import Distilled
-from tasks.augment.ngrams import bucket_ids
 from tasks.augment.ridge import solve_ridge
-from tasks.augment.unseen import NgramRows
+from tasks.encoder.title_encoder import NgramRows
+from tasks.fasttext.ngrams import bucket_ids
 
 WORDS = ["kitchen", "kitchens", "baker", "bakery", "goal", "goals", "goalie", "murder", "murders"]
 DIM = 6
@@ -41,7 +41,9 @@ def test_rows_are_the_ridge_regression(alpha: float):
     unit = rows().astype(np.float64)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     shares = bags(WORDS, found.bucket_ids, setting)
-    expected = np.linalg.solve(shares.T @ shares + alpha * np.eye(shares.shape[1]), shares.T @ (unit - unit.mean(axis=0)))
+    expected = np.linalg.solve(
+        shares.T @ shares + alpha * np.eye(shares.shape[1]), shares.T @ (unit - unit.mean(axis=0))
+    )
     np.testing.assert_allclose(found.rows, expected, atol=2e-5)
     np.testing.assert_allclose(found.mean, unit.mean(axis=0), atol=1e-6)
 
@@ -49,7 +51,10 @@ def test_rows_are_the_ridge_regression(alpha: float):
 def test_buckets_of_any_number_of_words_are_the_ridge_regression():
     """Some in one word, some in two, three, four and in all, some twice in a word, and a word without any."""
     rng, words, buckets = np.random.default_rng(1), 12, 40
-    bags = [[0, *rng.integers(1, buckets, size=rng.integers(1, 9)).tolist()] for _ in range(words)] + [[0, 7, 7], []]
+    bags = [[0, *rng.integers(1, buckets, size=rng.integers(1, 9)).tolist()] for _ in range(words)] + [
+        [0, 7, 7],
+        [],
+    ]
     shares = np.array([np.bincount(bag, minlength=buckets) / max(len(bag), 1) for bag in bags])
     assert {1, 2, 3, 4, words + 1} <= set((shares > 0).sum(axis=0).tolist())
     targets = rng.normal(size=(len(bags), DIM)).astype(np.float32)

@@ -1,4 +1,5 @@
-"""The augment stage by its task: what training learnt is what the Lexicon gives, whatever the encoder's options."""
+"""The augment stage by its task: what training learnt is what the TitleEncoder gives, whatever the encoder's
+options."""
 
 import dataclasses
 import json
@@ -12,16 +13,15 @@ import pytest
 
 from storage.arrays import Ragged
 from storage.artifacts import Checkpoint, Corpus, Guide, Vocabulary
+from storage.formats.corpus import open_corpus
 from storage.workspace import Workspace
-from tasks.augment.lexicon import Lexicon
 from tasks.augment.settings import AugmentSettings
 from tasks.augment.task import augment
-from tasks.preprocess.bags import Bagger
-from tasks.preprocess.corpus import open_corpus
-from tasks.tokenize.settings import TokenizeSettings
-from tasks.tokenize.words import CONTEXT
+from tasks.encoder import Bag
+from tasks.encoder.bags import Bagger
+from tasks.encoder.title_encoder import TitleEncoder
+from tasks.text.words import CONTEXT
 from tasks.train.checkpoint import write_checkpoint
-from tasks.train.encoders import Bag
 from tasks.train.loop import Training
 from tests.worlds import TRAINING
 
@@ -29,29 +29,42 @@ OPTIONS = [field.name for field in dataclasses.fields(Bag) if field.name != "nam
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_the_lexicon_gives_the_vectors_that_training_saw(toy: tuple[Path, Guide, Vocabulary, Corpus], without_run, option: str):
-    """Any option of the encoder, also one added later: an option that only training knows would publish other vectors."""
+def test_the_encoder_gives_the_vectors_that_training_saw(
+    toy: tuple[Path, Guide, Vocabulary, Corpus], without_run, option: str
+):
+    """Any option of the encoder, also one added later: an option that only training knows would publish other
+    vectors."""
     home, _, vocabulary, corpus = toy
     settings = replace(TRAINING, epochs=1, encoder=replace(Bag(), **{option: 1}))
     training = Training(home / corpus.path, settings)
     list(training.run())
     with Workspace(home).publishing(Checkpoint, f"option-{option}") as draft:
         write_checkpoint(draft.folder / "checkpoint.safetensors", training.learner, training.position)
-    lexicon = Lexicon.open(home / without_run(augment, str(home), vocabulary, draft.artifact, TokenizeSettings(), settings, AugmentSettings()).path)
+    encoder = TitleEncoder.open(
+        home
+        / without_run(
+            augment, str(home), vocabulary, corpus, draft.artifact, settings.encoder, AugmentSettings()
+        ).path
+    )
     opened = open_corpus(home / corpus.path)
     rows = opened.training[:50]
     raw = pq.read_table(home / corpus.path / "titles.parquet")["raw_title"].to_pylist()
     bare = Ragged.from_rows([tokens[opened.kinds[tokens] < CONTEXT] for tokens in opened.tokens.take(rows)])
-    seen = training.learner.vectors(bare, Bagger(opened.kinds)).numpy()
-    np.testing.assert_allclose(lexicon.embed([raw[row] for row in rows]), seen, atol=1e-5)
+    dense = settings.encoder.dense(opened.sentences[rows], opened.descriptions[rows])
+    seen = training.learner.vectors(bare, Bagger(opened.kinds), dense).numpy()
+    np.testing.assert_allclose(encoder.embed([raw[row] for row in rows]), seen, atol=1e-3)  # float16 on disk
+    np.testing.assert_allclose(encoder.embed([raw[row] for row in rows], dense), seen, atol=1e-5)
 
 
-def test_a_lexicon_with_options_that_are_gone_still_opens(learnt: tuple, tmp_path: Path):
+def test_an_encoder_with_options_that_are_gone_still_opens(learnt: tuple, tmp_path: Path):
     """The champion of an older version serves until the first night of this one."""
-    home, lexicon = learnt[0], learnt[-1]
-    old = tmp_path / "lexicon"
-    shutil.copytree(home / lexicon.path, old)
+    home, encoder = learnt[0], learnt[-1]
+    old = tmp_path / "encoder"
+    shutil.copytree(home / encoder.path, old)
     content = json.loads((old / "lexicon.json").read_text())
     content["encoder"] |= {"sif": 0.01, "directions": 1}
     (old / "lexicon.json").write_text(json.dumps(content))
-    np.testing.assert_array_equal(Lexicon.open(old).embed(["kitchen recipes"]), Lexicon.open(home / lexicon.path).embed(["kitchen recipes"]))
+    np.testing.assert_array_equal(
+        TitleEncoder.open(old).embed(["kitchen recipes"]),
+        TitleEncoder.open(home / encoder.path).embed(["kitchen recipes"]),
+    )

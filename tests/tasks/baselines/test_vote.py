@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from storage.arrays import Ragged
-from tasks.baselines.predictions import predict_from_scores, rank_labels
-from tasks.baselines.vote import vote
+from tasks.baselines.predictions import predict_from_scores, rank_labels, vote
 
 NEWS, SPORT, MOVIE, KIDS = range(4)
 # Training titles 0 … 5 and their labels.
@@ -13,7 +12,9 @@ LABELS = Ragged.from_rows([[NEWS], [NEWS], [SPORT], [SPORT], [MOVIE, KIDS], [SPO
 FREQUENCY = np.bincount(LABELS.values, minlength=4)  # news 2, sport 3, movie 1, kids 1
 
 
-def ask(neighbours: list[int], similarities: list[float], frequency: np.ndarray = FREQUENCY) -> tuple[list[int], list[int]]:
+def ask(
+    neighbours: list[int], similarities: list[float], frequency: np.ndarray = FREQUENCY
+) -> tuple[list[int], list[int]]:
     """Labels from best to worst, and those written."""
     predictions = vote(np.array([neighbours]), np.array([similarities], dtype=np.float32), LABELS, frequency)
     return np.argsort(predictions.ranks[0]).tolist(), np.flatnonzero(predictions.predicted[0]).tolist()
@@ -73,12 +74,16 @@ def test_a_query_without_neighbours_gets_the_majority_class():
 
 
 def test_vote_empty():
-    predictions = vote(np.zeros((0, 10), dtype=np.int64), np.zeros((0, 10), dtype=np.float32), LABELS, FREQUENCY)
+    predictions = vote(
+        np.zeros((0, 10), dtype=np.int64), np.zeros((0, 10), dtype=np.float32), LABELS, FREQUENCY
+    )
     assert len(predictions) == 0 and predictions.ranks.shape == (0, 4)
 
 
 def test_vote_single_label_world():
-    predictions = vote(np.array([[0]]), np.array([[1.0]], dtype=np.float32), Ragged.from_rows([[0]]), np.array([1]))
+    predictions = vote(
+        np.array([[0]]), np.array([[1.0]], dtype=np.float32), Ragged.from_rows([[0]]), np.array([1])
+    )
     assert predictions.ranks.tolist() == [[1]] and predictions.predicted.tolist() == [[True]]
 
 
@@ -107,7 +112,9 @@ def test_vote_agrees_with_a_slow_loop():
             if neighbour >= 0:
                 votes[labels[neighbour]] += 1
                 summed[labels[neighbour]] += similarity
-        keys = [(votes[label], summed[label], frequency[label]) for label in np.argsort(predictions.ranks[query])]
+        keys = [
+            (votes[label], summed[label], frequency[label]) for label in np.argsort(predictions.ranks[query])
+        ]
         assert keys == sorted(keys, reverse=True)
         written = set(np.flatnonzero((votes > 0) & (votes >= (neighbours[query] >= 0).sum() / 2)))
         assert set(np.flatnonzero(predictions.predicted[query])) == (written or {int(predictions.top[query])})
@@ -128,4 +135,6 @@ def test_scores_that_are_nan_are_refused_and_minus_infinity_is_last():
     frequency = np.array([1, 9])
     with pytest.raises(ValueError, match="not a number"):
         predict_from_scores(np.array([[np.nan, 0.0]]), np.zeros((1, 2), dtype=bool), frequency)
-    assert predict_from_scores(np.array([[-5.0, -np.inf]]), np.zeros((1, 2), dtype=bool), frequency).ranks.tolist() == [[1, 2]]
+    assert predict_from_scores(
+        np.array([[-5.0, -np.inf]]), np.zeros((1, 2), dtype=bool), frequency
+    ).ranks.tolist() == [[1, 2]]

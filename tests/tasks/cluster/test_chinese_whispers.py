@@ -3,16 +3,21 @@
 import numpy as np
 import pytest
 
-from tasks.cluster.chinese_whispers import ChineseWhispers, whisper
+from tasks.cluster.chinese_whispers import ChineseWhispers, integer_weights, loudest, whisper
 from tasks.cluster.graph import Graph, Neighbours, symmetric_graph
 from tasks.cluster.stability import adjusted_rand
 from tasks.neighbours.similarity import top_neighbours
 
 
 def planted(nodes: int, groups: int, inside: float, across: float, seed: int) -> tuple[Graph, np.ndarray]:
-    """A graph in which two nodes of a group are linked with one probability, of different groups with another."""
+    """A graph in which two nodes of a group are linked with one probability, of different groups with
+    another."""
     truth = np.arange(nodes) * groups // nodes
-    linked = np.triu(np.random.default_rng(seed).random((nodes, nodes)) < np.where(truth[:, None] == truth, inside, across), 1)
+    linked = np.triu(
+        np.random.default_rng(seed).random((nodes, nodes))
+        < np.where(truth[:, None] == truth, inside, across),
+        1,
+    )
     sources, targets = np.nonzero(linked)
     return symmetric_graph(nodes, sources, targets, np.ones(len(sources))), truth
 
@@ -28,7 +33,8 @@ def test_planted_groups_are_found_by_every_seed(weighting, inside: float, across
 
 @pytest.mark.parametrize(("inside", "across", "package"), [(0.3, 0.002, 0.9988), (0.2, 0.005, 0.9738)])
 def test_one_seed_is_as_good_as_the_package(inside: float, across: float, package: float):
-    """Its mean over a hundred such graphs, one seed each, 20 iterations, log weighting (chinese-whispers 0.9.0; docs/LOG.md)."""
+    """Its mean over a hundred such graphs, one seed each, 20 iterations, log weighting (chinese-whispers
+    0.9.0; docs/LOG.md)."""
     found = []
     for seed in range(12):
         graph, truth = planted(2_000, 40, inside, across, seed)
@@ -62,12 +68,16 @@ def test_the_end_is_a_fixed_point():
 
 
 def test_weightings_by_hand():
-    """Node 0 hears class A from one hub (weight .9, four links) and class B from one leaf (weight .5, one link)."""
-    from tasks.cluster.chinese_whispers import _loudest, _loudness
-
-    graph = symmetric_graph(6, np.array([0, 0, 1, 1, 1]), np.array([1, 2, 3, 4, 5]), np.array([0.9, 0.5, 0.9, 0.9, 0.9]))
+    """Node 0 hears class A from one hub (weight .9, four links) and class B from one leaf (weight .5, one
+    link)."""
+    graph = symmetric_graph(
+        6, np.array([0, 0, 1, 1, 1]), np.array([1, 2, 3, 4, 5]), np.array([0.9, 0.5, 0.9, 0.9, 0.9])
+    )
     labels = np.array([0, 1, 2, 1, 1, 1])
-    heard = {name: int(_loudest(graph, _loudness(graph, name), labels, np.array([0]), np.array([1]))[0]) for name in ("top", "lin", "log")}
+    heard = {
+        name: int(loudest(graph, integer_weights(graph, name), labels, np.array([0]), np.array([1]))[0])
+        for name in ("top", "lin", "log")
+    }
     assert heard == {"top": 1, "lin": 2, "log": 2}  # .9 > .5;  .9/4 < .5;  .9/log2(5) = .39 < .5
 
 
@@ -82,9 +92,14 @@ def sphere(titles: int, dim: int, seed: int) -> np.ndarray:
 
 def test_collapse_into_one_cluster_is_said():
     vectors = sphere(400, 3, 0)
-    partition = ChineseWhispers(minimum_similarity=0.0, neighbours=200).cluster(vectors, neighbours_of(vectors, 200), seed=0)
+    partition = ChineseWhispers(minimum_similarity=0.0, neighbours=200).cluster(
+        vectors, neighbours_of(vectors, 200), seed=0
+    )
     assert partition.collapsed
-    assert f"{(partition.labels == 0).sum()} of 400 titles" in partition.note and "minimum_similarity" in partition.note
+    assert (
+        f"{(partition.labels == 0).sum()} of 400 titles" in partition.note
+        and "minimum_similarity" in partition.note
+    )
 
 
 def test_isolated_titles_and_small_clusters_are_noise():

@@ -6,12 +6,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN as Reference
 
-from tasks.cluster import components
-from tasks.cluster.components import merge
-from tasks.cluster.dbscan import DBSCAN, density_clusters
-from tasks.cluster.eps import k_distance_curve, sizes_at, suggest_eps
+from tasks.cluster import dbscan
+from tasks.cluster.dbscan import DBSCAN, density_clusters, k_distance_curve, merge, sizes_at, suggest_eps
 from tasks.cluster.graph import Neighbours
-from tasks.neighbours import radius
+from tasks.neighbours import rescoring
 from tasks.neighbours.similarity import top_neighbours
 
 
@@ -29,18 +27,32 @@ def same_groups(left: np.ndarray, right: np.ndarray) -> bool:
     return len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})
 
 
-@given(st.integers(0, 10_000), st.integers(2, 160), st.integers(2, 5), st.integers(1, 8), st.floats(0.0005, 0.6), st.floats(0.01, 1.0), st.booleans())
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 160),
+    st.integers(2, 5),
+    st.integers(1, 8),
+    st.floats(0.0005, 0.6),
+    st.floats(0.01, 1.0),
+    st.booleans(),
+)
 @settings(max_examples=120, deadline=None)
-def test_core_titles_and_noise_are_those_of_scikit_learn(seed: int, titles: int, dim: int, min_samples: int, eps: float, spread: float, repeated: bool):
+def test_core_titles_and_noise_are_those_of_scikit_learn(
+    seed: int, titles: int, dim: int, min_samples: int, eps: float, spread: float, repeated: bool
+):
     rng = np.random.default_rng(seed)
-    vectors = unit(rng.normal(size=(6, dim))[rng.integers(6, size=titles)] + spread * rng.normal(size=(titles, dim)))
+    vectors = unit(
+        rng.normal(size=(6, dim))[rng.integers(6, size=titles)] + spread * rng.normal(size=(titles, dim))
+    )
     if repeated:
         vectors = vectors[rng.integers(titles, size=titles)]
     wide = vectors.astype(np.float64)
     wide /= np.linalg.norm(wide, axis=1, keepdims=True)
     cosines = wide @ wide.T
     assume((np.abs(1 - cosines - eps) > 1e-10).all())  # nearer than that even two float64 programs may differ
-    reference = Reference(eps=eps, min_samples=min_samples, metric="cosine", algorithm="brute").fit(vectors.astype(np.float64))
+    reference = Reference(eps=eps, min_samples=min_samples, metric="cosine", algorithm="brute").fit(
+        vectors.astype(np.float64)
+    )
     labels = density_clusters(vectors, eps, min_samples)
     core = reference.core_sample_indices_
     np.testing.assert_array_equal(labels < 0, reference.labels_ < 0)
@@ -53,7 +65,7 @@ def test_many_tiles_give_the_same_clusters(monkeypatch):
     rng = np.random.default_rng(0)
     vectors = unit(rng.normal(size=(12, 8))[rng.integers(12, size=500)] + 0.2 * rng.normal(size=(500, 8)))
     whole = density_clusters(vectors, 0.05, 4)
-    monkeypatch.setattr(radius, "SIDE", 32)
+    monkeypatch.setattr(rescoring, "SIDE", 32)
     np.testing.assert_array_equal(density_clusters(vectors, 0.05, 4), whole)
 
 
@@ -70,7 +82,9 @@ def test_a_border_title_goes_to_its_nearest_core_title_whatever_the_order():
 
 def test_a_border_title_as_near_to_two_core_titles_goes_to_the_lower_id():
     low = on_circle(33, 34, 35)
-    vectors = np.concatenate([low, low[:, ::-1], on_circle(45)])  # mirrored: the cosines are equal to the last bit
+    vectors = np.concatenate(
+        [low, low[:, ::-1], on_circle(45)]
+    )  # mirrored: the cosines are equal to the last bit
     assert (labels := density_clusters(vectors, REACH, 4))[6] == labels[0] != labels[3]
     swapped = np.concatenate([vectors[3:6], vectors[:3], vectors[6:]])
     assert (labels := density_clusters(swapped, REACH, 4))[6] == labels[0] != labels[3]
@@ -78,7 +92,9 @@ def test_a_border_title_as_near_to_two_core_titles_goes_to_the_lower_id():
 
 def test_clusters_are_numbered_largest_first_and_noise_is_minus_one():
     vectors = on_circle(100, 101, 102, 0, 1, 2, 3, 4, 200)
-    partition = DBSCAN(eps=0.001, min_samples=2).cluster(vectors, Neighbours(np.zeros((9, 1), int), np.zeros((9, 1), np.float32)), seed=0)
+    partition = DBSCAN(eps=0.001, min_samples=2).cluster(
+        vectors, Neighbours(np.zeros((9, 1), int), np.zeros((9, 1), np.float32)), seed=0
+    )
     assert partition.labels.tolist() == [1, 1, 1, 0, 0, 0, 0, 0, -1]
 
 
@@ -96,7 +112,9 @@ def test_eps_is_suggested_between_groups_and_loners():
 
 def test_min_samples_beyond_the_neighbours_kept_is_refused_when_eps_is_to_be_suggested():
     neighbours = Neighbours(np.zeros((3, 2), int), np.zeros((3, 2), np.float32))
-    with pytest.raises(ValueError, match="min_samples 9 needs 8 neighbours of each title to suggest eps, but 2 are kept"):
+    with pytest.raises(
+        ValueError, match="min_samples 9 needs 8 neighbours of each title to suggest eps, but 2 are kept"
+    ):
         suggest_eps(neighbours, 9)
 
 
@@ -115,8 +133,8 @@ def test_pairs_boiled_down_early_give_the_same_clusters(monkeypatch, eps):
     rng = np.random.default_rng(2)
     vectors = unit(rng.normal(size=(12, 8))[rng.integers(12, size=400)] + 0.3 * rng.normal(size=(400, 8)))
     whole = density_clusters(vectors, eps, 4)
-    monkeypatch.setattr(radius, "SIDE", 16)
-    monkeypatch.setattr(components, "KEPT", 1)
+    monkeypatch.setattr(rescoring, "SIDE", 16)
+    monkeypatch.setattr(dbscan, "KEPT", 1)
     np.testing.assert_array_equal(density_clusters(vectors, eps, 4), whole)
 
 
@@ -124,7 +142,9 @@ def test_where_the_knee_would_make_one_heap_the_groups_are_kept_apart():
     """Groups along a chain: dense in their middles, so that a large eps runs through all of them."""
     rng = np.random.default_rng(0)
     middles = np.linspace(0, 170, 18)
-    degrees = np.concatenate([middle + rng.normal(0, 1.2, size=60) for middle in middles] + [np.linspace(0, 170, 250)])
+    degrees = np.concatenate(
+        [middle + rng.normal(0, 1.2, size=60) for middle in middles] + [np.linspace(0, 170, 250)]
+    )
     vectors = on_circle(*degrees)
     neighbours = Neighbours(*top_neighbours(vectors, vectors, 25, exclude_self=True))
     eps = suggest_eps(neighbours, 5)

@@ -12,7 +12,10 @@ COSINES = np.array([[0.9, 0.4], [0.9, 0], [0.7, 0], [0, 0]], dtype=np.float32)
 
 def edges(graph: Graph) -> dict[tuple[int, int], float]:
     rows = np.repeat(np.arange(len(graph)), graph.degrees)
-    return {(int(row), int(column)): round(float(weight), 6) for row, column, weight in zip(rows, graph.targets, graph.weights, strict=True)}
+    return {
+        (int(row), int(column)): round(float(weight), 6)
+        for row, column, weight in zip(rows, graph.targets, graph.weights, strict=True)
+    }
 
 
 def test_a_pair_is_linked_when_either_names_the_other():
@@ -25,7 +28,12 @@ def test_a_mutual_graph_links_those_who_name_each_other():
 
 
 def test_dissimilar_pairs_are_not_linked():
-    assert set(edges(neighbour_graph(Neighbours(IDS, COSINES), minimum_similarity=0.5))) == {(0, 1), (1, 0), (1, 2), (2, 1)}
+    assert set(edges(neighbour_graph(Neighbours(IDS, COSINES), minimum_similarity=0.5))) == {
+        (0, 1),
+        (1, 0),
+        (1, 2),
+        (2, 1),
+    }
 
 
 def test_opposite_titles_are_not_linked():
@@ -54,8 +62,13 @@ def test_shared_neighbours_equal_sets_of_python():
     ids[ids == np.arange(40)[:, None]] = -1
     ids[::3, 4:] = -1
     sets = [{row, *(int(other) for other in own if other >= 0)} for row, own in enumerate(ids)]
-    expected = [[len(sets[row] & sets[other]) / len(sets[row] | sets[other]) if other >= 0 else 0 for other in own] for row, own in enumerate(ids)]
-    np.testing.assert_allclose(shared_share(Neighbours(ids, np.ones(ids.shape, np.float32)), block=7), expected, atol=1e-6)
+    expected = [
+        [len(sets[row] & sets[other]) / len(sets[row] | sets[other]) if other >= 0 else 0 for other in own]
+        for row, own in enumerate(ids)
+    ]
+    np.testing.assert_allclose(
+        shared_share(Neighbours(ids, np.ones(ids.shape, np.float32)), block=7), expected, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("mutual", [False, True])
@@ -66,8 +79,19 @@ def test_the_graph_equals_pairs_collected_one_by_one(mutual: bool):
     ids = np.argsort(-wide + 2 * np.eye(60), axis=1)[:, :7]
     cosines = np.take_along_axis(wide, ids, 1)
     ids[::5, 5:] = -1
-    named = {(row, int(other)) for row, own in enumerate(ids) for other in own if other >= 0 and wide[row, other] >= 0.9}
-    pairs = {(row, other) for row, other in named if (other, row) in named} if mutual else named | {(other, row) for row, other in named}
+    named = {
+        (row, int(other))
+        for row, own in enumerate(ids)
+        for other in own
+        if other >= 0 and wide[row, other] >= 0.9
+    }
+    pairs = (
+        {(row, other) for row, other in named if (other, row) in named}
+        if mutual
+        else named | {(other, row) for row, other in named}
+    )
     graph = neighbour_graph(Neighbours(ids, cosines), minimum_similarity=0.9, mutual=mutual)
-    assert edges(graph) == {(row, other): round(float(wide[row, other]), 6) for row, other in pairs} and len(graph.targets) == len(pairs)
+    assert edges(graph) == {(row, other): round(float(wide[row, other]), 6) for row, other in pairs} and len(
+        graph.targets
+    ) == len(pairs)
     assert graph.targets.dtype == np.int32 and graph.weights.dtype == np.float32

@@ -1,77 +1,192 @@
 """What clusters are called, on a guide small enough to name by hand."""
 
+from collections.abc import Sequence
+
 import numpy as np
+import pytest
 
+from tasks.cluster.candidates import Candidates, NamedTitles, commonest_language, find_films
 from tasks.cluster.names import name_clusters
+from tasks.cluster.phrases import Phrases
+from tasks.cluster.subjects import held_subjects, read_subjects
 
-COOKING = [
-    "The Great Kitchen",
-    "Kitchen of the Year",
-    "Kitchen Stories",
-    "The Pasta Kitchen",
-    "A Day in the Kitchen",
-]
-FOOTBALL = [
-    "Football Live",
-    "The Football Hour",
-    "FOOTBALL FOCUS",
-    "Football in the Park",
-    "Legends of the Football",
-]
-NATURE = ["The Whales", "Wild Whales of the North", "Whales and the Sea", "Voyage of the Whales", "The Whale"]
+COOKING = ["The Great Kitchen", "Kitchen of the Year", "Cosy Kitchen Stories", "Pasta Kitchen", "Kitchen Day"]
+PREMIER = [f"Premier League: {place} v {place}ton" for place in ("Alba", "Corte", "Dunne", "Essa")]
+CUP = [f"Southern Cup: {place} v {place}ona" for place in ("Iban", "Joli", "Kora", "Luza")]
+OTHERS = ["Harvest", "Lighthouse", "Marble", "Northern", "Oleander", "Pavement", "Quarry", "Riverbed"]
 
 
 def name(
-    titles: list[str],
-    clusters: list[int],
-    labels: list[list[str]] | None = None,
+    titles: Sequence[str],
+    clusters: Sequence[int],
+    labels: Sequence[Sequence[str]] | None = None,
+    within: Sequence[str] | None = None,
     vectors: np.ndarray | None = None,
+    **more,
 ):
+    empty: list[list[str]] = [[] for _ in titles]
+    shows = [title.casefold() for title in titles]
+    about = {"labels": labels or empty, "channels": empty, "films": np.zeros(len(titles), bool)} | more
     vectors = np.ones((len(titles), 1), np.float32) if vectors is None else vectors
-    return name_clusters(titles, labels or [[] for _ in titles], vectors, np.array(clusters))
+    candidates = Candidates(NamedTitles(titles=titles, shows=shows, **about))
+    return name_clusters(candidates, vectors, np.array(clusters, dtype=np.int64), within)
 
 
-def test_the_telling_word_comes_first_and_articles_never():
-    names = name(COOKING + FOOTBALL + NATURE, [0] * 5 + [1] * 5 + [2] * 5)
-    assert [named.name for named in names] == ["Kitchen", "Football", "Whales"]
-    assert [named.size for named in names] == [5, 5, 5]
+def names(*inputs, **more) -> list[str]:
+    return [one.name for one in name(*inputs, **more)]
 
 
-def test_words_are_written_as_most_people_write_them():
-    titles = ["NASA Nights", "NASA Today", "NASA Live", "BAKING hour", "Baking day", "Baking time"]
-    assert [named.tokens[0] for named in name(titles, [0, 0, 0, 1, 1, 1])] == ["NASA", "Baking"]
+def test_a_general_part_and_what_several_shows_share():
+    labels = [["sport", "football"]] * 8 + [[]] * 24
+    others = [f"{title} {place}" for place in "abc" for title in OTHERS]
+    football, _ = names([*PREMIER, *CUP, *others], [0] * 8 + [1] * 24, labels)
+    assert football in ("Football: Southern Cup, Premier League", "Football: Premier League, Southern Cup")
 
 
-def test_a_genre_without_a_common_word_is_called_by_its_label():
-    titles = ["Alien", "Psycho", "Halloween", "Saw", "Ring", *FOOTBALL, *NATURE]
-    labels = [["horror"], ["horror", "film"], ["horror"], ["horror"], []] + [["sport"]] * 5 + [["nature"]] * 5
-    horror, football, _ = name(titles, [0] * 5 + [1] * 5 + [2] * 5, labels)
+def test_without_anything_telling_the_name_is_the_general_part_alone():
+    titles = ["Alien", "Psycho", "Halloween", "Saw", "Ring"]
+    horror, _ = name([*titles, *OTHERS], [0] * 5 + [1] * 8, [["horror"]] * 4 + [[]] * 9)
     assert (horror.name, horror.label, horror.label_share) == ("Horror", "horror", 0.8)
-    assert (football.name, football.label) == ("Sport · Football", "sport")
 
 
-def test_without_words_and_labels_the_most_central_title_is_the_name():
-    vectors = np.array([[1, 0], [0.8, 0.6], [0.6, 0.8], [0, -1], [0, -1], [0, -1]], dtype=np.float32)
-    titles = ["Left", "Middle", "Right", "Down Under", "Down Below", "Down Deep"]
-    first, second = name(titles, [0, 0, 0, 1, 1, 1], vectors=vectors)
-    assert first.name == "“Left”"  # the shortest of the most central ones
-    assert first.titles == ["Middle", "Right", "Left"] and first.label is None
-    assert second.name == "Down"
+def test_a_narrow_subject_that_most_have_is_the_general_part_and_a_broad_one_names_its_parts():
+    labels = [["documentary", "true crime"]] * 8 + [["documentary", "history"]] * 4 + [["documentary"]] * 4
+    crimes, mixed = names(
+        [f"{title} {place}" for place in "ab" for title in OTHERS], [0] * 8 + [1] * 8, labels
+    )
+    assert (crimes, mixed) == ("True crime", "Documentaries: History")
+
+
+def test_long_single_programmes_of_stories_are_films():
+    labels = [["drama"]] * 4 + [["comedy"]] * 4 + [["drama"]] * 8 + [["news"]] * 64
+    titles = [f"{title} {place}" for place in "abcdefghij" for title in OTHERS]
+    films, series, _ = names(titles, [0] * 8 + [1] * 8 + [2] * 64, labels, films=np.arange(80) < 8)
+    assert (films, series) == ("Films: Comedy, Drama", "Drama")
+    tokens = [["duration:120"], ["duration:120", "manner:episodes:2"], ["duration:30"], []]
+    assert find_films(tokens).tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("stem", "forms"),
+    [
+        ("a word of few titles", ["Ramadan Nights", "Ramadan Days", *OTHERS[:6]]),
+        ("a possessive", ["Jamie's One", "Jamie's Two", "Jamie's Six", "Jamie's Ten"]),
+        ("letters and numbers", ["PL EFL One", "PL EFL Two", "S/Lge Six Hlts", "S/Lge Ten Hlts", "1's Nine"]),
+        ("small words", ["Song of the One", "Song of the Two", "Tale of the Six", "Tale of the Ten"]),
+    ],
+)
+def test_no_fragment_is_in_a_name(stem: str, forms: list[str]):
+    found = names([*forms, *PREMIER], [0] * len(forms) + [1] * 4, [["music"]] * len(forms) + [["sport"]] * 4)
+    assert found[0] == "Music", stem
+
+
+def test_one_show_under_many_numbers_is_no_phrase():
+    titles = [f"Late Lantern {number}" for number in range(6)]
+    about = NamedTitles(
+        titles=titles + OTHERS,
+        shows=["late lantern"] * 6 + OTHERS,
+        labels=[["news"]] * 6 + [[]] * 8,
+        channels=[[]] * 14,
+        films=np.zeros(14, bool),
+    )
+    vectors, clusters = np.ones((14, 1), np.float32), np.array([0] * 6 + [1] * 8)
+    assert name_clusters(Candidates(about), vectors, clusters)[0].name == "News"
+
+
+def test_the_channel_tells_clusters_of_one_subject_apart():
+    titles = [f"{title} {place}" for place in "abc" for title in OTHERS]
+    channels = [["Sky News HD"]] * 8 + [["Arena One HD", "Arena Two"]] * 8 + [[]] * 8
+    found = names(titles, [0] * 8 + [1] * 8 + [2] * 8, [["news"]] * 24, channels=channels)
+    assert found == ["News: Sky News", "News: Arena", "News"]
+
+
+def test_names_are_in_the_language_of_the_guide():
+    titles = [f"{title} {place}" for place in "ab" for title in OTHERS]
+    labels = [["dokumentarfilm", "natur und tiere"]] * 8 + [["dokumentarfilm"]] * 8
+    assert names(titles, [0] * 8 + [1] * 8, labels, language="de") == [
+        "Natur und Tiere",
+        "Dokumentationen",
+    ]
+    assert names(titles, [0] * 8 + [1] * 8, labels, language="fi") == ["Wildlife", "Documentaries"]
+    assert commonest_language(["de-AT", "de", "en", None]) == "de" and commonest_language([None]) == "en"
+
+
+def test_a_category_that_the_table_lacks_is_written_with_a_capital():
+    assert names(OTHERS, [0] * 8, [["mischmasch"]] * 8) == ["Mischmasch"]
 
 
 def test_no_two_names_are_alike():
-    names = [named.name for named in name(["Solo"] * 9, [0, 0, 0, 1, 1, 1, 2, 2, 2])]
-    assert len(set(names)) == 3
+    found = names([*OTHERS] * 3, [0] * 8 + [1] * 8 + [2] * 8, [["news"]] * 24)
+    assert len(set(found)) == 3 and all(one.startswith("News") for one in found)
 
 
-def test_an_ending_does_not_make_another_word():
-    assert name(["Match one", "Matches two", "Match three", "Matches four"], [0, 0, 0, 0])[0].tokens == [
-        "Match"
+def test_a_part_that_nothing_tells_has_no_name():
+    titles, clusters, labels = [*OTHERS] * 3, [0] * 8 + [1] * 8 + [2] * 8, [["news"]] * 16 + [["sport"]] * 8
+    assert names(titles, clusters, labels, within=["News", "Sport", "Sport"]) == ["", "News", ""]
+    channels = [["Sky News"]] * 8 + [[]] * 16
+    told = names(titles, clusters, labels, within=["News"] * 3, channels=channels)
+    assert told == ["News: Sky News", "", "Sport"]
+
+
+def test_a_narrower_subject_that_says_the_broader_one_takes_its_place():
+    labels = [["drama", "krimi"]] * 4 + [["drama"]] * 4 + [["sport"]] * 8
+    found = names([f"{title} {place}" for place in "ab" for title in OTHERS], [0] * 8 + [1] * 8, labels)
+    assert found == ["Crime drama", "Sport"]
+
+
+@pytest.mark.parametrize(
+    ("names_of_channels", "told"),
+    [
+        (["Arena Perth", "Arena Sydney"], "Arena"),  # what the names of several begin with
+        (["New Arena Network"], "New Arena Network"),  # of one channel the whole name
+    ],
+)
+def test_channels_are_told_by_whole_names_or_by_what_several_begin_with(names_of_channels, told):
+    labels, channels = [["news"]] * 16, [[]] * 8 + [names_of_channels] * 8
+    titles = [f"{title} {place}" for place in "ab" for title in OTHERS]
+    assert names(titles, [0] * 8 + [1] * 8, labels, channels=channels) == ["News", f"News: {told}"]
+
+
+def test_a_channel_is_not_told_that_few_titles_share_or_that_says_another_subject():
+    titles, clusters = [f"{title} {place}" for place in "ab" for title in OTHERS], [0] * 8 + [1] * 8
+    for channels in [[["Arena One"]] * 3 + [[]] * 13, [["Arena Sport"]] * 8 + [[]] * 8]:
+        found = names(titles, clusters, [["news"]] * 8 + [["music"]] * 8, channels=channels)
+        assert found == ["News", "Music"]
+
+
+def test_without_categories_and_phrases_the_most_central_title_is_the_name():
+    vectors = np.array([[1, 0], [0.8, 0.6], [0.6, 0.8], [0, -1], [0, -1], [0, -1]], dtype=np.float32)
+    titles = ["Left", "Middle", "Rightmost", "Down Under", "Down Below", "Down Deep"]
+    first, second = name(titles, [0, 0, 0, 1, 1, 1], vectors=vectors)
+    assert first.name == "“Left”"  # the shortest of the most central ones
+    assert first.titles == ["Middle", "Rightmost", "Left"] and first.label is None
+    assert second.name == "“Down Deep”"
+
+
+def encode(texts: Sequence[str]) -> np.ndarray:
+    """A toy encoder: the first axis is fishing, the second jewellery, the third everything."""
+    rows = [["Fish" in text, "Jewel" in text, 1] for text in texts]
+    return np.array(rows, np.float32) / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_meaning_finds_what_no_category_says():
+    titles = [f"Fish{word.casefold()}" for word in OTHERS] + [f"Jewel{word.casefold()}" for word in OTHERS]
+    clusters, labels = [0] * 8 + [1] * 8, [["lifestyle"]] * 8 + [["shopping"]] * 8
+    meaning = {"sentences": encode(titles).astype(np.float16), "encode": encode}
+    assert names(titles, clusters, labels) == ["Lifestyle", "Shopping"]
+    assert names(titles, clusters, labels, **meaning) == [
+        "Lifestyle: Fishing and hunting",
+        "Shopping: Jewellery",
     ]
+    none = {"sentences": np.zeros((16, 0), np.float16), "encode": encode}
+    assert names(titles, clusters, labels, **none) == ["Lifestyle", "Shopping"]
 
 
-def test_at_most_five_central_titles():
-    assert len(name([f"Title {number}" for number in range(9)], [0] * 9)[0].titles) == 5
+def test_what_few_titles_mean_is_not_told():
+    titles = [f"Fish {word}" for word in OTHERS[:2]] + OTHERS[2:] + [f"Jewel {word}" for word in OTHERS]
+    clusters, labels = [0] * 8 + [1] * 8, [["lifestyle"]] * 8 + [["shopping"]] * 8
+    meaning = {"sentences": encode(titles).astype(np.float16), "encode": encode}
+    assert names(titles, clusters, labels, **meaning) == ["Lifestyle", "Shopping: Jewellery"]
 
 
 def test_noise_has_no_name():
@@ -79,77 +194,42 @@ def test_noise_has_no_name():
 
 
 def test_empty():
-    assert name_clusters([], [], np.zeros((0, 3), np.float32), np.zeros(0, np.int32)) == []
+    assert name([], [], vectors=np.zeros((0, 3), np.float32)) == []
+
+
+def test_at_most_five_central_titles():
+    assert len(name([f"Title {number}" for number in range(9)], [0] * 9)[0].titles) == 5
 
 
 def test_the_category_is_the_one_that_most_titles_carry_and_of_nearly_equal_ones_the_rarest_in_the_guide():
     titles = [f"Sermon {number}" for number in range(10)] + [f"Bulletin {number}" for number in range(20)]
-    labels = (
-        [["news & documentary", "religion"]] * 9 + [["news & documentary"]] + [["news & documentary"]] * 20
-    )
+    labels = [["news", "religion"]] * 9 + [["news"]] * 21
     sermons, bulletins = name(titles, [0] * 10 + [1] * 20, labels)
-    assert (sermons.label, sermons.label_share, sermons.name) == ("religion", 0.9, "Religion · Sermon")
-    assert (bulletins.label, bulletins.name) == ("news & documentary", "News & documentary · Bulletin")
-    labels[:4] = [["news & documentary"]] * 4  # 5 of 10 are religion, 10 of 10 news & documentary
-    assert name(titles, [0] * 10 + [1] * 20, labels)[0].label == "news & documentary"
+    assert (sermons.label, sermons.label_share, bulletins.label) == ("religion", 0.9, "news")
+    labels[:4] = [["news"]] * 4  # 5 of 10 are religion, 10 of 10 news
+    assert name(titles, [0] * 10 + [1] * 20, labels)[0].label == "news"
+    assert name(titles, [0] * 10 + [1] * 20, [["religion"]] * 3 + [[]] * 27)[0].label is None
 
 
-def test_a_minority_gives_no_category_even_where_most_titles_have_none():
-    labels = [["music"], ["music"], [], [], []] + [[]] * 5
-    (cooking, _) = name(COOKING + FOOTBALL, [0] * 5 + [1] * 5, labels)
-    assert (cooking.label, cooking.label_share, cooking.name) == (None, 0.0, "Kitchen")
+def test_phrases_are_written_as_most_titles_write_them():
+    titles = ["Grand Prix One", "The GRAND PRIX: One", "grand Prix Two", "Grand Prix"]
+    phrases = Phrases(titles, titles)
+    (rows,) = (rows for phrase, rows in phrases.shared(range(4), 3).items() if phrase == ("grand", "prix"))
+    assert phrases.written(("grand", "prix"), rows) == "Grand Prix" and rows == [
+        0,
+        2,
+        3,
+    ]  # not those in capitals
+    assert ("prix", "one") not in phrases.of_title[1]  # a colon parts them
 
 
-def test_words_that_stand_together_are_one_phrase_and_written_as_titles_write_it():
-    racing = [f"{place} F1 Grand Prix" for place in ("Chinese", "Japanese", "Dutch")] + [
-        "F1 GP Notebook",
-        "F1 GP Special",
-        "F1 GP Gala",
-        "F1 Gp Recap",
+def test_the_table_of_subjects_is_whole():
+    subjects = read_subjects()
+    languages = {frozenset(one.names) for one in subjects}
+    assert len(languages) == 1 and {"en", "de", "fr", "es", "pt", "it", "nl"} <= languages.pop()
+    assert len({one.key for one in subjects}) == len(subjects)
+    held = held_subjects(subjects, [["fussball"], []], [[], ["golf"]], "de")
+    assert [{subjects[place].key for place in np.flatnonzero(row)} for row in held] == [
+        {"Football", "Sport"},
+        {"Golf", "Sport"},
     ]
-    racing, _ = name(racing + FOOTBALL, [0] * 7 + [1] * 5)
-    assert racing.name == "F1"  # not also Grand, Prix and GP: what they cover, F1 covers
-    bikes = [
-        "Dutch GP Live",
-        "Thai GP: Practice",
-        "Chinese Gp Highlights",
-        "GP Replay",
-        "Speedway Grand Prix",
-        "Sprint Grand Prix",
-        "FORMULA E GRAND PRIX",
-    ]
-    assert name(bikes + FOOTBALL, [0] * 7 + [1] * 5)[0].name == "GP · Grand Prix"
-    film = ["Despicable Me", "Despicable Me 2", "Despicable Me 3", "Minions: Rise", "Minions: Fall"]
-    assert name(film + FOOTBALL, [0] * 5 + [1] * 5)[0].name == "Despicable Me · Minions"
-
-
-def test_no_article_bracket_or_number_ends_a_phrase():
-    titles = [
-        "Tales of the Tower 1",
-        "Tales of the Tower 2",
-        "Tales of the Sea (live)",
-        "Tales of the Sea (late)",
-        *FOOTBALL,
-        "The Whales of the Deep",
-        *NATURE,
-    ]
-    assert name(titles, [0] * 4 + [1] * 5 + [2] * 6)[0].tokens[0] == "Tales"
-
-
-def test_a_word_of_few_titles_is_in_no_name():
-    titles = (
-        [
-            f"{first} {second}"
-            for first in ("Red", "Green", "Blue", "Grey")
-            for second in ("Wolf", "Crow", "Bear")
-        ]
-        + ["Ramadan Nights"] * 2
-        + FOOTBALL
-    )
-    animals = name(titles[:12] * 2 + titles[12:], [0] * 26 + [1] * 5, [["religion"]] * 26 + [[]] * 5)[0]
-    assert "Ramadan" not in animals.name and animals.name.startswith("Religion")
-
-
-def test_a_category_is_written_as_titles_write_it():
-    titles = ["WWE Raw", "WWE NXT", "SmackDown", "WrestleMania"]
-    assert name(titles, [0] * 4, [["wwe"]] * 4)[0].name.split(" · ")[0] == "WWE"

@@ -6,12 +6,21 @@ from tasks.cluster.partition import finish
 
 
 def said(labels, known=None):
-    labels = np.array(labels)
-    return finish(labels, np.ones(len(labels), bool) if known is None else np.array(known), minimum_size=2, note="A note.", remedy="lower eps.")
+    labels = np.array(labels, dtype=int)
+    return finish(
+        labels,
+        np.ones(len(labels), bool) if known is None else np.array(known),
+        minimum_size=2,
+        note="A note.",
+        remedy="lower eps.",
+    )
 
 
 def test_one_heap_is_said_with_what_to_change():
-    assert said([5, 5, 5, 1, 1]).note == "A note. One cluster holds 3 of 5 titles: lower eps." and said([5, 5, 5, 1, 1]).collapsed
+    assert (
+        said([5, 5, 5, 1, 1]).note == "A note. One cluster holds 3 of 5 titles: lower eps."
+        and said([5, 5, 5, 1, 1]).collapsed
+    )
 
 
 def test_nothing_but_noise_is_said_of_titles_that_are_known():

@@ -29,9 +29,13 @@ def test_noise_counts_as_clusters_of_one(pairs: list[tuple[int, int]]):
 
 
 def test_the_typical_partition_is_the_one_between():
-    stability = compare([partition(0, 0, 0, 1, 1, 1), partition(0, 0, 0, 1, 1, -1), partition(0, 0, -1, 1, 1, -1)])
+    stability = compare(
+        [partition(0, 0, 0, 1, 1, 1), partition(0, 0, 0, 1, 1, -1), partition(0, 0, -1, 1, 1, -1)]
+    )
     assert stability.typical is stability.partitions[1]
-    assert stability.run_to_run_ari == pytest.approx((stability.agreement[0, 1] + stability.agreement[0, 2] + stability.agreement[1, 2]) / 3)
+    assert stability.run_to_run_ari == pytest.approx(
+        (stability.agreement[0, 1] + stability.agreement[0, 2] + stability.agreement[1, 2]) / 3
+    )
 
 
 def test_one_seed_agrees_with_itself_and_none_is_refused():

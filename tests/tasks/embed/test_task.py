@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from storage.artifacts import Checkpoint, Corpus, Guide, Vectors, Vocabulary
-from storage.artifacts import Lexicon as LexiconArtifact
+from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vectors, Vocabulary
+from storage.formats.corpus import open_corpus
 from storage.workspace import Workspace
-from tasks.augment.lexicon import Lexicon
+from tasks.encoder.title_encoder import TitleEncoder
 from tests.worlds import TRAINING
 
-Learnt = tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, LexiconArtifact]
+Learnt = tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, TitleEncoderFiles]
 
 
 @pytest.fixture(scope="module")
@@ -21,16 +21,25 @@ def vectors(learnt: Learnt) -> Vectors:
 
     from tasks.embed.task import embed
 
-    home, _, _, corpus, _, lexicon = learnt
+    home, _, _, corpus, _, encoder = learnt
     with disable_run_logger():
-        return embed.fn(str(home), corpus, lexicon)
+        return embed.fn(str(home), corpus, encoder)
 
 
 def test_rows_stand_in_the_order_of_the_titles(learnt: Learnt, vectors: Vectors):
-    home, _, _, corpus, _, lexicon = learnt
+    home, _, _, corpus, _, encoder = learnt
     raw = pq.read_table(home / corpus.path / "titles.parquet")["raw_title"].to_pylist()
     found = np.load(home / vectors.path / "vectors.npy")
-    np.testing.assert_array_equal(found, Lexicon.open(home / lexicon.path).embed(raw))
+    opened, read = TitleEncoder.open(home / encoder.path), open_corpus(home / corpus.path)
+    dense = opened.bag.dense(read.sentences, read.descriptions)
+    np.testing.assert_array_equal(found, opened.embed(raw, dense))
+    np.testing.assert_allclose(found, opened.embed(raw), atol=1e-3)  # a corpus keeps float16
+    for name, own in (("similarity", "full"), ("similarity_alone", "vectors")):
+        similarity = np.load(home / vectors.path / f"{name}.npy")
+        parts = np.hstack([0.7 * opened.meaning.project(dense), np.load(home / vectors.path / f"{own}.npy")])
+        np.testing.assert_allclose(
+            similarity, parts / np.linalg.norm(parts, axis=1, keepdims=True), atol=1e-6
+        )
     assert found.shape == (270, TRAINING.dim) and found.dtype == np.float32
     assert vectors.counts == {"titles": 270, "dim": TRAINING.dim, "unknown": 0}
 
@@ -45,11 +54,15 @@ def test_known_rows_have_unit_norm(learnt: Learnt, vectors: Vectors):
 def test_the_same_inputs_are_the_same_artifact(learnt: Learnt, vectors: Vectors, without_run):
     from tasks.embed.task import embed
 
-    home, _, _, corpus, _, lexicon = learnt
-    assert without_run(embed, str(home), corpus, lexicon) == vectors
+    home, _, _, corpus, _, encoder = learnt
+    assert without_run(embed, str(home), corpus, encoder) == vectors
     assert Workspace(home).read(Vectors, vectors.path.split("/")[-1]) == vectors
 
 
 def test_vectors_say_which_training_they_come_from(learnt: Learnt, vectors: Vectors):
-    home, _, _, _, checkpoint, lexicon = learnt
-    assert Workspace(home).details(vectors)["checkpoint"] == Workspace(home).details(lexicon)["checkpoint"] == checkpoint.digest
+    home, _, _, _, checkpoint, encoder = learnt
+    assert (
+        Workspace(home).details(vectors)["checkpoint"]
+        == Workspace(home).details(encoder)["checkpoint"]
+        == checkpoint.digest
+    )

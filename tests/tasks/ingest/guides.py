@@ -8,25 +8,42 @@ from typing import Any
 import pytest
 
 from storage.catalogue.connection import Catalogue
-from tasks.ingest.ingest import Outcome, ingest_feeds
+from tasks.ingest.ingest import ingest_feeds
+from tasks.ingest.results import FeedResult
 from tasks.ingest.settings import IngestSettings
 
 NOW = datetime.datetime(2025, 3, 1, 4, 0, tzinfo=datetime.UTC)
-SOUND = '<programme channel="one" start="20250301{hour:02d}0000 +0000" stop="20250301{hour:02d}3000 +0000"><title lang="en">Show {hour}</title></programme>'
+SOUND = (
+    '<programme channel="one" start="20250301{hour:02d}0000 +0000" stop="20250301{hour:02d}3000 +0000">'
+    '<title lang="en">Show {hour}</title></programme>'
+)
 
 
 def guide(*content: str, programmes: int = 0) -> bytes:
     """A guide of the elements given and of some sound programmes before them."""
     sound = [SOUND.format(hour=hour) for hour in range(programmes)]
-    return ('<?xml version="1.0" encoding="UTF-8"?>\n<tv>\n' + "\n".join([*sound, *content]) + "\n</tv>\n").encode()
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<tv>\n' + "\n".join([*sound, *content]) + "\n</tv>\n"
+    ).encode()
 
 
-def read(home: Path, *feeds: object, **settings: Any) -> list[Outcome]:
+def read(home: Path, *feeds: object, **settings: Any) -> list[FeedResult]:
     """Reads feeds into the catalogue of a home."""
     with Catalogue.open(home) as catalogue:
         given = [str(feed) for feed in feeds]
-        events = ingest_feeds(catalogue, given, IngestSettings(**settings), clock=lambda: 0.0, now=lambda: NOW)
-        return [event for event in events if isinstance(event, Outcome)]
+        events = ingest_feeds(
+            catalogue, given, IngestSettings(**settings), clock=lambda: 0.0, now=lambda: NOW
+        )
+        return [event for event in events if isinstance(event, FeedResult)]
+
+
+def only(home: Path, file: Path, content: bytes, **settings: Any) -> FeedResult:
+    """Writes a guide and reads it; its counts must add up."""
+    file.write_bytes(content)
+    outcome = read(home, file, **settings)[0]
+    counts = outcome.counts
+    assert counts.seen == counts.stored + counts.duplicates + counts.rejected
+    return outcome
 
 
 def rows(home: Path, query: str) -> list[tuple[Any, ...]]:

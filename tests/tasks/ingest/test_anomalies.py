@@ -8,11 +8,11 @@ import pytest
 from guides import NOW, guide, read, rows
 
 from storage.catalogue.connection import Catalogue
-from tasks.ingest.dated import Dated
-from tasks.ingest.feeds import FeedError
 from tasks.ingest.ingest import ingest_feeds
-from tasks.ingest.outcomes import Outcome
+from tasks.ingest.results import FeedResult
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.dates import Dated
+from tasks.ingest.sources.feeds import FeedError
 
 LAST = "in its reading of 2025-03-01"
 
@@ -54,7 +54,7 @@ def test_a_guide_that_is_over_is_odd(tmp_path: Path) -> None:
             events = list(
                 ingest_feeds(catalogue, [dated], IngestSettings(), clock=lambda: 0.0, now=lambda: NOW)
             )
-        assert [event.anomalies for event in events if isinstance(event, Outcome)] == [()]
+        assert [event.anomalies for event in events if isinstance(event, FeedResult)] == [()]
 
 
 def test_an_odd_reading_of_a_required_source_is_not_stored(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from guides import NOW, guide, read, rows
 
 from storage.catalogue.connection import Catalogue
 from storage.workspace import Workspace
-from tasks.ingest.dated import date_of, dated_guides
-from tasks.ingest.download import Limits
-from tasks.ingest.feeds import FeedError, at_hand
 from tasks.ingest.ingest import ingest_feeds
-from tasks.ingest.outcomes import Failure, Outcome
 from tasks.ingest.parallel import parse_to_folder, read_folder
 from tasks.ingest.publish import read_and_publish
+from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.dates import date_of, dated_guides
+from tasks.ingest.sources.download import Limits, fetch
+from tasks.ingest.sources.feeds import FeedError
 
 
 @pytest.mark.parametrize(
@@ -33,31 +33,59 @@ def test_dates_in_names(name: str, date: tuple[int, int, int] | None, source: st
 
 
 def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -> None:
-    programme = '<programme channel="one" start="2025030110{:02d}00" stop="20250301110000"><title>{}</title></programme>'
+    programme = (
+        '<programme channel="one" start="2025030110{:02d}00" stop="20250301110000"><title>{}</title>'
+        "</programme>"
+    )
     for day, title in ((3, "third"), (1, "first"), (2, "second"), (9, "too late")):
         (tmp_path / f"guide-2025-02-0{day}.xml").write_bytes(guide(programme.format(0, title)))
     first, last = datetime.date(2025, 2, 1), datetime.date(2025, 2, 3)
     given = dated_guides([str(tmp_path)], first, last)
     assert [guide.grabbed_at.day for guide in given] == [1, 2, 3]
     home = tmp_path / "home"
-    told: list[Outcome] = []
+    told: list[FeedResult] = []
     settings = IngestSettings(workers=2)
-    published = read_and_publish(Workspace(home), given, settings, None, lambda event: told.append(event) if isinstance(event, Outcome) else None)
-    assert published.counts == {"programmes": 1, "channels": 1, "feeds": 3}
+    published = read_and_publish(
+        Workspace(home),
+        given,
+        settings,
+        None,
+        lambda event: told.append(event) if isinstance(event, FeedResult) else None,
+    )
+    assert published.counts == {"programmes": 1, "channels": 1, "feeds": 3, "descriptions": 0}
     assert [outcome.unchanged for outcome in told] == [False] * 3 and not (home / "parsed").exists()
     asked = "SELECT title FROM programmes_as_of(TIMESTAMP '2025-02-0{} 12:00')"
     assert [rows(home, asked.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
     assert rows(home, "SELECT DISTINCT source FROM feeds") == [(f"{tmp_path}/guide-{{date}}.xml",)]
     told.clear()
-    assert read_and_publish(Workspace(home), given, settings, None, lambda event: told.append(event) if isinstance(event, Outcome) else None) == published
+    assert (
+        read_and_publish(
+            Workspace(home),
+            given,
+            settings,
+            None,
+            lambda event: told.append(event) if isinstance(event, FeedResult) else None,
+        )
+        == published
+    )
     assert [outcome.unchanged for outcome in told] == [True] * 3
     in_paris = IngestSettings(zones=("*=Europe/Paris",))
     for unchanged in (False, True):
         told.clear()
-        elsewhere = read_and_publish(Workspace(home), given, in_paris, None, lambda event: told.append(event) if isinstance(event, Outcome) else None)
-        assert [outcome.unchanged for outcome in told] == [unchanged] * 3 and elsewhere.digest != published.digest
+        elsewhere = read_and_publish(
+            Workspace(home),
+            given,
+            in_paris,
+            None,
+            lambda event: told.append(event) if isinstance(event, FeedResult) else None,
+        )
+        assert [outcome.unchanged for outcome in told] == [
+            unchanged
+        ] * 3 and elsewhere.digest != published.digest
     assert [rows(home, asked.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
-    then = read_and_publish(Workspace(home), [], IngestSettings(), datetime.datetime(2025, 2, 2, 12, tzinfo=datetime.UTC), print)
+    then = read_and_publish(
+        Workspace(home), [], IngestSettings(), datetime.datetime(2025, 2, 2, 12, tzinfo=datetime.UTC), print
+    )
     assert then.digest != published.digest and then.counts["feeds"] == 4
     with pytest.raises(FeedError, match="no guide with a date from 2020-01-01"):
         dated_guides([str(tmp_path)], datetime.date(2020, 1, 1), datetime.date(2020, 1, 2))
@@ -67,24 +95,41 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
 @pytest.mark.parametrize("pool", ["processes", "dask"])
 def test_side_by_side_is_the_same_as_one_after_another(tmp_path: Path, pool: str) -> None:
     if pool == "dask":
-        pytest.importorskip("distributed", reason="distributed is not installed: pip install 'guidespace[dask]'")
+        pytest.importorskip(
+            "distributed", reason="distributed is not installed: pip install 'guidespace[dask]'"
+        )
     for number in range(4):
         broken = '<programme channel="x" start="soon"><title>lost</title></programme>'
-        extra = '<programme channel="x" start="2025"><title>é\u200b</title><desc>d</desc></programme>'.replace('"2025"', '"20250301"')
-        (tmp_path / f"{number}.xml").write_bytes(guide(extra, broken, f'<channel id="{number}"/>', programmes=5 + number))
+        extra = (
+            '<programme channel="x" start="2025"><title>é\u200b</title><desc>d</desc></programme>'.replace(
+                '"2025"', '"20250301"'
+            )
+        )
+        (tmp_path / f"{number}.xml").write_bytes(
+            guide(extra, broken, f'<channel id="{number}"/>', programmes=5 + number)
+        )
     found = []
     for workers in (1, 2):
         home = tmp_path / str(workers)
         home.mkdir()
         outcomes = read(home, tmp_path / "*.xml", workers=workers, pool=pool, batch_rows=3)
-        tables = [rows(home, f"FROM {table} ORDER BY ALL") for table in ("programmes", "details", "originals", "channel_history", "rejects", "windows")]
+        tables = [
+            rows(home, f"FROM {table} ORDER BY ALL")
+            for table in ("programmes", "details", "originals", "channel_history", "rejects", "windows")
+        ]
         found.append((outcomes, tables))
     assert found[0] == found[1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("content", "problem"), [(b"<html/>", "XML, but not XMLTV"), (b"", "empty file")], ids=["when parsed", "when opened"])
-def test_a_feed_that_fails_in_a_worker_is_named_and_leaves_the_others(tmp_path: Path, content: bytes, problem: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"<html/>", "XML, but not XMLTV"), (b"", "empty file")],
+    ids=["when parsed", "when opened"],
+)
+def test_a_feed_that_fails_in_a_worker_is_named_and_leaves_the_others(
+    tmp_path: Path, content: bytes, problem: str
+) -> None:
     for name in "abde":
         (tmp_path / f"{name}.xml").write_bytes(guide(programmes=5))
     (tmp_path / "c.xml").write_bytes(content)
@@ -104,8 +149,8 @@ def test_a_feed_is_parsed_again_where_a_worker_died_over_it(tmp_path: Path) -> N
     folder = tmp_path / "parsed" / "1.0"
     folder.mkdir(parents=True)
     (folder / "programmes").write_bytes(b"half a ba")
-    with at_hand(str(tmp_path / "g.xml"), tmp_path, Limits(size_cap_bytes=1 << 20)) as hand:
-        assert parse_to_folder(hand.feeds[0], 1 << 20, 30, "", folder) == 1
+    with fetch(str(tmp_path / "g.xml"), tmp_path, Limits(size_cap_bytes=1 << 20)) as fetched:
+        assert parse_to_folder(fetched.feeds[0], 1 << 20, 30, "", folder) == 1
     assert [batch.programmes.num_rows for batch in read_folder(folder, 1)] == [5]
 
 

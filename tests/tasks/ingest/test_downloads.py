@@ -1,4 +1,5 @@
-"""What a server may do to a fetch: drip, hang, send it away, say nothing has changed; against real servers on loopback."""
+"""What a server may do to a fetch: drip, hang, send it away, say nothing has changed; against real servers on
+loopback."""
 
 import contextlib
 import logging
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 from guides import guide, read, rows
 
-from tasks.ingest.download import LONGEST_WAIT, Limits, Validators, download
-from tasks.ingest.feeds import FeedError, FeedUnreachable
+from tasks.ingest.sources.download import LONGEST_WAIT, Limits, Validators, download
+from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
 
 Serve = Callable[[Callable[[socket.socket, bytes, int], None]], str]
 
@@ -69,7 +70,10 @@ def test_a_body_that_drips_is_given_up_by_its_rate(tmp_path: Path, serve: Serve)
     begun = time.monotonic()
     limits = Limits(size_cap_bytes=1 << 20, bytes_per_second=1000, rate_seconds=0.5)
     said = download(serve(answer), tmp_path / "f", limits, pause=lambda _: None)
-    assert "bytes a second, less than 1,000 (ingest.download_bytes_per_second), 4 times" in said.problem and said.unreachable
+    assert (
+        "bytes a second, less than 1,000 (ingest.download_bytes_per_second), 4 times" in said.problem
+        and said.unreachable
+    )
     assert time.monotonic() - begun < 20
     slow_enough = Limits(size_cap_bytes=1 << 20, bytes_per_second=1, rate_seconds=0.5, seconds=2.0)
     said = download(serve(answer), tmp_path / "f", slow_enough)
@@ -77,14 +81,18 @@ def test_a_body_that_drips_is_given_up_by_its_rate(tmp_path: Path, serve: Serve)
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_headers_that_drip_or_never_come_end_with_the_time(tmp_path: Path, serve: Serve, silent: bool) -> None:
+def test_headers_that_drip_or_never_come_end_with_the_time(
+    tmp_path: Path, serve: Serve, silent: bool
+) -> None:
     def answer(connection: socket.socket, request: bytes, number: int) -> None:
         if silent:
             time.sleep(30)
         drip(connection, head("200 OK", "X-Long: " + "x" * 10_000))
 
     begun = time.monotonic()
-    with pytest.raises(FeedUnreachable, match=r"g.xml: not fetched within 1 seconds \(ingest.download_seconds\)"):
+    with pytest.raises(
+        FeedUnreachable, match=r"g.xml: not fetched within 1 seconds \(ingest.download_seconds\)"
+    ):
         read(tmp_path, serve(answer), download_seconds=1.0)
     assert time.monotonic() - begun < 10
     assert rows(tmp_path, "SELECT count(*) FROM feeds") == [(0,)]
@@ -94,16 +102,28 @@ def test_a_server_that_says_when_is_asked_then(tmp_path: Path, serve: Serve) -> 
     content = guide(programmes=3)
 
     def answer(connection: socket.socket, request: bytes, number: int) -> None:
-        waits = ["Retry-After: 7", "Date: Sat, 01 Mar 2025 00:00:00 GMT\r\nRetry-After: Sat, 01 Mar 2025 00:01:40 GMT", "Retry-After: soon"]
+        waits = [
+            "Retry-After: 7",
+            "Date: Sat, 01 Mar 2025 00:00:00 GMT\r\nRetry-After: Sat, 01 Mar 2025 00:01:40 GMT",
+            "Retry-After: soon",
+        ]
         connection.sendall(head("503 Busy", waits[number - 1]) if number <= 3 else head("200 OK") + content)
 
     pauses: list[float] = []
-    assert download(serve(answer), tmp_path / "f", Limits(size_cap_bytes=1 << 20), pause=pauses.append).problem == ""
+    assert (
+        download(serve(answer), tmp_path / "f", Limits(size_cap_bytes=1 << 20), pause=pauses.append).problem
+        == ""
+    )
     assert pauses[:2] == [7.0, 100.0] and 2.0 <= pauses[2] <= 6.0 and (tmp_path / "f").read_bytes() == content
 
 
-@pytest.mark.parametrize(("wait", "told"), [(3600, "and asks to wait 3,600 seconds; more than 300 are not waited for"), (60, "429 Too Many")])
-def test_a_server_that_sends_away_for_long_is_not_waited_for(tmp_path: Path, serve: Serve, wait: int, told: str) -> None:
+@pytest.mark.parametrize(
+    ("wait", "told"),
+    [(3600, "and asks to wait 3,600 seconds; more than 300 are not waited for"), (60, "429 Too Many")],
+)
+def test_a_server_that_sends_away_for_long_is_not_waited_for(
+    tmp_path: Path, serve: Serve, wait: int, told: str
+) -> None:
     asked: list[int] = []
 
     def answer(connection: socket.socket, request: bytes, number: int) -> None:
@@ -111,24 +131,35 @@ def test_a_server_that_sends_away_for_long_is_not_waited_for(tmp_path: Path, ser
         connection.sendall(head("429 Too Many Requests", f"Retry-After: {wait}"))
 
     pauses: list[float] = []
-    problem = download(serve(answer), tmp_path / "f", Limits(size_cap_bytes=1 << 20, seconds=30), pause=pauses.append).problem
+    problem = download(
+        serve(answer), tmp_path / "f", Limits(size_cap_bytes=1 << 20, seconds=30), pause=pauses.append
+    ).problem
     assert told in problem and pauses == [] and asked == [1] and LONGEST_WAIT == 300
 
 
 def test_not_modified_without_being_asked_is_an_error(tmp_path: Path, serve: Serve) -> None:
     url = serve(lambda connection, request, number: connection.sendall(head("304 Not Modified")))
-    with pytest.raises(FeedError, match=r"g.xml: the server answered 304 Not Modified although it was not asked"):
+    with pytest.raises(
+        FeedError, match=r"g.xml: the server answered 304 Not Modified although it was not asked"
+    ):
         read(tmp_path, url)
     assert rows(tmp_path, "SELECT count(*) FROM feeds") == [(0,)]
     known = Validators(etag='"v1"')
     assert download(url, tmp_path / "f", Limits(size_cap_bytes=10), known).unchanged
 
 
-def test_no_log_and_no_message_holds_a_secret(tmp_path: Path, serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_and_no_message_holds_a_secret(
+    tmp_path: Path, serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     content = guide(programmes=3)
     url = serve(lambda connection, request, number: connection.sendall(head("200 OK") + content))
     with caplog.at_level(logging.DEBUG):
         read(tmp_path, url.replace("http://", "http://ann:k222@"))
         refused = "http://ann:k222@127.0.0.1:1/?key=k111"
         message = download(refused, tmp_path / "f", Limits(size_cap_bytes=10), pause=lambda _: None).problem
-    assert "k111" not in caplog.text and "k222" not in caplog.text and "k222" not in message and "k111" not in message
+    assert (
+        "k111" not in caplog.text
+        and "k222" not in caplog.text
+        and "k222" not in message
+        and "k111" not in message
+    )

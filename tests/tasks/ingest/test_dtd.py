@@ -1,4 +1,5 @@
-"""Nothing that xmltv.dtd knows is lost: every element and attribute, each with a value of its own, is found in the catalogue."""
+"""Nothing that xmltv.dtd knows is lost: every element and attribute, each with a value of its own, is found
+in the catalogue."""
 
 import itertools
 import json
@@ -7,18 +8,28 @@ from xml.sax.saxutils import escape, quoteattr
 
 from guides import read, rows
 
-# The elements of xmltv.dtd: attributes, elements within, and whether text stands in it. "+": two of them are written.
-PEOPLE = "director actor writer adapter producer composer editor presenter commentator guest".split()  # noqa: SIM905
+# The elements of xmltv.dtd: attributes, elements within, and whether text stands in it. "+": two of them are
+# written.
+PEOPLE = (
+    *("director", "actor", "writer", "adapter", "producer"),
+    *("composer", "editor", "presenter", "commentator", "guest"),
+)
 ELEMENTS: dict[str, tuple[str, str, bool]] = {
-    "tv": ("date source-info-url source-info-name source-data-url generator-info-name generator-info-url", "channel+ programme+", False),
+    "tv": (
+        "date source-info-url source-info-name source-data-url generator-info-name generator-info-url",
+        "channel+ programme+",
+        False,
+    ),
     "channel": ("id", "display-name+ icon+ url+", False),
     "display-name": ("lang", "", True),
     "icon": ("src width height", "", False),
     "url": ("system", "", True),
     "programme": (
         "start stop pdc-start vps-start showview videoplus channel clumpidx",
-        "title+ sub-title+ desc+ credits date category+ keyword+ language orig-language length icon+ url+ country+ episode-num+ "
-        "video audio previously-shown premiere last-chance new subtitles+ rating+ star-rating+ review+ image+",
+        "title+ sub-title+ desc+ credits date category+ keyword+ language orig-language length "
+        "icon+ url+ country+ episode-num+ "
+        "video audio previously-shown premiere last-chance new subtitles+ rating+ star-rating+ "
+        "review+ image+",
         False,
     ),
     **dict.fromkeys(("title", "sub-title", "desc", "category", "keyword", "country"), ("lang", "", True)),
@@ -66,9 +77,15 @@ class Writer:
 
     def write(self, name: str) -> str:
         attributes, children, has_text = ELEMENTS[name]
-        said = "".join(f" {attribute}={quoteattr(self.value(name, attribute))}" for attribute in attributes.split())
+        said = "".join(
+            f" {attribute}={quoteattr(self.value(name, attribute))}" for attribute in attributes.split()
+        )
         text = escape(self.value(name, "text")) if has_text else ""
-        within = [self.write(child.rstrip("+")) for child in children.split() for _ in range(1 + child.endswith("+"))]
+        within = [
+            self.write(child.rstrip("+"))
+            for child in children.split()
+            for _ in range(1 + child.endswith("+"))
+        ]
         return f"<{name}{said}>{text}{''.join(within)}</{name}>"
 
 
@@ -98,11 +115,16 @@ def test_every_element_and_attribute_of_the_dtd_is_in_the_catalogue(tmp_path: Pa
 
 
 def test_whatever_changes_replaces_what_was_said_and_nothing_else_does(tmp_path: Path) -> None:
-    """Also what only the JSON holds: a programme for each element and attribute, one of which is said otherwise."""
+    """Also what only the JSON holds: a programme for each element and attribute, one of which is said
+    otherwise."""
     writer = Writer()
     elements = [name.rstrip("+") for name in ELEMENTS["programme"][1].split() if name != "title+"]
-    attributes = [name for name in ELEMENTS["programme"][0].split() if name not in ("channel", "start", "stop")]
-    attributes += [f"{name} lang" for name in ("title", "sub-title", "desc", "category", "keyword", "country")]
+    attributes = [
+        name for name in ELEMENTS["programme"][0].split() if name not in ("channel", "start", "stop")
+    ]
+    attributes += [
+        f"{name} lang" for name in ("title", "sub-title", "desc", "category", "keyword", "country")
+    ]
     programme = '<programme channel="{}" start="20250301" stop="20250302"{}><title{}>t</title>{}</programme>'
 
     def guide() -> str:
@@ -111,7 +133,11 @@ def test_whatever_changes_replaces_what_was_said_and_nothing_else_does(tmp_path:
             element, _, is_language = name.partition(" ")
             said = f" {is_language or element}={quoteattr(writer.value('', name))}"
             within = f"<{element}{said}>same</{element}>" if is_language and element != "title" else ""
-            content.append(programme.format(name, "" if is_language else said, said if element == "title" else "", within))
+            content.append(
+                programme.format(
+                    name, "" if is_language else said, said if element == "title" else "", within
+                )
+            )
         return "".join(content)
 
     first, second = guide(), guide()
@@ -119,25 +145,46 @@ def test_whatever_changes_replaces_what_was_said_and_nothing_else_does(tmp_path:
     for content, stored in ((first, count), (f"<!-- again -->{first}", 0), (second, count - 1)):
         (tmp_path / "g.xml").write_text(f"<tv>{content}</tv>", encoding="utf-8")
         assert read(tmp_path, tmp_path / "g.xml")[0].counts.stored == stored
-    assert rows(tmp_path, "SELECT channel FROM programmes GROUP BY channel HAVING count(replaced_by) = 0") == [("new",)]
+    assert rows(
+        tmp_path, "SELECT channel FROM programmes GROUP BY channel HAVING count(replaced_by) = 0"
+    ) == [("new",)]
     now = "FROM programmes WHERE channel = 'showview' AND replaced_by IS NULL"
     assert rows(tmp_path, f"SELECT extra->>'$.\"@showview\"' {now}") == [(writer.values[-9],)]
 
 
 def test_a_channel_that_changes_its_second_icon_has_changed(tmp_path: Path) -> None:
-    channel = '<channel id="a"><display-name lang="en">A</display-name><icon src="a"/><icon src="{}"/></channel>'
+    channel = (
+        '<channel id="a"><display-name lang="en">A</display-name><icon src="a"/><icon src="{}"/></channel>'
+    )
     for icon in ("b", "b", "c"):
         (tmp_path / "g.xml").write_text(f"<tv>{channel.format(icon)}</tv>")
         read(tmp_path, tmp_path / "g.xml")
-    assert rows(tmp_path, "SELECT icon, extra->>'$.icon[1].\"@src\"' FROM channel_history ORDER BY feed_id") == [("a", "b"), ("a", "c")]
-    assert rows(tmp_path, "SELECT extra FROM channels") == [('{"display-name":[{"@lang":"en"}],"icon":[{"@src":"a"},{"@src":"c"}]}',)]
+    assert rows(
+        tmp_path, "SELECT icon, extra->>'$.icon[1].\"@src\"' FROM channel_history ORDER BY feed_id"
+    ) == [("a", "b"), ("a", "c")]
+    assert rows(tmp_path, "SELECT extra FROM channels") == [
+        ('{"display-name":[{"@lang":"en"}],"icon":[{"@src":"a"},{"@src":"c"}]}',)
+    ]
 
 
 def test_plain_programmes_have_no_extra(tmp_path: Path) -> None:
-    plain = '<credits><actor role="r">A</actor></credits><keyword>k</keyword><country>c</country><language>l</language>'
-    plain += '<length units="minutes">60</length><icon src="i"/><url>u</url><rating system="s"><value>v</value></rating>'
-    plain += '<star-rating><value>v</value></star-rating><previously-shown start="20240101"/><new/><premiere/>'
-    programme = '<programme channel="a" start="20250301" stop="20250302"><title lang="en">t</title><category>c</category>{}</programme>'
-    (tmp_path / "g.xml").write_text(f"<tv>{programme.format('')}{programme.format(plain).replace('20250301', '2025030112')}</tv>")
+    plain = (
+        '<credits><actor role="r">A</actor></credits><keyword>k</keyword><country>c</country><language>'
+        "l</language>"
+    )
+    plain += (
+        '<length units="minutes">60</length><icon src="i"/><url>u</url><rating system="s"><value>'
+        "v</value></rating>"
+    )
+    plain += (
+        '<star-rating><value>v</value></star-rating><previously-shown start="20240101"/><new/><premiere/>'
+    )
+    programme = (
+        '<programme channel="a" start="20250301" stop="20250302"><title lang="en">t</title><category>'
+        "c</category>{}</programme>"
+    )
+    (tmp_path / "g.xml").write_text(
+        f"<tv>{programme.format('')}{programme.format(plain).replace('20250301', '2025030112')}</tv>"
+    )
     read(tmp_path, tmp_path / "g.xml")
     assert rows(tmp_path, "SELECT extra FROM programmes") == [(None,), (None,)]

@@ -1,4 +1,5 @@
-"""Mutated guides: whatever comes, it is read, rejected or refused in one line. ``corpus/`` holds what broke a reader once."""
+"""Mutated guides: whatever comes, it is read, rejected or refused in one line. ``corpus/`` holds what broke a
+reader once."""
 
 import math
 import random
@@ -8,25 +9,40 @@ from pathlib import Path
 
 import pytest
 
-from tasks.ingest.feeds import Feed, FeedError
-from tasks.ingest.streams import FeedStream
-from tasks.ingest.xmltv import Batch, read_batches
+from tasks.ingest.batches import ProgrammeBatch
+from tasks.ingest.readers import read_batches
+from tasks.ingest.sources.decompress import FeedStream
+from tasks.ingest.sources.feeds import Feed, FeedError
 
 CORPUS = sorted(Path(__file__).with_name("corpus").glob("*.xml"))
 PIECES = [
-    b"<programme", b"</programme>", b"<!--", b"-->", b"<![CDATA[", b"]]>", b"<!DOCTYPE", b"&x;", b"&#0;", b"&#xD800;", b"&#x1F600;", b"\x00", b"\xff", b"\xed\xa0\x80",
-    b"<tv>", b"</tv>", b"<?xml encoding='utf-7'?>", b"<?pi", b"?>", b"<title", b"'", b'"', b"=", b">", b"<", b"/>", b"xmlns:a='b'", b"a:b", b"xml:lang='x'", b"xmlns='http://x'",
-    b"encoding='utf-16'", b"encoding='hex'", b"<credits><actor>", b"<desc>", b"<channel id='a'>", b"<episode-num system='xmltv_ns'>1.2.3",
+    b"<programme", b"</programme>", b"<!--", b"-->", b"<![CDATA[", b"]]>", b"<!DOCTYPE", b"&x;", b"&#0;",
+    b"&#xD800;", b"&#x1F600;", b"\x00", b"\xff", b"\xed\xa0\x80",
+    b"<tv>", b"</tv>", b"<?xml encoding='utf-7'?>", b"<?pi", b"?>", b"<title", b"'", b'"', b"=", b">",
+    b"<", b"/>", b"xmlns:a='b'", b"a:b", b"xml:lang='x'", b"xmlns='http://x'",
+    b"encoding='utf-16'", b"encoding='hex'", b"<credits><actor>", b"<desc>", b"<channel id='a'>",
+    b"<episode-num system='xmltv_ns'>1.2.3",
 ]  # fmt: skip
-RICH = b"""<?xml version="1.0" encoding="UTF-8"?>\n<tv><channel id="a"><display-name>A</display-name><icon src="i"/></channel>
-<programme channel="a" start="20250301100000 +0100" stop="20250301110000 +0100"><title lang="en">T</title><title lang="de">U</title><sub-title>s</sub-title><desc>d</desc>
-<credits><actor role="r">n</actor></credits><date>2024</date><category>c</category><keyword>k</keyword><length units="minutes">60</length><icon src="p"/><url>u</url>
-<episode-num system="onscreen">S1E2</episode-num><previously-shown start="2024"/><star-rating><value>1/2</value></star-rating><rating><value>PG</value></rating><new/></programme>
+RICH = b"""<?xml version="1.0" encoding="UTF-8"?>\n<tv><channel id="a"><display-name>A</display-name>
+<icon src="i"/></channel>
+<programme channel="a" start="20250301100000 +0100" stop="20250301110000 +0100">
+<title lang="en">T</title><title lang="de">U</title><sub-title>s</sub-title><desc>d</desc>
+<credits><actor role="r">n</actor></credits><date>2024</date><category>c</category><keyword>k</keyword>
+<length units="minutes">60</length><icon src="p"/><url>u</url>
+<episode-num system="onscreen">S1E2</episode-num><previously-shown start="2024"/><star-rating>
+<value>1/2</value></star-rating><rating><value>PG</value></rating><new/></programme>
 <programme channel="a" start="20250301110000"><title>caf\xc3\xa9 &amp; x</title></programme></tv>"""
 
 
-def batches(file: Path) -> list[Batch]:
-    return list(read_batches(FeedStream(Feed(source=file.name, file=file, content_digest="", bytes=file.stat().st_size), 1 << 30), 10))
+def batches(file: Path) -> list[ProgrammeBatch]:
+    return list(
+        read_batches(
+            FeedStream(
+                Feed(source=file.name, file=file, content_digest="", bytes=file.stat().st_size), 1 << 30
+            ),
+            10,
+        )
+    )
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
@@ -68,7 +84,9 @@ def fuzz(tmp_path: Path, seed: int, *, at_most: int = sys.maxsize, seconds: floa
             for batch in batches(file):
                 batch.programmes.validate(full=True)
                 batch.details.validate(full=True)
-                assert all(0 <= row < batch.programmes.num_rows for row in batch.details.column("row").to_pylist())
+                assert all(
+                    0 <= row < batch.programmes.num_rows for row in batch.details.column("row").to_pylist()
+                )
         except FeedError as error:
             assert "\n" not in str(error)  # noqa: PT017
         except Exception as error:

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.catalogue.connection import Catalogue
-from tasks.ingest.download import Limits
-from tasks.ingest.feeds import FeedError
+from tasks.ingest.sources.download import Limits
+from tasks.ingest.sources.feeds import FeedError
 
 PROGRAMME = '<programme channel="{}" start="20250301"><title>{}</title></programme>'
 
@@ -19,18 +19,23 @@ def test_external_entities_read_no_file(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("TOP SECRET")
     for name, doctype in {
         "external": f'<!DOCTYPE tv [<!ENTITY x SYSTEM "file://{tmp_path}/secret.txt">]>',
-        "parameter": f'<!DOCTYPE tv [<!ENTITY % p SYSTEM "file://{tmp_path}/secret.txt"> %p; <!ENTITY x "%p;">]>',
+        "parameter": f'<!DOCTYPE tv [<!ENTITY % p SYSTEM "file://{tmp_path}/secret.txt"> %p; '
+        '<!ENTITY x "%p;">]>',
         "dtd": f'<!DOCTYPE tv SYSTEM "file://{tmp_path}/secret.txt">',
         "network": '<!DOCTYPE tv SYSTEM "http://127.0.0.1:1/xmltv.dtd">',
     }.items():
-        (tmp_path / "g.xml").write_text(f'<?xml version="1.0"?>{doctype}<tv>{PROGRAMME.format(name, "a &x; b")}</tv>')
+        (tmp_path / "g.xml").write_text(
+            f'<?xml version="1.0"?>{doctype}<tv>{PROGRAMME.format(name, "a &x; b")}</tv>'
+        )
         assert read(tmp_path, tmp_path / "g.xml")[0].counts.stored == 1
     assert rows(tmp_path, "SELECT DISTINCT title FROM programmes") == [("a &x; b",)]
 
 
 def test_billion_laughs_stay_unlaughed(tmp_path: Path) -> None:
     laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
-    (tmp_path / "g.xml").write_text(f'<!DOCTYPE tv [<!ENTITY l0 "ha">{laughs}]><tv>{PROGRAMME.format("one", "&l11;")}</tv>')
+    (tmp_path / "g.xml").write_text(
+        f'<!DOCTYPE tv [<!ENTITY l0 "ha">{laughs}]><tv>{PROGRAMME.format("one", "&l11;")}</tv>'
+    )
     assert read(tmp_path, tmp_path / "g.xml")[0].counts.stored == 1
     assert rows(tmp_path, "SELECT title FROM programmes") == [("&l11;",)]
 
@@ -54,11 +59,13 @@ home, kind = Path(sys.argv[1]), sys.argv[2]
 sound = b'<programme channel="one" start="20250301"><title>after</title></programme>'
 with open(home / "g.xml", "wb") as file:
     file.write(b"<tv>")
+    tail = b'" start="20250301"><title>a</title></programme>'
+    programme, size = b'<programme channel="one" start="20250301"><title>', 1_000_000
     open_, filler, close = {
-        "attribute": (b'<programme channel="', b"x" * 1_000_000, b'" start="20250301"><title>a</title></programme>'),
-        "title": (b'<programme channel="one" start="20250301"><title>', b"x" * 1_000_000, b"</title></programme>"),
-        "comment": (b"<!--", b"x" * 1_000_000, b"-->"),
-        "children": (b'<programme channel="one" start="20250301"><title>a</title>', b"<a/>" * 250_000, b"</programme>"),
+        "attribute": (b'<programme channel="', b"x" * size, tail),
+        "title": (programme, b"x" * size, b"</title></programme>"),
+        "comment": (b"<!--", b"x" * size, b"-->"),
+        "children": (programme + b"a</title>", b"<a/>" * 250_000, b"</programme>"),
         "junk": (b"", b"<junk/>" * 150_000, b""),
         "nesting": (b"", b"<a>" * 300_000, b""),
         "rejected": (b"", b"<programme></programme>" * 45_000, b""),
@@ -68,21 +75,34 @@ with open(home / "g.xml", "wb") as file:
         file.write(filler)
     file.write(close + sound + b"</tv>")
 with Catalogue.open(home) as catalogue:
-    for event in ingest_feeds(catalogue, [str(home / "g.xml")], IngestSettings(max_reject_share=1.0), clock=lambda: 0.0, now=lambda: datetime.now(UTC)):
+    settings = IngestSettings(max_reject_share=1.0)
+    clocks = {"clock": lambda: 0.0, "now": lambda: datetime.now(UTC)}
+    for event in ingest_feeds(catalogue, [str(home / "g.xml")], settings, **clocks):
         pass
     print(event)
-    print(catalogue.connection.execute("SELECT count(*) FROM programmes WHERE title = 'after'").fetchall()[0][0])
-peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))  # ru_maxrss knows the parent's too
+    query = "SELECT count(*) FROM programmes WHERE title = 'after'"
+    print(catalogue.connection.execute(query).fetchall()[0][0])
+# ru_maxrss holds the parent's too
+peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
 print(int(peak.split()[1]) // 1024)
 """
 
 
-SLOW_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("title", "comment", "junk", "nesting", "attribute", "rejected")]
+SLOW_KINDS = [
+    pytest.param(kind, marks=pytest.mark.slow)
+    for kind in ("title", "comment", "junk", "nesting", "attribute", "rejected")
+]
 
 
 @pytest.mark.parametrize("kind", ["children", *SLOW_KINDS])
 def test_twenty_megabytes_of_nothing_are_bounded(tmp_path: Path, kind: str) -> None:
-    done = subprocess.run([sys.executable, "-c", HUGE, str(tmp_path), kind], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", HUGE, str(tmp_path), kind],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     _, after, megabytes = done.stdout.splitlines()
     assert after == "1"
@@ -90,11 +110,17 @@ def test_twenty_megabytes_of_nothing_are_bounded(tmp_path: Path, kind: str) -> N
 
 
 def test_a_comment_without_end_costs_one_programme(tmp_path: Path) -> None:
-    after = [f'<programme channel="{i % 9}" start="202503{i // 9 % 28 + 1:02d}{i // 252 % 24:02d}"><title>{"x" * 1000} {i}</title></programme>' for i in range(5000)]
+    after = [
+        f'<programme channel="{i % 9}" start="202503{i // 9 % 28 + 1:02d}{i // 252 % 24:02d}">'
+        f"<title>{'x' * 1000} {i}</title></programme>"
+        for i in range(5000)
+    ]
     (tmp_path / "g.xml").write_bytes(guide(PROGRAMME.format("one", "a <!-- b"), *after))
     outcome = read(tmp_path, tmp_path / "g.xml")[0]
     assert (outcome.counts.seen, outcome.counts.stored, outcome.reasons) == (5001, 5000, {"oversized": 1})
-    assert rows(tmp_path, "SELECT min(title), count(DISTINCT title) FROM programmes") == [("x" * 1000 + " 0", 5000)]
+    assert rows(tmp_path, "SELECT min(title), count(DISTINCT title) FROM programmes") == [
+        ("x" * 1000 + " 0", 5000)
+    ]
 
 
 def test_many_comments_before_the_root_take_no_time(tmp_path: Path) -> None:
@@ -104,28 +130,64 @@ def test_many_comments_before_the_root_take_no_time(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 5
 
 
-TOKENS = [b"<programme ", b"<programme>", b"</programme>", b'channel="a" ', b'start="20250301" ', b">", b"/>", b"<title>", b"</title>", b"&", b"&amp;", b"<", b"]]>", b"<![CDATA["]
-TOKENS += [b"<!--", b"-->", b"<!DOCTYPE x [", b"\x00", b"\xff\xfe", "é".encode(), b"\n", b'"', b"<?", b"?>", b"</tv>", b"<tv>", b"<channel id='a'>", b"</channel>", b"x" * 50]
+TOKENS = [
+    b"<programme ",
+    b"<programme>",
+    b"</programme>",
+    b'channel="a" ',
+    b'start="20250301" ',
+    b">",
+    b"/>",
+    b"<title>",
+    b"</title>",
+    b"&",
+    b"&amp;",
+    b"<",
+    b"]]>",
+    b"<![CDATA[",
+]
+TOKENS += [
+    b"<!--",
+    b"-->",
+    b"<!DOCTYPE x [",
+    b"\x00",
+    b"\xff\xfe",
+    "é".encode(),
+    b"\n",
+    b'"',
+    b"<?",
+    b"?>",
+    b"</tv>",
+    b"<tv>",
+    b"<channel id='a'>",
+    b"</channel>",
+    b"x" * 50,
+]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.sampled_from(TOKENS) | st.binary(max_size=8), max_size=60), st.sampled_from([b"<tv>", b"<?xml version='1.0' encoding='latin1'?><tv>", b""]))
+@given(
+    st.lists(st.sampled_from(TOKENS) | st.binary(max_size=8), max_size=60),
+    st.sampled_from([b"<tv>", b"<?xml version='1.0' encoding='latin1'?><tv>", b""]),
+)
 def test_any_bytes_are_counted_or_refused(parse_only: Catalogue, tokens: list[bytes], head: bytes) -> None:
     file = parse_only.home / "g.xml"
     file.write_bytes(head + b"".join(tokens))
     try:
-        from tasks.ingest.feeds import at_hand
-        from tasks.ingest.streams import FeedStream
-        from tasks.ingest.xmltv import read_batches
+        from tasks.ingest.readers import read_batches
+        from tasks.ingest.sources.decompress import FeedStream
+        from tasks.ingest.sources.download import fetch
 
-        with at_hand(str(file), parse_only.home, Limits(size_cap_bytes=1 << 30)) as hand:
-            batches = list(read_batches(FeedStream(hand.feeds[0], 1 << 30), 10))
+        with fetch(str(file), parse_only.home, Limits(size_cap_bytes=1 << 30)) as fetched:
+            batches = list(read_batches(FeedStream(fetched.feeds[0], 1 << 30), 10))
     except FeedError as error:
         assert "\n" not in str(error)  # noqa: PT017
         return
     seen = sum(batch.programmes.num_rows + batch.rejects.num_rows for batch in batches)
     assert seen <= len(tokens) + 1
-    assert all(len(excerpt) <= 200 for batch in batches for excerpt in batch.rejects.column("excerpt").to_pylist())
+    assert all(
+        len(excerpt) <= 200 for batch in batches for excerpt in batch.rejects.column("excerpt").to_pylist()
+    )
 
 
 @pytest.fixture

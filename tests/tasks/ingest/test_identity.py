@@ -12,11 +12,15 @@ from guides import guide, read, rows
 
 from storage.addresses import HARMLESS
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.renaming import TABLES
-from tasks.ingest.dated import dated_guides
-from tasks.ingest.feeds import FeedError, Named, conceal, resolve
+from storage.catalogue.feeds import TABLES
+from tasks.ingest.sources.dates import dated_guides
+from tasks.ingest.sources.feeds import FeedError, Named, conceal
+from tasks.ingest.sources.resolve import resolve
 
-OTHER = '<programme channel="one" start="20250301020000 +0000" stop="20250301030000 +0000"><title>Moved</title></programme>'
+OTHER = (
+    '<programme channel="one" start="20250301020000 +0000" stop="20250301030000 +0000"><title>'
+    "Moved</title></programme>"
+)
 
 
 @pytest.fixture
@@ -47,7 +51,10 @@ def sources(home: Path) -> list[str]:
 
 
 def now_said(home: Path) -> list[str]:
-    return [row[0] for row in rows(home, "SELECT title FROM programmes WHERE replaced_by IS NULL ORDER BY start, title")]
+    return [
+        row[0]
+        for row in rows(home, "SELECT title FROM programmes WHERE replaced_by IS NULL ORDER BY start, title")
+    ]
 
 
 def test_a_signed_url_is_one_source_and_replaces_itself(tmp_path: Path, address: str) -> None:
@@ -79,18 +86,26 @@ def renamed(home: Path, names: dict[str, str]) -> None:
                 catalogue.connection.execute(f"UPDATE {table} SET source = ? WHERE source = ?", [before, now])
 
 
-@pytest.mark.parametrize("query", ["?token=", "?access_token=aaaa", "?token=&access_token=old1", "?postcode=1&token="])
+@pytest.mark.parametrize(
+    "query", ["?token=", "?access_token=aaaa", "?token=&access_token=old1", "?postcode=1&token="]
+)
 def test_a_source_of_an_earlier_version_goes_on(tmp_path: Path, address: str, query: str) -> None:
     tonight = f"{address}?night=2&token=t222&access_token=bbbb&postcode=1"
     read(tmp_path, f"{address}?night=1")
     renamed(tmp_path, {address: address + query})
     read(tmp_path, tonight)
     assert sources(tmp_path) == [address] and len(now_said(tmp_path)) == 20 and "Moved" in now_said(tmp_path)
-    assert rows(tmp_path, "SELECT DISTINCT source FROM programmes UNION SELECT source FROM validators") == [(address,)]
+    assert rows(tmp_path, "SELECT DISTINCT source FROM programmes UNION SELECT source FROM validators") == [
+        (address,)
+    ]
 
 
 def test_what_each_night_made_another_source_becomes_one(tmp_path: Path, address: str) -> None:
-    former = {f"{address}?day=1": "?access_token=a1", f"{address}?day=2": "?access_token=a2", f"{address}?day=3": "?postcode=2"}
+    former = {
+        f"{address}?day=1": "?access_token=a1",
+        f"{address}?day=2": "?access_token=a2",
+        f"{address}?day=3": "?postcode=2",
+    }
     for url in former:
         read(tmp_path, url)
     renamed(tmp_path, {url: address + query for url, query in former.items()})  # the last one is another feed
@@ -98,35 +113,54 @@ def test_what_each_night_made_another_source_becomes_one(tmp_path: Path, address
     read(tmp_path, f"{address}?night=2&access_token=a9&postcode=1")
     assert sources(tmp_path) == [address, f"{address}?postcode=2"]
     mine = "WHERE source NOT LIKE '%postcode%'"
-    assert rows(tmp_path, f"SELECT count(*), count(*) FILTER (replaced_by IS NULL) FROM programmes {mine}") == [(41, 20)]
-    double = "SELECT channel, start FROM programmes WHERE replaced_by IS NULL AND source NOT LIKE '%postcode%' GROUP BY ALL HAVING count(*) > 1"
+    assert rows(
+        tmp_path, f"SELECT count(*), count(*) FILTER (replaced_by IS NULL) FROM programmes {mine}"
+    ) == [(41, 20)]
+    double = (
+        "SELECT channel, start FROM programmes WHERE replaced_by IS NULL AND source NOT LIKE "
+        "'%postcode%' GROUP BY ALL HAVING count(*) > 1"
+    )
     assert rows(tmp_path, double) == []
 
 
 def test_a_renamed_source_is_renamed_in_every_table(tmp_path: Path) -> None:
-    held = "SELECT table_name FROM duckdb_columns() JOIN duckdb_tables() USING (table_name) WHERE column_name = 'source'"
+    held = (
+        "SELECT table_name FROM duckdb_columns() JOIN duckdb_tables() USING (table_name) WHERE "
+        "column_name = 'source'"
+    )
     assert {name for (name,) in rows(tmp_path, held)} == {*TABLES, "validators"}
 
 
-def test_a_feed_by_a_variable_is_known_by_the_variable(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feed_by_a_variable_is_known_by_the_variable(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GUIDE_ONE", f"{address}?night=1&user=ann&key=k111")
     monkeypatch.setenv("GUIDE_TWO", f"{address}?night=1&user=bob&key=k222")
     outcomes = read(tmp_path, "env:GUIDE_ONE", "env:GUIDE_TWO", "env:GUIDE_ONE")
-    assert [(outcome.source, outcome.counts.stored) for outcome in outcomes] == [("env:GUIDE_ONE", 20), ("env:GUIDE_TWO", 20)]
+    assert [(outcome.source, outcome.counts.stored) for outcome in outcomes] == [
+        ("env:GUIDE_ONE", 20),
+        ("env:GUIDE_TWO", 20),
+    ]
     monkeypatch.setenv("GUIDE_ONE", f"{address.replace('g.xml', 'elsewhere.xml')}?night=2&key=new")
     read(tmp_path, "env:GUIDE_ONE")
     assert sources(tmp_path) == ["env:GUIDE_ONE", "env:GUIDE_TWO"]
-    assert rows(tmp_path, "SELECT count(*) FROM programmes WHERE replaced_by IS NULL AND source = 'env:GUIDE_ONE'") == [(20,)]
+    assert rows(
+        tmp_path, "SELECT count(*) FROM programmes WHERE replaced_by IS NULL AND source = 'env:GUIDE_ONE'"
+    ) == [(20,)]
 
 
-def test_a_url_keeps_its_history_when_it_moves_into_a_variable(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_keeps_its_history_when_it_moves_into_a_variable(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read(tmp_path, f"{address}?night=1&key=k111")
     monkeypatch.setenv("GUIDE_ONE", f"{address}?night=2&key=k222")
     read(tmp_path, "env:GUIDE_ONE")
     assert sources(tmp_path) == ["env:GUIDE_ONE"] and len(now_said(tmp_path)) == 20
 
 
-def test_a_variable_may_hold_paths_and_must_hold_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_may_hold_paths_and_must_hold_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=3))
     monkeypatch.setenv("GUIDES", f" {tmp_path}/*.xml\n")
     assert resolve(["env:GUIDES"]) == [str(tmp_path / "a.xml")]
@@ -148,7 +182,8 @@ def test_what_is_concealed_is_resolved_here(address: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "http://ann:k111@[::bad/", "http://ann:k1/11@example.org/g.xml", "http://ann:k111@host:port/?key=k111", "https:///g",
+        "http://ann:k111@[::bad/", "http://ann:k1/11@example.org/g.xml",
+        "http://ann:k111@host:port/?key=k111", "https:///g",
         "https:/ann:k111@host/?key=k111", "http//ann:k111@host/*.xml",
     ],
 )  # fmt: skip
@@ -170,17 +205,31 @@ def test_a_pattern_that_cannot_be_listed_tells_no_credentials(tmp_path: Path) ->
 def test_dated_guides_of_a_url_keep_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     first, last = datetime.date(2025, 3, 1), datetime.date(2025, 3, 31)
     (guide,) = dated_guides(["https://ann:k111@example.org/guide-2025-03-02.xml.gz?key=k222"], first, last)
-    assert guide.source == "https://example.org/guide-{date}.xml.gz" and "k111@" in guide.location and "k111" not in repr(guide)
+    assert (
+        guide.source == "https://example.org/guide-{date}.xml.gz"
+        and "k111@" in guide.location
+        and "k111" not in repr(guide)
+    )
 
 
 def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path: Path) -> None:
     guides = tmp_path / "guides"
     (guides / "fr").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
-    for place in (guides / "a.xml", guides / "fr" / "b.xml", tmp_path / "elsewhere" / "c.xml", guides / ".d" / "d.xml"):
+    for place in (
+        guides / "a.xml",
+        guides / "fr" / "b.xml",
+        tmp_path / "elsewhere" / "c.xml",
+        guides / ".d" / "d.xml",
+    ):
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(guide(programmes=1))
-    for link, target in ((guides / "aa", guides), (guides / "fr" / "up", guides), (guides / "fr" / "fr2", guides / "fr"), (guides / "far", tmp_path / "elsewhere")):
+    for link, target in (
+        (guides / "aa", guides),
+        (guides / "fr" / "up", guides),
+        (guides / "fr" / "fr2", guides / "fr"),
+        (guides / "far", tmp_path / "elsewhere"),
+    ):
         link.symlink_to(target)
     (guides / "latest.xml").symlink_to(guides / "a.xml")  # a file of another name is another source
     every = [str(guides / name) for name in ("a.xml", "far/c.xml", "fr/b.xml", "latest.xml")]

@@ -12,7 +12,7 @@ import pytest
 from guides import guide, rows
 
 from storage.artifacts import Guide
-from storage.catalogue.status import status
+from storage.catalogue.feeds import status
 from storage.workspace import Workspace
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
@@ -25,7 +25,8 @@ from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
 if __name__ == "__main__":
     print("ready", flush=True)
-    read_and_publish(Workspace(sys.argv[1]), sys.argv[2:], IngestSettings(batch_rows=2000), None, lambda event: None)
+    settings = IngestSettings(batch_rows=2000)
+    read_and_publish(Workspace(sys.argv[1]), sys.argv[2:], settings, None, lambda event: None)
     print("done", flush=True)
 """
 PROGRAMME = '<programme channel="{}" start="{}"><title>t {} {}</title><desc>d {}\u200b</desc></programme>'
@@ -36,14 +37,22 @@ def schedule(seed: int) -> bytes:
     """20,000 programmes; those of another seed replace half of the first one's."""
     return guide(
         *(
-            PROGRAMME.format(i % 9, f"202503{i % 28 + 1:02d}{i // 28 % 24:02d}{i // 672 % 60:02d}", seed if i % 2 else 0, i, i % 7)
+            PROGRAMME.format(
+                i % 9,
+                f"202503{i % 28 + 1:02d}{i // 28 % 24:02d}{i // 672 % 60:02d}",
+                seed if i % 2 else 0,
+                i,
+                i % 7,
+            )
             for i in range(20_000)
         )
     )
 
 
 def publish(home: Path, *feeds: Path) -> Guide:
-    return read_and_publish(Workspace(home), [str(feed) for feed in feeds], IngestSettings(), None, lambda event: None)
+    return read_and_publish(
+        Workspace(home), [str(feed) for feed in feeds], IngestSettings(), None, lambda event: None
+    )
 
 
 def kill_at_random(tmp_path: Path, times: int, seed: int) -> None:
@@ -66,7 +75,9 @@ def kill_at_random(tmp_path: Path, times: int, seed: int) -> None:
             feed.write_bytes(schedule(1))
             publish(home, feed)
             feed.write_bytes(schedule(2))
-        child = subprocess.Popen([sys.executable, "-c", CHILD, str(home), str(feed)], stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(home), str(feed)], stdout=subprocess.PIPE, text=True
+        )
         assert child.stdout is not None and child.stdout.readline() == "ready\n"
         time.sleep(chance.uniform(0, 1.2 * seconds))
         os.kill(child.pid, signal.SIGKILL)
@@ -80,7 +91,8 @@ def kill_at_random(tmp_path: Path, times: int, seed: int) -> None:
 
 
 def contents(home: Path) -> dict[str, tuple[int, int]]:
-    """Rows of every table, and a sum of digests of their contents, but for the instants at which feeds were read."""
+    """Rows of every table, and a sum of digests of their contents, but for the instants at which feeds were
+    read."""
     instants = {"feeds": "EXCLUDE (read_at, grabbed_at)"}
     query = "SELECT count(*), sum(hash(row)::HUGEINT) FROM (SELECT * {} FROM {}) AS row"
     return {table: rows(home, query.format(instants.get(table, ""), table))[0] for table in TABLES}
@@ -89,7 +101,9 @@ def contents(home: Path) -> dict[str, tuple[int, int]]:
 def test_a_changed_text_is_another_content(tmp_path: Path) -> None:
     """Of as many rows: what a comparison of counts would not see."""
     for name, text in (("one", "t"), ("other", "u"), ("again", "t")):
-        (tmp_path / "guide.xml").write_bytes(guide(f'<programme channel="a" start="202503010000"><title>{text}</title></programme>'))
+        (tmp_path / "guide.xml").write_bytes(
+            guide(f'<programme channel="a" start="202503010000"><title>{text}</title></programme>')
+        )
         publish(tmp_path / name, tmp_path / "guide.xml")
     one, other, again = (contents(tmp_path / name) for name in ("one", "other", "again"))
     assert one == again

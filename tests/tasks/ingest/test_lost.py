@@ -9,8 +9,7 @@ from guides import guide, read
 
 from flows.doctor import examine
 from storage.catalogue.connection import FILE, Catalogue
-from storage.catalogue.status import publish_status, status
-from storage.catalogue.validators import note_validators, recall_validators
+from storage.catalogue.feeds import note_validators, publish_status, recall_validators, status
 from storage.workspace import HomeError, Workspace
 
 MADE_BY_2 = Path(__file__).with_name(
@@ -42,7 +41,8 @@ def test_a_reading_that_was_lost_is_named_and_read_again(tmp_path: Path) -> None
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     with Catalogue.open(home) as catalogue:  # the row that 2.0.0 left: all duplicates, and no window
         catalogue.connection.execute(
-            "INSERT INTO feeds VALUES (2, ?, ?, 9, TIMESTAMP '2025-03-01 04:00', TIMESTAMP '2025-03-01 04:00', 5, 0, 5, 0, '')",
+            "INSERT INTO feeds VALUES (2, ?, ?, 9, TIMESTAMP '2025-03-01 04:00', TIMESTAMP "
+            "'2025-03-01 04:00', 5, 0, 5, 0, '')",
             [str(file), digest],
         )
         note_validators(catalogue, str(file), "etag", None)
@@ -58,7 +58,8 @@ def test_a_reading_that_was_lost_is_named_and_read_again(tmp_path: Path) -> None
     assert not outcome.unchanged and (outcome.counts.stored, outcome.counts.duplicates) == (3, 2)
     (outcome,) = read(home, file)
     assert outcome.unchanged
-    assert [feed["lost"] for feed in status(home)["feeds"]] == [False, False, False]  # type: ignore[attr-defined]
+    feeds = status(home)["feeds"]
+    assert [feed["lost"] for feed in feeds] == [False, False, False]  # type: ignore[attr-defined]
     assert not [finding for finding in examine(home) if "DuckDB 2.0.0 lost" in finding.text]
     with Catalogue.open(home) as catalogue:
         assert recall_validators(catalogue, str(file)) == ("etag", None)

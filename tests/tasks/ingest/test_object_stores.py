@@ -11,19 +11,27 @@ import httpx
 import pytest
 from guides import guide, read, rows
 
-from tasks.ingest.download import Limits, download
-from tasks.ingest.feeds import FeedError, resolve
+from tasks.ingest.sources.download import Limits, download
+from tasks.ingest.sources.feeds import FeedError
+from tasks.ingest.sources.resolve import resolve
 
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An empty bucket ``guides`` of a server of its own: the file system that it is in."""
-    server_module = pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[s3]' s3fs")
+    server_module = pytest.importorskip(
+        "moto.server", reason="moto is not installed: pip install 'moto[s3]' s3fs"
+    )
     s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed: pip install 'moto[s3]' s3fs")
     server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    for name, value in {"AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_DEFAULT_REGION": "us-east-1"}.items():
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "k",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
         monkeypatch.setenv(name, value)
     s3fs.S3FileSystem.clear_instance_cache()
     try:
@@ -43,7 +51,10 @@ def test_s3_objects_patterns_and_what_has_changed(tmp_path: Path, bucket: Any) -
     bucket.pipe("guides/day/notes.txt", b"no guide")
     assert resolve(["s3://guides/day/*.xml"]) == ["s3://guides/day/a.xml", "s3://guides/day/b.xml"]
     outcomes = read(tmp_path, "s3://guides/day/*.xml")
-    assert [(outcome.source, outcome.counts.stored) for outcome in outcomes] == [("s3://guides/day/a.xml", 3), ("s3://guides/day/b.xml", 3)]
+    assert [(outcome.source, outcome.counts.stored) for outcome in outcomes] == [
+        ("s3://guides/day/a.xml", 3),
+        ("s3://guides/day/b.xml", 3),
+    ]
     assert all(outcome.unchanged for outcome in read(tmp_path, "s3://guides/day/*.xml"))
     time.sleep(1.0)  # S3 dates are in seconds
     bucket.pipe("guides/day/a.xml", guide(programmes=5))
@@ -68,11 +79,17 @@ def test_s3_refuses_in_one_line(tmp_path: Path, bucket: Any, monkeypatch: pytest
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     pauses: list[float] = []
     answer = download("s3://guides/a.xml", tmp_path / "f", Limits(size_cap_bytes=10_000), pause=pauses.append)
-    assert answer.problem.startswith("cannot be fetched (EndpointConnectionError") and answer.problem.endswith("4 times") and len(pauses) == 3
+    assert (
+        answer.problem.startswith("cannot be fetched (EndpointConnectionError")
+        and answer.problem.endswith("4 times")
+        and len(pauses) == 3
+    )
 
 
 @pytest.mark.parametrize("url", ["s3://guides/a.xml", "s3://guides/*.xml"])
-def test_without_the_package_the_line_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+def test_without_the_package_the_line_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
     registry = sys.modules["fsspec.registry"]
     monkeypatch.setattr(registry, "_registry", {})
     monkeypatch.setattr(registry, "registry", registry._registry)

@@ -1,4 +1,5 @@
-"""A head that is damaged takes no programme with it: what stands before the content ends where the content begins."""
+"""A head that is damaged takes no programme with it: what stands before the content ends where the content
+begins."""
 
 from pathlib import Path
 
@@ -7,11 +8,14 @@ from guides import SOUND, read, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ingest.feeds import FeedError
-from tasks.ingest.prolog import read_prolog
+from tasks.ingest.sources.feeds import FeedError
+from tasks.ingest.xmltv.prolog import read_prolog
 
 PROGRAMMES = "\n".join(SOUND.format(hour=hour) for hour in range(5))
-CONTENT = f'<channel id="one"><display-name lang="en">One</display-name></channel>\n{PROGRAMMES}\n<!-- end --><?pi end?>'
+CONTENT = (
+    f'<channel id="one"><display-name lang="en">One</display-name></channel>\n{PROGRAMMES}\n<!-- end -->'
+    f"<?pi end?>"
+)
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
 ROOT = '<tv source-info-name="a" generator-info-name="b">'
 HEADS = {
@@ -22,7 +26,8 @@ HEADS = {
     "instruction without its end": f"{DECLARATION}<?xml-stylesheet href='a.xsl'>\n{ROOT}",
     "doctype without its end": f'{DECLARATION}<!DOCTYPE tv SYSTEM "xmltv.dtd"\n{ROOT}',
     "subset without its end": f"{DECLARATION}<!DOCTYPE tv [ <!ELEMENT tv ANY>\n{ROOT}",
-    "subset with examples": f'{DECLARATION}<!DOCTYPE tv [ <!-- <tv> <programme> --> <!ENTITY x "<tv>"> ]>{ROOT}',
+    "subset with examples": f"{DECLARATION}<!DOCTYPE tv [ <!-- <tv> <programme> --> "
+    f'<!ENTITY x "<tv>"> ]>{ROOT}',
     "comment without its end": f"{DECLARATION}<!-- made by x --\n{ROOT}",
     "tag without its end": '<tv source-info-name="a" generator-info-name="b"\n',
     "tag that ends in a name": "<tv source-info-name=",
@@ -44,7 +49,9 @@ def test_no_programme_goes_with_a_damaged_head(tmp_path: Path, name: str) -> Non
 
 @pytest.mark.parametrize("name", ["tag without its end", "tag with one quote", "doctype without its end"])
 def test_lines_are_true_after_a_damaged_head(tmp_path: Path, name: str) -> None:
-    (tmp_path / "g.xml").write_text(f"{HEADS[name]}{CONTENT}\n<programme>\n</programme></tv>", encoding="utf-8")
+    (tmp_path / "g.xml").write_text(
+        f"{HEADS[name]}{CONTENT}\n<programme>\n</programme></tv>", encoding="utf-8"
+    )
     assert read(tmp_path, tmp_path / "g.xml")[0].counts.stored == 5
     assert rows(tmp_path, "SELECT line FROM rejects") == [(HEADS[name].count("\n") + 8,)]
 
@@ -69,11 +76,17 @@ def test_a_head_damaged_anywhere_is_refused_or_loses_nothing(data: st.DataObject
     head = HEADS[data.draw(st.sampled_from(["sound", "subset with examples"]))].encode()
     place = data.draw(st.integers(1, len(head) - 1))
     length = data.draw(st.integers(0, 3))
-    head = head[:place] + data.draw(st.sampled_from([b"", b'"', b"'", b"<", b">", b"?>", b"<!--", b"]"])) + head[place + length :]
+    head = (
+        head[:place]
+        + data.draw(st.sampled_from([b"", b'"', b"'", b"<", b">", b"?>", b"<!--", b"]"]))
+        + head[place + length :]
+    )
     size = data.draw(st.sampled_from([7, 64, 10_000]))
     content = head + CONTENT.encode() + b"</tv>"
     try:
-        _, blocks = read_prolog(iter([content[start : start + size] for start in range(0, len(content), size)]), "g")
+        _, blocks = read_prolog(
+            iter([content[start : start + size] for start in range(0, len(content), size)]), "g"
+        )
     except FeedError:
         return
     assert b"".join(blocks).count(b"<programme ") == 5

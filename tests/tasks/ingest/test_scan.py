@@ -1,4 +1,5 @@
-"""What the scan takes is what the parser makes of it, to the last column; what is in doubt it leaves alone."""
+"""What the scan takes is what the parser makes of it, to the last column; what is in doubt it leaves
+alone."""
 
 import random
 from pathlib import Path
@@ -9,20 +10,79 @@ from guides import guide, real_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ingest import xmltv
-from tasks.ingest.elements import Elements
-from tasks.ingest.feeds import Feed
-from tasks.ingest.scan import scan
-from tasks.ingest.streams import FeedStream
+from tasks.ingest.readers import read_batches
+from tasks.ingest.sources.decompress import FeedStream
+from tasks.ingest.sources.feeds import Feed
+from tasks.ingest.xmltv import reader
+from tasks.ingest.xmltv.scan import scan
+from tasks.ingest.xmltv.text import repaired
 
-PLAIN = '<programme channel="one" start="20250301" stop="20250302"><title lang="en">T</title><desc>d</desc><date>2024</date><category>c</category></programme>'
+PLAIN = (
+    '<programme channel="one" start="20250301" stop="20250302"><title lang="en">T</title><desc>d</desc>'
+    "<date>2024</date><category>c</category></programme>"
+)
 PIECES = [
-    *("<programme", "</programme>", "<title>", "<title lang='de'>", '<title lang="de">', "</title>", "<title/>", "<sub-title>s</sub-title>"),
-    *("<desc>", "</desc>", '<desc lang="x"/>', "<category>", "</category>", "<category/>", '<episode-num system="xmltv_ns">0.1.</episode-num>'),
-    *("<episode-num>", "</episode-num>", "<date>", "</date>", "<new/>", "<credits>", ' channel="b"', ' start="2025"', ' stop=""'),
+    *(
+        "<programme",
+        "</programme>",
+        "<title>",
+        "<title lang='de'>",
+        '<title lang="de">',
+        "</title>",
+        "<title/>",
+        "<sub-title>s</sub-title>",
+    ),
+    *(
+        "<desc>",
+        "</desc>",
+        '<desc lang="x"/>',
+        "<category>",
+        "</category>",
+        "<category/>",
+        '<episode-num system="xmltv_ns">0.1.</episode-num>',
+    ),
+    *(
+        "<episode-num>",
+        "</episode-num>",
+        "<date>",
+        "</date>",
+        "<new/>",
+        "<credits>",
+        ' channel="b"',
+        ' start="2025"',
+        ' stop=""',
+    ),
     *(' lang="de"', '<category lang="de">', ' clumpidx="1/2"', '<desc lang="de">'),
-    *(' lang="&amp;"', ' x="1"', ' xml:lang="en"', ' x:y="1"', ">", "<", "/", '"', "'", "=", " ", "\n", "\r\n", "\t"),
-    *("&amp;", "&#233;", "&#13;", "&lt;b&gt;", "&quot;", "&#xFFFF;", "\uffff", "é", "\u200b", "Ã©", "]]>", "<![CDATA[x]]>"),
+    *(
+        ' lang="&amp;"',
+        ' x="1"',
+        ' xml:lang="en"',
+        ' x:y="1"',
+        ">",
+        "<",
+        "/",
+        '"',
+        "'",
+        "=",
+        " ",
+        "\n",
+        "\r\n",
+        "\t",
+    ),
+    *(
+        "&amp;",
+        "&#233;",
+        "&#13;",
+        "&lt;b&gt;",
+        "&quot;",
+        "&#xFFFF;",
+        "\uffff",
+        "é",
+        "\u200b",
+        "Ã©",
+        "]]>",
+        "<![CDATA[x]]>",
+    ),
     *("<!-- c -->", "<?p?>", "x", "  ", "</tv>", "<tv>", '<channel id="a">', "</channel>"),
 ]
 
@@ -32,14 +92,20 @@ def read(content: bytes, folder: Path, *, scanned: bool) -> dict[str, list[dict[
     file = folder / "g.xml"
     file.write_bytes(content)
     stream = FeedStream(Feed(source="g", file=file, content_digest="", bytes=len(content)), 1 << 30)
-    with patch.object(xmltv, "scan", scan if scanned else lambda content: None):
-        batches = list(xmltv.read_batches(stream, 1 << 30))
-    found: dict[str, list[dict[str, object]]] = {kind: [] for kind in ("programmes", "details", "originals", "channels", "rejects", "root")}
+    with patch.object(reader, "scan", scan if scanned else lambda content: None):
+        batches = list(read_batches(stream, 1 << 30))
+    found: dict[str, list[dict[str, object]]] = {
+        kind: [] for kind in ("programmes", "details", "originals", "channels", "rejects", "root")
+    }
     for batch in batches:  # where one ends depends on the scan; rows are those of the guide here
         first = len(found["programmes"])
         for kind, rows in found.items():
             said = getattr(batch, kind).to_pylist()
-            rows += [{**row, "row": row["row"] + first} for row in said] if kind in ("details", "originals") else said
+            rows += (
+                [{**row, "row": row["row"] + first} for row in said]
+                if kind in ("details", "originals")
+                else said
+            )
     found["originals"].sort(key=repr)
     return found
 
@@ -57,18 +123,31 @@ def agree(content: bytes, folder: Path) -> None:
         PLAIN.replace(">T<", "><").replace(">c<", "> <").replace(">d<", "> d\\n &amp;amp; Ã© <"),
         PLAIN.replace(">T<", '>"T" &amp; &lt;b&gt;U&lt;/b&gt; &#233;&#xe9;<'),
         PLAIN.replace("><", ">\n\t <").replace("T", "T\r\nU"),
-        PLAIN.replace('lang="en"', 'lang="en" x="y"').replace("<title ", "<title  ").replace("</title>", "</title >"),
+        PLAIN.replace('lang="en"', 'lang="en" x="y"')
+        .replace("<title ", "<title  ")
+        .replace("</title>", "</title >"),
         PLAIN.replace("20250301", "soon") + PLAIN,
-        PLAIN.replace("<category>", '<sub-title lang="de">s</sub-title><category lang="de">b</category><category>'),
-        PLAIN.replace("<desc>", '<desc lang="de">').replace(">c<", "> <").replace("<category>", '<category lang="de">'),
+        PLAIN.replace(
+            "<category>", '<sub-title lang="de">s</sub-title><category lang="de">b</category><category>'
+        ),
+        PLAIN.replace("<desc>", '<desc lang="de">')
+        .replace(">c<", "> <")
+        .replace("<category>", '<category lang="de">'),
         PLAIN.replace("<desc>d", '<desc lang="de"> ').replace("<date>", '<sub-title lang="de"/><date>'),
-        PLAIN.replace(" start=", ' clumpidx="0/2" x="&lt;é&quot;" start=').replace("<category>", '<category lang="">'),
+        PLAIN.replace(" start=", ' clumpidx="0/2" x="&lt;é&quot;" start=').replace(
+            "<category>", '<category lang="">'
+        ),
         PLAIN + PLAIN.replace("one", ""),
-        PLAIN.replace("<date>2024</date>", "<date/><category/><category>e</category><episode-num system=''>1</episode-num>".replace("''", '"onscreen"')),
+        PLAIN.replace(
+            "<date>2024</date>",
+            "<date/><category/><category>e</category><episode-num system=''>1</episode-num>".replace(
+                "''", '"onscreen"'
+            ),
+        ),
     ],
 )
 def test_common_forms_are_taken_as_the_parser_takes_them(tmp_path: Path, content: str) -> None:
-    assert scan(Elements("utf-8").repaired((content * 3).encode())) is not None
+    assert scan(repaired((content * 3).encode(), "utf-8")) is not None
     agree(guide(content * 3), tmp_path)
 
 
@@ -97,7 +176,7 @@ def test_common_forms_are_taken_as_the_parser_takes_them(tmp_path: Path, content
     ],
 )
 def test_the_rest_is_left_to_the_parser(tmp_path: Path, content: str) -> None:
-    assert scan(Elements("utf-8").repaired(content.encode())) is None
+    assert scan(repaired(content.encode(), "utf-8")) is None
     agree(guide(content, PLAIN), tmp_path)
 
 

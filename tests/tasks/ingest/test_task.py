@@ -10,17 +10,18 @@ import pytest
 from guides import guide, rows
 
 from storage.artifacts import Guide
-from storage.catalogue.status import status
+from storage.catalogue.feeds import status
 from storage.readings import read_readings
 from storage.workspace import HomeLocked, Workspace
 from tasks.ingest.checks import check_guide
-from tasks.ingest.feeds import FeedError
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.task import check, ingest
 
 
 def run(home: Path, *feeds: object, **settings: object) -> Guide:
-    return ingest.fn(str(home), tuple(str(feed) for feed in feeds), IngestSettings(**settings))  # type: ignore[arg-type]
+    given = tuple(str(feed) for feed in feeds)
+    return ingest.fn(str(home), given, IngestSettings(**settings))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -29,9 +30,11 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_publishes_a_guide_that_verifies(tmp_path: Path, home: Path) -> None:
-    (tmp_path / "a.xml").write_bytes(guide('<channel id="one"><display-name>One</display-name></channel>', programmes=5))
+    (tmp_path / "a.xml").write_bytes(
+        guide('<channel id="one"><display-name>One</display-name></channel>', programmes=5)
+    )
     found = run(home, tmp_path / "a.xml")
-    assert found.counts == {"programmes": 5, "channels": 1, "feeds": 1}
+    assert found.counts == {"programmes": 5, "channels": 1, "feeds": 1, "descriptions": 0}
     assert Workspace(home).read(Guide, found.digest[:32]) == found
     table = pq.read_table(Workspace(home).folder(found) / "programmes.parquet")
     assert table.column("title").to_pylist() == [f"Show {i}" for i in range(5)]
@@ -60,24 +63,40 @@ def test_a_damaged_guide_is_published_again(tmp_path: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_failing_feed_is_named_and_the_others_go_on(tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, workers: int) -> None:
+def test_a_failing_feed_is_named_and_the_others_go_on(
+    tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, workers: int
+) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     (tmp_path / "b.xml").write_bytes(b"<html/>")
     (tmp_path / "c.xml").write_bytes(guide(programmes=7))
     published = run(home, tmp_path / "*.xml", tmp_path / "missing.xml", workers=workers)
-    assert [(feed["source"], feed["stored"]) for feed in status(home)["feeds"]] == [(str(tmp_path / "a.xml"), 5), (str(tmp_path / "c.xml"), 7)]  # type: ignore[attr-defined]
+    assert [(feed["source"], feed["stored"]) for feed in status(home)["feeds"]] == [
+        (str(tmp_path / "a.xml"), 5),
+        (str(tmp_path / "c.xml"), 7),
+    ]  # type: ignore[attr-defined]
     errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert [error.split(":")[0] for error in errors] == ["feed FAILED"] * 2 and "missing.xml: no such file" in errors[0] and "b.xml: XML, but not XMLTV" in errors[1]
+    assert (
+        [error.split(":")[0] for error in errors] == ["feed FAILED"] * 2
+        and "missing.xml: no such file" in errors[0]
+        and "b.xml: XML, but not XMLTV" in errors[1]
+    )
     checked = check_guide(Workspace(home).folder(published), read_readings(home))
-    assert [row["source"] for row in checked.readings if "not read: " in row["anomalies"]] == [str(tmp_path / "missing.xml"), str(tmp_path / "b.xml")]
-    assert check.fn(str(home), published) == 4  # two that failed, two that ended before today
+    assert [row["source"] for row in checked.readings if "not read: " in row["anomalies"]] == [
+        str(tmp_path / "missing.xml"),
+        str(tmp_path / "b.xml"),
+    ]
+    anomalies = check.fn(str(home), published)  # two that failed, two that ended before today
+    assert len(anomalies) == 4 and sum("not read: " in anomaly for anomaly in anomalies) == 2
 
 
 def test_all_failing_feeds_or_a_required_one_fail_the_reading(tmp_path: Path, home: Path) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     (tmp_path / "b.xml").write_bytes(b"<html/>")
     (tmp_path / "c.xml").write_bytes(b"")
-    with pytest.raises(FeedError, match=r"none of the 2 feeds can be read: .*b\.xml: XML, but not XMLTV.*; .*c\.xml: empty file"):
+    with pytest.raises(
+        FeedError,
+        match=r"none of the 2 feeds can be read: .*b\.xml: XML, but not XMLTV.*; .*c\.xml: empty file",
+    ):
         run(home, tmp_path / "b.xml", tmp_path / "c.xml")
     with pytest.raises(FeedError, match=r"^[^;]*b\.xml: XML, but not XMLTV.*ingest\.required names it$"):
         run(home, tmp_path / "*.xml", required=("*/b.xml",))
@@ -90,7 +109,9 @@ def test_left_out_sources_stay_in_the_catalogue(tmp_path: Path, home: Path) -> N
     (tmp_path / "b.xml").write_bytes(guide(programmes=7))
     found = run(home, tmp_path / "a.xml", tmp_path / "b.xml", leave_out=("*/b.xml",))
     assert found.counts["programmes"] == 5 and status(home)["programmes"] == 12
-    assert run(home, tmp_path / "a.xml").counts["programmes"] == 7  # two sources on one channel: the first is heard where it speaks
+    assert (
+        run(home, tmp_path / "a.xml").counts["programmes"] == 7
+    )  # two sources on one channel: the first is heard where it speaks
 
 
 SLOW = """
@@ -98,22 +119,30 @@ import sys, time
 from tasks.ingest import task
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest import ingest as module
-add = module.Reading.add_programmes
+add = module.FeedRead.add_programmes
 def add_slowly(self, *batch):
     add(self, *batch)
     print("added", flush=True)
     time.sleep(float(sys.argv[3]))
-module.Reading.add_programmes = add_slowly
+module.FeedRead.add_programmes = add_slowly
 task.ingest.fn(sys.argv[1], (sys.argv[2],), IngestSettings(batch_rows=500))
 """
 
 
 def large(seed: int) -> bytes:
-    return guide(*(f'<programme channel="{i % 9}" start="202503{i % 28 + 1:02d}{i // 28 % 24:02d}"><title>t {seed} {i}</title></programme>' for i in range(20_000)))
+    return guide(
+        *(
+            f'<programme channel="{i % 9}" start="202503{i % 28 + 1:02d}{i // 28 % 24:02d}"><title>'
+            f"t {seed} {i}</title></programme>"
+            for i in range(20_000)
+        )
+    )
 
 
 def start(home: Path, file: Path, pause: float) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", SLOW, str(home), str(file), str(pause)], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(home), str(file), str(pause)], stdout=subprocess.PIPE, text=True
+    )
 
 
 @pytest.mark.slow
@@ -129,13 +158,17 @@ def test_killed_in_the_middle_of_a_feed_leaves_what_was_there(tmp_path: Path, ho
     os.kill(child.pid, signal.SIGKILL)
     child.wait(timeout=10)
     assert status(home) == before
-    assert rows(home, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [(1, 20_000)]
+    assert rows(home, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [
+        (1, 20_000)
+    ]
     assert Workspace(home).read(Guide, first.digest[:32]) == first
     run(home, tmp_path / "b.xml")  # and the next run completes
     assert rows(home, "SELECT count(*) FROM programmes") == [(40_000,)]
 
 
-def test_a_second_writer_is_told_who_holds_the_catalogue_while_status_answers(tmp_path: Path, home: Path) -> None:
+def test_a_second_writer_is_told_who_holds_the_catalogue_while_status_answers(
+    tmp_path: Path, home: Path
+) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     run(home, tmp_path / "a.xml")
     (tmp_path / "b.xml").write_bytes(large(2))
@@ -151,11 +184,15 @@ def test_a_second_writer_is_told_who_holds_the_catalogue_while_status_answers(tm
         child.wait(timeout=10)
 
 
-def test_progress_comes_with_long_feeds(tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_comes_with_long_feeds(
+    tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.xml").write_bytes(large(1))
     ticks = iter(range(10_000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
     with caplog.at_level("INFO", logger="guidespace.ingest"):
         run(home, tmp_path / "a.xml", batch_rows=1000)
-    notes = [record.getMessage() for record in caplog.records if record.getMessage().startswith("feed 1 of 1")]
+    notes = [
+        record.getMessage() for record in caplog.records if record.getMessage().startswith("feed 1 of 1")
+    ]
     assert len(notes) >= 3 and notes[0].endswith("programmes") and "% of its bytes" in notes[0]

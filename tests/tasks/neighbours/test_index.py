@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 
 from tasks.neighbours import index
-from tasks.neighbours.index import Approximate, Exact, IndexMissing, SearchSettings, query_recall, sampled_recall
+from tasks.neighbours.index import (
+    Approximate,
+    Exact,
+    IndexMissing,
+    SearchSettings,
+    query_recall,
+    sampled_recall,
+)
 
-needs_faiss = pytest.mark.skipif(index.importlib.util.find_spec("faiss") is None, reason="faiss-cpu is not installed")
+needs_faiss = pytest.mark.skipif(
+    index.importlib.util.find_spec("faiss") is None, reason="faiss-cpu is not installed"
+)
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +35,13 @@ def groups() -> np.ndarray:
 @needs_faiss
 def test_every_cell_probed_finds_what_the_exact_search_finds(groups: np.ndarray):
     approximate = Approximate(groups, probes=10_000)
-    for found, exact in zip(approximate.among_themselves(10), Exact(groups).among_themselves(10), strict=True):
+    for found, exact in zip(
+        approximate.among_themselves(10), Exact(groups).among_themselves(10), strict=True
+    ):
         np.testing.assert_array_equal(found, exact)
-    for found, exact in zip(approximate.nearest(groups[90:120], 10), Exact(groups).nearest(groups[90:120], 10), strict=True):
+    for found, exact in zip(
+        approximate.nearest(groups[90:120], 10), Exact(groups).nearest(groups[90:120], 10), strict=True
+    ):
         np.testing.assert_array_equal(found, exact)
 
 
@@ -38,7 +51,11 @@ def test_few_cells_probed_find_most(groups: np.ndarray):
     assert approximate.cells == 99
     ids, cosines = approximate.among_themselves(10)
     assert 0.9 < sampled_recall(groups, ids) < 1
-    assert (ids != np.arange(4_000)[:, None]).all() and (ids[[5, 77]] == -1).all() and not np.isin(ids, [5, 77]).any()
+    assert (
+        (ids != np.arange(4_000)[:, None]).all()
+        and (ids[[5, 77]] == -1).all()
+        and not np.isin(ids, [5, 77]).any()
+    )
     known = ids >= 0
     exact = np.einsum("ijk,ik->ij", groups[ids].astype(np.float64), groups)
     np.testing.assert_allclose(cosines[known], exact[known], atol=1e-6)
@@ -87,7 +104,9 @@ def test_recall_of_queries_known_by_hand(groups: np.ndarray):
 
 @needs_faiss
 def test_recall_of_queries_rises_with_the_cells_probed(groups: np.ndarray):
-    few, more, every = (query_recall(Approximate(groups, probes=probes), groups, 11) for probes in (1, 8, 10_000))
+    few, more, every = (
+        query_recall(Approximate(groups, probes=probes), groups, 11) for probes in (1, 8, 10_000)
+    )
     assert few < more < every == 1.0
 
 
@@ -100,7 +119,9 @@ def test_auto_goes_by_the_number_of_titles(groups: np.ndarray):
     assert isinstance(SearchSettings(method="exact", exact_below=1).open(groups), Exact)
 
 
-def test_without_the_library(groups: np.ndarray, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+def test_without_the_library(
+    groups: np.ndarray, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(IndexMissing, match=r"not installed: `pip install faiss-cpu`.*method to exact"):
         SearchSettings(method="approximate").open(groups)

@@ -1,4 +1,5 @@
-"""Near duplicates among the titles of real guides of two neighbouring countries, across channels and languages."""
+"""Near duplicates among the titles of real guides of two neighbouring countries, across channels and
+languages."""
 
 import gzip
 import re
@@ -36,10 +37,20 @@ def spelt(titles: list[str]) -> np.ndarray:
 
 
 def test_near_duplicates_across_channels_and_languages(guidespace_data: Path):
-    about = [title for country in ("DK1", "NO1") for title in titles_of(guidespace_data / "guides" / f"epgshare01_{country}_2025-03.xml.gz")]
+    about = [
+        title
+        for country in ("DK1", "NO1")
+        for title in titles_of(guidespace_data / "guides" / f"epgshare01_{country}_2025-03.xml.gz")
+    ]
     vectors = spelt([title for title, _, _ in about])
     pairs, cosines = near_duplicates(vectors, 0.9, np.random.default_rng(0))
-    expected = {(int(one), int(other)) for one, other in zip(*np.nonzero(np.triu(vectors.astype(np.float64) @ vectors.T.astype(np.float64) >= 0.9, 1)), strict=True)}
+    expected = {
+        (int(one), int(other))
+        for one, other in zip(
+            *np.nonzero(np.triu(vectors.astype(np.float64) @ vectors.T.astype(np.float64) >= 0.9, 1)),
+            strict=True,
+        )
+    }
     found = {(int(one), int(other)) for one, other in pairs}
     assert found <= expected and len(found) >= 0.995 * len(expected) > 100
     assert (np.diff(cosines) <= 1e-9).all()

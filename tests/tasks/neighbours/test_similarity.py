@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.neighbours import settling, similarity
+from tasks.neighbours import rescoring, similarity
 from tasks.neighbours.similarity import known_rows, top_neighbours
 
 
@@ -27,7 +27,9 @@ def brute(queries: np.ndarray, base: np.ndarray, k: int, exclude_self: bool) -> 
     ids = np.where(values == -np.inf, -1, order)
     short = k - ids.shape[1]
     values = np.where(values == -np.inf, 0, values)
-    return np.pad(ids, ((0, 0), (0, max(0, short))), constant_values=-1), np.pad(values, ((0, 0), (0, max(0, short))))
+    return np.pad(ids, ((0, 0), (0, max(0, short))), constant_values=-1), np.pad(
+        values, ((0, 0), (0, max(0, short)))
+    )
 
 
 def check(queries: np.ndarray, base: np.ndarray, k: int, exclude_self: bool = False, **options: int) -> None:
@@ -58,13 +60,19 @@ def test_equals_brute_force_for_queries_outside_the_base():
 
 
 @given(
-    st.lists(st.sampled_from([(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 1, 1), (0, 0, 0), (3, 4, 0)]), min_size=1, max_size=60),
+    st.lists(
+        st.sampled_from([(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 1, 1), (0, 0, 0), (3, 4, 0)]),
+        min_size=1,
+        max_size=60,
+    ),
     st.integers(1, 12),
     st.booleans(),
     st.integers(1, 7),
 )
 @settings(max_examples=80, deadline=None)
-def test_duplicates_and_zero_rows_are_ordered_by_id(rows: list[tuple[int, ...]], k: int, exclude_self: bool, block: int):
+def test_duplicates_and_zero_rows_are_ordered_by_id(
+    rows: list[tuple[int, ...]], k: int, exclude_self: bool, block: int
+):
     base = unit(np.array(rows, dtype=np.float64))
     check(base, base, k, exclude_self, block=block)
 
@@ -72,14 +80,20 @@ def test_duplicates_and_zero_rows_are_ordered_by_id(rows: list[tuple[int, ...]],
 def test_all_equal_many_more_than_k():
     base = np.tile(unit(np.random.default_rng(2).normal(size=(1, 24))), (3_000, 1))
     ids, cosines = top_neighbours(base, base, 5, exclude_self=True)
-    assert ids[0].tolist() == [1, 2, 3, 4, 5] and ids[3].tolist() == [0, 1, 2, 4, 5] and (ids[6:] == np.arange(5)).all()
+    assert (
+        ids[0].tolist() == [1, 2, 3, 4, 5]
+        and ids[3].tolist() == [0, 1, 2, 4, 5]
+        and (ids[6:] == np.arange(5)).all()
+    )
     np.testing.assert_allclose(cosines, 1, atol=1e-6)
 
 
 def test_only_unclear_rows_are_compared_with_the_whole_base_again(monkeypatch: pytest.MonkeyPatch):
     """It takes 16 MiB and more a thread: where float32 could tell the k-th, nothing is made for it."""
-    again, real = [], settling._best_in_float64
-    monkeypatch.setattr(settling, "_best_in_float64", lambda *given: again.append(len(given[2])) or real(*given))
+    again, real = [], rescoring._best_in_float64
+    monkeypatch.setattr(
+        rescoring, "_best_in_float64", lambda *given: again.append(len(given[0])) or real(*given)
+    )
     base = unit(np.random.default_rng(5).normal(size=(300, 20)))
     check(base, base, 5, exclude_self=True)
     assert again == []
@@ -161,7 +175,13 @@ def test_single():
     assert top_neighbours(one, one, 2, exclude_self=True)[0].tolist() == [[-1, -1]]
 
 
-@pytest.mark.parametrize(("rows", "words"), [(np.full((2, 3), 0.9), "row 0 has norm 1.55885"), (np.array([[1, 0, 0], [np.nan, 0, 0]]), "row 1 has norm nan")])
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (np.full((2, 3), 0.9), "row 0 has norm 1.55885"),
+        (np.array([[1, 0, 0], [np.nan, 0, 0]]), "row 1 has norm nan"),
+    ],
+)
 def test_rows_that_are_not_of_unit_norm_are_refused(rows: np.ndarray, words: str):
     with pytest.raises(ValueError, match=words):
         known_rows(rows.astype(np.float32))
@@ -175,15 +195,3 @@ def test_shapes_that_do_not_fit_are_refused():
         top_neighbours(base, unit(np.eye(2)), 1)
     with pytest.raises(ValueError, match="2 queries for 3 rows"):
         top_neighbours(base[:2], base, 1, exclude_self=True)
-
-
-@pytest.mark.parametrize("exclude_self", [False, True])
-@pytest.mark.parametrize("path", ["one way", "by blocks"])
-def test_the_ways_of_larger_guides_and_of_accelerators_find_the_same(monkeypatch: pytest.MonkeyPatch, path: str, exclude_self: bool):
-    base = unit(np.random.default_rng(6).normal(size=(700, 16)))
-    base[13] = 0
-    monkeypatch.setattr(similarity, "BOTH_WAYS", 0)
-    monkeypatch.setattr(similarity, "BASE_BLOCK", 200)
-    if path == "by blocks":
-        monkeypatch.setattr(similarity, "_one_way", similarity._by_blocks)
-    check(base, base, 9, exclude_self, block=90)

@@ -5,7 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tasks.preprocess.categories import MAPPED, Labels, MappingError, clean_category, generic_categories, label_titles, map_category, read_mapping
+from tasks.preprocess.categories import (
+    MAPPED,
+    Labels,
+    MappingError,
+    clean_category,
+    generic_categories,
+    label_titles,
+    map_category,
+    read_mapping,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +66,11 @@ def test_dropped_values_have_a_reason(raw: str, reason: str):
 
 
 def test_one_value_of_a_list_can_be_dropped_alone():
-    assert clean_category("Series, Drama / 2024") == (("series", "generic"), ("drama", ""), ("2024", "digits"))
+    assert clean_category("Series, Drama / 2024") == (
+        ("series", "generic"),
+        ("drama", ""),
+        ("2024", "digits"),
+    )
 
 
 @pytest.mark.parametrize("raw", ["", " ", ",", " ; / ", "-", "\u200b"])
@@ -70,8 +83,17 @@ def test_the_list_holds_the_names_of_the_design():
     assert all(name == name.strip().casefold() for name in generic_categories())
 
 
-def label(rows: list[tuple[str, str, int]], titles: int, training: list[bool] | None = None, per_feed: dict[str, int] | None = None, minimum: int = 2, share: float = 0.4):
-    return label_titles(as_arrays(rows), per_feed or {"feed": titles}, np.array(training or [True] * titles), minimum, share)
+def label(
+    rows: list[tuple[str, str, int]],
+    titles: int,
+    training: list[bool] | None = None,
+    per_feed: dict[str, int] | None = None,
+    minimum: int = 2,
+    share: float = 0.4,
+):
+    return label_titles(
+        as_arrays(rows), per_feed or {"feed": titles}, np.array(training or [True] * titles), minimum, share
+    )
 
 
 def as_arrays(rows: list[tuple[str, str, int]]) -> list[tuple[str, str, np.ndarray]]:
@@ -83,18 +105,26 @@ def of_titles(labels: Labels) -> list[list[int]]:
 
 
 def test_case_doubles_are_one_label():
-    labels = label([("feed", "News", 0), ("feed", "NEWS", 1), ("feed", "news, sport", 2), ("feed", "Sport", 3)], 10)
+    labels = label(
+        [("feed", "News", 0), ("feed", "NEWS", 1), ("feed", "news, sport", 2), ("feed", "Sport", 3)], 10
+    )
     assert labels.names == ["news", "sport"]
     assert of_titles(labels)[:4] == [[0], [0], [0, 1], [1]]
 
 
 def test_order_is_by_titles_then_by_name():
-    rows = [("feed", "beta", title) for title in (0, 1)] + [("feed", "alpha", title) for title in (2, 3)] + [("feed", "gamma", title) for title in (4, 5, 6)]
+    rows = (
+        [("feed", "beta", title) for title in (0, 1)]
+        + [("feed", "alpha", title) for title in (2, 3)]
+        + [("feed", "gamma", title) for title in (4, 5, 6)]
+    )
     assert label(rows, 20).names == ["gamma", "alpha", "beta"]
 
 
 def test_fewer_than_twenty_training_titles_are_no_label():
-    rows = [("feed", "drama", title) for title in range(20)] + [("feed", "opera", title) for title in range(19)]
+    rows = [("feed", "drama", title) for title in range(20)] + [
+        ("feed", "opera", title) for title in range(19)
+    ]
     training = [True] * 20 + [False] * 80
     labels = label(rows, 100, training, minimum=20)
     assert labels.names == ["drama"]
@@ -105,7 +135,9 @@ def test_held_out_titles_do_not_make_a_label():
     """Twenty titles, one of them held out: what the model may learn from is nineteen."""
     rows = [("feed", "drama", title) for title in range(20)]
     labels = label(rows, 100, [True] * 19 + [False] * 81, minimum=20)
-    assert labels.names == [] and labels.dropped == [("drama", "on too few titles", 19)]  # counted as the rule counts
+    assert labels.names == [] and labels.dropped == [
+        ("drama", "on too few titles", 19)
+    ]  # counted as the rule counts
 
 
 def test_held_out_titles_carry_labels_too():
@@ -115,7 +147,11 @@ def test_held_out_titles_carry_labels_too():
 
 def test_a_category_on_too_many_titles_of_a_feed_says_nothing_there():
     """41 of 100 titles of feed a; 5 of 50 of feed b, where it still means something."""
-    rows = [("a", "kids", title) for title in range(41)] + [("b", "kids", title) for title in range(100, 105)] + [("a", "news", title) for title in range(40)]
+    rows = (
+        [("a", "kids", title) for title in range(41)]
+        + [("b", "kids", title) for title in range(100, 105)]
+        + [("a", "news", title) for title in range(40)]
+    )
     labels = label(rows, 150, per_feed={"a": 100, "b": 50})
     assert labels.names == ["news", "kids"]  # 40 of 100 is not more than 40 %
     of_title = of_titles(labels)
@@ -125,9 +161,18 @@ def test_a_category_on_too_many_titles_of_a_feed_says_nothing_there():
 
 
 def test_the_report_counts_what_was_dropped_most_first():
-    rows = [("feed", "Series", title) for title in range(3)] + [("feed", "tv", 0), ("feed", "opera", 1), ("feed", "drama", 0), ("feed", "drama", 1)]
+    rows = [("feed", "Series", title) for title in range(3)] + [
+        ("feed", "tv", 0),
+        ("feed", "opera", 1),
+        ("feed", "drama", 0),
+        ("feed", "drama", 1),
+    ]
     labels = label(rows, 10)
-    assert labels.dropped == [("series", "generic", 3), ("opera", "on too few titles", 1), ("tv", "too short", 1)]
+    assert labels.dropped == [
+        ("series", "generic", 3),
+        ("opera", "on too few titles", 1),
+        ("tv", "too short", 1),
+    ]
     assert labels.names == ["drama"]
 
 
@@ -136,7 +181,15 @@ def test_no_category_at_all():
     assert labels.names == [] and of_titles(labels) == [[], [], []] and labels.dropped == []
 
 
-MAPPING = {"børn/unge": "children", "kids": "children", "sports": "sport", "noise": "", "tv": "television", "series": "serial", "otros": "otros"}
+MAPPING = {
+    "børn/unge": "children",
+    "kids": "children",
+    "sports": "sport",
+    "noise": "",
+    "tv": "television",
+    "series": "serial",
+    "otros": "otros",
+}
 
 
 @pytest.mark.parametrize(
@@ -168,23 +221,40 @@ def test_synonyms_are_one_label_and_what_the_table_drops_is_reported():
     assert labels.dropped == [("noise", MAPPED, 1)]
 
 
+def test_a_label_is_spelled_as_most_titles_have_it_and_never_as_part_of_a_list():
+    rows = [("feed", "Kids", 0), ("feed", " Børn/unge ", 1), ("other", "Børn/unge", 2), ("feed", "Kids", 3)]
+    rows += [("feed", "Kids; Crime", title) for title in range(5, 9)]
+    rows += [("other", "Børn/unge", 4)]
+    labels = label_titles(
+        as_arrays(rows), {"feed": 40, "other": 40}, np.ones(20, dtype=bool), 2, 0.4, MAPPING
+    )
+    assert labels.names == ["children", "crime"]
+    assert labels.spellings == {"children": "Børn/unge"}  # three titles; no category is Crime alone
+
+
 def test_the_bundled_table_holds_synonyms_alone():
     mapping = read_mapping()
     assert mapping["kids"] == "children" and mapping["tv-show"] == ""
     assert not set(mapping.values()) & set(mapping), "a canonical name is mapped again"
-    assert all(map_category(canonical, {}) == ((canonical, ""),) for canonical in mapping.values() if canonical)
+    assert all(
+        map_category(canonical, {}) == ((canonical, ""),) for canonical in mapping.values() if canonical
+    )
 
 
 def test_a_table_of_ones_own(tmp_path: Path):
     file = tmp_path / "mine.csv"
-    file.write_text("\ufeffraw,canonical\n\"Krimi, Thriller\",CRIME\nＮＥＷＳ,\n", encoding="utf-8")
+    file.write_text('\ufeffraw,canonical\n"Krimi, Thriller",CRIME\nＮＥＷＳ,\n', encoding="utf-8")
     assert read_mapping(str(file)) == {"krimi, thriller": "crime", "news": ""}
     assert map_category("Krimi, Thriller", read_mapping(str(file))) == (("crime", ""),)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("from,to\na,b\n", "expected raw,canonical"), ("raw,canonical\na,b\nA,c\n", "line 3: 'a' is mapped twice"), ("raw,canonical\n,b\n", "no category")],
+    [
+        ("from,to\na,b\n", "expected raw,canonical"),
+        ("raw,canonical\na,b\nA,c\n", "line 3: 'a' is mapped twice"),
+        ("raw,canonical\n,b\n", "no category"),
+    ],
 )
 def test_a_table_that_is_none(tmp_path: Path, text: str, message: str):
     (tmp_path / "bad.csv").write_text(text)

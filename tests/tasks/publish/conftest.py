@@ -1,20 +1,18 @@
 """A small planted map: five clusters of twenty titles, and titles that try to break out of the page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from tasks.publish.map import MOST_TIMES, MapContent
-from tasks.publish.reasons import Reasons
+from tasks.publish.map.page import MOST_TIMES, MapContent
+from tasks.publish.map.reasons import Reasons
 
 KINDS = ("news", "football", "cooking", "crime drama", "quiz")
 HOSTILE = (
     "</script><script>window.broken = 1</script>",
     "<!-- <script>",
-    'Quote " and \' and \\',
+    "Quote \" and ' and \\",
     "Line\u2028para\u2029graph",
     "חדשות הערב",
     "🎬 Film 🎞️ Night",
@@ -25,11 +23,14 @@ HOSTILE = (
 
 
 def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed: int = 0) -> MapContent:
-    """Titles around five centres, nearest by distance; the last of every ten is noise; hostile ones come first."""
+    """Titles around five centres, nearest by distance; the last of every ten is noise; hostile ones come
+    first."""
     rng = np.random.default_rng(seed)
     kind = np.arange(titles) % len(KINDS)
     angle = 2 * np.pi * kind / len(KINDS)
-    xy = np.clip(np.stack([np.cos(angle), np.sin(angle)], axis=1) * 0.7 + rng.normal(0, 0.05, (titles, 2)), -1, 1).astype(np.float32)
+    xy = np.clip(
+        np.stack([np.cos(angle), np.sin(angle)], axis=1) * 0.7 + rng.normal(0, 0.05, (titles, 2)), -1, 1
+    ).astype(np.float32)
     names = list(hostile) + [f"{KINDS[kind[i]].title()} {i}" for i in range(len(hostile), titles)]
     nearest = np.full((titles, neighbours), -1, dtype=np.int32)
     cosines = np.zeros((titles, neighbours), dtype=np.float32)
@@ -43,7 +44,10 @@ def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed:
         facts={"Feeds": "UK1", "Score": "64 of 100"},
         titles=names,
         xy=xy,
-        categories=[[KINDS[k], "sport"] if KINDS[k] == "football" else [KINDS[k]] if i % 7 else [] for i, k in enumerate(kind)],
+        categories=[
+            [KINDS[k], "sport"] if KINDS[k] == "football" else [KINDS[k]] if i % 7 else []
+            for i, k in enumerate(kind)
+        ],
         channels=[["BBC One", "ITV"] if i % 2 else [] for i in range(titles)],
         airings=[1 + i % 13 for i in range(titles)],
         clusters=np.where(np.arange(titles) % 10 == 9, -1, kind).astype(np.int32),
@@ -52,7 +56,10 @@ def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed:
         cosines=cosines,
         held_out=np.arange(titles) % 4 == 0,
         languages=["en" if i % 3 else "de" for i in range(titles)],
-        days=[[f"2025-06-0{1 + i % 7}", "2025-06-09"] if i % 2 else [f"2025-06-0{1 + i % 7}"] for i in range(titles)],
+        days=[
+            [f"2025-06-0{1 + i % 7}", "2025-06-09"] if i % 2 else [f"2025-06-0{1 + i % 7}"]
+            for i in range(titles)
+        ],
         reasons=plant_reasons(names, nearest) if titles else None,
         fresh=np.arange(titles) % 20 == 3,
         cluster_categories=["news", "sport", "cooking", "crime drama", None],
@@ -61,17 +68,25 @@ def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed:
 
 
 def plant_times(title: int) -> list[tuple[int, str]]:
-    """A third airs once, a third on two days, a third on as many as the map carries, from 7 June 2025, 18:00 UTC."""
+    """A third airs once, a third on two days, a third on as many as the map carries, from 7 June 2025, 18:00
+    UTC."""
     first, days = 29_155_320 + title, (1, 2, MOST_TIMES)[title % 3]
     return [(first + day * 24 * 60, ("BBC One", "ITV")[day % 2]) for day in range(days)]
 
 
 def plant_reasons(names: list[str], nearest: np.ndarray) -> Reasons:
-    """First words bring together by .31, the first and the form keep apart by .05; of the first two neighbours."""
-    shape = (len(names), min(2, nearest.shape[1]), 3)
-    told = np.broadcast_to((nearest[:, : shape[1]] >= 0)[:, :, None], shape)
-    left, right, share = (np.broadcast_to(np.array(values), shape) * told for values in ((1, 0, 1), (1, 0, 99), (31, 0, -5)))
-    return Reasons([name.lower().split() for name in names], left.astype(np.uint8), right.astype(np.uint8), share.astype(np.int8))
+    """First words bring together by .31, meanings by .22, and channels keep apart by .05; of the first two
+    neighbours."""
+    near = nearest[:, :2]
+    words = [name.lower().split() for name in names]
+    own = np.array([len(of_title) for of_title in words])
+    counts = np.broadcast_to(own[:, None], near.shape)
+    left, right = (
+        np.stack([one, one * 0, one * 0 + count + 2, one * 0 + count + 3], axis=2) * (near >= 0)[:, :, None]
+        for one, count in ((np.ones_like(near), counts), (np.ones_like(near), own[near]))
+    )
+    share = np.broadcast_to([31, 0, 22, -5], left.shape) * (near >= 0)[:, :, None]
+    return Reasons(words, left.astype(np.uint8), right.astype(np.uint8), share.astype(np.int8))
 
 
 @pytest.fixture(scope="session")

@@ -6,15 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tasks.tokenize.pieces import batches_of, pieces_of, read_piece, training_titles
+from storage.formats.vocabulary import batches_of, pieces_of, read_piece, training_titles
 
 
 def test_batches_are_the_rows_in_order(tmp_path: Path):
-    pq.write_table(pa.table({"number": range(10), "other": ["x"] * 10}), tmp_path / "a.parquet", row_group_size=4)
+    pq.write_table(
+        pa.table({"number": range(10), "other": ["x"] * 10}), tmp_path / "a.parquet", row_group_size=4
+    )
     batches = list(batches_of(tmp_path / "a.parquet", ["number"], rows=3))
     assert [number for batch in batches for number in batch["number"].to_pylist()] == list(range(10))
     assert all(batch.num_rows <= 3 and batch.schema.names == ["number"] for batch in batches)
-    assert [read_piece(tmp_path / "a.parquet", piece).num_rows for piece in pieces_of(tmp_path / "a.parquet")] == [4, 4, 2]
+    assert [
+        read_piece(tmp_path / "a.parquet", piece).num_rows for piece in pieces_of(tmp_path / "a.parquet")
+    ] == [4, 4, 2]
 
 
 def test_what_has_been_read_is_not_kept(tmp_path: Path):
@@ -29,6 +33,11 @@ def test_what_has_been_read_is_not_kept(tmp_path: Path):
 
 
 def test_training_titles_are_those_of_the_split(tmp_path: Path):
-    titles = pa.table({"raw_title": ["a", "b", "c", "d", "e"], "split": ["train", "unseen_show", "train", "placeholder", "train"]})
+    titles = pa.table(
+        {
+            "raw_title": ["a", "b", "c", "d", "e"],
+            "split": ["train", "unseen_show", "train", "placeholder", "train"],
+        }
+    )
     pq.write_table(titles, tmp_path / "titles.parquet", row_group_size=2)
     assert list(training_titles(tmp_path / "titles.parquet")) == ["a", "c", "e"]

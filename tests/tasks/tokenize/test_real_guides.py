@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from tasks.tokenize.placeholders import is_placeholder
-from tasks.tokenize.titles import clean_text, parse_title
-from tasks.tokenize.words import split_words
+from tasks.text.titles import clean_text, is_placeholder, parse_title
+from tasks.text.words import split_words
 
 
 def titles_of(file: Path) -> list[str]:
@@ -17,7 +16,9 @@ def titles_of(file: Path) -> list[str]:
     return sorted(found)
 
 
-@pytest.mark.parametrize(("name", "marked"), [("epgshare01_GR1_2025-03", 0.2), ("epgshare01_IT1_2025-03", 0.02)])
+@pytest.mark.parametrize(
+    ("name", "marked"), [("epgshare01_GR1_2025-03", 0.2), ("epgshare01_IT1_2025-03", 0.02)]
+)
 def test_laws_hold_on_every_title(guidespace_data: Path, name: str, marked: float):
     titles = titles_of(guidespace_data / "guides" / f"{name}.xml.gz")
     parsed = [parse_title(raw) for raw in titles]

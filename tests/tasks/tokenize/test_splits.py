@@ -8,17 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.tokenize.splits import DAY, NEXT_PERIOD, PLACEHOLDER, SPLITS, TRAIN, UNSEEN_SHOW, UNSEEN_TITLE, Split, SplitSettings, split_titles
+from storage.formats.vocabulary import NEXT_PERIOD, PLACEHOLDER, SPLITS, TRAIN, UNSEEN_SHOW, UNSEEN_TITLE
+from tasks.tokenize.splits import DAY, Split, SplitSettings, split_titles
 
 TITLES = 2000
 
 
-def world(titles: int = TITLES, families: int = 700, days: float = 30.0, seed: int = 0) -> tuple[list[str], list[str], np.ndarray, int, np.ndarray]:
+def world(
+    titles: int = TITLES, families: int = 700, days: float = 30.0, seed: int = 0
+) -> tuple[list[str], list[str], np.ndarray, int, np.ndarray]:
     """Show keys, families, first airings, the last airing, placeholders."""
     rng = np.random.default_rng(seed)
     own = [f"family{number}" for number in rng.integers(0, families, titles)]
     keys = [f"{family} show{number}" for number, family in enumerate(own)]
-    first = (rng.random(titles) ** 4 * days * DAY).astype(np.int64)  # most shows begin early, as in a real guide
+    first = (rng.random(titles) ** 4 * days * DAY).astype(
+        np.int64
+    )  # most shows begin early, as in a real guide
     first[0] = 0
     return keys, own, first, int(days * DAY), np.arange(titles) % 50 == 7
 
@@ -48,7 +53,11 @@ def test_a_family_stays_together():
     codes = split(keys, families, first, last, placeholder).codes
     held = {family for family, code in zip(families, codes, strict=True) if code == UNSEEN_SHOW}
     assert held
-    assert all(code in (UNSEEN_SHOW, PLACEHOLDER) for family, code in zip(families, codes, strict=True) if family in held)
+    assert all(
+        code in (UNSEEN_SHOW, PLACEHOLDER)
+        for family, code in zip(families, codes, strict=True)
+        if family in held
+    )
 
 
 def test_it_is_the_same_every_time_and_in_any_order():
@@ -56,7 +65,9 @@ def test_it_is_the_same_every_time_and_in_any_order():
     codes = split(keys, families, first, last, placeholder).codes
     np.testing.assert_array_equal(split(keys, families, first, last, placeholder).codes, codes)
     order = np.random.default_rng(3).permutation(TITLES)
-    shuffled = split([keys[row] for row in order], [families[row] for row in order], first[order], last, placeholder[order])
+    shuffled = split(
+        [keys[row] for row in order], [families[row] for row in order], first[order], last, placeholder[order]
+    )
     np.testing.assert_array_equal(shuffled.codes, codes[order])
 
 
@@ -74,11 +85,19 @@ def test_a_hash_does_not_move_when_titles_are_added():
     tomorrow = (keys + [f"{key} new" for key in more[0]], families + more[1])
     first_tomorrow = np.concatenate([first, np.full(len(more[0]), DAY)])
     before = split(keys, families, first, last, placeholder, settings=settings_).codes
-    after = split(*tomorrow, first_tomorrow, last, np.concatenate([placeholder, np.zeros(len(more[0]), dtype=bool)]), settings=settings_).codes[:TITLES]
+    after = split(
+        *tomorrow,
+        first_tomorrow,
+        last,
+        np.concatenate([placeholder, np.zeros(len(more[0]), dtype=bool)]),
+        settings=settings_,
+    ).codes[:TITLES]
     thresholds = {code: (before == code).sum() for code in (UNSEEN_TITLE, UNSEEN_SHOW)}
     for code, count in thresholds.items():
         stayed = (after[before == code] == code).mean()
-        assert count and stayed > 0.85, SPLITS[code]  # the threshold moves in tenths where a share was reached
+        assert count and stayed > 0.85, SPLITS[
+            code
+        ]  # the threshold moves in tenths where a share was reached
     assert not np.isin(after[before == UNSEEN_SHOW], [UNSEEN_TITLE]).any()
 
 
@@ -87,7 +106,14 @@ def test_a_share_that_is_reached_lowers_the_threshold_by_tenths():
     keys = [f"giant show{number}" for number in range(500)] + [f"dwarf{number} show" for number in range(500)]
     families = ["giant"] * 500 + [f"dwarf{number}" for number in range(500)]
     for salt in map(str, range(40)):
-        codes = split(keys, families, np.zeros(1000, dtype=np.int64), 0, np.zeros(1000, dtype=bool), settings=SplitSettings(salt=salt)).codes
+        codes = split(
+            keys,
+            families,
+            np.zeros(1000, dtype=np.int64),
+            0,
+            np.zeros(1000, dtype=bool),
+            settings=SplitSettings(salt=salt),
+        ).codes
         assert (codes == UNSEEN_SHOW).sum() <= 50
         assert (codes[:500] != UNSEEN_SHOW).all()
 
@@ -102,7 +128,8 @@ def test_next_period_begins_where_it_says():
 
 
 def test_next_period_takes_whole_instants():
-    """Twenty titles begin at one instant late in the guide, ten later: the twenty do not fit beside them, so none is taken."""
+    """Twenty titles begin at one instant late in the guide, ten later: the twenty do not fit beside them, so
+    none is taken."""
     first = np.zeros(400, dtype=np.int64)
     first[-30:-10], first[-10:] = 25 * DAY, 29 * DAY
     keys = [f"show{number}" for number in range(400)]
@@ -116,7 +143,11 @@ def test_next_period_takes_whole_instants():
     [
         (np.zeros(0, dtype=np.int64), 0, "the guide holds no titles"),
         (np.zeros(50, dtype=np.int64), DAY, r"the guide spans 1\.0 days; next_period needs 2 or more"),
-        (np.zeros(50, dtype=np.int64), 30 * DAY, "no title airs for the first time in the last quarter of the guide"),
+        (
+            np.zeros(50, dtype=np.int64),
+            30 * DAY,
+            "no title airs for the first time in the last quarter of the guide",
+        ),
     ],
 )
 def test_without_a_next_period_there_is_a_reason(first: np.ndarray, last: int, reason: str):

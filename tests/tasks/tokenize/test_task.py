@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from storage.formats.vocabulary import SPLITS, TRAIN
 from storage.workspace import Workspace
 from tasks.pool import open_pool
+from tasks.text.words import KINDS, Words
+from tasks.tokenize.pieces import gather_shows
 from tasks.tokenize.settings import TokenizeSettings
-from tasks.tokenize.shows import gather_shows
-from tasks.tokenize.splits import SPLITS, TRAIN, SplitSettings
-from tasks.tokenize.words import KINDS, Words
+from tasks.tokenize.splits import SplitSettings
 from tests.worlds import START, Programme, programmes, publish_guide
 
 DAY = datetime.timedelta(days=1)
@@ -53,7 +54,9 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_title_is_a_show(vocabulary: Path):
     titles = {title["show_key"]: title for title in read(vocabulary, "titles")}
     roses = titles["rote rosen"]
-    assert roses["title"] == "Rote Rosen" and roses["raw_title"] == "Rote Rosen (889)"  # the most aired raw form
+    assert (
+        roses["title"] == "Rote Rosen" and roses["raw_title"] == "Rote Rosen (889)"
+    )  # the most aired raw form
     assert roses["airings"] == 4 and roses["first_airing"] == START and roses["family"] == "rote"
     assert titles["late arrival"]["language"] == "de" and titles["late arrival"]["split"] == "next_period"
     assert titles["no information"]["split"] == "placeholder"
@@ -64,7 +67,11 @@ def test_variants_lead_to_their_title(vocabulary: Path):
     titles = read(vocabulary, "titles")
     variants = {row["raw_title"]: titles[row["title_id"]]["show_key"] for row in read(vocabulary, "variants")}
     assert len(variants) == 2 * 270 + 3 + 6
-    assert {raw for raw, key in variants.items() if key == "rote rosen"} == {"Rote Rosen (888)", "Rote Rosen (889)", "ROTE ROSEN (889)"}
+    assert {raw for raw, key in variants.items() if key == "rote rosen"} == {
+        "Rote Rosen (888)",
+        "Rote Rosen (889)",
+        "ROTE ROSEN (889)",
+    }
 
 
 def test_only_training_titles_are_counted(vocabulary: Path):
@@ -92,7 +99,9 @@ def test_ids_fall_with_frequency_and_weights_rise(vocabulary: Path):
     assert weights == sorted(weights) and 0.2 <= weights[0] < 1 < weights[-1] <= 5
     assert all(row["term_frequency"] >= row["document_frequency"] for row in tokens)
     assert {row["kind"] for row in tokens} <= set(KINDS)
-    assert min(row["document_frequency"] for row in tokens if row["kind"] in ("ngram", "bigram", "edge")) == 2  # thinned
+    assert (
+        min(row["document_frequency"] for row in tokens if row["kind"] in ("ngram", "bigram", "edge")) == 2
+    )  # thinned
     assert min(row["document_frequency"] for row in tokens if row["kind"] == "word") == 1
 
 
@@ -126,22 +135,33 @@ def test_most_aired_form_wins_then_the_shorter(tmp_path: Path):
     )
     (tmp_path / "work").mkdir()
     pq.write_table(raw, tmp_path / "work" / "raw.parquet", row_group_size=2)
-    with open_pool(TokenizeSettings(workers=0)) as submit:
+    with open_pool("processes", 0) as submit:
         split = gather_shows(tmp_path / "work" / "raw.parquet", SplitSettings(), tmp_path, 2, submit)
     (row,) = read(tmp_path, "titles")
-    assert row["show_key"] == "maus" and row["title"] == "Maus" and row["raw_title"] == "Maus [R]" and row["language"] is None
+    assert (
+        row["show_key"] == "maus"
+        and row["title"] == "Maus"
+        and row["raw_title"] == "Maus [R]"
+        and row["language"] is None
+    )
     assert row["airings"] == 11 and row["first_airing"] == datetime.datetime(1970, 1, 1, 0, 0, 0, 10)
     assert split.codes.tolist() == [TRAIN] and split.codes.dtype == np.int8
-    assert read(tmp_path, "variants") == [{"raw_title": text, "title_id": 0} for text in ("MAUS", "Maus (2)", "Maus [R]")]
+    assert read(tmp_path, "variants") == [
+        {"raw_title": text, "title_id": 0} for text in ("MAUS", "Maus (2)", "Maus [R]")
+    ]
 
 
 def test_cutting_titles_otherwise_changes_no_token(tmp_path: Path, without_run):
     from tasks.tokenize.task import tokenize
 
     guide = publish_guide(tmp_path, programmes(40))
-    whole, cut = (without_run(tokenize, str(tmp_path), guide, TokenizeSettings(piece=piece)) for piece in (20_000, 7))
+    whole, cut = (
+        without_run(tokenize, str(tmp_path), guide, TokenizeSettings(piece=piece)) for piece in (20_000, 7)
+    )
     folders = [Workspace(tmp_path).folder(made) for made in (whole, cut)]
-    assert len(list(folders[0].glob("dictionary-*"))) == 1 and len(list(folders[1].glob("dictionary-*"))) == -(-120 // 7)
+    assert len(list(folders[0].glob("dictionary-*"))) == 1 and len(
+        list(folders[1].glob("dictionary-*"))
+    ) == -(-120 // 7)
     for name in ("tokens", "titles", "variants", "contexts"):
         assert read(folders[0], name) == read(folders[1], name)
     assert not list(folders[1].glob("work-*"))
@@ -150,15 +170,23 @@ def test_cutting_titles_otherwise_changes_no_token(tmp_path: Path, without_run):
 @pytest.mark.slow
 @pytest.mark.parametrize("pool", ["processes", "dask"])
 def test_two_workers_make_the_same_bits(tmp_path: Path, without_run, pool: str):
-    """The vocabulary made by two processes, and by two workers of Dask on loopback, is that made here, bit for bit."""
+    """The vocabulary made by two processes, and by two workers of Dask on loopback, is that made here, bit
+    for bit."""
     if pool == "dask":
-        pytest.importorskip("distributed", reason="two Dask workers need the package distributed (extra dask)")
+        pytest.importorskip(
+            "distributed", reason="two Dask workers need the package distributed (extra dask)"
+        )
     from tasks.tokenize.task import tokenize
 
     guide = publish_guide(tmp_path, programmes(40))
-    alone, together = (without_run(tokenize, str(tmp_path), guide, TokenizeSettings(piece=25, **more)) for more in ({"workers": 0}, {"workers": 2, "pool": pool}))
+    alone, together = (
+        without_run(tokenize, str(tmp_path), guide, TokenizeSettings(piece=25, **more))
+        for more in ({"workers": 0}, {"workers": 2, "pool": pool})
+    )
     assert alone.path != together.path
     first, second = (Workspace(tmp_path).folder(made) for made in (alone, together))
     names = sorted(file.name for file in first.iterdir() if file.suffix == ".parquet")
-    assert len(names) == 4 + 2 * 5 and names == sorted(file.name for file in second.iterdir() if file.suffix == ".parquet")
+    assert len(names) == 4 + 2 * 5 and names == sorted(
+        file.name for file in second.iterdir() if file.suffix == ".parquet"
+    )
     assert [name for name in names if (first / name).read_bytes() != (second / name).read_bytes()] == []

@@ -1,4 +1,5 @@
-"""A run that was stopped anywhere, even killed within an epoch, ends with the bits of the uninterrupted one."""
+"""A run that was stopped anywhere, even killed within an epoch, ends with the bits of the uninterrupted
+one."""
 
 import json
 import os
@@ -15,15 +16,15 @@ import torch
 from safetensors import safe_open
 
 from storage.stages import ROOT
-from tasks.train.checkpoint import KeptOnDisk, Position, read_checkpoint, write_checkpoint
+from tasks.train.checkpoint import Checkpointer, Position, read_checkpoint, write_checkpoint
 from tasks.train.loop import Training
 from tasks.train.objectives import Label
-from tasks.train.rules import SGD, Adam, Momentum, RowwiseAdagrad, Rule
+from tasks.train.optimizers import SGD, Adam, Momentum, Optimizer, RowwiseAdagrad
 from tasks.train.settings import TrainSettings
-from tasks.train.tuners import AsSet, Tuner, YellowFin
+from tasks.train.tuners import NoTuner, Tuner, YellowFin
 from tests.worlds import TRAINING
 
-RULES = [kind() for kind in get_args(Rule)]
+OPTIMIZERS = [kind() for kind in get_args(Optimizer)]
 
 
 class Killed(Exception):
@@ -41,12 +42,12 @@ def stop_after(training: Training, steps: int, folder: Path) -> None:
 
     training.learner.step = counted
     with pytest.raises(Killed):
-        list(training.run(KeptOnDisk(folder)))
+        list(training.run(Checkpointer(folder)))
 
 
 def resumed(corpus: Path, settings: TrainSettings, folder: Path) -> Training:
     training = Training(corpus, settings)
-    training.resume(KeptOnDisk(folder))
+    training.resume(Checkpointer(folder))
     return training
 
 
@@ -62,35 +63,51 @@ def assert_same(first: Training, second: Training) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "tuner", "steps"),
-    [*((rule, AsSet(), 7) for rule in RULES), (Momentum(), YellowFin(), 7), (RowwiseAdagrad(), AsSet(), 10), (Momentum(), YellowFin(), 10)],
+    ("optimizer", "tuner", "steps"),
+    [
+        *((optimizer, NoTuner(), 7) for optimizer in OPTIMIZERS),
+        (Momentum(), YellowFin(), 7),
+        (RowwiseAdagrad(), NoTuner(), 10),
+        (Momentum(), YellowFin(), 10),
+    ],
     ids=lambda value: getattr(value, "name", "within an epoch" if value == 7 else "at its end"),
 )
-def test_a_resumed_run_is_the_uninterrupted_one(toy_corpus: Path, tmp_path: Path, rule: Rule, tuner: Tuner, steps: int):
-    settings = replace(TRAINING, rule=rule, tuner=tuner, save_seconds=0.0, objective=replace(TRAINING.objective, packs=16))
+def test_a_resumed_run_is_the_uninterrupted_one(
+    toy_corpus: Path, tmp_path: Path, optimizer: Optimizer, tuner: Tuner, steps: int
+):
+    settings = replace(
+        TRAINING,
+        optimizer=optimizer,
+        tuner=tuner,
+        save_seconds=0.0,
+        objective=replace(TRAINING.objective, packs=16),
+    )
     whole = Training(toy_corpus, settings)
     list(whole.run())
     assert whole.learner.steps == 20  # four epochs of five batches
     stop_after(Training(toy_corpus, settings), steps, tmp_path)
     again = resumed(toy_corpus, settings, tmp_path)
     assert (again.position.epoch, again.position.batch, again.learner.steps) == (*divmod(steps, 5), steps)
-    list(again.run(KeptOnDisk(tmp_path)))
+    list(again.run(Checkpointer(tmp_path)))
     assert_same(whole, again)
 
 
 def test_labels_vectors_are_in_the_checkpoint(toy_corpus: Path, tmp_path: Path):
-    settings = replace(TRAINING, objective=Label(batch=48), save_seconds=0.0)
+    settings = replace(TRAINING, objective=Label(batch_size=48), save_seconds=0.0)
     whole = Training(toy_corpus, settings)
     list(whole.run())
     stop_after(Training(toy_corpus, settings), 7, tmp_path)
     again = resumed(toy_corpus, settings, tmp_path)
     list(again.run())
     assert_same(whole, again)
-    assert tensors(whole)["labels.rows"].shape == (3, TRAINING.dim) and tensors(whole)["labels.state.sum"].min() > 0
+    assert (
+        tensors(whole)["labels.rows"].shape == (3, TRAINING.dim)
+        and tensors(whole)["labels.state.sum"].min() > 0
+    )
 
 
 def test_own_step_counts_survive_a_resume(toy_corpus: Path, tmp_path: Path):
-    settings = replace(TRAINING, rule=Adam(), per_row_steps=True, save_seconds=0.0)
+    settings = replace(TRAINING, optimizer=Adam(), per_row_steps=True, save_seconds=0.0)
     whole = Training(toy_corpus, settings)
     list(whole.run())
     stop_after(Training(toy_corpus, settings), 4, tmp_path)
@@ -98,7 +115,11 @@ def test_own_step_counts_survive_a_resume(toy_corpus: Path, tmp_path: Path):
     list(again.run())
     assert_same(whole, again)
     steps = tensors(whole)["state.steps"]
-    assert steps.max() == whole.learner.steps and steps.min() < whole.learner.steps / 2 and torch.equal(steps.squeeze(1) > 0, whole.learner.touched)
+    assert (
+        steps.max() == whole.learner.steps
+        and steps.min() < whole.learner.steps / 2
+        and torch.equal(steps.squeeze(1) > 0, whole.learner.touched)
+    )
     plain = Training(toy_corpus, replace(settings, per_row_steps=False))
     list(plain.run())
     assert not torch.equal(tensors(whole)["rows"], tensors(plain)["rows"])
@@ -106,10 +127,12 @@ def test_own_step_counts_survive_a_resume(toy_corpus: Path, tmp_path: Path):
 
 def test_a_kill_between_last_and_best_loses_nothing(toy_corpus: Path, tmp_path: Path):
     training = Training(toy_corpus, replace(TRAINING, epochs=1))
-    list(training.run(KeptOnDisk(tmp_path)))
+    list(training.run(Checkpointer(tmp_path)))
     (tmp_path / "best.safetensors").unlink()
     resumed(toy_corpus, replace(TRAINING, epochs=1), tmp_path)
-    assert os.path.samefile(tmp_path / "best.safetensors", tmp_path / "last.safetensors")  # no second copy on disk
+    assert os.path.samefile(
+        tmp_path / "best.safetensors", tmp_path / "last.safetensors"
+    )  # no second copy on disk
 
 
 def test_a_file_holds_rows_state_and_position_and_no_other_is_left(toy_corpus: Path, tmp_path: Path):
@@ -118,7 +141,8 @@ def test_a_file_holds_rows_state_and_position_and_no_other_is_left(toy_corpus: P
     write_checkpoint(tmp_path / "run.safetensors", training.learner, training.position)
     assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
     with safe_open(tmp_path / "run.safetensors", framework="pt") as opened:
-        assert set(opened.keys()) == {"rows", "state.sum", "touched"}
+        layer = {"sentence.rows", "sentence.state.first", "sentence.state.second"}  # of no columns here
+        assert set(opened.keys()) == {"rows", "state.sum", "touched"} | layer
         assert json.loads(opened.metadata()["about"])["position"]["history"] == training.history
     again = Training(toy_corpus, replace(TRAINING, epochs=1))
     assert read_checkpoint(tmp_path / "run.safetensors", again.learner) == training.position
@@ -130,26 +154,35 @@ def test_a_file_holds_rows_state_and_position_and_no_other_is_left(toy_corpus: P
     ("changes", "message"),
     [
         ({"dim": 8}, r"holds .*this run needs"),
-        ({"rule": Adam()}, r"holds .*this run needs"),
-        ({"rule": SGD()}, r"holds .*this run needs"),
-        ({"dropout": 0.1}, r"other settings: train\.dropout was 0\.4, is 0\.1"),
-        ({"seed": 2}, r"other settings: train\.seed was 1, is 2"),
-        ({"patience": 2}, r"other settings: train\.patience was 0, is 2"),  # titles it was trained on would be set aside
+        ({"optimizer": Adam()}, r"holds .*this run needs"),
+        ({"optimizer": SGD()}, r"holds .*this run needs"),
+        ({"dropout": 0.1}, r"was made with other settings: train\.dropout was 0\.4, is 0\.1"),
+        ({"seed": 2}, r"was made with other settings: train\.seed was 1, is 2"),
+        (
+            {"patience": 2},
+            r"was made with other settings: train\.patience was 0, is 2",
+        ),  # titles it was trained on would be set aside
     ],
     ids=str,
 )
 def test_other_settings_are_refused(toy_corpus: Path, tmp_path: Path, changes: dict, message: str):
-    list(Training(toy_corpus, replace(TRAINING, epochs=1)).run(KeptOnDisk(tmp_path)))
+    list(Training(toy_corpus, replace(TRAINING, epochs=1)).run(Checkpointer(tmp_path)))
     other = Training(toy_corpus, replace(TRAINING, **changes))
     before = other.table.rows.clone()
-    with pytest.raises(ValueError, match=rf"last\.safetensors {message if message.startswith('holds') else 'was made with ' + message}.*Name another place, or delete it"):
-        other.resume(KeptOnDisk(tmp_path))
+    with pytest.raises(
+        ValueError,
+        match=rf"last\.safetensors {message}.*Choose another folder, or delete it",
+    ):
+        other.resume(Checkpointer(tmp_path))
     assert other.position == Position() and torch.equal(other.table.rows, before)
 
 
 def test_a_run_may_go_on_longer(toy_corpus: Path, tmp_path: Path):
-    list(Training(toy_corpus, replace(TRAINING, epochs=1)).run(KeptOnDisk(tmp_path)))
-    assert [progress.step for progress in resumed(toy_corpus, replace(TRAINING, epochs=3, save_seconds=5.0), tmp_path).run()] == [2, 3]
+    list(Training(toy_corpus, replace(TRAINING, epochs=1)).run(Checkpointer(tmp_path)))
+    assert [
+        progress.step
+        for progress in resumed(toy_corpus, replace(TRAINING, epochs=3, save_seconds=5.0), tmp_path).run()
+    ] == [2, 3]
 
 
 @pytest.mark.slow
@@ -157,12 +190,26 @@ def test_a_killed_command_goes_on(toy_corpus: Path, tmp_path: Path):
     """A real kill (SIGKILL), wherever it falls: within an epoch, with the checkpoint of a batch before."""
     settings = tmp_path / "settings.json"
     small = {"name": "leave_one_out_softmax", "pack": 4, "packs": 8}
-    settings.write_text(json.dumps({"dim": 16, "epochs": 60, "threads": 1, "save_seconds": 0, "rule": {"name": "adam"}, "objective": small}))
+    settings.write_text(
+        json.dumps(
+            {
+                "dim": 16,
+                "epochs": 60,
+                "threads": 1,
+                "save_seconds": 0,
+                "optimizer": {"name": "adam"},
+                "objective": small,
+            }
+        )
+    )
 
     def command(out: Path) -> list[str]:
         return [sys.executable, "-m", "tasks.train", str(toy_corpus), str(out), str(settings)]
 
-    for epochs, share in ((2, 0.4), (4, 0.8)):  # counted by what it has said: how long an epoch takes is the machine's affair
+    for epochs, share in (
+        (2, 0.4),
+        (4, 0.8),
+    ):  # counted by what it has said: how long an epoch takes is the machine's affair
         process = subprocess.Popen(command(tmp_path / "killed"), cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         seen = [(process.stdout.readline(), time.monotonic())[1] for _ in range(epochs)]
@@ -172,5 +219,12 @@ def test_a_killed_command_goes_on(toy_corpus: Path, tmp_path: Path):
         process.stdout.close()
     assert not (tmp_path / "killed" / "checkpoint.safetensors").exists()
     for out in ("killed", "whole"):
-        assert subprocess.run(command(tmp_path / out), cwd=ROOT, capture_output=True, timeout=300, check=False).returncode == 0
-    assert (tmp_path / "killed" / "checkpoint.safetensors").read_bytes() == (tmp_path / "whole" / "checkpoint.safetensors").read_bytes()
+        assert (
+            subprocess.run(
+                command(tmp_path / out), cwd=ROOT, capture_output=True, timeout=300, check=False
+            ).returncode
+            == 0
+        )
+    assert (tmp_path / "killed" / "checkpoint.safetensors").read_bytes() == (
+        tmp_path / "whole" / "checkpoint.safetensors"
+    ).read_bytes()

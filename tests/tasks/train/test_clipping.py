@@ -17,17 +17,19 @@ def test_by_norm_is_torch_over_all_parts_together(limit: float):
     for parameter, grad in zip(theirs, gradients(), strict=True):
         parameter.grad = grad
     torch.nn.utils.clip_grad_norm_(theirs, limit)
-    ClipByNorm(largest_norm=limit).clip_(ours)
+    ClipByNorm(max_norm=limit).clip_(ours)
     for grad, parameter in zip(ours, theirs, strict=True):
         torch.testing.assert_close(grad, parameter.grad, rtol=2e-6, atol=0)  # torch adds 1e-6 to the norm
-    before, after = (torch.cat([grad.flatten() for grad in some]).norm().item() for some in (gradients(), ours))
+    before, after = (
+        torch.cat([grad.flatten() for grad in some]).norm().item() for some in (gradients(), ours)
+    )
     assert 2 < before < 100 and after == pytest.approx(min(limit, before))
 
 
 def test_by_norm_leaves_a_short_gradient_and_zero_to_the_bit():
     short, zero = [torch.tensor([0.3, -0.4])], [torch.zeros(3)]
-    ClipByNorm(largest_norm=0.5).clip_(short)
-    ClipByNorm(largest_norm=0.5).clip_(zero)
+    ClipByNorm(max_norm=0.5).clip_(short)
+    ClipByNorm(max_norm=0.5).clip_(zero)
     assert torch.equal(short[0], torch.tensor([0.3, -0.4])) and torch.equal(zero[0], torch.zeros(3))
 
 
@@ -35,5 +37,5 @@ def test_by_value_and_none():
     grad = torch.tensor([-3.0, -0.1, 0.0, 0.2, 7.0])
     NoClipping().clip_([grad])
     assert grad.tolist() == pytest.approx([-3.0, -0.1, 0.0, 0.2, 7.0])
-    ClipByValue(largest_value=0.2).clip_([grad])
+    ClipByValue(clip_value=0.2).clip_([grad])
     assert grad.tolist() == pytest.approx([-0.2, -0.1, 0.0, 0.2, 0.2])

@@ -12,9 +12,8 @@ from safetensors.torch import load_file
 from storage.stages import ROOT
 from tasks.train.__main__ import build, main
 from tasks.train.objectives import LeaveOneOutHinge
-from tasks.train.optimizer import Group
-from tasks.train.rules import SGD, Adam
-from tasks.train.settings import TrainSettings
+from tasks.train.optimizers import SGD, Adam
+from tasks.train.settings import ParameterGroup, TrainSettings
 
 SMALL = {"dim": 8, "epochs": 2, "threads": 1}
 
@@ -30,42 +29,74 @@ def test_it_trains_and_goes_on_where_it_stopped(toy_corpus: Path, tmp_path: Path
     assert load_file(tmp_path / "out" / "checkpoint.safetensors")["rows"].shape[1] == 8
 
 
-def test_more_epochs_go_on_from_the_last(toy_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_more_epochs_go_on_from_the_last(
+    toy_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     settings = tmp_path / "settings.json"
     for epochs in (1, 3):
         settings.write_text(json.dumps({**SMALL, "epochs": epochs}))
         assert main([str(toy_corpus), str(tmp_path / "out"), str(settings)]) == 0
-    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["epoch 1 of 1", "epoch 2 of 3", "epoch 3 of 3"]
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "epoch 1 of 1",
+        "epoch 2 of 3",
+        "epoch 3 of 3",
+    ]
 
 
 def test_a_folder_that_is_no_corpus_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="2"):
         main([str(tmp_path), str(tmp_path / "out")])
-    assert "is no Corpus folder" in capsys.readouterr().err
+    assert "is not a Corpus folder" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 def test_settings_choose_strategies_by_name():
-    built = build(TrainSettings, {"rule": {"name": "adam", "learning_rate": 0.02}, "objective": {"name": "leave_one_out_hinge"}, "dim": 4})
-    assert built == TrainSettings(rule=Adam(learning_rate=0.02), objective=LeaveOneOutHinge(), dim=4)
+    built = build(
+        TrainSettings,
+        {
+            "optimizer": {"name": "adam", "learning_rate": 0.02},
+            "objective": {"name": "leave_one_out_hinge"},
+            "dim": 4,
+        },
+    )
+    assert built == TrainSettings(optimizer=Adam(learning_rate=0.02), objective=LeaveOneOutHinge(), dim=4)
 
 
 def test_settings_hold_lists_of_settings():
-    built = build(TrainSettings, {"groups": [{"pattern": "rows", "rule": {"name": "sgd", "learning_rate": 2.0}}, {"pattern": "gru.*"}]})
-    assert built.groups == (Group(pattern="rows", rule=SGD(learning_rate=2.0)), Group(pattern="gru.*"))
+    built = build(
+        TrainSettings,
+        {
+            "groups": [
+                {"pattern": "rows", "optimizer": {"name": "sgd", "learning_rate": 2.0}},
+                {"pattern": "gru.*"},
+            ]
+        },
+    )
+    assert built.groups == (
+        ParameterGroup(pattern="rows", optimizer=SGD(learning_rate=2.0)),
+        ParameterGroup(pattern="gru.*"),
+    )
 
 
 def test_settings_that_were_written_are_read_as_they_were():
-    for settings in (TrainSettings(), TrainSettings(rule=Adam(), groups=(Group(pattern="rows", rule=SGD()),), start=1)):
+    for settings in (
+        TrainSettings(),
+        TrainSettings(
+            optimizer=Adam(), groups=(ParameterGroup(pattern="rows", optimizer=SGD()),), initial_std=1
+        ),
+    ):
         assert build(TrainSettings, json.loads(json.dumps(asdict(settings)))) == settings
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"rule": {"name": "adagard"}}, r"name is 'adagard', known are .*adagrad.*sgd|name is 'adagard', known are .*sgd.*adagrad"),
-        ({"epcohs": 3}, "TrainSettings has no epcohs; it has rule, .*objective, encoder, .*dim, epochs"),
-        ({"rule": {"name": "sgd", "beta1": 0.9}}, "SGD has no beta1; it has name, learning_rate"),
+        (
+            {"optimizer": {"name": "adagard"}},
+            r"name is 'adagard', known are .*adagrad.*sgd|name is 'adagard', known are .*sgd.*adagrad",
+        ),
+        ({"epcohs": 3}, "TrainSettings has no epcohs; it has optimizer, .*objective, encoder, .*dim, epochs"),
+        ({"optimizer": {"name": "sgd", "beta1": 0.9}}, "SGD has no beta1; it has name, learning_rate"),
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(values: dict, message: str):

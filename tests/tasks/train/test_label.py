@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from storage.arrays import Ragged
-from tasks.train.objectives import Label
-from tasks.train.objectives.label import Shown
+from tasks.train.objectives import Label, LabelPlan
 
-LABELS = Ragged.from_rows([[number % 5] if number % 3 else [number % 5, 5 + number % 2] for number in range(23)])
-OBJECTIVE = Label(batch=7, temperature=0.3, context_temperature=0.15)
+LABELS = Ragged.from_rows(
+    [[number % 5] if number % 3 else [number % 5, 5 + number % 2] for number in range(23)]
+)
+OBJECTIVE = Label(batch_size=7, temperature=0.3, context_temperature=0.15)
 
 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -23,37 +24,58 @@ def unit(rows: torch.Tensor) -> torch.Tensor:
 
 
 def test_it_is_the_formula():
-    vectors, labels, rows, aired = unit(random(4, 3)), random(7, 3, seed=1), [0, 1, 2, 9], [False, True, False, True]
+    vectors, labels, rows, aired = (
+        unit(random(4, 3)),
+        random(7, 3, seed=1),
+        [0, 1, 2, 9],
+        [False, True, False, True],
+    )
     losses = []
     for vector, row, in_context in zip(vectors.numpy(), rows, aired, strict=True):
         temperature = 0.15 if in_context else 0.3
-        powers = [math.exp(float(vector @ label) / np.linalg.norm(label) / temperature) for label in labels.numpy()]
+        powers = [
+            math.exp(float(vector @ label) / np.linalg.norm(label) / temperature) for label in labels.numpy()
+        ]
         own = LABELS[row]
         losses.append(-temperature * sum(math.log(powers[label] / sum(powers)) for label in own) / len(own))
-    found = OBJECTIVE.loss(vectors, OBJECTIVE.collate(Shown(np.array(rows)), LABELS, np.array(aired)), {"labels": labels})
+    found = OBJECTIVE.loss(
+        vectors, OBJECTIVE.collate(LabelPlan(np.array(rows)), LABELS, np.array(aired)), {"labels": labels}
+    )
     assert found.item() == pytest.approx(np.mean(losses), abs=1e-7)  # shares are float32
 
 
 def test_gradient():
-    targets = OBJECTIVE.collate(Shown(np.arange(6)), LABELS, np.arange(6) % 2 == 0)
+    targets = OBJECTIVE.collate(LabelPlan(np.arange(6)), LABELS, np.arange(6) % 2 == 0)
     vectors, labels = random(6, 3).requires_grad_(), random(7, 3, seed=1).requires_grad_()
-    assert torch.autograd.gradcheck(lambda rows, own: OBJECTIVE.loss(unit(rows), targets, {"labels": own}), (vectors, labels))
+    assert torch.autograd.gradcheck(
+        lambda rows, own: OBJECTIVE.loss(unit(rows), targets, {"labels": own}), (vectors, labels)
+    )
 
 
 def test_the_length_of_a_labels_vector_does_not_matter():
-    targets, vectors, labels = OBJECTIVE.collate(Shown(np.arange(6)), LABELS, np.arange(6) % 2 == 0), unit(random(6, 3)), random(7, 3, seed=1)
-    torch.testing.assert_close(OBJECTIVE.loss(vectors, targets, {"labels": labels * 9}), OBJECTIVE.loss(vectors, targets, {"labels": labels}))
+    targets, vectors, labels = (
+        OBJECTIVE.collate(LabelPlan(np.arange(6)), LABELS, np.arange(6) % 2 == 0),
+        unit(random(6, 3)),
+        random(7, 3, seed=1),
+    )
+    torch.testing.assert_close(
+        OBJECTIVE.loss(vectors, targets, {"labels": labels * 9}),
+        OBJECTIVE.loss(vectors, targets, {"labels": labels}),
+    )
 
 
 def test_a_title_of_which_nothing_is_left_pushes_nothing():
-    targets, labels = OBJECTIVE.collate(Shown(np.array([0])), LABELS, np.array([False])), random(7, 3, seed=1).requires_grad_()
+    targets, labels = (
+        OBJECTIVE.collate(LabelPlan(np.array([0])), LABELS, np.array([False])),
+        random(7, 3, seed=1).requires_grad_(),
+    )
     loss = OBJECTIVE.loss(torch.zeros(1, 3, dtype=torch.float64), targets, {"labels": labels})
     (grad,) = torch.autograd.grad(loss, labels)
     assert loss.item() == pytest.approx(0.3 * math.log(7)) and not grad.any()
 
 
 def test_collate_shares_a_title_among_its_categories():
-    targets = OBJECTIVE.collate(Shown(np.array([1, 0, 3])), LABELS, np.array([True, False, False]))
+    targets = OBJECTIVE.collate(LabelPlan(np.array([1, 0, 3])), LABELS, np.array([True, False, False]))
     assert targets.titles.tolist() == [0, 1, 1, 2, 2] and targets.labels.tolist() == [1, 0, 5, 3, 6]
     assert targets.shares.tolist() == [1, 0.5, 0.5, 0.5, 0.5]
     assert targets.aired.tolist() == [True, False, False]
@@ -68,8 +90,11 @@ def test_an_epoch_shows_every_title_once():
 
 @pytest.mark.parametrize("temperature", [0.4, 0.005])
 def test_loss_and_gradient_are_autograds_own(temperature: float):
-    objective, aired = Label(temperature=temperature, context_temperature=temperature / 2), np.arange(9) % 3 == 0
-    targets = OBJECTIVE.collate(Shown(np.arange(9)), LABELS, aired)
+    objective, aired = (
+        Label(temperature=temperature, context_temperature=temperature / 2),
+        np.arange(9) % 3 == 0,
+    )
+    targets = OBJECTIVE.collate(LabelPlan(np.arange(9)), LABELS, aired)
     temperatures = torch.from_numpy(np.where(aired, temperature / 2, temperature))
     weight = targets.shares.double() * temperatures[targets.titles]
 
@@ -81,5 +106,7 @@ def test_loss_and_gradient_are_autograds_own(temperature: float):
     ours = objective.loss(unit(leaves[0]), targets, {"labels": leaves[1]}) * 3
     theirs = plain(unit(leaves[0]), leaves[1]) * 3
     torch.testing.assert_close(ours, theirs)
-    for found, expected in zip(torch.autograd.grad(ours, leaves), torch.autograd.grad(theirs, leaves), strict=True):
+    for found, expected in zip(
+        torch.autograd.grad(ours, leaves), torch.autograd.grad(theirs, leaves), strict=True
+    ):
         torch.testing.assert_close(found, expected, atol=1e-12, rtol=1e-9)

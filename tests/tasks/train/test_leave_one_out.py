@@ -1,4 +1,5 @@
-"""The closed form of leave-one-out against a loop that really leaves one out; what an epoch and a batch are."""
+"""The closed form of leave-one-out against a loop that really leaves one out; what an epoch and a batch
+are."""
 
 import math
 from dataclasses import replace
@@ -10,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.arrays import Ragged
-from tasks.train.objectives import LeaveOneOutHinge, LeaveOneOutSoftmax
-from tasks.train.objectives.leave_one_out import Groups, Plan
+from tasks.train.objectives import GroupPlan, Groups, LeaveOneOutHinge, LeaveOneOutSoftmax
 
 OBJECTIVES = [pytest.param(choice, id=choice.name) for choice in (LeaveOneOutSoftmax(), LeaveOneOutHinge())]
 LeaveOneOut = LeaveOneOutSoftmax | LeaveOneOutHinge
@@ -20,7 +20,9 @@ FORBIDDEN = [(0, 1), (3, 2), (5, 0), (5, 1), (9, 0)]
 
 
 def unit_vectors(titles: int = len(OWN), dim: int = 4, seed: int = 0) -> torch.Tensor:
-    return torch.nn.functional.normalize(torch.randn(titles, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)))
+    return torch.nn.functional.normalize(
+        torch.randn(titles, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    )
 
 
 def groups(own: list[int] = OWN, forbidden: list[tuple[int, int]] = FORBIDDEN) -> Groups:
@@ -30,17 +32,25 @@ def groups(own: list[int] = OWN, forbidden: list[tuple[int, int]] = FORBIDDEN) -
     return Groups(torch.tensor(own), mask)
 
 
-def naive(objective: LeaveOneOut, vectors: np.ndarray, own: list[int], forbidden: set[tuple[int, int]]) -> float:
+def naive(
+    objective: LeaveOneOut, vectors: np.ndarray, own: list[int], forbidden: set[tuple[int, int]]
+) -> float:
     """Each title in turn is taken out of its group, and the loss is written down as the formula has it."""
     losses = []
     for title, group in enumerate(own):
-        members = {other: [place for place, its in enumerate(own) if its == other and place != title] for other in set(own)}
+        members = {
+            other: [place for place, its in enumerate(own) if its == other and place != title]
+            for other in set(own)
+        }
         if not members[group]:
             continue
         means = {other: np.mean(vectors[places], axis=0) for other, places in members.items() if places}
         rivals = [other for other in means if other != group and (title, other) not in forbidden]
         softmax = isinstance(objective, LeaveOneOutSoftmax)
-        scores = {other: float(vectors[title] @ means[other]) / (np.linalg.norm(means[other]) if softmax else 1) for other in [group, *rivals]}
+        scores = {
+            other: float(vectors[title] @ means[other]) / (np.linalg.norm(means[other]) if softmax else 1)
+            for other in [group, *rivals]
+        }
         if isinstance(objective, LeaveOneOutSoftmax):
             parts = {other: math.exp(scores[other] / objective.temperature) for other in [group, *rivals]}
             losses.append(-math.log(parts[group] / sum(parts.values())) * objective.temperature)
@@ -54,7 +64,9 @@ def naive(objective: LeaveOneOut, vectors: np.ndarray, own: list[int], forbidden
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_closed_form_is_the_loop(objective: LeaveOneOut):
     found = objective.loss(unit_vectors(), groups())
-    assert found.item() == pytest.approx(naive(objective, unit_vectors().numpy(), OWN, set(FORBIDDEN)), abs=1e-12)
+    assert found.item() == pytest.approx(
+        naive(objective, unit_vectors().numpy(), OWN, set(FORBIDDEN)), abs=1e-12
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -64,7 +76,11 @@ def test_any_groups(objective: LeaveOneOut, data: st.DataObject):
     count = data.draw(st.integers(1, 5))
     own = data.draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=14))
     own = np.unique(own, return_inverse=True)[1].tolist()  # groups are numbered without gaps
-    forbidden = {pair for pair in data.draw(st.sets(st.tuples(st.integers(0, len(own) - 1), st.integers(0, max(own))))) if own[pair[0]] != pair[1]}
+    forbidden = {
+        pair
+        for pair in data.draw(st.sets(st.tuples(st.integers(0, len(own) - 1), st.integers(0, max(own)))))
+        if own[pair[0]] != pair[1]
+    }
     vectors = unit_vectors(len(own), seed=data.draw(st.integers(0, 99)))
     found = objective.loss(vectors, groups(own, list(forbidden)))
     assert found.item() == pytest.approx(naive(objective, vectors.numpy(), own, forbidden), abs=1e-9)
@@ -82,7 +98,9 @@ def test_a_title_left_empty_counts_as_nothing(objective: LeaveOneOut):
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_gradient(objective: LeaveOneOut):
     vectors = unit_vectors().requires_grad_()
-    assert torch.autograd.gradcheck(lambda rows: objective.loss(torch.nn.functional.normalize(rows), groups()), (vectors,), fast_mode=True)
+    assert torch.autograd.gradcheck(
+        lambda rows: objective.loss(torch.nn.functional.normalize(rows), groups()), (vectors,), fast_mode=True
+    )
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -121,9 +139,12 @@ def test_a_perfect_space_costs_no_hinge():
     assert LeaveOneOutHinge(margin=0.2).loss(vectors, groups([0, 0, 1, 1, 2, 2], [])).item() == 0
 
 
-# -- what an epoch is ---------------------------------------------------------------------------------------------------
+# -- what an epoch is
+# ---------------------------------------------------------------------------------------------------
 
-LABELS = Ragged.from_rows([[number % 5] if number % 3 else [number % 5, 5 + number % 2] for number in range(203)] + [[]])
+LABELS = Ragged.from_rows(
+    [[number % 5] if number % 3 else [number % 5, 5 + number % 2] for number in range(203)] + [[]]
+)
 ROWS = np.arange(203)
 
 
@@ -138,11 +159,16 @@ def test_every_labelled_title_is_shown_once_an_epoch(objective: LeaveOneOut):
 
 
 def test_one_seed_gives_one_epoch_and_another_seed_another():
-    first, again, other = (LeaveOneOutSoftmax(pack=4, packs=7).plan_epoch(ROWS, LABELS, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other = (
+        LeaveOneOutSoftmax(pack=4, packs=7).plan_epoch(ROWS, LABELS, np.random.default_rng(seed))
+        for seed in (1, 1, 2)
+    )
     for plan, same in zip(first, again, strict=True):
         np.testing.assert_array_equal(plan.rows, same.rows)
         np.testing.assert_array_equal(plan.chosen, same.chosen)
-    assert any(not np.array_equal(plan.rows, differs.rows) for plan, differs in zip(first, other, strict=True))
+    assert any(
+        not np.array_equal(plan.rows, differs.rows) for plan, differs in zip(first, other, strict=True)
+    )
 
 
 def test_titles_of_one_pack_share_a_label():
@@ -160,22 +186,32 @@ def test_every_label_of_a_title_gets_its_turn():
 
 def test_collate_forbids_the_labels_a_title_carries_too():
     labels = Ragged.from_rows([[0, 2], [0], [1, 2], [2], [2, 0], [1]])
-    plan = Plan(np.array([0, 1, 3, 4, 5]), np.array([0, 0, 2, 2, 1], dtype=np.int32))
+    plan = GroupPlan(np.array([0, 1, 3, 4, 5]), np.array([0, 0, 2, 2, 1], dtype=np.int32))
     found = LeaveOneOutSoftmax().collate(plan, labels, np.zeros(len(plan.rows), dtype=bool))
     assert found.own.tolist() == [0, 0, 2, 2, 1]  # groups in the order of their labels
-    assert found.forbidden.tolist() == [[False, False, True], [False] * 3, [False] * 3, [True, False, False], [False] * 3]
+    assert found.forbidden.tolist() == [
+        [False, False, True],
+        [False] * 3,
+        [False] * 3,
+        [True, False, False],
+        [False] * 3,
+    ]
 
 
 def test_collate_with_labels_that_nobody_is_shown_under():
     labels = Ragged.from_rows([[3, 9], [3]])
-    found = LeaveOneOutSoftmax().collate(Plan(np.array([0, 1]), np.array([3, 3], dtype=np.int32)), labels, np.zeros(2, dtype=bool))
+    found = LeaveOneOutSoftmax().collate(
+        GroupPlan(np.array([0, 1]), np.array([3, 3], dtype=np.int32)), labels, np.zeros(2, dtype=bool)
+    )
     assert found.own.tolist() == [0, 0] and not found.forbidden.any()
 
 
 @pytest.mark.gpu
 def test_a_gpu_adds_in_the_same_order_every_time():
     """Thousands of titles in three groups: sums by atomics differ from one call to the next."""
-    vectors = torch.nn.functional.normalize(torch.randn(4096, 64, generator=torch.Generator().manual_seed(1))).cuda()
+    vectors = torch.nn.functional.normalize(
+        torch.randn(4096, 64, generator=torch.Generator().manual_seed(1))
+    ).cuda()
     batch = Groups(*(tensor.cuda() for tensor in groups([title % 3 for title in range(4096)], [])))
     found = []
     for _ in range(10):

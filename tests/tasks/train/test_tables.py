@@ -8,7 +8,7 @@ import torch
 
 from storage.tables import Offloaded, Resident, Table
 from tasks.train.loop import Training
-from tasks.train.rules import SGD, Adam, RowwiseAdagrad
+from tasks.train.optimizers import SGD, Adam, RowwiseAdagrad
 from tasks.train.tables import MappedTable, OffloadedTable, ResidentTable
 from tests.worlds import TRAINING
 
@@ -23,17 +23,23 @@ def learnt(corpus: Path, **changes) -> Table:
 
 
 def tensors(table: Table) -> dict[str, torch.Tensor]:
-    return {name: torch.cat(list(part.pieces())) for name, part in table.parts().items()}
+    return {name: torch.cat(list(part.pieces())) for name, part in table.sections().items()}
 
 
-@pytest.mark.parametrize("rule", [RowwiseAdagrad(), Adam()], ids=lambda rule: rule.name)
-def test_every_place_learns_the_same_bits(toy_corpus: Path, tmp_path: Path, rule):
-    expected = tensors(learnt(toy_corpus, rule=rule))
-    for place in (OffloadedTable(cache_rows=300), OffloadedTable(cache_rows=40, lookahead=5), MappedTable(folder=str(tmp_path))):
-        table = learnt(toy_corpus, rule=rule, table=place)
-        assert isinstance(table, Offloaded) and table.places.hot < len(table)
+@pytest.mark.parametrize("optimizer", [RowwiseAdagrad(), Adam()], ids=lambda optimizer: optimizer.name)
+def test_every_place_learns_the_same_bits(toy_corpus: Path, tmp_path: Path, optimizer):
+    expected = tensors(learnt(toy_corpus, optimizer=optimizer))
+    for place in (
+        OffloadedTable(cache_rows=300),
+        OffloadedTable(cache_rows=40, lookahead=5),
+        MappedTable(folder=str(tmp_path)),
+    ):
+        table = learnt(toy_corpus, optimizer=optimizer, table=place)
+        assert isinstance(table, Offloaded) and table.storage.hot < len(table)
         found = tensors(table)
-        assert set(found) == set(expected) and all(torch.equal(found[name], tensor) for name, tensor in expected.items()), place
+        assert set(found) == set(expected) and all(
+            torch.equal(found[name], tensor) for name, tensor in expected.items()
+        ), place
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads what is mapped in /proc, which is Linux'")
@@ -64,13 +70,27 @@ def test_what_fits_is_resident():
 def test_bytes_become_rows():
     rows = torch.randn(1000, 8)
     table = OffloadedTable(cache_bytes=100 * 8 * 4 * 3).build(rows, Adam(), CPU)
-    assert isinstance(table, Offloaded) and table.places.hot + table.places.recent == 100
-    table = OffloadedTable(cache_bytes=1000 * 4 + 100 * 8 * 2, row_dtype="bfloat16").build(rows, RowwiseAdagrad(), CPU)
-    assert isinstance(table, Offloaded) and table.places.hot + table.places.recent == 100 and table.places.cells["rows"].dtype == torch.bfloat16
-    with pytest.raises(ValueError, match="4,001 bytes hold no row of 32 bytes beside the 4,000 bytes of row-wise state"):
+    assert isinstance(table, Offloaded) and table.storage.hot + table.storage.recent == 100
+    table = OffloadedTable(cache_bytes=1000 * 4 + 100 * 8 * 2, row_dtype="bfloat16").build(
+        rows, RowwiseAdagrad(), CPU
+    )
+    assert (
+        isinstance(table, Offloaded)
+        and table.storage.hot + table.storage.recent == 100
+        and table.storage.cells["rows"].dtype == torch.bfloat16
+    )
+    with pytest.raises(
+        ValueError, match="4,001 bytes hold no row of 32 bytes beside the 4,000 bytes of row-wise state"
+    ):
         OffloadedTable(cache_bytes=4001).build(rows, RowwiseAdagrad(), CPU)
 
 
 def test_narrow_rows_still_learn(toy_corpus: Path):
-    narrow, full = (tensors(learnt(toy_corpus, table=place))["rows"] for place in (OffloadedTable(row_dtype="bfloat16", cache_rows=300), ResidentTable()))
-    assert not torch.equal(narrow, full) and torch.nn.functional.cosine_similarity(narrow, full, dim=1).mean() > 0.99
+    narrow, full = (
+        tensors(learnt(toy_corpus, table=place))["rows"]
+        for place in (OffloadedTable(row_dtype="bfloat16", cache_rows=300), ResidentTable())
+    )
+    assert (
+        not torch.equal(narrow, full)
+        and torch.nn.functional.cosine_similarity(narrow, full, dim=1).mean() > 0.99
+    )

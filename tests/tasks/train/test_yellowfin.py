@@ -7,16 +7,19 @@ import pytest
 import torch
 
 from storage.tables import Resident
-from tasks.train.optimizer import Group, Optimizer
-from tasks.train.parts import Part
-from tasks.train.rules import SGD, Adam, Momentum
+from tasks.train.optimizers import SGD, Adam, Momentum
+from tasks.train.optimizers.base import ParameterUpdate
+from tasks.train.parameter_groups import ParameterGroups
+from tasks.train.settings import ParameterGroup, TrainSettings
 from tasks.train.tuners import YellowFin
 
 TOKENS, DIM, STEPS, DENSE = 30, 4, 120, (3, 2)
 BETA, WINDOW = 0.99, 5
 
 
-def tuned(gradients: list[np.ndarray], touched: list[np.ndarray], sparsity: bool) -> list[tuple[float, float]]:
+def tuned(
+    gradients: list[np.ndarray], touched: list[np.ndarray], sparsity: bool
+) -> list[tuple[float, float]]:
     """Rate and momentum of each step but the first, by the formulas, from whole gradients."""
     mean, averages, found = np.zeros_like(gradients[0]), {}, []
 
@@ -27,7 +30,10 @@ def tuned(gradients: list[np.ndarray], touched: list[np.ndarray], sparsity: bool
     for step, gradient in enumerate(gradients, start=1):
         window = [float((one**2).sum()) for one in gradients[max(0, step - WINDOW) : step]]
         share = average("share", touched[step - 1].mean()) if sparsity else 1.0
-        h_min, h_max = math.exp(average("low", math.log(min(window)))) * share, average("high", max(window)) * share
+        h_min, h_max = (
+            math.exp(average("low", math.log(min(window)))) * share,
+            average("high", max(window)) * share,
+        )
         square = average("square", window[-1])
         average("norm", math.sqrt(window[-1]))
         mean = BETA * mean + (1 - BETA) * gradient
@@ -36,7 +42,9 @@ def tuned(gradients: list[np.ndarray], touched: list[np.ndarray], sparsity: bool
         p = distance**2 * h_min**2 / (2 * max(variance, 1e-15))
         roots = np.roots([1, 0, p, p])
         root = float(roots[np.abs(roots.imag).argmin()].real) + 1
-        assert root**2 * distance**2 * h_min**2 == pytest.approx((1 - root) ** 3 * 2 * variance * root, rel=1e-6)  # the derivative of what is minimised is zero
+        assert root**2 * distance**2 * h_min**2 == pytest.approx(
+            (1 - root) ** 3 * 2 * variance * root, rel=1e-6
+        )  # the derivative of what is minimised is zero
         spread = math.sqrt(h_max / h_min)
         root = max(root, (spread - 1) / (spread + 1))
         found.append(((1 - root) ** 2 / h_min * min(1.0, step / (10 * WINDOW)), root**2))
@@ -55,10 +63,16 @@ def world(seed: int = 4) -> tuple[list[torch.Tensor], list[torch.Tensor], list[t
 @pytest.mark.parametrize("sparsity", [True, False])
 def test_rows_and_dense_parameters_together_are_a_loop_over_whole_gradients(sparsity: bool):
     ids, grads, dense_grads = world()
-    tuner, rule = YellowFin(window=WINDOW, decay=BETA, sparsity=sparsity), Momentum(learning_rate=0.01, momentum=0.3)
-    optimizer = Optimizer(["rows", "dense"], rule=rule, tuner=tuner)
+    tuner, optimizer = (
+        YellowFin(window=WINDOW, beta=BETA, sparsity_debias=sparsity),
+        Momentum(learning_rate=0.01, momentum=0.3),
+    )
+    groups = ParameterGroups(["rows", "dense"], TrainSettings(optimizer=optimizer, tuner=tuner, groups=()))
     rows, dense = torch.ones(TOKENS, DIM), torch.ones(*DENSE)
-    table, dense_state = Resident(rows.clone(), optimizer.movers["rows"].initial_state(rows)), optimizer.movers["dense"].initial_state(dense)
+    table, dense_state = (
+        Resident(rows.clone(), groups.updaters["rows"].initial_state(rows)),
+        groups.updaters["dense"].initial_state(dense),
+    )
 
     whole, touched = [], []
     for chosen, grad, dense_grad in zip(ids, grads, dense_grads, strict=True):
@@ -73,7 +87,14 @@ def test_rows_and_dense_parameters_together_are_a_loop_over_whole_gradients(spar
     place, velocity = np.ones_like(whole[0]), np.zeros_like(whole[0])
     for step, (chosen, grad, dense_grad) in enumerate(zip(ids, grads, dense_grads, strict=True), start=1):
         some, state = table.gather(chosen)
-        optimizer.move_({"rows": Part(some, grad.clone(), state, tokens=TOKENS), "dense": Part(dense, dense_grad.clone(), dense_state)}, 0.5, step)
+        groups.update_(
+            {
+                "rows": ParameterUpdate(some, grad.clone(), state, table_rows=TOKENS),
+                "dense": ParameterUpdate(dense, dense_grad.clone(), dense_state),
+            },
+            0.5,
+            step,
+        )
         table.write_back(chosen, some, state)
         rate, momentum = expected[step - 1]
         velocity = np.where(touched[step - 1], momentum * velocity + whole[step - 1], velocity)
@@ -86,26 +107,35 @@ def test_rows_and_dense_parameters_together_are_a_loop_over_whole_gradients(spar
 def test_it_finds_the_bottom_of_a_noisy_bowl_without_a_rate():
     generator = torch.Generator().manual_seed(1)
     target, rows = torch.randn(20, 3, generator=generator), torch.zeros(20, 3)
-    optimizer = Optimizer(rule=Momentum(learning_rate=1e-4), tuner=YellowFin(decay=0.99))
-    state = optimizer.movers["rows"].initial_state(rows)
+    groups = ParameterGroups(
+        ["rows"], TrainSettings(optimizer=Momentum(learning_rate=1e-4), tuner=YellowFin(beta=0.99), groups=())
+    )
+    state = groups.updaters["rows"].initial_state(rows)
     for step in range(1, 1001):
         grad = 8 * (rows - target) + 0.1 * torch.randn(20, 3, generator=generator)
-        optimizer.move_({"rows": Part(rows, grad, state)}, 1.0, step)
+        groups.update_({"rows": ParameterUpdate(rows, grad, state)}, 1.0, step)
     assert (rows - target).abs().max() < 0.1
 
 
 def test_what_it_remembers_survives_a_copy():
     ids, grads, _ = world()
 
-    def run(first: int, last: int, table: Resident, optimizer: Optimizer) -> None:
+    def run(first: int, last: int, table: Resident, groups: ParameterGroups) -> None:
         for step in range(first, last):
             some, state = table.gather(ids[step])
-            optimizer.move_({"rows": Part(some, grads[step].clone(), state, tokens=TOKENS)}, 1.0, step + 1)
+            groups.update_(
+                {"rows": ParameterUpdate(some, grads[step].clone(), state, table_rows=TOKENS)}, 1.0, step + 1
+            )
             table.write_back(ids[step], some, state)
 
-    def fresh() -> tuple[Resident, Optimizer]:
-        optimizer = Optimizer(rule=Momentum(learning_rate=0.01), tuner=YellowFin(window=WINDOW))
-        return Resident(torch.ones(TOKENS, DIM), optimizer.movers["rows"].initial_state(torch.ones(TOKENS, DIM))), optimizer
+    def fresh() -> tuple[Resident, ParameterGroups]:
+        groups = ParameterGroups(
+            ["rows"],
+            TrainSettings(optimizer=Momentum(learning_rate=0.01), tuner=YellowFin(window=WINDOW), groups=()),
+        )
+        return Resident(
+            torch.ones(TOKENS, DIM), groups.updaters["rows"].initial_state(torch.ones(TOKENS, DIM))
+        ), groups
 
     whole, stopped, resumed = fresh(), fresh(), fresh()
     run(0, 40, *whole)
@@ -118,30 +148,51 @@ def test_what_it_remembers_survives_a_copy():
     assert set(whole[1].tensors()) == {"tuner.window", "tuner.averages"}
 
 
-@pytest.mark.parametrize("rule", [SGD(), Adam()])
-def test_another_rule_is_refused(rule):
-    optimizer = Optimizer(rule=rule, tuner=YellowFin())
-    with pytest.raises(ValueError, match=f"yellowfin sets the momentum rule's rate and momentum, the rule is '{rule.name}'; set train.rule=momentum"):
-        optimizer.movers["rows"].initial_state(torch.ones(2, 2))
+@pytest.mark.parametrize("optimizer", [SGD(), Adam()])
+def test_another_optimizer_is_refused(optimizer):
+    groups = ParameterGroups(["rows"], TrainSettings(optimizer=optimizer, tuner=YellowFin(), groups=()))
+    with pytest.raises(
+        ValueError,
+        match=f"yellowfin tunes the momentum optimizer, got '{optimizer.name}'; set train.optimizer=momentum",
+    ):
+        groups.updaters["rows"].initial_state(torch.ones(2, 2))
 
 
 def test_a_group_of_its_own_is_not_tuned():
-    optimizer = Optimizer(["rows", "head.bias"], rule=Momentum(), groups=[Group(pattern="head.*", rule=SGD(learning_rate=1.0))], tuner=YellowFin())
+    groups = ParameterGroups(
+        ["rows", "head.bias"],
+        TrainSettings(
+            optimizer=Momentum(),
+            groups=(ParameterGroup(pattern="head.*", optimizer=SGD(learning_rate=1.0)),),
+            tuner=YellowFin(),
+        ),
+    )
     rows, bias = torch.ones(2, 2), torch.ones(2, 1)
-    parts = {name: Part(tensor, torch.ones_like(tensor), optimizer.movers[name].initial_state(tensor)) for name, tensor in (("rows", rows), ("head.bias", bias))}
-    assert set(parts["head.bias"].state) == set() and set(parts["rows"].state) == {"velocity", "grad_mean", "seen"}
+    updates = {
+        name: ParameterUpdate(tensor, torch.ones_like(tensor), groups.updaters[name].initial_state(tensor))
+        for name, tensor in (("rows", rows), ("head.bias", bias))
+    }
+    assert set(updates["head.bias"].state) == set() and set(updates["rows"].state) == {
+        "velocity",
+        "grad_mean",
+        "seen",
+    }
     for step in (1, 2):
-        for part in parts.values():
-            part.grad = torch.ones_like(part.rows)
-        optimizer.move_(parts, 1.0, step)
+        for update in updates.values():
+            update.grad = torch.ones_like(update.rows)
+        groups.update_(updates, 1.0, step)
     assert bias.flatten().tolist() == [-1.0, -1.0]
 
 
-def test_a_step_that_moves_nothing_under_the_main_rule_tunes_nothing():
+def test_a_step_that_moves_nothing_under_the_main_optimizer_tunes_nothing():
     """Where groups move all there is, there was a division by zero in the first step."""
-    by_sgd = (Group(pattern="bias", rule=SGD(learning_rate=1.0)),)
-    with pytest.raises(ValueError, match="the tuner yellowfin sets the main rule's rate, and groups move all of bias"):
-        Optimizer(["bias"], rule=Momentum(), groups=by_sgd, tuner=YellowFin())
+    by_sgd = (ParameterGroup(pattern="bias", optimizer=SGD(learning_rate=1.0)),)
+    with pytest.raises(
+        ValueError, match=r"the tuner yellowfin tunes train\.optimizer, but groups update all of bias"
+    ):
+        ParameterGroups(["bias"], TrainSettings(optimizer=Momentum(), groups=by_sgd, tuner=YellowFin()))
     rows = torch.zeros(2, 3)
-    Optimizer(["rows", "bias"], rule=Momentum(), groups=by_sgd, tuner=YellowFin()).move_({"bias": Part(rows, torch.ones(2, 3), {})}, 1.0, 1)
+    ParameterGroups(
+        ["rows", "bias"], TrainSettings(optimizer=Momentum(), groups=by_sgd, tuner=YellowFin())
+    ).update_({"bias": ParameterUpdate(rows, torch.ones(2, 3), {})}, 1.0, 1)
     assert torch.equal(rows, -torch.ones(2, 3))

@@ -1,0 +1,125 @@
+"""Transfers between host memory and the GPU: plain copies and gathers of records (_offload_gpu.py)."""
+
+import statistics
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks._offload_steps import zipf
+from benchmarks.claims import Claim
+from storage.tables import Host, Staged, Transfer, choose_transfer
+
+GPU = torch.device("cuda")
+MOVED = 131_072  # records
+
+
+def milliseconds(work: Callable[[], object], repeats: int = 20) -> list[float]:
+    """Of each run on the GPU's clock, the first three not counted."""
+    found = []
+    for _ in range(repeats + 3):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        found.append(begin.elapsed_time(end))
+    return found[3:]
+
+
+def link() -> list[Claim]:
+    """Copies of 256 MB between pinned memory and the GPU, GB/s."""
+    host, device = (
+        torch.empty(1 << 28, dtype=torch.uint8, pin_memory=True),
+        torch.empty(1 << 28, dtype=torch.uint8, device=GPU),
+    )
+    ways: dict[str, Callable[[], object]] = {
+        "host to device": lambda: device.copy_(host, non_blocking=True),
+        "device to host": lambda: host.copy_(device, non_blocking=True),
+    }
+    return [
+        Claim(
+            name=f"link, {name}, GB/s",
+            value=host.nbytes / 1e6 / statistics.median(milliseconds(way)),
+            better=None,
+        )
+        for name, way in ways.items()
+    ]
+
+
+def gathers(quick: bool, has_cupy: bool) -> list[Claim]:
+    """131,072 records to the GPU and back, beside one copy of as many bytes and beside torch's pinned
+    ``W[idx]``.
+    """
+    claims = []
+    rng = np.random.default_rng(0)
+    for rows in (1_000_000,) if quick else (1_000_000, 10_000_000):
+        for width in (512,) if quick else (256, 512, 1536):
+            host = Host(rows, width)
+            host.data.zero_()
+            host.pin()
+            for name, ids in (
+                ("random", rng.choice(rows, MOVED, replace=False)),
+                ("Zipf", np.unique(zipf(rows, 4 * MOVED, rng))[:MOVED]),
+            ):
+                claims += _gather(host, torch.from_numpy(ids), f"{width} B of {rows:,}, {name}", has_cupy)
+            del host
+    return claims
+
+
+def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> list[Claim]:
+    size, width = len(ids) * host.data.shape[1], host.data.shape[1]
+    flat, there = (
+        torch.empty(size, dtype=torch.uint8, pin_memory=True),
+        torch.empty(size, dtype=torch.uint8, device=GPU),
+    )
+    copy = size / 1e6 / statistics.median(milliseconds(lambda: there.copy_(flat, non_blocking=True)))
+    plain = size / 1e6 / statistics.median(milliseconds(lambda: host.data[ids].to(GPU), 5))
+    movers: dict[str, Transfer] = {"staged": Staged(host, GPU)}
+    if has_cupy and host.pinned:
+        movers["uva"] = choose_transfer("uva", host, GPU)
+    claims = []
+    for name, mover in movers.items():
+        pieces = [ids[first : first + mover.block] for first in range(0, len(ids), mover.block)]
+        times = milliseconds(lambda mover=mover, pieces=pieces: [mover.read(piece) for piece in pieces])
+        speed = size / 1e6 / statistics.median(times)
+        aim = (0.9 if width >= 1536 else 0.8 if width >= 512 else None) if name == "uva" else None
+        claims.append(
+            Claim(
+                name=f"{name} gather, {what}, GB/s", value=speed, rival="one copy", rival_value=copy, aim=aim
+            )
+        )
+        claims.append(
+            Claim(
+                name=f"{name} gather, {what}, p90, GB/s",
+                value=size / 1e6 / float(np.quantile(times, 0.9)),
+                better=None,
+            )
+        )
+        block = there.view(len(ids), width)
+        back = milliseconds(
+            lambda mover=mover, pieces=pieces, block=block: [
+                mover.write(piece, block[: len(piece)]) for piece in pieces
+            ]
+        )
+        claims.append(
+            Claim(
+                name=f"{name} scatter, {what}, GB/s",
+                value=size / 1e6 / statistics.median(back),
+                rival="one copy",
+                rival_value=copy,
+                better=None,
+            )
+        )
+        both = 2 * size / 1e6 / (statistics.median(times) + statistics.median(back))
+        claims.append(
+            Claim(
+                name=f"{name} there and back, {what}, GB/s",
+                value=both,
+                rival="W[idx] and a copy",
+                rival_value=plain,
+                aim=20 if name == "uva" else None,
+            )
+        )
+    return claims

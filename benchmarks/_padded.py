@@ -1,0 +1,56 @@
+"""Titles as a padded block of token ids, beside the ragged form, for code that needs a rectangle."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from storage.arrays import Ragged
+from storage.formats.corpus import OpenCorpus, open_corpus
+
+
+class Padded(NamedTuple):
+    """Token ids, int32 (…, longest), 0 behind each title's last, and the lengths of the titles, int64 (…)."""
+
+    ids: Tensor
+    lengths: Tensor
+
+    @property
+    def mask(self) -> Tensor:
+        """Which ids are tokens: bool (…, longest)."""
+        return torch.arange(self.ids.shape[-1], device=self.ids.device) < self.lengths.unsqueeze(-1)
+
+    def ragged(self) -> Ragged:
+        """The same titles in the ragged form, one row a title."""
+        offsets = np.concatenate([[0], np.cumsum(self.lengths.reshape(-1).numpy())])
+        return Ragged(offsets, self.ids[self.mask].numpy())
+
+
+def pad(tokens: Ragged, shape: tuple[int, ...] | None = None) -> Padded:
+    """Pads ragged titles to the longest; ``shape`` of the titles, such as (examples, titles each)."""
+    lengths = tokens.lengths
+    longest = int(lengths.max(initial=0))
+    ids = np.zeros((len(tokens), longest), dtype=np.int32)
+    shifts = np.arange(len(tokens), dtype=np.int64) * longest - tokens.offsets[:-1]
+    ids.reshape(-1)[np.arange(len(tokens.values)) + np.repeat(shifts, lengths)] = tokens.values
+    shape = (len(tokens),) if shape is None else shape
+    counts = torch.from_numpy(lengths.astype(np.int64).reshape(shape))
+    return Padded(torch.from_numpy(ids.reshape(*shape, longest)), counts)
+
+
+@dataclass
+class PaddedTitles:
+    """Rows of titles to padded batches, for ``Delivery``; pickled, it holds the corpus' path alone."""
+
+    folder: Path
+    _open: OpenCorpus | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"folder": self.folder, "_open": None}
+
+    def __getitem__(self, rows: np.ndarray) -> Padded:
+        self._open = self._open or open_corpus(self.folder)
+        return pad(self._open.tokens.take(rows.reshape(-1)), rows.shape)

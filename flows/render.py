@@ -1,0 +1,83 @@
+"""Documents as lines for people: scores, status, rows of a query, categories."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+MEASURES = ("accuracy", "precision_at_k", "mrr", "micro_f1", "macro_f1")
+ROWS = {
+    "knn": "GuideSpace k-NN",
+    "knn_oov": "  with unseen words",
+    "tfidf_knn": "TF-IDF k-NN",
+    "l1_logistic": "TF-IDF logistic L1",
+    "tfidf_svm": "TF-IDF linear SVM",
+    "tfidf_svm_sentence": "TF-IDF SVM + sentence",
+    "sentence_knn": "sentence k-NN",
+    "majority": "majority class",
+}
+AGREEMENT = ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")
+COUNTS = ("seen", "stored", "duplicates", "rejected")
+TOTALS = ("channels", "programmes", "titles", "categories")
+CATEGORIES_SHOWN = 15  # of each reason for which categories were dropped
+
+
+def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """The scores document in columns."""
+    for protocol, forms in document["protocols"].items():
+        for form, score in forms.items():
+            heading = f"{protocol}, {form.replace('_', ' ')}"
+            if score["n"]:
+                known = [(name, score[key]) for key, name in ROWS.items() if key in score]
+                rows = [[name, *(_number(own.get(measure)) for measure in MEASURES)] for name, own in known]
+                yield from _columns([[f"{heading} ({score['n']} titles)", *MEASURES], *rows])
+            else:
+                yield f"{heading}: not scored ({score['reason']})"
+            yield ""
+    clusters = document["clusters"]
+    agreement = ", ".join(f"{name} {_number(clusters[name])}" for name in AGREEMENT)
+    yield f"clusters: {clusters['count']}, noise {_number(clusters['noise_share'])}, {agreement}"
+    serves = "serves (champion)" if document["champion"] else "does not serve: the champion stays"
+    yield f"this model {serves}"
+
+
+def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """The status document in columns."""
+    rows = [["feed", *COUNTS, "why"]]
+    for feed in document["feeds"]:
+        reasons = [f"{reason} {count}" for reason, count in feed["rejects"].items()]
+        why = ", ".join(reasons + ["lost by DuckDB 2.0.0: read it again"] * feed.get("lost", False))
+        rows.append([feed["source"], *(f"{feed[name]:,}" for name in COUNTS), why])
+    yield from _columns(rows)
+    yield "\n" + ", ".join(f"{document[name]:,} {name}" for name in TOTALS)
+    yield f"{document['home']}: {document['home_bytes'] / 1e6:,.1f} MB"
+
+
+def table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Rows of a query in columns, under their names; no cell is cut."""
+    cells = [["–" if value is None else str(value) for value in row.values()] for row in rows]
+    return _columns([list(rows[0]), *cells]) if rows else iter(["no rows"])
+
+
+def category_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """All labels, and for each reason the dropped categories with the most titles."""
+    yield f"{len(document['labels'])} labels (category, titles):"
+    yield from map(_category, document["labels"])
+    for reason in dict.fromkeys(row["reason"] for row in document["dropped"]):
+        rows = [row for row in document["dropped"] if row["reason"] == reason]
+        yield f"\ndropped, {reason}: {len(rows):,}"
+        yield from map(_category, rows[:CATEGORIES_SHOWN])
+
+
+def _category(row: Mapping[str, Any]) -> str:
+    return f"  {row['titles']:>7,}  {row['category']}"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """First column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        right = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
+        yield "  ".join([first.ljust(widths[0]), *right]).rstrip()
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

@@ -1,0 +1,62 @@
+"""What a Model folder holds for predicting categories, beside the encoder's files, titles and vectors.
+
+``votes.parquet``: a row a labelled held-out title, ``title`` (row of titles.parquet), and the labelled
+training titles nearest to it as they air: ``neighbours`` (rows of titles.parquet, best first, as many as
+vote, -1 where absent) and ``cosines``. ``spellings.json``: label to the category by which most titles have
+it, as guides write it. ``split`` in titles.parquet says which titles are held out.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+VOTES, SPELLINGS = "votes.parquet", "spellings.json"
+
+
+class Votes(NamedTuple):
+    """int64 (queries,), int64 (queries, k), float32 (queries, k)."""
+
+    titles: np.ndarray
+    neighbours: np.ndarray
+    cosines: np.ndarray
+
+
+def write_votes(folder: Path, votes: Votes) -> None:
+    """Writes votes.parquet."""
+    k = votes.neighbours.shape[1]
+    lists = (
+        pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), k)
+        for flat in (votes.neighbours.astype(np.int32), votes.cosines.astype(np.float32))
+    )
+    columns = [pa.array(votes.titles.astype(np.int32)), *lists]
+    table = pa.table(dict(zip(("title", "neighbours", "cosines"), columns, strict=True)))
+    pq.write_table(table, folder / VOTES, compression="zstd")
+
+
+def read_votes(folder: Path) -> Votes | None:
+    """Reads votes.parquet; None in a folder of an older version."""
+    if not (folder / VOTES).exists():
+        return None
+    table = pq.read_table(folder / VOTES).combine_chunks()
+    titles = table["title"].to_numpy().astype(np.int64)
+    neighbours, cosines = (
+        table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(len(titles), -1)
+        for name in ("neighbours", "cosines")
+    )
+    return Votes(titles, neighbours.astype(np.int64), cosines)
+
+
+def write_spellings(folder: Path, spellings: Mapping[str, str]) -> None:
+    """Writes spellings.json."""
+    (folder / SPELLINGS).write_text(json.dumps(spellings, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def read_spellings(folder: Path) -> dict[str, str]:
+    """Reads spellings.json; empty in a folder of an older version."""
+    file = folder / SPELLINGS
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}

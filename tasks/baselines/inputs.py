@@ -1,0 +1,55 @@
+"""What baselines read of titles: text, and the dense vector that training reads too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from storage.arrays import unit_rows
+from storage.shapes import Float, Float32
+
+_REMEDY = "the corpus holds no sentence vectors; choose an encoder in preprocess.sentences"
+
+
+class NoSentenceVectors(ValueError):
+    """A baseline that reads dense vectors was given titles without; the message says why."""
+
+
+@dataclass(frozen=True)
+class TitleInputs:
+    """Titles, one entry each; ``dense`` has no columns where the corpus holds no sentence vectors."""
+
+    texts: Sequence[str]  # with context tokens behind a separator in the form title_context (see tfidf.py)
+    dense: Float32[np.ndarray, "titles features"]  # unit norm, or zero where nothing is known of a title
+
+    def __post_init__(self) -> None:
+        if len(self.texts) != len(self.dense):
+            problem = f"{len(self.texts)} texts for {len(self.dense)} dense vectors"
+            raise ValueError(f"{problem}; give one of each per title")
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Some titles, by row."""
+        return type(self)([self.texts[int(row)] for row in rows], self.dense[rows])
+
+    def known_dense(self) -> Float32[np.ndarray, "titles features"]:
+        """The dense vectors; NoSentenceVectors where there are none."""
+        if not self.dense.shape[1]:
+            raise NoSentenceVectors(_REMEDY)
+        return self.dense
+
+
+def dense_inputs(
+    sentences: Float[np.ndarray, "titles features"], descriptions: Float[np.ndarray, "titles others"]
+) -> Float32[np.ndarray, "titles features"]:
+    """Unit-norm sum of a title's sentence vector and its description vector, or zero.
+
+    ``descriptions`` may have no columns: then it is the title's sentence vector.
+    """
+    dense = np.array(sentences, dtype=np.float32)
+    if descriptions.shape[1]:
+        dense += descriptions
+    return unit_rows(dense)

@@ -1,0 +1,75 @@
+"""HDBSCAN and k-means by scikit-learn: density without an eps, and a given number of clusters.
+
+On unit vectors the squared Euclidean distance is 2 - 2 cos: both group by cosine, and HDBSCAN's hierarchy is
+the same up to its scale. HDBSCAN compares every title with every other; k-means has no noise.
+
+References: R. Campello, D. Moulavi, J. Sander, Density-based clustering based on hierarchical density
+estimates, PAKDD 2013; S. Lloyd, Least squares quantization in PCM, 1982; D. Arthur, S. Vassilvitskii,
+k-means++, SODA 2007.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from tasks.cluster.graph import Neighbours
+from tasks.cluster.partition import Partition, finish
+from tasks.form import configurable, setting
+from tasks.neighbours.similarity import known_rows
+
+
+@configurable
+class HDBSCAN:
+    """HDBSCAN: dense groups at any scale, the rest noise; the same for every seed. Slow above 20,000."""
+
+    name: Literal["hdbscan"] = "hdbscan"
+    minimum_size: int = setting(5, "Fewest titles of a cluster.", ge=2)
+    min_samples: int | None = setting(
+        None,
+        "Nearest titles by whose distance density is estimated; more gives noise. Empty is minimum_size.",
+        ge=1,
+    )
+    neighbours: int = setting(25, "Nearest titles kept of each title, for the map.", ge=1)
+
+    def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
+        """Clusters of the titles; neither the neighbours nor the seed are used."""
+        from sklearn.cluster import HDBSCAN as Solver
+
+        known = known_rows(vectors)
+        labels = np.full(len(vectors), -1, dtype=np.int64)
+        points = vectors[known].astype(np.float64)
+        if len(points) >= max(self.minimum_size, self.min_samples or 0):
+            if (points == points[0]).all():  # no distances: one group, which scikit-learn would call noise
+                labels[known] = 0
+            else:
+                solver = Solver(min_cluster_size=self.minimum_size, min_samples=self.min_samples, copy=True)  # pyright: ignore[reportArgumentType]
+                labels[known] = solver.fit_predict(points)
+        remedy = "lower minimum_size or min_samples."
+        return finish(labels, known, minimum_size=self.minimum_size, remedy=remedy)
+
+
+@configurable
+class KMeans:
+    """k-means: a given number of clusters, no noise; to compare with."""
+
+    name: Literal["k_means"] = "k_means"
+    clusters: int | None = setting(None, "Number of clusters; empty is the square root of the titles.", ge=1)
+    neighbours: int = setting(25, "Nearest titles kept of each title, for the map.", ge=1)
+    starts: int = setting(3, "Times it starts from other centres; the best is kept.", ge=1)
+    iterations: int = setting(50, "Most passes over all titles.", ge=1)
+    minimum_size: int = setting(3, "Smaller clusters count as noise.", ge=1)
+
+    def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
+        """Clusters of the titles; the neighbours are not used."""
+        from sklearn.cluster import KMeans as Solver
+
+        known, labels, passes = known_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
+        points = vectors[known]
+        if len(points):
+            count = min(self.clusters or round(math.sqrt(len(points))), len(np.unique(points, axis=0)))
+            solver = Solver(count, n_init=self.starts, max_iter=self.iterations, random_state=seed)  # pyright: ignore[reportArgumentType]
+            labels[known] = solver.fit_predict(points)
+            passes = int(solver.n_iter_)
+        size = self.minimum_size
+        return finish(labels, known, minimum_size=size, iterations=passes, remedy="raise clusters.")

@@ -1,0 +1,218 @@
+"""Any title to a vector: tokenizer, token rows, n-gram rows, the layer on its sentence vector. torch, NumPy
+and pyarrow alone, and the package of the sentence encoder where it is installed.
+
+Known tokens take their trained row. A word that training never touched takes the vector of its n-grams
+(tasks/augment); other unknown tokens are left out.
+"""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+from safetensors.numpy import load_file, save_file
+
+from storage.arrays import Ragged, unit_rows
+from storage.shapes import Float32, Int8, Int64
+from tasks.encoder import Bag, Encoder
+from tasks.encoder.bags import LAYER, Bagger
+from tasks.encoder.meaning import WEIGHT, Meaning
+from tasks.fasttext.ngrams import bucket_ids
+from tasks.text.tokenizers import Fitted, describe, restore
+from tasks.text.words import KINDS, NGRAM, WORD
+
+ENCODERS = {"bag": Bag}
+_GONE = ("sif", "directions")  # options of older versions; published rows never knew them
+_CHUNK = 4096  # titles encoded at once: 4096 titles of 60 tokens take 0.1 GB
+
+
+@dataclass(frozen=True, kw_only=True)
+class NgramRows:
+    """Rows of the n-gram buckets in use: what gives unseen words a vector."""
+
+    shortest: int  # n-gram of <word>
+    longest: int
+    buckets: int
+    bucket_ids: Int64[np.ndarray, " used"]  # buckets with a row, rising
+    rows: Float32[np.ndarray, "used dim"]
+    mean: Float32[np.ndarray, " dim"]  # added back to every word
+    norm: float  # length of an unseen word's vector
+
+    @staticmethod
+    def none(dim: int) -> "NgramRows":
+        """No n-gram has a row, as for a tokenizer without words."""
+        ids, rows = np.zeros(0, dtype=np.int64), np.zeros((0, dim), np.float32)
+        mean = np.zeros(dim, np.float32)
+        return NgramRows(shortest=3, longest=6, buckets=1, bucket_ids=ids, rows=rows, mean=mean, norm=1.0)
+
+    def find(self, buckets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Row of each bucket, and whether it has one: int64 and bool, shaped as ``buckets``."""
+        if not len(self.bucket_ids):
+            return np.zeros_like(buckets), np.zeros(buckets.shape, dtype=bool)
+        places = np.searchsorted(self.bucket_ids, buckets).clip(max=len(self.bucket_ids) - 1)
+        return places, self.bucket_ids[places] == buckets
+
+    def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Vectors of case-folded words, float32 (words, dim), and whether any n-gram of each has a row (else
+        its vector is zero): bool (words,).
+        """
+        ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
+        places, known = self.find(ids.values)
+        owner = ids.owners[known]
+        sums = np.zeros((len(words), len(self.mean)), dtype=np.float32)
+        np.add.at(sums, owner, self.rows[places[known]])
+        found = np.bincount(owner, minlength=len(words)) > 0
+        vectors = sums / np.maximum(ids.lengths, 1)[:, None].astype(np.float32) + self.mean
+        vectors *= self.norm / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return np.where(found[:, None], vectors, 0).astype(np.float32), found
+
+
+@dataclass(frozen=True, eq=False)
+class TitleEncoder:
+    """Titles to unit vectors."""
+
+    tokenizer: Fitted
+    bag: Encoder
+    ids: dict[tuple[int, str], int]  # (kind, text) to row, of the tokens that training touched
+    rows: Float32[np.ndarray, "tokens dim"]
+    kinds: Int8[np.ndarray, " tokens"]
+    ngrams: NgramRows  # for words without a row
+    meaning: Meaning | None = None  # None where the corpus has no sentence vectors
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        return self.rows.shape[1]
+
+    def dense(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
+        """Dense inputs x of raw titles, and a description of each or of none: float32 (titles, features)."""
+        if self.meaning is None:
+            return np.zeros((len(raw_titles), 0), dtype=np.float32)
+        return self.meaning.dense(self.bag, raw_titles, descriptions)
+
+    def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
+        """Unit vectors of raw titles, float32 (titles, dim); zero where no word, no n-gram and no x is known.
+        ``dense`` is x, float32 (titles, features), that of the titles if None.
+        """
+        return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
+
+    def embed_with_context(
+        self,
+        raw_titles: Sequence[str],
+        contexts: Sequence[Sequence[str]],
+        dense: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Unit vectors, float32 (titles, dim), of raw titles alone, and with the tokens of how each airs
+        (storage/catalogue/contexts.py); zero where nothing is known. ``dense`` as in ``embed``.
+        """
+        dense = self.dense(raw_titles) if dense is None else dense
+        alone, full = np.zeros((2, len(raw_titles), self.dim), dtype=np.float32)
+        for start in range(0, len(raw_titles), _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            alone[chunk], full[chunk] = self._embed(raw_titles[chunk], contexts[chunk], dense[chunk])
+        return alone, full
+
+    def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Vectors for `similar`, float32 (titles, meaning + dim): meanings of x beside ``vectors``, of titles
+        alone or with how they air; without a sentence encoder the latter.
+        """
+        if self.meaning is None:
+            return vectors
+        return unit_rows(np.hstack([np.float32(WEIGHT) * self.meaning.project(dense), vectors]))
+
+    def without_ngrams(self) -> "TitleEncoder":
+        """The same, but unseen words are left out: the difference is what augmenting adds."""
+        return dataclasses.replace(self, ngrams=NgramRows.none(self.dim))
+
+    def count_unseen(self, raw_titles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Words of titles, and how many of them training never touched: int32 (titles,) twice."""
+        tokens = self.tokenizer.all_tokens(raw_titles)
+        words = [[token for token in own if token[0] == WORD] for own in tokens]
+        unseen = [sum(token not in self.ids for token in own) for own in words]
+        return np.array([len(own) for own in words], dtype=np.int32), np.array(unseen, dtype=np.int32)
+
+    def _embed(
+        self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], dense: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        unseen: dict[str, int] = {}
+        entries: list[list[int]] = []
+        for tokens in self.tokenizer.all_tokens(raw_titles):
+            own = []
+            for token in tokens:
+                row = self.ids.get(token)
+                if row is not None:
+                    own.append(row)
+                elif token[0] == WORD:
+                    own.append(len(self.rows) + unseen.setdefault(token[1], len(unseen)))
+            entries.append(own)
+        more, kinds = self.rows[:0], self.kinds
+        if unseen:
+            more, found = self.ngrams.vectors(list(unseen))
+            kinds = np.concatenate([kinds, np.full(len(unseen), WORD, dtype=np.int8)])
+            first = len(self.rows)
+            entries = [[entry for entry in own if entry < first or found[entry - first]] for own in entries]
+        names_something = np.isin(kinds, (WORD, NGRAM))  # length and shape alone are known of any title
+        entries = [own if names_something[own].any() else [] for own in entries]
+        alone = self._encode(more, kinds, entries, dense)
+        if not any(contexts):
+            return alone, alone
+        for own, context in zip(entries, contexts, strict=True):
+            airing = [self.ids.get((KINDS.index(token.partition(":")[0]), token)) for token in context]
+            own += [row for row in airing if row is not None]
+        return alone, self._encode(more, kinds, entries, dense)
+
+    def _encode(
+        self, more: np.ndarray, kinds: np.ndarray, entries: Sequence[Sequence[int]], dense: np.ndarray
+    ) -> np.ndarray:
+        bags = Bagger(kinds).bags(Ragged.from_rows(entries, dtype=np.int64), dense=dense)
+        layer = torch.from_numpy(self.meaning.layer) if self.meaning else None
+        known = bags.ids[bags.ids < len(self.rows)].numpy()  # behind them those of unseen words
+        rows = np.concatenate([self.rows[known], more[bags.ids[len(known) :].numpy() - len(self.rows)]])
+        with torch.inference_mode():
+            return self.bag.encode(torch.from_numpy(rows), bags, layer).numpy()
+
+    def save(self, folder: Path, tokens_parquet: Path) -> None:
+        """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet, whose row i is row i."""
+        touched = np.zeros(len(self.rows), dtype=bool)
+        touched[list(self.ids.values())] = True
+        ngrams = dict(vars(self.ngrams))
+        arrays = {"bucket_ids": ngrams.pop("bucket_ids"), "mean": ngrams.pop("mean")}
+        arrays |= {"bucket_rows": ngrams.pop("rows"), "rows": self.rows, "touched": touched}
+        bag = dataclasses.asdict(self.bag)
+        content = {"tokenizer": describe(self.tokenizer), "encoder": bag, "ngrams": ngrams}
+        if self.meaning:
+            arrays |= {LAYER: self.meaning.layer, "projection": self.meaning.projection}
+            content["sentences"] = dict(self.meaning.about)
+        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(arrays, folder / "rows.safetensors")
+        text = json.dumps(content, indent=1, ensure_ascii=False)
+        (folder / "lexicon.json").write_text(text, encoding="utf-8")
+        (folder / "tokens.parquet").write_bytes(tokens_parquet.read_bytes())
+
+    @staticmethod
+    def open(folder: Path | str) -> "TitleEncoder":
+        """Reads the files of a title encoder (a Model folder holds them too)."""
+        folder = Path(folder)
+        content = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
+        arrays = load_file(folder / "rows.safetensors")
+        bag = {name: value for name, value in content["encoder"].items() if name not in _GONE}
+        table = pq.read_table(folder / "tokens.parquet", columns=["kind", "token"])
+        kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
+        ids, mean, rows = arrays["bucket_ids"], arrays["mean"], arrays["bucket_rows"]
+        ngrams = NgramRows(bucket_ids=ids, mean=mean, rows=rows, **content["ngrams"])
+        ids = token_index(kinds, table["token"].to_pylist(), arrays["touched"])
+        tokenizer, encoder = restore(content["tokenizer"]), ENCODERS[bag["name"]](**bag)
+        meaning = None
+        if about := content.get("sentences"):
+            meaning = Meaning(about, arrays[LAYER], arrays["projection"])
+        return TitleEncoder(tokenizer, encoder, ids, arrays["rows"], kinds, ngrams, meaning)
+
+
+def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:
+    """(kind, text) to row of the tokens that training touched; any other row is still random."""
+    pairs = zip(kinds.tolist(), tokens, strict=True)
+    return {pair: row for row, (pair, known) in enumerate(zip(pairs, touched, strict=True)) if known}

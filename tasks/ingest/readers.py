@@ -1,0 +1,16 @@
+"""The formats of feeds; another one is a module with ``matches`` and ``read``, and an entry in READERS."""
+
+from collections.abc import Iterator
+
+from tasks.ingest import json_lines
+from tasks.ingest.batches import ProgrammeBatch, Reader
+from tasks.ingest.sources.decompress import FeedStream
+from tasks.ingest.xmltv import reader as xmltv
+
+READERS: list[Reader] = [json_lines, xmltv]  # the first that matches reads the feed; XMLTV matches everything
+
+
+def read_batches(stream: FeedStream, batch_rows: int, zone: str = "") -> Iterator[ProgrammeBatch]:
+    """Reads a feed by its format's reader (see ``Reader.read``)."""
+    head = stream.head()
+    return next(reader for reader in READERS if reader.matches(head)).read(stream, batch_rows, zone)

@@ -1,0 +1,129 @@
+"""Guides in zip files, also in one whose end is missing.
+
+The list of members stands at the end, but each member also has a header of its own before its bytes.
+
+References:
+    PKWARE. APPNOTE.TXT, .ZIP File Format Specification, sections 4.3.7 (local file header) and 4.3.9 (data
+    descriptor).
+"""
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from tasks.ingest.sources.feeds import PLAIN, FeedError
+
+MAGIC, HEADER_BYTES = b"PK\x03\x04", 30  # of a member's header; its size without name and extra field
+STORED, DEFLATED = 0, 8
+_PIECE = 1 << 16
+_DESCRIPTOR_BYTES = 24  # at most, after a member whose header has no size
+_ZIP64 = 0xFFFFFFFF  # the size is stored elsewhere
+
+
+def guides_in(file: Path, source: str) -> list[tuple[str, str]]:
+    """Source and member of the guides in a file; the member is empty if it is no zip.
+
+    Of a zip the members with the suffix of a guide, or the only one; of a truncated one those up to the cut
+    (within its first member, it counts as a zip of one guide).
+
+    Raises:
+        FeedError: A zip holds none, or its members cannot be listed.
+    """
+    with open(file, "rb") as handle:
+        if handle.read(4) != MAGIC:
+            return [(source, "")]
+        try:
+            with zipfile.ZipFile(handle) as archive:
+                names = [info.filename for info in archive.infolist() if not info.is_dir()]
+        except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
+            names = [member.name for member in members_of(handle) if not member.name.endswith("/")]
+            if not names:
+                raise FeedError(f"{source}: damaged zip ({error}); nothing in it can be read") from error
+    guides = names if len(names) == 1 else sorted({name for name in names if name.lower().endswith(PLAIN)})
+    if not guides:
+        problem = f"no guide in this zip of {len(names)} files; expected names ending in {' '.join(PLAIN)}"
+        raise FeedError(f"{source}: {problem}")
+    return [(source if len(guides) == 1 else f"{source}!{member}", member) for member in guides]
+
+
+class Member(NamedTuple):
+    """A member as its own header describes it; size is compressed bytes, -1 if the header has none."""
+
+    name: str
+    start: int
+    method: int
+    size: int
+
+
+def members_of(handle: IO[bytes]) -> Iterator[Member]:
+    """The members up to one that is cut or whose end is unknown, without encrypted ones."""
+    position = 0
+    while True:
+        handle.seek(position)
+        head = handle.read(HEADER_BYTES)
+        if len(head) < HEADER_BYTES or not head.startswith(MAGIC):
+            return
+        flags, method = struct.unpack_from("<HH", head, 6)
+        size, _, name_length, extra_length = struct.unpack_from("<IIHH", head, 18)
+        name = handle.read(name_length)
+        if len(name) < name_length:
+            return
+        text = name.decode("utf-8" if flags & 0x800 else "cp437", "replace")
+        start = position + HEADER_BYTES + name_length + extra_length
+        member = Member(text, start, method, -1 if flags & 8 or size == _ZIP64 else size)
+        if not flags & 1 and method in (STORED, DEFLATED):
+            yield member
+        if member.size >= 0:
+            position = start + size
+            continue
+        reader = MemberReader(handle, member)
+        while reader.read(_PIECE):
+            pass
+        if reader.decoder is None or not reader.decoder.eof:
+            return  # its bytes do not say where it ends
+        end = handle.seek(handle.tell() - len(reader.decoder.unused_data))
+        if (skipped := handle.read(_DESCRIPTOR_BYTES + len(MAGIC)).find(MAGIC)) < 0:
+            return
+        position = end + skipped
+
+
+class MemberReader(io.RawIOBase):
+    """The bytes of a member, up to the ``damage`` (why they end early)."""
+
+    def __init__(self, handle: IO[bytes], member: Member) -> None:
+        handle.seek(member.start)
+        self._handle, self._left = handle, member.size
+        self.decoder = zlib.decompressobj(-15) if member.method == DEFLATED else None
+        self._waiting = b""
+        self.damage = ""
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Fills a buffer as far as bytes go; 0 at their end."""
+        while not (self.decoder and self.decoder.eof):
+            limit = len(buffer) if self._left < 0 else min(len(buffer), self._left)
+            piece = self._waiting or self._handle.read(limit)
+            if not piece:
+                self.damage = "" if self._left == 0 else "the file ends early"
+                return 0
+            if not self._waiting and self._left > 0:
+                self._left -= len(piece)
+            found = piece
+            if self.decoder:
+                try:
+                    found = self.decoder.decompress(piece, len(buffer))
+                except zlib.error as error:
+                    self.damage = str(error)
+                    return 0
+                self._waiting = self.decoder.unconsumed_tail
+            if found:
+                buffer[: len(found)] = found
+                return len(found)
+        return 0

@@ -1,0 +1,212 @@
+"""From elements to the rows of raw columns, of DETAILS, and to JSON of what no column holds."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import lxml.etree as etree
+
+from tasks.ingest.columns import LISTS
+from tasks.ingest.extra import dumps
+from tasks.ingest.xmltv.fallback.elements import attributes_of, in_full, own_text
+from tasks.ingest.xmltv.scan import HELD
+from tasks.ingest.xmltv.times import parse_time
+from tasks.text.clean import clean
+
+_MINUTES = {"seconds": 1 / 60, "minutes": 1.0, "hours": 60.0}
+_NUMBER = re.compile(r"\d{1,6}(?:[.,]\d{1,4})?", re.ASCII)
+_COLUMNS = {
+    **{"keyword": "keywords", "country": "countries", "url": "urls", "sub-title": "sub_title"},
+    **{"language": "language", "orig-language": "original_language", "desc": "description"},
+    **{"new": "is_new", "premiere": "is_premiere", "live": "is_live"},
+    **{"rating": "ratings", "star-rating": "star_ratings"},
+}
+# Elements that may hold a url, an icon, a language of their own.
+_NOT_PROGRAMMES = frozenset(
+    "channel tv programmes subtitles credits audio video rating star-rating director actor "  # noqa: SIM905
+    "writer adapter producer composer editor presenter commentator guest".split()
+)
+_Row = dict[str, Any]
+
+
+def _text(row: _Row, element: etree._Element, zone: str) -> None:
+    """The first description with text; further titles, sub-titles and descriptions."""
+    raw = "".join(element.itertext())
+    text = clean(raw)
+    name = _COLUMNS.get(element.tag, "title")
+    if name == "description" and not clean(row.get("description", "")):
+        if text or "description" not in row:
+            row["description"], row["description_language"] = raw, element.get("lang")
+    elif text:
+        language = clean(element.get("lang", "")) or None
+        translation = {"element": name, "text": text, "language": language}
+        row["details"].setdefault("translations", []).append(translation)
+
+
+def _list(row: _Row, element: etree._Element, zone: str) -> None:
+    if text := clean(element.text or ""):
+        row["details"].setdefault(_COLUMNS[element.tag], []).append(text)
+
+
+def _language(row: _Row, element: etree._Element, zone: str) -> None:
+    row["details"].setdefault(_COLUMNS[element.tag], clean(element.text or "") or None)
+
+
+def _flag(row: _Row, element: etree._Element, zone: str) -> None:
+    row["details"][_COLUMNS[element.tag]] = True
+
+
+def _shown(row: _Row, element: etree._Element, zone: str) -> None:
+    shown_at = parse_time(element.get("start", ""), zone)
+    row["details"] |= {"previously_shown": True, "previously_shown_at": shown_at}
+
+
+def _rating(row: _Row, element: etree._Element, zone: str) -> None:
+    if value := clean(element.findtext("value") or element.text or ""):
+        rating = {"system": element.get("system"), "value": value}
+        row["details"].setdefault(_COLUMNS[element.tag], []).append(rating)
+
+
+def _credits(row: _Row, element: etree._Element, zone: str) -> None:
+    people = []
+    for person in element.iterchildren("*"):
+        if name := clean(own_text(person)):
+            character = clean(person.get("role", "")) or None
+            people.append({"role": person.tag, "name": name, "character": character})
+    if people:
+        row["details"].setdefault("credits", []).extend(people)
+
+
+def _length(row: _Row, element: etree._Element, zone: str) -> None:
+    number = _NUMBER.fullmatch((element.text or "").strip())
+    scale = _MINUTES.get(element.get("units", "minutes"))
+    if number is not None and scale is not None:
+        row["details"]["length_minutes"] = float(number[0].replace(",", ".")) * scale
+
+
+def _icon(row: _Row, element: etree._Element, zone: str) -> None:
+    row["details"].setdefault("icon", clean(element.get("src", "")) or None)
+
+
+def _has_other_attributes(element: etree._Element, held: str) -> bool:
+    names = element.keys()  # half the time of attrib
+    return len(names) > 1 or (len(names) == 1 and names[0] != held)
+
+
+def _rates_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+    is_plain = not len(element) or (len(element) == 1 and element[0].tag == "value")
+    return not is_plain or _has_other_attributes(element, "system")
+
+
+def _other_length(element: etree._Element, details: Mapping[str, Any]) -> bool:
+    return not _NUMBER.fullmatch((element.text or "").strip()) or element.get("units", "minutes") != "minutes"
+
+
+def _shown_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+    start = element.get("start")
+    return _has_other_attributes(element, "start") or (start is not None and parse_time(start) is None)
+
+
+def _credits_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+    return any(len(person) or _has_other_attributes(person, "role") for person in element.iterchildren("*"))
+
+
+class _Reader(NamedTuple):
+    read: Callable[[_Row, etree._Element, str], None] | None  # fills columns of the row
+    # whether the element has content that no column holds, given the details before it
+    says_more: Callable[[etree._Element, Mapping[str, Any]], object] = lambda element, details: False
+    in_list: bool = False  # a column holds the text of all elements of the name
+    first_in_column: bool = False  # a column holds the text of the first one
+
+    def take(self, row: _Row, element: etree._Element, zone: str) -> None:
+        parent = element.getparent()
+        if parent is None or parent.tag in _NOT_PROGRAMMES:
+            return
+        if element.tag not in row["elements"] and self.says_more(element, row["details"]):
+            siblings = list(parent.iterchildren(element.tag))
+            if self.in_list:
+                kept = [attributes_of(each) for each in siblings if clean(each.text or "")]
+            else:
+                first = attributes_of if self.first_in_column else in_full
+                kept = [first(siblings[0]), *map(in_full, siblings[1:])]
+            row["elements"][element.tag] = kept
+        if self.read is not None:
+            self.read(row, element, zone)
+
+
+_IN_FULL = _Reader(None, lambda element, details: True)
+_FLAG = _Reader(_flag, lambda element, details: element.text or element.keys())
+_LISTED = _Reader(_list, lambda element, details: element.keys(), in_list=True)
+_SPOKEN = _Reader(_language, lambda each, details: each.keys() or _COLUMNS[each.tag] in details, False, True)
+_ICON = _Reader(_icon, lambda element, details: _has_other_attributes(element, "src") or "icon" in details)
+READERS: Mapping[str, _Reader] = {
+    **dict.fromkeys(("video", "audio", "subtitles", "last-chance", "review", "image"), _IN_FULL),
+    **dict.fromkeys(("title", "sub-title", "desc"), _Reader(_text)),
+    **dict.fromkeys(("new", "premiere", "live"), _FLAG),
+    **dict.fromkeys(("keyword", "country"), _LISTED),
+    **dict.fromkeys(("language", "orig-language"), _SPOKEN),
+    **dict.fromkeys(("rating", "star-rating"), _Reader(_rating, _rates_more)),
+    "url": _LISTED._replace(in_list=False),
+    "icon": _ICON,
+    "credits": _Reader(_credits, _credits_more),
+    "length": _Reader(_length, _other_length),
+    "previously-shown": _Reader(_shown, _shown_more),
+}
+_HELD = frozenset(HELD)
+
+
+def read_tree(
+    root: etree._Element, rows: list[dict[str, Any]], channels: list[tuple[Any, ...]], zone: str
+) -> None:
+    """Appends programmes to rows (see ``RawColumns.of``), channels to rows of CHANNELS."""
+    row = rows[-1] if rows and next(root.iter("programme"), None) is not None else None
+    for element in root.iter():
+        tag = element.tag
+        if tag == "programme":
+            further = () if _HELD.issuperset(element.keys()) else attributes_of(element, _HELD)
+            row = {name: element.get(name) for name in HELD}
+            row |= {name: [] for name in LISTS} | {"details": {}, "elements": {}}
+            row["attributes"] = dumps(further) if further else None
+            rows.append(row)
+        elif tag == "channel":
+            _read_channel(element, channels)
+        elif row is None:
+            continue
+        elif tag == "category":
+            row["categories"].append(element.text)
+            row["category_languages"].append(element.get("lang"))
+        elif tag == "episode-num":
+            row["episode_numbers"].append(element.text)
+            row["episode_systems"].append(element.get("system"))
+        elif tag == "date":
+            row["date"] = row.get("date") or element.text
+        elif tag == "title" and "title" not in row:
+            text = "".join(element.itertext())
+            if text and not text.isspace():
+                row["title"], row["title_language"] = text, element.get("lang")
+        elif tag == "sub-title" and not row.get("sub_title"):
+            row["sub_title"], row["sub_title_language"] = element.text, element.get("lang")
+        elif tag in READERS:
+            READERS[tag].take(row, element, zone)
+
+
+def _read_channel(element: etree._Element, channels: list[tuple[Any, ...]]) -> None:
+    channel = element.get("id", "")  # unchanged: programmes refer to it
+    if not channel.strip():
+        return
+    texts = {
+        tag: [text for each in element.iterchildren(tag) if (text := clean(each.text or ""))]
+        for tag in ("display-name", "lcn", "url")
+    }
+    icons, urls = list(element.iterchildren("icon")), list(element.iterchildren("url"))
+    names = [attributes_of(name) for name in element.iterchildren("display-name") if clean(name.text or "")]
+    extra: dict[str, Any] = attributes_of(element, frozenset({"id"}))
+    if any(names):
+        extra["display-name"] = names
+    if len(icons) > 1 or any(len(icon.attrib) > 1 for icon in icons):
+        extra["icon"] = [in_full(icon) for icon in icons]
+    if any(url.attrib for url in urls):
+        extra["url"] = [in_full(url) for url in urls]
+    icon = clean(icons[0].get("src", "")) or None if icons else None
+    shown, lcn = texts["display-name"] or [channel], next(iter(texts["lcn"]), None)
+    channels.append((channel, shown[0], shown, icon, lcn, texts["url"], dumps(extra) if extra else None))

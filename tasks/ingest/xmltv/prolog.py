@@ -1,0 +1,154 @@
+"""The head of an XMLTV file, up to and with the root's start tag: is it XMLTV, and in which encoding?
+
+The DOCTYPE ends here: it is skipped as text and never reaches a parser, so nothing in it is declared,
+fetched or expanded. What is not closed (a declaration without ``?>``, a root's tag without its ``>`` or a
+quote) ends where the content begins: no programme is taken for a part of it.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+from tasks.ingest.sources.feeds import FeedError
+
+ROOTS = ("tv", "programmes")
+LARGEST = 1 << 20  # bytes before the root's start tag; real ones have a few hundred
+_DECLARED = re.compile(rb"""encoding\s*=\s*["']([\w.:-]+)["']""")
+_DOCTYPE = re.compile(rb"<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
+_START_TAG = re.compile(rb"""<([^\s/>!?]+)((?:[^>"']|"[^"]*"|'[^']*')*+)>""")
+_CONTENT = re.compile(rb"<(?:programme|channel)(?=[\s/>])|</(?:tv|programmes)\s*>", re.IGNORECASE)
+_BEGIN = re.compile(rb"<(?:tv|programmes?|channel)(?=[\s/>])", re.IGNORECASE)
+_DECLARATION_TEXT = re.compile(rb"""<!--.*?-->|"[^"]*"|'[^']*'""", re.DOTALL)
+_NAME = re.compile(rb"<([^\s/>!?]+)")
+_DECLARATION = re.compile(rb"<\?xml\s")
+_LESS = re.compile(b"<")
+_BLANK = re.compile(rb"\s*")
+_MARKS = {codecs.BOM_UTF8: "utf-8"}
+_MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, b"<\0"), "utf-16-le")
+_MARKS |= dict.fromkeys((codecs.BOM_UTF16_BE, b"\0<"), "utf-16-be")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prolog:
+    """What stood before the content."""
+
+    encoding: str  # codec of the bytes that follow; UTF-8 is tried first
+    lines: int  # line breaks before the content
+    ended: bool  # whether the root is one empty tag (``<tv/>``)
+    attributes: bytes  # of the root, as written
+
+
+def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[bytes]]:
+    """Reads up to the root's start tag; returns the bytes after it too, two-byte encodings as UTF-8.
+
+    Raises:
+        FeedError: No bytes, no XML, or XML of another kind.
+    """
+    head = next(blocks, b"")
+    while len(head) < 4 and (block := next(blocks, b"")):
+        head += block
+    encoding = next((codec for mark, codec in _MARKS.items() if head.startswith(mark)), "")
+    if encoding.startswith("utf-16"):
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        blocks = (decoder.decode(block).encode("utf-8", "replace") for block in chain([head], blocks))
+        head, encoding = next(blocks, b""), "utf-8"
+    head = head.removeprefix(codecs.BOM_UTF8)
+    while True:
+        position, root = _find_root(head, is_all=False)
+        if root is not None or position < 0:
+            break
+        block = next(blocks, b"") if len(head) <= LARGEST else b""
+        if not block:
+            _, root = _find_root(head, is_all=True)
+            break
+        head += block
+    if not head.strip():
+        raise FeedError(f"{source}: empty (white space alone); expected XMLTV")
+    if root is None:
+        start = head.lstrip()[:40].decode("utf-8", "replace")
+        raise FeedError(f"{source}: not XML; it starts with {start!r}, expected XMLTV (<tv> … </tv>)")
+    name = root.name.decode("utf-8", "replace")
+    if name.lower() not in ROOTS:
+        raise FeedError(f"{source}: XML, but not XMLTV; its root is <{name[:40]}>, expected <tv>")
+    declaration = head[: head.find(b"<", head.find(b"<") + 1)] if head.lstrip()[:5] == b"<?xml" else b""
+    declared = _DECLARED.search(declaration)
+    prolog = Prolog(
+        encoding=encoding or _codec(declared[1].decode() if declared else "utf-8"),
+        lines=head.count(b"\n", 0, root.end),
+        ended=root.attributes.endswith(b"/"),
+        attributes=root.attributes,
+    )
+    return prolog, chain([head[root.end :]], blocks)
+
+
+class _Root(NamedTuple):
+    """A root's start tag: name, what follows it up to the closing bracket, where the tag ends."""
+
+    name: bytes
+    attributes: bytes
+    end: int
+
+
+def _find_root(head: bytes, is_all: bool) -> tuple[int, _Root | None]:
+    """Position and start tag of the root; without a tag, -1 means that there is none, any other to read more.
+
+    Args:
+        is_all: Whether no more bytes follow, or none that would be waited for.
+    """
+    position = 0
+    while True:
+        position = _BLANK.match(head, position).end()  # type: ignore[union-attr]
+        if position >= len(head):
+            return position, None
+        if head[position : position + 9].upper() == b"<!DOCTYPE":
+            match, begin = _DOCTYPE.match(head, position), _BEGIN.search(head, position)
+            end = match.end() if match is not None else -1
+            damaged = is_all if match is None else _BEGIN.search(_DECLARATION_TEXT.sub(b"", match[0]))
+            if begin is not None and damaged:
+                end = begin.start()
+        elif head.startswith(b"<!--", position):
+            end = head.find(b"-->", position)
+            end += 3 if end >= 0 else 0
+            begin = _BEGIN.search(head, position, max(end, 0))
+            if begin is not None and head.find(b"<!--", begin.end(), end) >= 0:  # another one's end
+                end = begin.start()
+        elif head.startswith(b"<?", position):
+            end = head.find(b"?>", position)
+            end += 2 if end >= 0 else 0
+            begin = (_LESS if _DECLARATION.match(head, position) else _BEGIN).search(head, position + 1)
+            if begin is not None and not 0 <= end <= begin.start():
+                end = begin.start()
+        elif head.startswith(b"<", position):
+            return position, _start_tag(head, position, is_all)
+        else:
+            return -1, None
+        if end < 0:
+            return position, None
+        position = end
+
+
+def _start_tag(head: bytes, position: int, is_all: bool) -> _Root | None:
+    """The start tag at a position; one that is not closed before the content begins ends there."""
+    tag = _START_TAG.match(head, position)
+    content = _CONTENT.search(head, position + 1)
+    if tag is not None and (content is None or tag.end() <= content.start()):
+        return _Root(tag[1], tag[2], tag.end())
+    name = _NAME.match(head, position)
+    if name is None or not (content is not None or is_all):
+        return None
+    limit = content.start() if content is not None else len(head)
+    end = head.rfind(b">", position, limit) + 1 or limit
+    return _Root(name[1], head[name.end() : end].removesuffix(b">"), end)
+
+
+def _codec(name: str) -> str:
+    """Python's name of a declared encoding of bytes that hold ASCII as it is; any other is tried as UTF-8."""
+    try:
+        ascii_as_it_is = bytes(range(32, 127)).decode(name, "replace") == "".join(map(chr, range(32, 127)))
+        bytes(range(256)).decode(name, "replace")
+    except (LookupError, ValueError):  # unknown, no encoding of text (hex), or without "replace" (idna)
+        return "utf-8"
+    return codecs.lookup(name).name if ascii_as_it_is else "utf-8"

@@ -1,0 +1,46 @@
+"""Repairs a frame's bytes before they are parsed: encoding, control bytes, references."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+
+PROGRAMME = re.compile(rb"<programme(?=[\s/>])")
+_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
+_NUMBER = re.compile(rb"&(#(?:x[0-9a-fA-F]{1,6}|[0-9]{1,7});)")
+_CHARACTERS = range(32, 0xD800), range(0xE000, 0xFFFE), range(0x10000, 0x110000)
+_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
+
+
+def repaired(content: bytes, encoding: str) -> bytes:
+    """UTF-8 without control bytes, in which every ampersand begins one of XML's own references."""
+    content = _utf8(content, encoding)
+    codes = np.frombuffer(content, dtype=np.uint8)
+    if np.count_nonzero(codes < 32) != sum(np.count_nonzero(codes == space) for space in b"\t\n\r"):
+        content = content.translate(None, _CONTROLS)
+    if b"&#" in content:
+        content = _NUMBER.sub(_valid_number, content)
+    return _AMPERSAND.sub(b"&amp;", content)
+
+
+def _utf8(content: bytes, encoding: str) -> bytes:
+    """Transcodes; UTF-8 is tried first whatever is declared, since other text is seldom valid UTF-8."""
+    try:
+        content.decode("utf-8")
+        return content
+    except UnicodeDecodeError:
+        pass
+    if encoding != "utf-8":
+        return content.decode(encoding, "replace").encode("utf-8")
+    if PROGRAMME.search(content, 1) is None:  # a single programme
+        return content.decode("cp1252", "replace").encode("utf-8")
+    starts = [0, *(match.start() for match in PROGRAMME.finditer(content) if match.start()), len(content)]
+    return b"".join(_utf8(content[start:end], encoding) for start, end in pairwise(starts))
+
+
+def _valid_number(reference: re.Match[bytes]) -> bytes:
+    """Escapes a reference to no character of XML (libxml2's recovery makes broken UTF-8 of it)."""
+    number = reference[1][1:-1]
+    code = int(number[1:], 16) if number[:1] == b"x" else int(number)
+    valid = code in (9, 10, 13) or any(code in span for span in _CHARACTERS)
+    return reference[0] if valid else b"&amp;" + reference[1]

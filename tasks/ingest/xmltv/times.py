@@ -1,0 +1,105 @@
+"""XMLTV times to UTC: ``YYYYMMDD[hh[mm[ss]]]``, then nothing, an offset or the name of a zone.
+
+A time without a zone is in the feed's own, which is UTC (xmltv.dtd) unless settings say otherwise. Accepted
+are ``+0100``, ``+01:00``, ``+01`` and ``-5``, ``Z``, the abbreviations below, and names such as
+``Europe/Paris``. Offsets beyond those in use on Earth (-12:00 to +14:00) make the time invalid: a programme
+hours off would be worse than a recorded reject. 24:00:00 is midnight at the day's end. Ambiguous
+abbreviations (IST) are not guessed. Of the hour that comes twice when summer time ends the first is meant;
+a time in the skipped hour counts on from before it (02:30 is 03:30).
+"""
+
+import datetime
+import re
+import zoneinfo
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_FORM = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?)?\s*(\S*)", re.ASCII)
+_COMMON = (  # for RE2; all but the day of the month is checked
+    r"^(?:19|2[01])[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){2} "
+    r"(?:\+(?:0[0-9]|1[0-3])|-(?:0[0-9]|1[01]))[0-5][0-9]\z"
+)
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d\d))?", re.ASCII)
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_FIRST_YEAR, _LAST_YEAR = 1900, 2199
+_HOURS = {  # abbreviation -> hours east of Greenwich
+    "": 0, "Z": 0, "UTC": 0, "UT": 0, "GMT": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "MET": 1,
+    "CEST": 2, "MEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "SAST": 2, "AWST": 8, "ACST": 9.5, "ACDT": 10.5,
+    "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "JST": 9, "KST": 9, "HKT": 8, "SGT": 8, "EST": -5,
+    "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8,
+    "HST": -10, "BRT": -3, "ART": -3,
+}  # fmt: skip
+
+
+@lru_cache(maxsize=65_536)  # a month has some 9,000 distinct starts, each on hundreds of channels
+def parse_time(text: str, zone: str = "") -> int | None:
+    """Microseconds since 1970-01-01T00:00 UTC, or None if the text is no XMLTV time.
+
+    Args:
+        text: As in the attribute: ``20250331193000 +0100``.
+        zone: Of a time without one, written as there: ``Europe/Paris``. Empty is UTC.
+    """
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    seconds = hour * 3600 + minute * 60 + second
+    if not _FIRST_YEAR <= year <= _LAST_YEAR or minute > 59 or second > 59 or seconds > 86_400:
+        return None
+    try:
+        seconds += (datetime.date(year, month, day).toordinal() - _EPOCH) * 86_400
+    except ValueError:
+        return None
+    offset = _zone(match[7] or zone)
+    if isinstance(offset, zoneinfo.ZoneInfo):
+        local = datetime.datetime(1970, 1, 1, tzinfo=offset) + datetime.timedelta(seconds=seconds)
+        offset = int(local.utcoffset().total_seconds())  # pyright: ignore[reportOptionalMemberAccess]
+    return None if offset is None else (seconds - offset) * 1_000_000
+
+
+def parse_times(texts: pa.StringArray, zone: str) -> pa.Array:
+    """``parse_time`` of each text as int64, null where it is none; the common form (``+hhmm``) by NumPy."""
+    encoded = texts.dictionary_encode()
+    distinct = encoded.dictionary
+    is_common = np.asarray(pc.match_substring_regex(distinct, _COMMON))  # pyright: ignore[reportAttributeAccessIssue]
+    found, valid = np.zeros(len(distinct), np.int64), is_common.copy()
+    if is_common.any():
+        common = distinct.filter(pa.array(is_common)).to_numpy(zero_copy_only=False).astype("S20")
+        digits = common.view(np.uint8).reshape(-1, 20).astype(np.int64) - ord("0")
+        spans = ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (16, 18), (18, 20))
+        year, month, day, hour, minute, second, hours, minutes = (
+            digits[:, first:last] @ 10 ** np.arange(last - first - 1, -1, -1) for first, last in spans
+        )
+        months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+        date = months.astype("datetime64[D]") + (day - 1)
+        east = np.where(digits[:, 15] == ord("-") - ord("0"), -1, 1) * (hours * 60 + minutes) * 60
+        seconds = date.astype(np.int64) * 86_400 + hour * 3600 + minute * 60 + second - east
+        found[is_common] = seconds * 1_000_000
+        valid[is_common] = date.astype("datetime64[M]") == months
+    for place in np.flatnonzero(~is_common):
+        time = parse_time(distinct[place].as_py(), zone)
+        if time is not None:
+            found[place], valid[place] = time, True
+    return pa.array(found, pa.int64(), mask=~valid).take(encoded.indices)
+
+
+def is_zone(text: str) -> bool:
+    """Whether it is an offset, an abbreviation or a name that times may have."""
+    return _zone(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _zone(text: str) -> int | zoneinfo.ZoneInfo | None:
+    """Seconds east of Greenwich, or a named zone; None when it is unknown or implausible."""
+    if (hours := _HOURS.get(text.upper())) is not None:
+        return int(hours * 3600)
+    if match := _OFFSET.fullmatch(text.upper()):
+        minutes = (int(match[2]) * 60 + int(match[3] or 0)) * (-1 if match[1] == "-" else 1)
+        return minutes * 60 if -12 * 60 <= minutes <= 14 * 60 and int(match[3] or 0) < 60 else None
+    try:
+        return zoneinfo.ZoneInfo(text) if "/" in text else None
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return None

@@ -1,0 +1,1 @@
+"""Batches of a corpus, in any order, by any number of workers."""

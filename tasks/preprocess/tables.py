@@ -1,0 +1,108 @@
+"""Arrays and tables of a Corpus, made of those of a Vocabulary."""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from storage.arrays import Ragged, array_writer, offsets_of, open_array
+from storage.catalogue.frequencies import open_token_ids, write_slices
+from storage.catalogue.titles import Airings
+from storage.formats.corpus import TITLES
+from storage.formats.vocabulary import dictionary_file, pieces_of, read_piece, read_tokens
+from tasks.preprocess.categories import Labels
+from tasks.text.words import KINDS, WORD
+
+ENTRIES_OF = 50_000  # titles in memory at a time
+
+
+def codes(texts: pa.Array | pa.ChunkedArray, known: Sequence[str]) -> np.ndarray:
+    """int8 (rows,): indices of texts in a list of all that there are."""
+    return pc.index_in(texts, value_set=pa.array(known)).to_numpy().astype(np.int8)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def write_tokens(vocabulary: Path, folder: Path) -> int:
+    """Writes kinds.npy, weights.npy and token_names.parquet, a row a token; returns the number of tokens."""
+    table = pq.read_table(vocabulary / "tokens.parquet", columns=["kind", "token", "weight"])
+    np.save(folder / "kinds.npy", codes(table["kind"], KINDS))
+    np.save(folder / "weights.npy", table["weight"].to_numpy().astype(np.float32))
+    pq.write_table(table.select(["kind", "token"]), folder / "token_names.parquet", compression="zstd")
+    return len(table)
+
+
+def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airings) -> int:
+    """Writes tokens.{offsets,values}.npy, oov.npy and titles.parquet; returns the number of token ids."""
+    titles, contexts = vocabulary / "titles.parquet", vocabulary / "contexts.parquet"
+    dictionaries = [dictionary_file(vocabulary, piece) for piece in pieces_of(titles)]
+    begin, entries, names = 0, 0, pa.array(labels.names, pa.string())
+    with (
+        open_token_ids(dictionaries, contexts, vocabulary / "tokens.parquet", folder) as ids,
+        array_writer(folder, "tokens.offsets", np.int64) as add_offsets,
+        array_writer(folder, "tokens.values", np.int32) as add_values,
+        array_writer(folder, "oov", np.bool_) as add_oov,
+        pq.ParquetWriter(folder / "titles.parquet", TITLES, compression="zstd") as writer,
+    ):
+        add_offsets(np.zeros(1))
+        for piece, dictionary in enumerate(dictionaries):
+            is_word = codes(pq.read_table(dictionary, columns=["kind"])["kind"], KINDS) == WORD
+            own = read_tokens(vocabulary, piece)
+            end = begin + len(own)
+            found, owners = ids.of_dictionary(piece)[own.values], own.owners
+            known = np.bincount(owners[found >= 0], minlength=len(own))
+            oov = np.bincount(owners[(found < 0) & is_word[own.values]], minlength=len(own)) > 0
+            tokens = Ragged(offsets_of(known), found[found >= 0]).append(ids.of_contexts(begin, end))
+            add_offsets(tokens.offsets[1:] + entries)
+            add_values(tokens.values)
+            add_oov(oov)
+            of_title = labels.of_title.between(begin, end)
+            columns = [
+                *read_piece(titles, piece).columns,
+                _contexts(contexts, begin, end),
+                _lists(of_title.offsets, names.take(pa.array(of_title.values))),
+                airings.channels(begin, end)["channels"],
+                airings.days(begin, end)["days"],
+                pa.array(oov),
+            ]
+            writer.write_table(pa.table(columns, schema=TITLES))
+            begin, entries = end, entries + len(tokens.values)
+    return entries
+
+
+def _contexts(file: Path, begin: int, end: int) -> pa.ListArray:
+    wanted = (pc.field("title_id") >= begin) & (pc.field("title_id") < end)
+    table = pq.read_table(file, columns=["title_id", "token"], filters=wanted)
+    lengths = np.bincount(table["title_id"].to_numpy() - begin, minlength=end - begin)
+    return _lists(offsets_of(lengths), table["token"].combine_chunks())
+
+
+def _lists(offsets: np.ndarray, values: pa.Array) -> pa.ListArray:
+    return pa.ListArray.from_arrays(offsets.astype(np.int32), values)
+
+
+def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
+    """Writes frequencies.parquet into a Corpus folder that has its arrays; returns the number of its rows."""
+    kinds = open_array(corpus, "kinds")
+    ids = pa.array(np.arange(len(kinds), dtype=np.int32), mask=np.asarray(kinds != WORD))
+    names = pa.array(json.loads((corpus / "label_names.json").read_text(encoding="utf-8")), pa.string())
+    with tempfile.TemporaryDirectory(dir=corpus, prefix="work-") as name:
+        words, labels = Path(name) / "words.parquet", Path(name) / "labels.parquet"
+        _write_entries(corpus, "tokens", ids, "token_id", words)
+        _write_entries(corpus, "labels", names, "label", labels)
+        return write_slices(guide, vocabulary, words, labels, corpus / "frequencies.parquet")
+
+
+def _write_entries(corpus: Path, name: str, lookup: pa.Array, column: str, path: Path) -> None:
+    """Writes title_id and the lookup's value of each entry of a ragged array, but nulls."""
+    schema = pa.schema([("title_id", pa.int32()), (column, lookup.type)])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for begin in range(0, len(Ragged.open(corpus, name)), ENTRIES_OF):
+            # mapped anew for each part, so that no more of it is in memory
+            part = Ragged.open(corpus, name).between(begin, begin + ENTRIES_OF)
+            titles = pa.array(begin + part.owners, pa.int32())
+            values = lookup.take(pa.array(np.asarray(part.values)))
+            writer.write_table(pa.table([titles, values], schema=schema).drop_null())

@@ -1,0 +1,208 @@
+"""Places in the plane for the map: neighbours in space stay neighbours, groups stand apart.
+
+Linked titles attract each other, and each title is pushed by a few others drawn anew in every round, as in
+UMAP. With the similarity of two places q = 1 / (1 + d²), the step of title i is the gradient of
+
+    sum over links j:  p_ij log q_ij    +    REPULSION * mean over drawn j:  log(1 - q_ij)
+
+p_ij falls with the distance beyond i's nearest neighbour, made symmetric and of sum 1 a title. All titles
+move at once, with momentum; rows of links are contiguous, so a round needs no scatter. It starts from
+principal components averaged over links a few times, or from the places on the previous map: there a new
+title starts in the middle of its neighbours, and the result is shifted and stretched back onto the old
+places.
+
+References: L. McInnes, J. Healy, J. Melville, UMAP: uniform manifold approximation and projection for
+dimension reduction, 2018, arXiv:1802.03426, section 3. We differ: full rounds instead of single links, q
+without the two fitted exponents, and a weak pull to the middle that keeps unconnected parts on the page. On
+21,800 English titles 23 % of the ten nearest in the plane are among the 25 nearest in space (21 % with 10
+drawn and a start a third as wide), in 5 CPU-s.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from storage.shapes import Float, Int
+
+NEAREST = 12  # links a title starts; more blur the groups and cost time
+DRAWN = 20  # titles that push each title in a round
+REPULSION = 6.0
+STEP = 0.35  # of the first round, falling to 0; from .5 on linked pairs overshoot each other
+SMALL_STEP = 0.1  # of the first round when it starts from a previous map
+MOMENTUM = 0.8
+GRAVITY = 2e-3
+SPREAD = 0.2  # half-width of the start over the root of the titles; q is 1/2 at distance 1
+LONGEST_STEP = 2.0
+SCALES = np.geomspace(2, 200, 24)  # half-widths of the page that are tried, in units of the forces
+PUSHERS = 10  # titles drawn for each to try them
+
+
+class Links(NamedTuple):
+    """The symmetric graph by rows: offsets (titles + 1,); heads, targets, pull (links,), of sum 1 a title."""
+
+    offsets: np.ndarray
+    heads: np.ndarray
+    targets: np.ndarray
+    pull: np.ndarray
+
+
+def lay_out(
+    vectors: Float[np.ndarray, "titles dim"],
+    ids: Int[np.ndarray, "titles k"],
+    cosines: Float[np.ndarray, "titles k"],
+    *,
+    seed: int,
+    rounds: int | None = None,
+    before: Float[np.ndarray, "titles 2"] | None = None,
+) -> Float[np.ndarray, "titles 2"]:
+    """A place in the plane for each title, float32, within -1 and 1; one seed gives one layout.
+
+    A title without neighbours (-1) stands where its principal components put it, inside the others' cloud.
+    ``before`` has the places on the previous map, NaN for new titles; it is used when it has at least half of
+    the titles. ``rounds`` are 500, fewer above 20,000 titles; with ``before`` a quarter of it.
+    """
+    titles = len(vectors)
+    links = _links(ids[:, :NEAREST], cosines[:, :NEAREST])
+    linked = np.diff(links.offsets) > 0
+    places = principal_plane(vectors)
+    if linked.sum() <= 2:
+        return _fit_page(places)
+    generator, most = np.random.default_rng(seed), int(np.clip(1e7 / titles, 200, 500))
+    if before is not None and 2 * int((~np.isnan(before[:, 0])).sum()) >= titles:
+        start = place_new_titles(before, links)
+        start *= scale_of(start, links, generator)
+        return bring_back(_move(start, links, rounds or most // 4, generator, SMALL_STEP), before)
+    moved = _move(_smooth(places, links), links, rounds or most, generator, STEP)
+    if not linked.all():  # the affine map that best takes the others' start to their end, inside their cloud
+        bordered = np.column_stack([places, np.ones(titles)])
+        mapping = np.linalg.lstsq(bordered[linked], moved[linked], rcond=None)[0]
+        moved[~linked] = np.clip(
+            bordered[~linked] @ mapping, *np.quantile(moved[linked], [0.02, 0.98], axis=0)
+        )
+    return _fit_page(moved)
+
+
+def principal_plane(vectors: Float[np.ndarray, "titles dim"]) -> Float[np.ndarray, "titles 2"]:
+    """The two principal components, float64, greatest absolute value 1; signs by the heaviest coordinate."""
+    centred = vectors - vectors.mean(axis=0) if len(vectors) else vectors
+    _, axes = np.linalg.eigh(centred.T.astype(np.float64) @ centred)
+    axes = axes[:, ::-1][:, :2]
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)
+    plane = centred.astype(np.float64) @ axes
+    plane = np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
+    return plane / max(np.abs(plane).max(initial=0), 1e-12)
+
+
+def _links(ids: np.ndarray, cosines: np.ndarray) -> Links:
+    titles = len(ids)
+    heads, columns = np.nonzero((ids >= 0) & (ids != np.arange(titles)[:, None]))
+    targets = ids[heads, columns].astype(np.int64)
+    distances = np.sqrt(np.maximum(2 - 2 * cosines[heads, columns].astype(np.float64), 0))
+    nearest = np.full(titles, np.inf)
+    np.minimum.at(nearest, heads, distances)
+    beyond = distances - nearest[heads]
+    counts = np.maximum(np.bincount(heads, minlength=titles), 1)
+    scale = np.maximum(np.bincount(heads, beyond, minlength=titles) / counts, 1e-6)
+    strength = np.exp(-beyond / scale[heads])
+    keys = np.concatenate([heads * titles + targets, targets * titles + heads])
+    pairs, place = np.unique(keys, return_inverse=True)
+    forth = np.bincount(place[: len(heads)], strength, minlength=len(pairs))
+    back = np.bincount(place[len(heads) :], strength, minlength=len(pairs))
+    both = forth + back - forth * back  # either direction suffices
+    heads, targets = np.divmod(pairs, max(titles, 1))
+    offsets = np.searchsorted(heads, np.arange(titles + 1))
+    return Links(offsets, heads, targets, both / np.bincount(heads, both, minlength=titles)[heads])
+
+
+def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
+    """The start averaged over links and stretched out again, twelve times; a copy."""
+    places, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
+    for _ in range(12):
+        averaged = np.add.reduceat(places[links.targets] * links.pull[:, None], links.offsets[linked])
+        mixed = 0.5 * places[linked] + 0.5 * averaged
+        mixed -= mixed.mean(axis=0)
+        covariance = mixed.T @ mixed / len(mixed) + 1e-12 * np.eye(2)
+        values, axes = np.linalg.eigh(covariance)
+        places[linked] = mixed @ (axes / np.sqrt(values)) @ axes.T  # variance 1 both ways, without turning
+    reach = np.quantile(np.abs(places[linked]), 0.99)
+    places[linked] = np.clip(places[linked] / max(reach, 1e-12), -1.5, 1.5) * SPREAD * np.sqrt(len(linked))
+    return places
+
+
+def _move(
+    places: np.ndarray, links: Links, rounds: int, generator: np.random.Generator, step: float
+) -> np.ndarray:
+    linked = np.flatnonzero(np.diff(links.offsets))
+    count = len(linked)
+    number = np.cumsum(np.diff(links.offsets) > 0) - 1
+    rows, columns, begins = number[links.heads], number[links.targets], links.offsets[linked]
+    pull = links.pull.astype(np.float32)
+    noise = 1e-3 * SPREAD * np.sqrt(count) * generator.normal(size=(count, 2))
+    place = (places[linked] + noise).astype(np.float32).T.copy()  # (2, titles)
+    speed = np.zeros_like(place)
+    for round_ in range(rounds):
+        across = [axis[columns] - axis[rows] for axis in place]
+        weight = pull / (1 + across[0] * across[0] + across[1] * across[1])
+        force = np.stack([2 * np.add.reduceat(weight * axis, begins) for axis in across])
+        drawn = generator.integers(count, size=(DRAWN, count), dtype=np.int32)
+        away = [axis - axis[drawn] for axis in place]
+        square = away[0] * away[0] + away[1] * away[1]
+        push = (2 * REPULSION / DRAWN) / ((0.05 + square) * (1 + square))
+        force += np.stack([(push * axis).sum(axis=0) for axis in away])
+        force -= GRAVITY * place
+        speed = MOMENTUM * speed + (step * (1 - round_ / rounds)) * force
+        length = np.sqrt(speed[0] * speed[0] + speed[1] * speed[1])
+        speed *= np.minimum(1, LONGEST_STEP / np.maximum(length, 1e-12))
+        place += speed
+    places[linked] = place.T
+    return places
+
+
+def place_new_titles(before: np.ndarray, links: Links, rounds: int = 5) -> Float[np.ndarray, "titles 2"]:
+    """Places given, and for new titles (NaN) the mean of their linked ones once those are placed, or 0."""
+    places = before.astype(np.float64)
+    for _ in range(rounds):
+        missing = np.isnan(places[:, 0])
+        use = missing[links.heads] & ~missing[links.targets]
+        heads, pull, near = links.heads[use], links.pull[use], places[links.targets[use]]
+        weight = np.bincount(heads, pull, minlength=len(places))
+        total = np.stack([np.bincount(heads, pull * axis, minlength=len(places)) for axis in near.T], axis=1)
+        found = missing & (weight > 0)
+        places[found] = total[found] / np.maximum(weight[found], 1e-12)[:, None]
+    return np.nan_to_num(places)
+
+
+def scale_of(places: Float[np.ndarray, "titles 2"], links: Links, generator: np.random.Generator) -> float:
+    """The half-width of the page, in units of the forces (not recorded), of the greatest objective."""
+    near = ((places[links.heads] - places[links.targets]) ** 2).sum(axis=1)
+    drawn = generator.integers(len(places), size=(PUSHERS, len(places)))
+    far = ((places[None] - places[drawn]) ** 2).sum(axis=2) + 1e-9
+    merits = [
+        -(links.pull * np.log1p(scale**2 * near)).sum()
+        + REPULSION * np.log(scale**2 * far / (1 + scale**2 * far)).mean(axis=0).sum()
+        for scale in SCALES
+    ]
+    return float(SCALES[int(np.argmax(merits))])
+
+
+def bring_back(places: np.ndarray, before: np.ndarray) -> Float[np.ndarray, "titles 2"]:
+    """Places shifted and stretched so that old titles are where they were, in the median; within -1 and 1."""
+    old = ~np.isnan(before[:, 0])
+    centre, goal = np.median(places[old], axis=0), np.median(before[old], axis=0)
+    spread, aimed = np.abs(places[old] - centre).mean(), np.abs(before[old] - goal).mean()
+    moved = (places - centre) * (aimed / max(spread, 1e-12)) + goal
+    return (moved / max(1.0, float(np.abs(moved).max(initial=0)))).astype(np.float32)
+
+
+def _fit_page(places: np.ndarray) -> np.ndarray:
+    """Centred, scaled to -1 … 1, float32; beyond the 99.5 % radius places are drawn in by the logarithm."""
+    if not len(places):
+        return np.zeros((0, 2), dtype=np.float32)
+    places = places - np.median(places, axis=0)
+    radius = np.hypot(places[:, 0], places[:, 1])
+    reach = max(float(np.quantile(radius, 0.995)), 1e-12)
+    far = radius > reach
+    places[far] *= (reach * (1 + np.log(radius[far] / reach) / 4) / radius[far])[:, None]
+    low, high = places.min(axis=0), places.max(axis=0)
+    places = (places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12)
+    return np.clip(places, -1, 1).astype(np.float32)

@@ -1,0 +1,136 @@
+// What is known of one title: a small card at the pointer, and the pinned one with links to its neighbours.
+
+const CHANNELS_SHOWN = 6;
+const LEAST_TOLD = 0.05; // of a cosine: what a pair that is not one word adds at least to be told of
+// What is said of a part that is no word, where it brings two titles together, and where it keeps them apart.
+const PARTS = {
+  "(meaning)": ["alike in meaning", "their meaning"],
+  "(channel)": ["on like channels", "their channels"],
+  "(hour)": ["at like hours", "their hours"],
+  "(weekday)": ["on like days", "their days"],
+  "(duration)": ["of like length", "their lengths"],
+  "(manner)": ["aired in like manner", "how they air"],
+};
+
+/** Wires #card and #hover; select(i), close(), highlight(mode, entry) are called on clicks. */
+function createCards(guide, legends, { select, close, highlight }) {
+  const pinnedCard = document.getElementById("card");
+  const pinnedBody = document.getElementById("card-body");
+  const hoverCard = document.getElementById("hover");
+  document.getElementById("card-close").addEventListener("click", close);
+
+  const term = (name, ...values) => element("div", "fact", element("dt", "", name), element("dd", "", ...values));
+
+  const label = (entry, mode, theme, linked) => {
+    const dot = element("span", "dot");
+    dot.style.backgroundColor = colourOf(entry, mode, theme);
+    const name = element("span", "", entry.name);
+    name.dir = "auto";
+    const made = element(linked ? "button" : "span", "chip", dot, name);
+    if (linked) {
+      made.type = "button";
+      made.title = `Highlight all ${formatCount(entry.count)} titles`;
+      made.addEventListener("click", () => highlight(mode, entry));
+    }
+    return made;
+  };
+
+  /**
+   * "both say “night”; alike in meaning; kept apart by “law” and “quiz”": words that both have, or else two that are
+   * used alike; then what is no word.
+   */
+  const why = (reasons) => {
+    const enough = ({ left, right, share }) => (left === right && !PARTS[left]) || Math.abs(share) >= LEAST_TOLD;
+    const told = reasons.filter(enough);
+    const parts = told.filter(({ left, share }) => PARTS[left] && share > 0).map(({ left }) => PARTS[left][0]);
+    const together = told.filter(({ left, share }) => share > 0 && !PARTS[left]);
+    const same = together.filter(({ left, right }) => left === right).map(({ left }) => `“${left}”`);
+    const both = ({ left, right }) => `“${left}” and “${right}”`;
+    const alike = together.slice(0, 1).map((pair) => `${both(pair)} go with the same kind of programme`);
+    const between = (pair) => PARTS[pair.left]?.[1] ?? both(pair);
+    const apart = told.filter(({ share }) => share < 0).map((pair) => `kept apart by ${between(pair)}`);
+    const all = [...(same.length ? [`both say ${same.join(" and ")}`] : alike), ...parts, ...apart];
+    const made = element("span", "why", all.join("; "));
+    made.dir = "auto";
+    return all.length ? made : null;
+  };
+
+  /** "next Sat 7 June at 18:30 on BBC One", in the viewer's own time; null where nothing is known. */
+  const airs = (i) => {
+    const times = guide.timesOf(i);
+    if (!times.length) return null;
+    const next = times.find(({ start }) => start >= Date.now());
+    const { start, channel } = next ?? times[times.length - 1];
+    const all = times.length < guide.mostTimes; // else one before these may be nearer
+    const when = next ? (all || next !== times[0] ? "next " : "among others ") : "last ";
+    const text = element("span", "", `${when}${formatTime(start)} on ${channel}`);
+    text.dir = "auto";
+    return term("Airs", text);
+  };
+
+  const neighbourRow = ({ title, cosine, reasons }, linked) => {
+    const name = element("span", "neighbour-title", guide.titles[title]);
+    name.dir = "auto";
+    const bar = element("span", "bar", element("span", ""));
+    bar.firstChild.style.width = `${Math.max(0, cosine) * 100}%`;
+    bar.setAttribute("aria-hidden", "true");
+    const row = element(linked ? "button" : "span", "neighbour", name, bar, element("span", "cosine", cosine.toFixed(2)));
+    if (linked) {
+      row.type = "button";
+      row.addEventListener("click", () => select(title, { fly: true }));
+    }
+    return element("li", "", row, linked ? why(reasons) : null);
+  };
+
+  const fill = (i, theme, linked) => {
+    const heading = element("h2", "card-title", guide.titles[i]);
+    heading.dir = "auto";
+    const description = guide.descriptionOf(i) ? element("p", "description", guide.descriptionOf(i)) : null;
+    if (description) description.dir = "auto";
+    const categories = guide.categoriesIn(i).map((name) => label(legends.category.entryOfName.get(name), "category", theme, linked));
+    const channels = guide.channelsIn(i);
+    const shown = linked ? channels : channels.slice(0, CHANNELS_SHOWN);
+    const cluster = guide.clusters[i] < 0 ? legends.cluster.none : legends.cluster.entryOfCluster.get(guide.clusters[i]);
+    const neighbours = guide.neighbours(i);
+    const facts = element(
+      "dl",
+      "facts",
+      term("Category", ...(categories.length ? categories : [element("span", "absent", "none given")])),
+      term("Cluster", label(cluster, "cluster", theme, linked)),
+      term("Channels", shown.length ? shown.join(", ") + (channels.length > shown.length ? ` and ${channels.length - shown.length} more` : "") : element("span", "absent", "unknown")),
+      term("Airings", formatCount(guide.airings[i])),
+      airs(i),
+    );
+    const note = guide.isHeldOut(i) ? element("p", "held-out", "Held out: the model never saw this title while it learned.") : null;
+    const rows = (linked ? neighbours : neighbours.slice(0, 5)).map((neighbour) => neighbourRow(neighbour, linked));
+    const nearest = rows.length
+      ? [
+          element("div", "nearest-head", element("h3", "", "Nearest titles"), element("span", "", "similarity")),
+          element("ol", "nearest", ...rows),
+        ]
+      : [element("p", "absent", "No neighbours: none of its words is known.")];
+    return [heading, description, facts, note, ...nearest].filter((part) => part !== null);
+  };
+
+  return {
+    /** Shows the pinned card of a title, or hides it for -1. */
+    pin(i, theme) {
+      pinnedCard.hidden = i < 0;
+      document.body.classList.toggle("has-card", i >= 0);
+      if (i < 0) return;
+      pinnedBody.replaceChildren(...fill(i, theme, true));
+      pinnedBody.scrollTop = 0;
+    },
+    /** Shows the small card beside (px, py), kept inside the window, or hides it for -1. */
+    hover(i, theme, px, py) {
+      hoverCard.hidden = i < 0;
+      if (i < 0) return;
+      if (hoverCard.dataset.shown !== `${i} ${theme}`) hoverCard.replaceChildren(...fill(i, theme, false), element("p", "hint", "Click to keep it open"));
+      hoverCard.dataset.shown = `${i} ${theme}`;
+      const { offsetWidth: width, offsetHeight: height } = hoverCard;
+      const left = px + 18 + width > innerWidth - 8 ? px - 18 - width : px + 18;
+      const top = Math.min(Math.max(8, py - 24), innerHeight - height - 8);
+      hoverCard.style.transform = `translate(${Math.max(8, left)}px, ${Math.max(8, top)}px)`;
+    },
+  };
+}

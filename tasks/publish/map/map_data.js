@@ -1,0 +1,152 @@
+// Reads the data that map.py embedded, and the text folding that search uses on both sides.
+
+/** Decodes {"type", "base64"} to a typed array (little-endian, as every browser's machine is). */
+function unpack(packed) {
+  const bytes = Uint8Array.from(atob(packed.base64), (letter) => letter.charCodeAt(0));
+  const types = { f4: Float32Array, u4: Uint32Array, i4: Int32Array, u2: Uint16Array, i1: Int8Array, u1: Uint8Array };
+  return new types[packed.type](bytes.buffer);
+}
+
+/** Rows of different lengths: a function from row to its values. */
+function unpackRows(packed) {
+  const lengths = unpack(packed.lengths);
+  const values = unpack(packed.values);
+  const offsets = new Uint32Array(lengths.length + 1);
+  for (let row = 0; row < lengths.length; row++) offsets[row + 1] = offsets[row] + lengths[row];
+  return (row) => values.subarray(offsets[row], offsets[row + 1]);
+}
+
+/**
+ * The guide as the page uses it. Title i is row i of everything.
+ * neighbours(i) is [{title, cosine, reasons}, …], nearest first; reasons is [{left, right, share}, …], two words, or
+ * twice what is no word ("(meaning)", "(channel)"), and the part of the cosine that the two add.
+ */
+function readGuide(json) {
+  const raw = JSON.parse(json);
+  const count = raw.titles.length;
+  const xy = unpack(raw.xy);
+  const indices = unpack(raw.neighbours); // 0 is none, else title + 1
+  const cosines = unpack(raw.cosines); // hundredths
+  const channelsOf = unpackRows(raw.channels);
+  const categoriesOf = unpackRows(raw.categories);
+  const heldOut = raw.heldOut ? unpack(raw.heldOut) : null;
+  const languagesOf = unpackRows(raw.languages);
+  const daysOf = unpackRows(raw.days);
+  const fresh = raw.fresh ? unpack(raw.fresh) : null;
+  const minutesOf = unpackRows(raw.times.minutes);
+  const timeChannelsOf = unpackRows(raw.times.channels);
+  const width = raw.neighbourCount;
+  const reasons = readReasons(raw.reasons);
+  return {
+    count,
+    facts: raw.facts,
+    titles: raw.titles,
+    x: Float32Array.from({ length: count }, (_, i) => xy[2 * i]),
+    y: Float32Array.from({ length: count }, (_, i) => xy[2 * i + 1]),
+    airings: unpack(raw.airings),
+    clusters: unpack(raw.clusters),
+    clusterNames: raw.clusterNames,
+    clusterCategories: raw.clusterCategories,
+    subclusters: raw.subclusters ? unpack(raw.subclusters) : null, // -1 is none
+    subclusterNames: raw.subclusterNames,
+    subclusterParents: raw.subclusterParents,
+    categoryNames: raw.categoryNames,
+    categoriesOf,
+    clusterColours: raw.clusterColours,
+    channelNames: raw.channelNames,
+    channelsOf,
+    languageNames: raw.languageNames,
+    languageOf: languagesOf,
+    dayNames: raw.dayNames,
+    dayOf: daysOf,
+    isFresh: (i) => fresh !== null && fresh[i] === 1,
+    freshCount: fresh === null ? 0 : fresh.reduce((sum, one) => sum + one, 0),
+    freshTitles: Uint32Array.from(fresh ?? [], (one, i) => (one ? i + 1 : 0)).filter(Boolean).map((i) => i - 1),
+    categoriesIn: (i) => Array.from(categoriesOf(i), (c) => raw.categoryNames[c]),
+    channelsIn: (i) => Array.from(channelsOf(i), (c) => raw.channelNames[c]),
+    mostTimes: raw.times.most,
+    /** [{start, channel}, …], rising, start in milliseconds since 1970; of more than mostTimes the latest. */
+    timesOf(i) {
+      const channels = timeChannelsOf(i);
+      const start = (minute) => (raw.times.since + minute) * 60_000;
+      return Array.from(minutesOf(i), (minute, k) => ({ start: start(minute), channel: raw.times.channelNames[channels[k]] }));
+    },
+    descriptionOf: (i) => raw.descriptions[i] ?? "",
+    isHeldOut: (i) => heldOut !== null && heldOut[i] === 1,
+    neighbours(i) {
+      const found = [];
+      for (let k = i * width; k < (i + 1) * width; k++) {
+        const title = indices[k] - 1;
+        if (title >= 0) found.push({ title, cosine: cosines[k] / 100, reasons: reasons(i, k - i * width, title) });
+      }
+      return found;
+    },
+  };
+}
+
+/** A function from title, place of a neighbour and the neighbour to why they are near. */
+function readReasons(raw) {
+  if (!raw) return () => [];
+  const wordsOf = unpackRows(raw.words);
+  const [left, right, share] = [unpack(raw.left), unpack(raw.right), unpack(raw.share)];
+  const name = (title, part) => {
+    const words = wordsOf(title);
+    return part > words.length ? raw.partNames[part - 1 - words.length] : raw.wordNames[words[part - 1]];
+  };
+  return (i, place, other) => {
+    const found = [];
+    const first = (i * raw.neighbours + place) * raw.pairs;
+    for (let at = first; place < raw.neighbours && at < first + raw.pairs; at++) {
+      if (left[at]) found.push({ left: name(i, left[at]), right: name(other, right[at]), share: share[at] / 100 });
+    }
+    return found;
+  };
+}
+
+const LETTERS = { ß: "ss", æ: "ae", œ: "oe", ø: "o", đ: "d", ð: "d", ł: "l", þ: "th", ı: "i" };
+
+/** Lower case without diacritics: "Amélie" and "AMELIE" are one. */
+function foldText(text) {
+  return text
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/\p{M}/gu, "")
+    .replace(/[ßæœøđðłþı]/g, (letter) => LETTERS[letter])
+    .replace(/[’‘`´]/g, "'")
+    .replace(/\s+/g, " ");
+}
+
+/** Where the folded part stands in the text, as [start, end) of the text itself; null when it does not. */
+function findFolded(text, part) {
+  let folded = "";
+  const origin = []; // for each folded letter, where its source letter starts and ends
+  let at = 0;
+  for (const letter of text) {
+    for (const unit of foldText(letter).split("")) {
+      folded += unit;
+      origin.push([at, at + letter.length]);
+    }
+    at += letter.length;
+  }
+  const start = part ? folded.indexOf(part) : -1;
+  return start < 0 ? null : [origin[start][0], origin[start + part.length - 1][1]];
+}
+
+/** "Sat 7 June at 18:30" in the viewer's time zone, with the year where it is another one. */
+function formatTime(start) {
+  const format = (form) => new Intl.DateTimeFormat("en-GB", form).format(start);
+  const year = new Date(start).getFullYear() === new Date(Date.now()).getFullYear() ? {} : { year: "numeric" };
+  const day = format({ weekday: "short", day: "numeric", month: "long", ...year });
+  return `${day.replace(",", "")} at ${format({ hour: "2-digit", minute: "2-digit" })}`;
+}
+
+const formatCount = new Intl.NumberFormat("en-GB").format;
+
+/** Makes an element with a class and text (as text: a title is never markup) or children. */
+function element(tag, className, ...children) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}

@@ -1,0 +1,278 @@
+// Draws what stands over the points: lines to neighbours, rings, names of clusters, titles where there is room.
+
+const FONT = '"Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif';
+const MOST_TITLES_IN_VIEW = 600; // beyond it none is named
+const MOST_NAMED = 260;
+const ZOOM_OF_PARTS = 1.6; // from the whole map a scattered cluster would name its parts beside its own name
+const EDGE = 6; // CSS pixels between a name and the window's edge
+const MOST_NEW_IN_VIEW = 1500; // beyond it new titles have no rings: all at once they say nothing
+
+/** Rectangles taken so far; `take` says whether there was room, and takes it (regardless: in any case). */
+function createRoom() {
+  const cells = new Map();
+  const CELL = 96;
+  let asked = 0;
+  return {
+    /** How many rectangles were asked for. */
+    asked: () => asked,
+    take(left, top, right, bottom, regardless = false) {
+      asked++;
+      const touched = [];
+      for (let cx = Math.floor(left / CELL); cx <= Math.floor(right / CELL); cx++) {
+        for (let cy = Math.floor(top / CELL); cy <= Math.floor(bottom / CELL); cy++) {
+          const key = `${cx},${cy}`;
+          const inside = cells.get(key) ?? [];
+          if (!regardless && inside.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1])) return false;
+          touched.push([key, inside]);
+        }
+      }
+      for (const [key, inside] of touched) cells.set(key, [...inside, [left, top, right, bottom]]);
+      return true;
+    },
+  };
+}
+
+/** The median of some titles' places, and the distance within which half of them lie. */
+function placeTitles(guide, titles) {
+  const median = (values) => values.sort()[values.length >> 1];
+  const x = median(Float32Array.from(titles, (i) => guide.x[i]));
+  const y = median(Float32Array.from(titles, (i) => guide.y[i]));
+  const reach = median(Float32Array.from(titles, (i) => Math.hypot(guide.x[i] - x, guide.y[i] - y)));
+  return { x, y, reach };
+}
+
+/** Cluster names with their places. */
+function placeClusters(guide, legend) {
+  const named = legend.entries.filter((entry) => entry.rank >= 0);
+  return named.map((entry) => ({ entry, ...placeTitles(guide, entry.members), lines: breakName(entry.name) }));
+}
+
+/** Names of the parts of large clusters with their places, the largest first, and how far their cluster reaches. */
+function placeParts(guide, clusters) {
+  const members = guide.subclusterNames.map(() => []);
+  guide.subclusters?.forEach((part, i) => part >= 0 && members[part].push(i));
+  const parents = new Map(clusters.map((cluster) => [guide.clusters[cluster.entry.members[0]], cluster]));
+  const parts = members.map((titles, part) => ({ titles, name: guide.subclusterNames[part], parent: parents.get(guide.subclusterParents[part]) }));
+  return parts
+    .filter(({ titles, name, parent }) => titles.length && name && parent)
+    .map(({ titles, name, parent }) => ({ ...placeTitles(guide, titles), parent, count: titles.length, lines: breakName(name) }));
+}
+
+/** A long name on two lines of about the same length. */
+function breakName(name) {
+  const text = name.length > 46 ? `${name.slice(0, 45)}…` : name;
+  if (text.length <= 18) return [text];
+  const marks = [...text.matchAll(/[·,:/] /g)].map((match) => match.index + 1);
+  const spaces = marks.length ? marks : [...text.matchAll(/ /g)].map((match) => match.index);
+  if (!spaces.length) return [text];
+  const middle = spaces.reduce((best, at) => (Math.abs(at - text.length / 2) < Math.abs(best - text.length / 2) ? at : best));
+  return [text.slice(0, middle).replace(/ ?[·/]$/, ""), text.slice(middle + 1)];
+}
+
+/** The overlay; draw(scene) with scene = {camera, ratio, colours, paint, radii, hover, pinned, litEntry, mode, panels}. */
+function createOverlay(canvas, guide, legends) {
+  const context = canvas.getContext("2d");
+  const clusters = placeClusters(guide, legends.cluster);
+  const parts = placeParts(guide, clusters);
+  const byAirings = Uint32Array.from({ length: guide.count }, (_, i) => i).sort((a, b) => guide.airings[b] - guide.airings[a] || a - b);
+  const biggest = clusters.length ? clusters[0].entry.count : 1;
+  const widths = new Map();
+  let room;
+  let scene;
+  let written;
+  let ringed = 0;
+  let looked = 0;
+  let names = []; // written by the last drawing
+
+  const measure = (text, font) => {
+    const key = font + text;
+    if (!widths.has(key)) {
+      context.font = font;
+      widths.set(key, context.measureText(text).width);
+    }
+    return widths.get(key);
+  };
+
+  const write = (text, x, y, font, align, colour, alpha, halo) => {
+    context.font = font;
+    context.textAlign = align;
+    context.globalAlpha = alpha;
+    context.lineWidth = halo;
+    context.strokeStyle = scene.colours.ground;
+    context.strokeText(text, x, y);
+    context.fillStyle = colour;
+    context.fillText(text, x, y);
+  };
+
+  /** The middle of a name moved so far that the window's edges do not cut it. */
+  const inside = (px, width, window) => Math.max(width / 2 + EDGE, Math.min(window - width / 2 - EDGE, px));
+
+  const radius = (i) => scene.radii[i] * pointGrowth(scene.camera.zoom());
+
+  /** A title beside its point, right of it or, where that is taken, left, above or below. */
+  const writeTitle = (i, { strong = false, force = false } = {}) => {
+    if (written.has(i)) return;
+    written.add(i);
+    const { camera, colours } = scene;
+    const full = guide.titles[i];
+    const text = full.length > 44 ? `${[...full].slice(0, 42).join("")}…` : full;
+    const font = `${strong ? 600 : 400} ${strong ? 13 : 12}px ${FONT}`;
+    const width = measure(text, font);
+    const px = camera.screenX(guide.x[i]);
+    const py = camera.screenY(guide.y[i]);
+    const gap = radius(i) + 5;
+    const middle = inside(px, width, camera.width);
+    const above = middle - width / 2;
+    const places = [[px + gap, py], [px - gap - width, py], [above, py - gap - 6], [above, py + gap + 6]]; // left ends
+    const [right, bottom] = [camera.width - EDGE - width, camera.height - 8];
+    const whole = ([x, y]) => x >= EDGE && x <= right && y >= 8 && y <= bottom;
+    let place = places.find(([x, y]) => whole([x, y]) && room.take(x - 2, y - 8, x + width + 2, y + 8));
+    if (!place && force) place = places.find(whole) ?? places[0];
+    if (!place) return;
+    const [left, y] = place;
+    names.push({ text, left, top: y - 8, right: left + width, bottom: y + 8 });
+    write(text, left, y, font, "left", strong ? colours.ink : colours.label, 1, 3.5);
+  };
+
+  const drawLines = (from, strength) => {
+    const { camera, colours } = scene;
+    const px = camera.screenX(guide.x[from]);
+    const py = camera.screenY(guide.y[from]);
+    context.strokeStyle = colours.accent;
+    context.lineCap = "round";
+    for (const { title, cosine } of guide.neighbours(from)) {
+      context.globalAlpha = strength * (0.25 + 0.6 * Math.max(0, cosine));
+      context.lineWidth = 0.75 + 1.25 * Math.max(0, cosine);
+      const [dx, dy] = [camera.screenX(guide.x[title]) - px, camera.screenY(guide.y[title]) - py];
+      const rim = Math.min(1, (radius(from) + 5) / Math.max(1, Math.hypot(dx, dy))); // the point itself stays uncrossed
+      context.beginPath();
+      context.moveTo(px + rim * dx, py + rim * dy);
+      context.lineTo(px + dx, py + dy);
+      context.stroke();
+    }
+  };
+
+  const drawRing = (i, reach, width, colour) => {
+    context.globalAlpha = 1;
+    context.lineWidth = width;
+    context.strokeStyle = colour;
+    context.beginPath();
+    context.arc(scene.camera.screenX(guide.x[i]), scene.camera.screenY(guide.y[i]), radius(i) + reach, 0, 2 * Math.PI);
+    context.stroke();
+  };
+
+  /** A thin ring around each lit title that the last run did not have. */
+  const drawNewRings = () => {
+    const { camera, paint, colours } = scene;
+    looked += guide.freshTitles.length;
+    const inView = guide.freshTitles.filter((i) => {
+      const [px, py] = [camera.screenX(guide.x[i]), camera.screenY(guide.y[i])];
+      return paint.lit[i] && px > -8 && py > -8 && px < camera.width + 8 && py < camera.height + 8;
+    });
+    if (inView.length <= MOST_NEW_IN_VIEW) for (const i of inView) drawRing(i, 1.5, 1.25, colours.accent);
+    return inView.length <= MOST_NEW_IN_VIEW ? inView.length : 0;
+  };
+
+  /** How deep inside a group of titles the view is: 0 from far, 1 where the group fills the window. */
+  const depth = (reach) => (reach * scene.camera.scale) / (0.4 * Math.min(scene.camera.width, scene.camera.height));
+
+  /** A group's name about its place, where there is room. */
+  const writeName = ({ x, y, lines }, size, alpha) => {
+    const { camera, colours } = scene;
+    const px = camera.screenX(x);
+    const py = camera.screenY(y);
+    if (alpha <= 0.05 || px < 0 || py < 0 || px > camera.width || py > camera.height) return;
+    const font = `650 ${size}px ${FONT}`;
+    const width = Math.max(...lines.map((line) => measure(line, font)));
+    const height = size * 1.18 * lines.length;
+    const middle = inside(px, width, camera.width);
+    const [left, right] = [middle - width / 2, middle + width / 2];
+    const free = (y) => room.take(left - 8, y - height / 2 - 5, right + 8, y + height / 2 + 5);
+    const at = [py, py - height, py + height].find((y) => inside(y, height, camera.height) === y && free(y));
+    if (at === undefined) return;
+    names.push({ text: lines.join(" · "), left, top: at - height / 2, right, bottom: at + height / 2 });
+    const line = (row) => at + (row - (lines.length - 1) / 2) * size * 1.18;
+    lines.forEach((text, row) => write(text, middle, line(row), font, "center", colours.ink, alpha, 4));
+  };
+
+  const drawClusterNames = () => {
+    const { camera, litEntry, mode } = scene;
+    const most = 36 * camera.zoom() ** 1.4; // the largest first; closer by, the small ones too
+    for (const cluster of clusters) {
+      const { entry, reach } = cluster;
+      if (entry.rank >= most && entry !== litEntry) break;
+      const size = Math.round((11 + 5.5 * Math.sqrt(entry.count / biggest)) * 2) / 2;
+      // Deep inside a cluster its name gives way to those of its parts and to the titles.
+      const near = Math.min(1, Math.max(0, 1.7 - depth(reach)));
+      writeName(cluster, size, near * (litEntry && !(mode === "cluster" && litEntry === entry) ? 0.35 : 1));
+    }
+    for (const part of camera.zoom() > ZOOM_OF_PARTS ? parts : []) {
+      const shown = Math.min(1, Math.max(0, 2 * depth(part.parent.reach) - 0.6)); // from half of the window on
+      const near = Math.min(1, Math.max(0, 1.7 - depth(part.reach)));
+      writeName(part, 11.5, shown * near * (litEntry && litEntry !== part.parent.entry ? 0.35 : 1));
+    }
+  };
+
+  /** Lit titles in view, most aired first; null when they are too many to name. */
+  const titlesInView = () => {
+    const { camera, paint } = scene;
+    const margin = 10;
+    const inView = [];
+    for (const i of byAirings) {
+      looked++;
+      if (!paint.lit[i]) continue;
+      const px = camera.screenX(guide.x[i]);
+      const py = camera.screenY(guide.y[i]);
+      if (px < -margin || py < -margin || px > camera.width + margin || py > camera.height + margin) continue;
+      inView.push(i);
+      if (inView.length > MOST_TITLES_IN_VIEW) return null;
+    }
+    return inView;
+  };
+
+  return {
+    /** How many new titles the last drawing ringed. */
+    ringed: () => ringed,
+    /** What the last drawing wrote where, in CSS pixels. */
+    names: () => names,
+    /** What the last drawing took: titles looked at, names written, rectangles asked for. */
+    work: () => ({ looked, names: names.length, rectangles: room.asked() }),
+    resize(width, height, ratio) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    },
+    draw(next) {
+      scene = next;
+      room = createRoom();
+      looked = 0;
+      names = [];
+      written = new Set();
+      for (const box of scene.panels) room.take(box.left, box.top, box.right, box.bottom, true);
+      context.setTransform(scene.ratio, 0, 0, scene.ratio, 0, 0);
+      context.clearRect(0, 0, scene.camera.width, scene.camera.height);
+      context.textBaseline = "middle";
+      context.lineJoin = "round";
+      const { hover, pinned, colours } = scene;
+      ringed = drawNewRings();
+      const followed = hover >= 0 ? hover : pinned;
+      if (pinned >= 0 && pinned !== followed) drawLines(pinned, 0.35);
+      if (followed >= 0) drawLines(followed, 1);
+      if (pinned >= 0) {
+        drawRing(pinned, 2, 2, colours.ground);
+        drawRing(pinned, 4, 2.5, colours.accent);
+      }
+      if (hover >= 0 && hover !== pinned) drawRing(hover, 2.5, 2, colours.ink);
+      if (pinned >= 0) writeTitle(pinned, { strong: true, force: true });
+      if (hover >= 0 && hover !== pinned) writeTitle(hover, { strong: true, force: true });
+      if (followed >= 0 && scene.camera.zoom() > 1.6) for (const { title } of guide.neighbours(followed)) writeTitle(title);
+      const inView = titlesInView();
+      for (const i of inView ?? []) {
+        const [px, py, reach] = [scene.camera.screenX(guide.x[i]), scene.camera.screenY(guide.y[i]), 0.7 * radius(i)];
+        room.take(px - reach, py - reach, px + reach, py + reach, true); // no name across another point
+      }
+      drawClusterNames();
+      for (const i of (inView ?? []).slice(0, MOST_NAMED)) writeTitle(i);
+      context.globalAlpha = 1;
+    },
+  };
+}

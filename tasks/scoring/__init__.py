@@ -1,0 +1,1 @@
+"""k-NN protocols, metrics and intervals."""

@@ -1,0 +1,138 @@
+"""Parts of titles: whose words, meaning and airing a similarity vector is made of.
+
+A similarity vector is the unit-norm pair of what a title means, m, and of the vector of its words and how
+it airs, v = normalise(bag + s), where s is the learnt layer's answer to the meaning (tasks/encoder/bags.py):
+
+    [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
+
+To a word belong its row, its character n-grams, its marks as first or last word, and half of each pair of
+words that it is in; what is left of the text is its form.
+"""
+
+from collections import ChainMap
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from storage.arrays import Ragged, unit_rows
+from tasks.encoder.bags import SMALLEST, Bagger
+from tasks.encoder.meaning import WEIGHT
+from tasks.encoder.title_encoder import TitleEncoder
+from tasks.text.titles import parse_title
+from tasks.text.words import BIGRAM, CONTEXT, CONTEXT_KINDS, EDGE, KINDS, NGRAM, RAW, WORD, split_words
+
+FORM, MEANING = "(form)", "(meaning)"
+NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS))  # parts that stand behind the words
+
+
+def title_parts(
+    encoder: TitleEncoder, title: str, context: Sequence[str] = (), dense: np.ndarray | None = None
+) -> tuple[list[str], np.ndarray]:
+    """Parts of one title, NO_WORDS last: their names, and float64 (parts, meaning + dim)."""
+    names, _, parts = parts_of(encoder, [title], [context], dense)
+    return names[0], parts.astype(np.float64)
+
+
+def parts_of(
+    encoder: TitleEncoder,
+    titles: Sequence[str],
+    contexts: Sequence[Sequence[str]] | None = None,
+    dense: np.ndarray | None = None,
+) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
+    """Parts of raw titles whose sums, at unit norm, are ``encoder.similarity``.
+
+    Args:
+        encoder: Whose vectors they are.
+        titles: Raw titles.
+        contexts: Tokens of how each airs; None: the titles alone.
+        dense: x of each, float32 (titles, features); that of the titles if None.
+
+    Returns:
+        Names of each title's parts, its words and NO_WORDS; int64 offsets, shape (titles + 1,); and float32
+        (all parts, meaning + dim): those of title i are ``parts[offsets[i]:offsets[i + 1]]``, zero where
+        nothing of it is known.
+    """
+    contexts = [()] * len(titles) if contexts is None else contexts
+    dense = encoder.dense(titles) if dense is None else dense
+    words = [list(dict.fromkeys(split_words(parse_title(title).display))) for title in titles]
+    lengths = np.array([len(own) + len(NO_WORDS) for own in words], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    rows, kinds, row_of, tokens = _known_tokens(encoder, titles, contexts)
+    owners = [_owners(*token, own) for mine, own in zip(tokens, words, strict=True) for token in mine]
+    entries = [[row_of[token] for token in own] for own in tokens]
+    bags = Bagger(kinds).bags(Ragged.from_rows(entries, dtype=np.int64), dense=dense)
+    shares = np.array([len(own) for own in owners], dtype=np.int64)
+    part = np.array([owner for own in owners for owner in own], dtype=np.int64)
+    part += np.repeat(offsets[bags.titles.numpy()], shares)
+    order = np.argsort(part, kind="stable")
+    ids = torch.from_numpy(np.repeat(bags.ids[bags.tokens].numpy(), shares)[order])
+    starts = torch.from_numpy(np.searchsorted(part[order], np.arange(offsets[-1] + 1)))
+    with torch.inference_mode():
+        weights = encoder.bag.values(bags).numpy() / np.maximum(shares, 1).astype(np.float32)
+        each = torch.from_numpy(np.repeat(weights, shares)[order])
+        add_up = partial(F.embedding_bag, mode="sum", include_last_offset=True)
+        parts = add_up(ids, torch.from_numpy(rows), starts, per_sample_weights=each).numpy()
+    bag = np.add.reduceat(parts, offsets[:-1]) if len(titles) else parts[:0]
+    parts = parts * np.repeat(_inverse_norms(bag), lengths, axis=0)
+    places = offsets[1:] - len(NO_WORDS) + NO_WORDS.index(MEANING)
+    meanings = np.zeros((len(titles), 0), dtype=np.float32)
+    if encoder.meaning is not None:
+        meanings = np.float32(WEIGHT) * encoder.meaning.project(dense)
+        with torch.inference_mode():
+            parts[places] = encoder.bag.sentence_part(bags, torch.from_numpy(encoder.meaning.layer)).numpy()
+    parts *= np.repeat(_inverse_norms(unit_rows(bag) + parts[places]), lengths, axis=0)
+    first = np.zeros((len(parts), meanings.shape[1]), dtype=np.float32)
+    first[places] = meanings
+    return [[*own, *NO_WORDS] for own in words], offsets, np.hstack([first, parts])
+
+
+def _inverse_norms(vectors: np.ndarray) -> np.ndarray:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(1, norms, out=np.zeros_like(norms), where=norms > SMALLEST)
+
+
+Token = tuple[int, str]
+
+
+def _known_tokens(
+    encoder: TitleEncoder, titles: Sequence[str], contexts: Sequence[Sequence[str]]
+) -> tuple[np.ndarray, np.ndarray, ChainMap[Token, int], list[list[Token]]]:
+    """Rows and kinds with those of unseen words behind, row by token, and the known tokens of each title."""
+    rows, kinds = encoder.rows, encoder.kinds
+    tokens = [encoder.tokenizer.tokens(title) for title in titles]
+    every = dict.fromkeys(token for own in tokens for token in own)
+    unseen = [text for kind, text in every if kind == WORD and (kind, text) not in encoder.ids]
+    row_of = ChainMap(encoder.ids)
+    if unseen:
+        vectors, found = encoder.ngrams.vectors(unseen)
+        more = [((WORD, text), len(rows) + place) for place, text in enumerate(unseen) if found[place]]
+        row_of = ChainMap(encoder.ids, dict(more))
+        rows = np.concatenate([rows, vectors])
+        kinds = np.concatenate([kinds, np.full(len(unseen), WORD, dtype=np.int8)])
+    known = [[token for token in own if token in row_of] for own in tokens]
+    known = [own if {WORD, NGRAM} & {kind for kind, _ in own} else [] for own in known]
+    for own, context in zip(known, contexts, strict=True):
+        airing = ((KINDS.index(token.partition(":")[0]), token) for token in context)
+        own += [token for token in airing if token in encoder.ids]
+    return rows, kinds, row_of, known
+
+
+def _owners(kind: int, text: str, words: list[str]) -> list[int]:
+    """Places of the words that a token belongs to, both of a bigram; of no word, the place in NO_WORDS."""
+    if kind >= CONTEXT:
+        return [len(words) + NO_WORDS.index(f"({KINDS[kind]})")]
+    if kind == RAW:
+        kind, text = WORD, text.removeprefix("raw:").casefold()
+
+    def owns(word: str) -> bool:
+        return (
+            (kind == WORD and word == text)
+            or (kind == BIGRAM and word in text.split(" "))
+            or (kind == NGRAM and text in f"<{word}>")
+            or (kind == EDGE and text in (f"^{word}", f"{word}$"))
+        )
+
+    return [place for place, word in enumerate(words) if owns(word)] or [len(words)]

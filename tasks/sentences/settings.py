@@ -1,0 +1,15 @@
+"""Settings of sentence vectors, a part of those of the preprocess stage."""
+
+from tasks.form import configurable, setting
+from tasks.sentences import SentenceStrategy
+from tasks.sentences.use import UniversalSentenceEncoder
+
+_DESCRIPTIONS = "Distinct descriptions of a title that are encoded, sub-titles where they are fewer; 0: none"
+
+
+@configurable
+class SentenceSettings:
+    """Which texts are encoded, and by what."""
+
+    encoder: SentenceStrategy = setting(UniversalSentenceEncoder(), "Pretrained encoder of whole texts")
+    descriptions: int = setting(3, _DESCRIPTIONS, ge=0, le=10)

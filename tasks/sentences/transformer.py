@@ -1,0 +1,58 @@
+"""Any model of the package sentence-transformers: a folder of one's own, or a name that it downloads.
+
+References:
+    Reimers, Gurevych. Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.
+    https://arxiv.org/abs/1908.10084
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from storage.arrays import unit_rows
+from tasks.form import configurable, setting
+from tasks.sentences.encoder import installed_version
+from tasks.sentences.models import model_identity
+
+PACKAGE = "sentence-transformers"
+
+
+@functools.cache
+def _load(model: str, identity: str) -> Any:  # by identity, too: a folder's content may change
+    from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
+
+    return SentenceTransformer(model)
+
+
+@dataclass(frozen=True)
+class _OpenSentenceTransformers:
+    model: str
+    identity: str
+
+    @property
+    def dim(self) -> int:
+        return self.encode([""]).shape[1]
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        if not texts:
+            return np.zeros((0, self.dim), np.float32)
+        model = _load(self.model, self.identity)
+        vectors = model.encode(list(texts), batch_size=64, show_progress_bar=False, convert_to_numpy=True)
+        given = np.array([bool(text.strip()) for text in texts])  # the model has a vector of nothing, too
+        return unit_rows(np.asarray(vectors, dtype=np.float32)) * given[:, None]
+
+
+@configurable
+class SentenceTransformers:
+    """A model of sentence-transformers (extra of that name)."""
+
+    name: Literal["sentence_transformers"] = "sentence_transformers"
+    model: str = setting("", "Folder of a model, or the name of one that is then downloaded", content=True)
+
+    def open(self) -> _OpenSentenceTransformers:
+        """The encoder; SentenceEncoderMissing where the package is absent, ValueError without a model."""
+        found = installed_version(PACKAGE, "pip install 'guidespace[sentence-transformers]'")
+        return _OpenSentenceTransformers(self.model, model_identity(PACKAGE, found, self.name, self.model))

@@ -1,0 +1,1 @@
+"""Title text to words and tokens."""

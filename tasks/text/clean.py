@@ -1,0 +1,139 @@
+r"""Text hygiene, once, where text enters: what no reader sees and no tokenizer should. Titles typed by users
+pass here too.
+
+UTF-8 that was read as Latin-1 or Windows-1252 and encoded again (``CapÃ­tulo``), control bytes (C0 and C1:
+DVB's emphasis marks among them), U+FFFD, zero-width and direction marks, literal ``\n`` and ``\t``, HTML
+entities and tags left in the text, runs of white space, decomposed accents. Joiners stay where
+they mean something: inside emoji, and between letters of scripts that need them (Persian, Hindi).
+"""
+
+import html
+import re
+import unicodedata
+from html.entities import html5
+from itertools import groupby
+
+_HIDDEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1b\x7f-\x84\x86-\x89\x8b-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
+    r"\u2060-\u2064\u2066-\u206f\ufeff\ufffd\ud800-\udfff]"
+)
+_TOKEN = re.compile(r"([&;<>])")
+_MARKUP = re.compile(r"&[#A-Za-z]|<[/A-Za-z]")
+_NUMBER = re.compile(r"#(?:[0-9]{1,10}|[xX][0-9a-fA-F]{1,8})")
+_LONGEST = {";": max(map(len, html5)), ">": 320}  # characters of a reference, of a tag
+_OPENS = {";": "&", ">": "<"}
+_LOOSE = re.compile(r"(?<!\S)&(amp|lt|gt|quot|nbsp)(?!\S)")  # without its semicolon, and no part of a word
+_NOT_SEEN = str.maketrans("", "", "\u200c\u200d")
+_TAG = re.compile(r"/?([A-Za-z]+[1-6]?)(?:\s[^=]*=.*|\s*/?\s*)", re.DOTALL)
+_TAGS = frozenset(
+    "a abbr acronym address b bdi bdo big blockquote body br center cite code dd del dfn div dl dt em "  # noqa: SIM905
+    "embed font h1 h2 h3 h4 h5 h6 hr html i iframe img input ins kbd li nobr ol p pre q s samp script "
+    "small span strike strong style sub sup table tbody td tfoot th thead tr tt u ul var wbr".split()
+)
+_SPACES = re.compile(r"(?:\s|\\[nrt]|[\x1c-\x1f\x85\x8a])+")
+_JOINERS = re.compile(
+    r"(?<![^\x00-\x7f\s])[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?![^\x00-\x7f\s])"
+)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_RUN = 100  # characters whose marks unicodedata may sort: it takes the square of their number
+# What doubly encoded UTF-8 begins with; the round trip decides.
+_DOUBLE = re.compile(r"[ÃÂÅÄÐÑâá][^\x00-\x7f]")
+
+
+def clean(text: str) -> str:
+    """The text as it is meant to be read; cleaning it again changes nothing.
+
+    Nine texts in ten are clean and come back after a few checks in C (0.3 µs).
+    """
+    if (
+        text.isprintable()
+        and not ("&" in text or "\\" in text or "<" in text or "  " in text or text != text.strip(" "))
+        and (
+            text.isascii()
+            or (unicodedata.is_normalized("NFC", text) and "\ufffd" not in text and not _DOUBLE.search(text))
+        )
+    ):
+        return text
+    while (mended := _mended(text)) != text:  # once more for each double encoding, which halves the rest
+        text = mended
+    return text
+
+
+def _mended(text: str) -> str:
+    if _DOUBLE.search(text):
+        text = _undo_double_encoding(text)
+    text = _HIDDEN.sub("", _SPACES.sub(" ", _composed(text)))
+    if "&" in text or "<" in text:
+        text = _SPACES.sub(" ", _without_markup(text))
+    return _SPACES.sub(" ", _composed(_JOINERS.sub("", text))).strip()
+
+
+def _composed(text: str) -> str:
+    """NFC, in linear time: ``unicodedata.normalize`` sorts runs of marks by insertion."""
+    if unicodedata.is_normalized("NFC", text):
+        return text
+    text = _BEYOND_ASCII.sub(lambda run: run[0] if len(run[0]) < _RUN else _decomposed(run[0]), text)
+    return unicodedata.normalize("NFC", text)
+
+
+def _decomposed(run: str) -> str:
+    # NFD, a stretch of marks sorted at a time.
+    letters = "".join(unicodedata.normalize("NFD", letter) for letter in run)
+    runs = groupby(letters, lambda letter: unicodedata.combining(letter) > 0)
+    return "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs)
+
+
+def _undo_double_encoding(text: str) -> str:
+    try:  # the five bytes that Windows-1252 leaves undefined come through as control characters
+        return b"".join(
+            character.encode("latin-1" if "\x80" <= character <= "\x9f" else "cp1252") for character in text
+        ).decode("utf-8")
+    except UnicodeError:
+        return text
+
+
+def _without_markup(text: str) -> str:
+    """Character references resolved and tags replaced by spaces, in one pass whatever is nested in what.
+
+    Tokens are pushed onto a stack. A ``;`` or ``>`` looks back to its ``&`` or ``<``; what lies between
+    becomes a character or a space and is read like any other token. Looking back ends at the bracket before
+    it, so time is linear, where a loop of ``html.unescape`` takes a pass for each level of ``&amp;amp;…``.
+    Only HTML's own tags are tags, and only in one case: ``영화 <Parasite>`` and ``<Big>`` are text. Takes and
+    gives NFC without hidden characters.
+    """
+    if _MARKUP.search(text) is None:
+        return text
+    stack: list[str] = []
+    for token in _TOKEN.split(text):
+        while (place := _opening(stack, token)) is not None:
+            within = "".join(stack[place + 1 :]).translate(_NOT_SEEN)
+            read = _character(within) if token == ";" else " " if _is_tag(within) else None
+            if read is None:
+                break
+            del stack[place:]
+            token = read
+        if token:
+            stack.append(token)
+    return _LOOSE.sub(lambda reference: html5[reference[1]], "".join(stack))
+
+
+def _opening(stack: list[str], token: str) -> int | None:
+    left = _LONGEST.get(token, -1)
+    for place in range(len(stack) - 1, -1, -1) if left >= 0 else ():
+        if stack[place] == _OPENS[token]:
+            return place
+        left -= len(stack[place])
+        if left < 0 or stack[place] in ("<", ">", token):
+            return None
+    return None
+
+
+def _character(name: str) -> str | None:
+    if name + ";" not in html5 and not _NUMBER.fullmatch(name):
+        return None
+    return _HIDDEN.sub("", unicodedata.normalize("NFC", html.unescape(f"&{name};")))
+
+
+def _is_tag(within: str) -> bool:
+    match = _TAG.fullmatch(within)
+    return match is not None and match[1].lower() in _TAGS and (match[1].islower() or match[1].isupper())

@@ -1,0 +1,131 @@
+"""What guides glue to titles: the patterns of marks, and taking them out of a title."""
+
+import re
+
+from tasks.text.clean import clean
+
+_N = r"\d{1,5}"
+_EPISODE = (
+    r"(?:ep(?:isode|isodio|is[oó]dio|\.)?|eps\.?|folge|f\.|afl(?:evering|\.)?|avsn(?:itt|\.)?|afsnit|del|deel"
+    r"|odc(?:inek|\.)?|d[ií]l|rész|epizód|επεισ(?:όδιο|\.)?|сер(?:ия|ія|\.)|епизод|פרק|الحلقة|حلقة|एपिसोड|jakso"
+    r"|osa|bölüm|episodul|cap(?:[ií]tulo|\.)?)"
+)
+_SEASON = (
+    r"(?:s(?:eason|eries|taffel|tagione|tag\.|aison|æson|esong|äsong|erie|erija)?|temp(?:orada|\.)?|stag\.|t"
+    r"|seizoen|sezon(?:[ae]|ul)?|s[eé]rie|évad|kausi|κύκλος|сезон|עונה|الموسم|सीज़न)"
+)
+_PART = r"(?:part|pt\.?|teil|parte|partie|osa|część|časť|část|deo|dio)"
+
+# What a text must hold for a pattern to be tried; F: beyond Hebrew, Arabic and the scripts of India (Thai,
+# CJK, signs).
+_HOLDS = {
+    "B": re.compile(r"[(\[【]"),
+    "D": re.compile(r"\d"),
+    "C": re.compile(":"),
+    "H": re.compile("#"),
+    "O": re.compile(r"[^\x00-\x7f]"),
+    "G": re.compile("[\u0370-\u03ff\u1f00-\u1fff]"),
+    "Y": re.compile("[\u0400-\u052f]"),
+    "F": re.compile("[\u0e00-\U0010ffff]|^LIVE "),
+}
+_ANY = re.compile(r"[(\[:#\d]|[^\x00-\x7f]|^LIVE ")  # most titles hold nothing of these
+
+# Mark, one of what a text must hold, pattern; indented lines continue the pattern above. Applied in this
+# order until nothing changes; what matches is replaced by a space. Brackets that stand within a word are
+# spelling, no mark ("Les engagé(e)s", "ein heißes Eis(en)"): (?<!\w.) stands behind the bracket and not
+# before it, because a search for a pattern that begins with a bracket leaps from bracket to bracket. A season
+# is no year behind "series": "Cup Series 2022" is a name; so is what a title begins with: "Series 7: The
+# Contenders", and a number in brackets (the (?<=..) of an episode): "(500) Days of Summer". (1.2) is the
+# second of the first season. [Α-ΩA-Z] and [ςσs]: guides type Latin letters for Greek ones.
+_TABLE = rf"""
+episode  B  \bodc\. *\( *{_N} *\)
+episode  B  [\(\[] *(?:{_SEASON} *\.? *{_N} *[,/ ]* *)?{_EPISODE} *{_N}[^\)\]\n]{{0,12}}[\)\]]
+season   B  [\(\[] *t{_N} */ *{_N} *[\)\]]|[\(\[] *[1-9]\d?\.[1-9]\d{{0,2}} *[\)\]]
+season   B  [\(\[] *s(?:eria|\.) *[IVX\d]{{1,5}}, *odc\.? *{_N} *[\)\]]
+season   Y  \b{_N}(?:-й)? *сезон,? *{_N}(?:-я)? *сер(?:ия|ія)\b|\b{_N}(?:-й)? *сезон\b(?! *\d)
+season   D  \bs ?{_N} *[,:./ -]* *e(?:p(?:isode)?)? *\.? ?{_N}\b(?: *[/-] *{_N})?
+season   D  \b{_SEASON}\.? *{_N} *[,/ -]* *{_EPISODE} *{_N}(?: */ *{_N})?
+season   D  \b(?!^series)(?:season|series|staffel|saison|temporada|stagione|seizoen|stag\.|sæson|sesong
+            |säsong|sezon(?:ul)?|kausi|сезон|עונה|الموسم|सीज़न) *{_N}\b(?<!series (?:19|20)\d\d)(?!/\d)
+season   DO \b(?:{_N}|(?:[IVX]{{1,5}}-)?[IVX]{{1,5}})\. *(?:évad|sorozat|série|sezona|sezon|kausi|staffel)\b
+season   B  [\(\[] *s ?{_N} *[\)\]]
+season   D  \(s{_N}$|(?<=\S) (?-i:S)\d\d?$
+season   Y  \bсезон *{_N}\.? *{_N}-я серия
+season   G  \b(?:[Α-ΩA-Z]['΄’]?|{_N}[oο][ςσs]) *κύκλος\b
+season   G  \b[κk]['΄’]? ?{_N} *[,:/-]? *ε(?:π\.?)?['΄’]? ?{_N}\b
+episode  G  (?<=\S) +(?-i:Ε|[ΕE][πΠ]\.?) ?{_N} *$|[-–:,] *επ\. *{_N}\b
+episode  Y  \b{_N}(?:-я|\.)? *сер(?:ия|ія)\b
+episode  F  第 *{_N} *[話话集回]|ตอนที่ *{_N}|(?<=\S) +{_N} *회$
+episode  DO \b{_N}\. *(?:rész|epizód|díl|časť|diel|bölüm|epizoda|nastavak)\b|[-–:,] *[IVX]{{1,5}}\. *rész\b
+episode  B  [\(\[] *{_N} *(?:/|of|von|van|av|af|di|de|из|από) *{_N} *[\)\]]
+episode  B  [\(\[] *#?{_N} *[\)\]](?! *$)(?= *[-:,])|[\(\[](?<=..) *#?(?!(?:19|20)\d\d *[\)\]]){_N} *[\)\]]
+episode  B  \((?!(?:19|20)\d\d$){_N}$
+episode  D  (?:[-–:,] *)?\b(?:folge|episode|episodio|épisode|episódio|aflevering|avsnitt|afsnit|odcinek
+            |epizoda|επεισόδιο|епизод|פרק|الحلقة|एपिसोड|jakso|bölüm|episodul|capítulo|ep\.
+            |odc\.) *{_N}(?: */ *{_N}|\*)?
+episode  D  (?<=\S) +(?:ep) ?{_N}\b
+episode  H  (?<=\S) *#{_N} *$
+episode  D  (?:[-–:,] *puntata +| )del +\d\d?/\d\d?/\d{{2,4}} *$
+part     BD [\(\[] *{_PART} *{_N} *[\)\]]|[-–:,] *{_PART} *{_N}(?: */ *{_N})? *$|\bdel +{_N}/{_N}
+            |[-–] *del +{_N} *$
+part     D  (?<=\S) +(?:part|pt\.?|teil|parte) *{_N} *$|(?<=\S) +{_N}\. *(?:del|dio|deo)(?= *(?:$|[-–:,(]))
+part     G  [-–:,] *μέρος +[Α-ΩA-Z]['΄’]?(?: +{_N})? *$
+part     BD [\(\[] *{_N}ª parte *[\)\]]|(?<=\S) {_N}\. část *$|[\(\[] *part (?:one|two|three|four
+            |[a-d]) *[\)\]]
+repeat   B  [\(\[](?<!\w.) *(?:wdh\.?|whg\.?|wiederholung|repeat|rpt\.?|r|rep\.?|e|ε|rediff(?:usion|\.)?
+            |replica|repetición|herhaling|reprise|genudsendelse|repris|uusinta|bis(?: \d)?|powt\.?|powtórka
+            |repríza|ismétlés|ponovitev|repetição|επανάληψη|replay|rerun|rebroadcast|повтор|שידור חוזר
+            |إعادة) *[\)\]]|【再】|\(再\)
+new      C  ^ *(?:new|neu|nouveau|nuevo|nieuw|novo) *: +(?=\S)
+new      BF ᴺᵉʷ| 🆕|[\(\[](?<!\w.) *(?:new|neu|n|nieuw|nuevo|nyhed|прем'єра|премьера|premiere|première
+            |premiera|premiär|inédit|inédito|חדש|جديد) *[\)\]]|【新】
+live     CF ^ *(?:live|direct|en direct|en vivo|ao vivo) *: +(?=\S)|^ *(?-i:LIVE +(?=\S*[a-z]))|ᴸᶦᵛᵉ
+live     B  [\(\[](?<!\w.) *(?:live|l|direto|ao vivo|en vivo|en direct|en directo|in diretta|z|ζ|direkte
+            |direkt|na żywo|živě|прямой эфир|שידור חי|مباشر) *[\)\]]
+quality  BF [\(\[](?<!\w.) *(?:hd|fhd|uhd|4k|8k|sd|3d|16:9|(?:ad|sl?)(?: *, *(?:ad|sl?))*|st|ut|hi|subs?|cc
+            |dd|bsl|subtitles) *[\)\]]|【字】|\(字\)|ᴴᴰ|ᵁᴴᴰ|⁴ᴷ
+rating   BD \[ *k *\]|[\[\(] *(?:k\d{{1,2}}|fsk ?\d{{1,2}}|(?:ab )?\d{{1,2}} ?\+|ab \d{{1,2}}|[+-]1\d
+            |pg(?:-\d\d)?|tv-(?:ma|pg|14|g|y7?)|ma15\+|普|hard) *[\]\)]|【普】| \d{{1,2}}\+$
+            |(?<=\S) fsk ?\d{{1,2}}$
+language B  [\(\[](?<!\w.) *(?:vp|vo|vf|vm|vost(?:fr)?|ov|omu|ol|eng?|de|fr|es|pt|nl|dub(?:bed)?|sub(?:bed
+            |titled)?|english|deutsch|français|español|samiska?|finska|meänkieli|jiddisch|på norsk|norsk tale
+            |spanish|portugu[eé]s|português|lektor|dabing) *[\)\]]
+unsure   B  [\(\[] *\? *[\)\]]
+"""
+_MARKS = [
+    (f"<{kind}>", frozenset(needs), re.compile(pattern, re.IGNORECASE))
+    for kind, needs, pattern in (
+        line.split(maxsplit=2) for line in re.sub(r"\n +", "", _TABLE).strip().split("\n")
+    )
+]
+KINDS = tuple(dict.fromkeys(mark[1:-1] for mark, _, _ in _MARKS))
+_YEAR = re.compile(r" *[\(\[] *((?:19|20)\d\d) *[\)\]]")
+# What a mark taken out of the middle leaves: "Takeda - - Pugliese".
+_SEAM = re.compile(r" *\( *\)| *\[ *\]| +[-–:,|]+(?= +[-–:,|])| +(?=,)")
+EDGE = " \t-–—:,;|/·•.\u200b"
+
+
+def take_marks(text: str) -> tuple[str, set[str]]:
+    """Takes the marks out of one clean title; punctuation at its edges goes too."""
+    display, marks = text.strip(EDGE), set()
+    while (shorter := _one_pass(display, marks)) != display:
+        display = shorter
+    return display, marks
+
+
+def _one_pass(text: str, marks: set[str]) -> str:
+    if not _ANY.search(text):
+        return text
+    holds = {need for need, pattern in _HOLDS.items() if pattern.search(text)}
+    stripped = text
+    for mark, needs, pattern in _MARKS:
+        if needs & holds:
+            stripped, count = pattern.subn(" ", stripped)
+            if count:
+                marks.add(mark)
+    if "B" in holds:
+        marks.update(f"<year:{year}>" for year in _YEAR.findall(stripped))
+        stripped = _YEAR.sub(" ", stripped)
+    if stripped == text:
+        return text
+    return clean(" ".join(_SEAM.sub("", stripped).split())).strip(EDGE)

@@ -1,0 +1,82 @@
+"""Text to words.
+
+NFKC and case folding; apostrophes alike. A word is a run of letters and digits with their combining marks.
+Within it stay apostrophes (``grey's``) and the quotation mark of Hebrew abbreviations; an article elided
+before a word is a word of its own (``l'amour``: l, amour), so is the n of ``rock'n'roll``; hyphens part
+words. Hashtags, handles, emoji (with skin tones, joined ones and flags whole) and emoticons are words.
+Scripts without spaces give overlapping pairs of signs (日本語: 日本, 本語) or, where vowels are signs of
+their own (Thai, Lao, Khmer, Burmese), of syllables as they are written (ข่าวเช้า: ข่าว, วเช้า); a single one
+stands alone.
+"""
+
+import itertools
+import re
+import unicodedata
+
+
+def _of_category(category: str, *ranges: range) -> str:
+    points = [n for points in ranges for n in points if unicodedata.category(chr(n))[0] == category]
+    runs = [list(run) for _, run in itertools.groupby(enumerate(points), lambda pair: pair[1] - pair[0])]
+    return "".join(f"{chr(run[0][1])}-{chr(run[-1][1])}" for run in runs)
+
+
+# Vowel signs, accents, points: they belong to the letter before.
+COMBINING = _of_category("M", range(0x300, 0x1F000))
+JOINERS = "\u200c\u200d"  # between letters of scripts that need them: clean text holds no others
+WORD = rf"[^\W_](?:[^\W_]|[{COMBINING}])*"  # letters and digits with their combining marks
+# Scripts without spaces (Hangul has them); then Thai and Lao, Burmese, Khmer, which have none either.
+CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_BLOCKS = (0xE00, 0xF00), (0x1000, 0x10A0), (0x1780, 0x1800), (0xA9E0, 0xAA00), (0xAA60, 0xAA80)
+SYLLABIC = _of_category("L", *(range(*block) for block in _BLOCKS))
+# A consonant with what is written before, above, below and behind it: vowels of Thai and Lao are letters,
+# Khmer's and Burmese's stackers bind the letter behind them.
+SYLLABLE = (
+    rf"[\u0e40-\u0e44\u0ec0-\u0ec4]*[{SYLLABIC}]"
+    rf"(?:[\u17d2\u1039][{SYLLABIC}]|[{COMBINING}{JOINERS}\u0e30\u0e32\u0e45\u0eb0\u0eb2])*"
+)
+PICTURES = (
+    "\u203c\u2049\u231a-\u23ff\u2600-\u27bf\u2b05-\u2b55"
+    "\U0001f000-\U0001f0ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff"
+)
+FLAGS, SKINS, TAGS = "\U0001f1e6-\U0001f1ff", "\U0001f3fb-\U0001f3ff", "\U000e0020-\U000e007f"
+
+_SPACED = rf"[^\W_{CJK}{SYLLABIC}]"
+_LETTERS = rf"{_SPACED}+(?:[{COMBINING}{JOINERS}]+{_SPACED}*)*"
+_ELIDED = r"(?:[cdjlmnst]|qu|un|dell|all|nell|sull|dall|coll|gl)(?='[^\W\d_])"
+_INNER = r"(?:'(?!n')|(?<=[\u05d0-\u05ea])\"(?=[\u05d0-\u05ea]))"
+_PICTURE = rf"[{PICTURES}][{SKINS}]?[{TAGS}]*"
+# Text is case-folded; the p of "csi:paris" is no tongue.
+_EMOTICON = r"[:;=8][-o']?(?:[)(]|/(?!/)|[dp](?![^\W_]))|<3"
+_WORDS = re.compile(
+    rf"{_ELIDED}|{_LETTERS}(?:{_INNER}{_LETTERS})*|[#@](?:\w|[{COMBINING}])+|[{CJK}]+|(?:{SYLLABLE})+"
+    rf"|[{FLAGS}]{{2}}|{_PICTURE}(?:\u200d{_PICTURE})*|{_EMOTICON}"
+)
+_SPECIAL = re.compile(r"['#@:;=<]")  # without these the words of ASCII text are its runs: half the time
+_RUNS = re.compile(r"[a-z0-9]+")
+_SIGN = re.compile(rf"[{CJK}]|{SYLLABLE}")
+_UNSPACED = re.compile(rf"[{CJK}{SYLLABIC}]")
+_ALIKE = dict.fromkeys("`´’ʼ\u2018\u201b\u05f3", "'") | {"\u05f4": '"', "ŉ": "'n", "\ufe0e": "", "\ufe0f": ""}
+_HAS_ALIKE = re.compile(f"[{''.join(_ALIKE)}]")
+
+
+def fold(text: str) -> str:
+    """The text as words are found in it: apostrophes alike, NFKC, case-folded; idempotent."""
+    if text.isascii():
+        return text.replace("`", "'").lower()
+    text = _HAS_ALIKE.sub(lambda match: _ALIKE[match[0]], text)  # before NFKC, which would make a space of ´
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def split_words(text: str) -> list[str]:
+    """Words of a text."""
+    folded = fold(text)
+    if folded.isascii() and not _SPECIAL.search(folded):
+        return _RUNS.findall(folded)
+    words = _WORDS.findall(folded)
+    if not _UNSPACED.search(folded):
+        return words
+    parts = []
+    for word in words:
+        signs = _SIGN.findall(word) if _UNSPACED.match(word) else ()
+        parts += [first + second for first, second in itertools.pairwise(signs)] if len(signs) > 2 else [word]
+    return parts

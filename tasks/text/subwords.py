@@ -1,0 +1,97 @@
+"""Subwords: pieces of words that byte pair encoding learns from the training titles, by HuggingFace's
+tokenizers.
+
+The learnt model is one JSON text that lies in the Vocabulary, with the title encoder and in the served model.
+A piece is cut from the word itself, so that letters the model has never seen are a piece too and none is
+lost. The first piece of a word begins with ``▁``.
+
+References:
+    Sennrich, Haddow, Birch. Neural Machine Translation of Rare Words with Subword Units. ACL 2016.
+    https://aclanthology.org/P16-1162
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tasks.form import configurable, setting
+from tasks.text.splitting import split_words
+from tasks.text.titles import parse_title
+from tasks.text.words import MARK, NGRAM, TitleTokenizer, Token
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+START = "▁"  # no word holds it: it is neither letter nor picture
+MOST = 50  # times that a word counts: titles repeat their commonest words thousands of times for nothing
+
+
+@configurable
+class Subwords:
+    """Pieces of words, learnt from the training titles."""
+
+    name: Literal["subwords"] = "subwords"
+    minimum_ngram_titles: int = setting(1, "Training titles that must hold a piece for it to get a row", ge=1)
+    pieces: int = setting(8000, "Different pieces to learn, single letters among them", ge=100, le=1_000_000)
+
+    def fit(self, raw_titles: Iterable[str]) -> TrainedSubwords:
+        """Learns pieces from training titles; the same titles in any order give the same pieces."""
+        from tokenizers import Tokenizer, models, trainers
+
+        words = Counter(word for raw in raw_titles for word in split_words(parse_title(raw).display))
+        repeated = (START + word for word in sorted(words) for _ in range(min(words[word], MOST)))
+        learnt = Tokenizer(models.BPE())
+        trainer = trainers.BpeTrainer(vocab_size=self.pieces, show_progress=False, special_tokens=[])  # pyright: ignore[reportCallIssue]
+        learnt.train_from_iterator(repeated, trainer)
+        model = json.dumps(json.loads(learnt.to_str()), ensure_ascii=False)
+        return TrainedSubwords(settings=self, model=model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedSubwords(TitleTokenizer):
+    """Subwords that have been learnt: what was asked for, and the JSON text of the tokenizers library."""
+
+    settings: Subwords
+    model: str
+
+    @property
+    def name(self) -> str:
+        """Name of the strategy."""
+        return self.settings.name
+
+    @property
+    def minimum_ngram_titles(self) -> int:
+        """Training titles that must hold a piece."""
+        return self.settings.minimum_ngram_titles
+
+    def tokens(self, raw: str) -> list[Token]:
+        """Pieces and marks of a raw title."""
+        title = parse_title(raw)
+        words = split_words(title.display)
+        pieces = [(NGRAM, piece) for word in words for piece in _pieces(self.model, word)]
+        return pieces + [(MARK, mark) for mark in title.marks]
+
+    def describe(self) -> dict[str, object]:
+        """As JSON holds it."""
+        return {**asdict(self.settings), "model": json.loads(self.model)}
+
+
+@functools.lru_cache(maxsize=65536)
+def _pieces(model: str, word: str) -> list[str]:
+    text = START + word
+    ends = [end for _, end in _opened(model).encode(text).offsets]
+    cuts = sorted({0, *(end for end in ends if 0 < end < len(text)), len(text)})
+    return [text[start:end] for start, end in itertools.pairwise(cuts)]
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(model: str) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_str(model)

@@ -1,0 +1,121 @@
+"""Adam and its variants, lazily: only touched rows move, and only their moments decay. The bias correction
+counts global steps, or each row's own (``train.per_row_steps``). Order of operations as in torch.optim.
+"""
+
+from functools import lru_cache
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from tasks.form import configurable, setting
+from tasks.train.optimizers.base import RowOptimizer, State, Steps, bias, over
+
+
+@configurable
+class _Adam(RowOptimizer):
+    STATE = {"first": 0.0, "second": 0.0}
+    learning_rate: float = setting(0.1, "Step at the start of training", gt=0)
+    beta1: float = setting(0.9, "Decay of the first moment", ge=0, lt=1)
+    beta2: float = setting(0.999, "Decay of the second moment", ge=0, lt=1)
+    epsilon: float = setting(1e-8, "Keeps the division finite", gt=0)
+
+    def _moments_(self, grad: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        first = state["first"].lerp_(grad, 1 - self.beta1)
+        return first, state["second"].mul_(self.beta2).addcmul_(grad, grad, value=1 - self.beta2)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``rows -= lr · weight · first / (1 − β₁^t) / (√(second / (1 − β₂^t)) + ε)``."""
+        first, second = self._moments_(grad, state)
+        if "largest" in state:  # takes the place of the second moment
+            second = torch.maximum(state["largest"], second, out=state["largest"])
+        denominator = (second.sqrt() / bias(self.beta2, step) ** 0.5).add_(self.epsilon)
+        rows.addcdiv_(first * -over(rate, bias(self.beta1, step)), denominator)
+
+
+@configurable
+class Adam(_Adam):
+    """Adam (Kingma, Ba. ICLR 2015, algorithm 1. https://arxiv.org/abs/1412.6980)."""
+
+    name: Literal["adam"] = "adam"
+
+
+@configurable
+class AMSGrad(_Adam):
+    """AMSGrad: Adam with the largest second moment so far, so that the denominator never falls (Reddi, Kale,
+    Kumar. ICLR 2018, algorithm 2. https://arxiv.org/abs/1904.09237). Bias corrections as in torch.
+    """
+
+    STATE = {"first": 0.0, "second": 0.0, "largest": 0.0}
+    name: Literal["amsgrad"] = "amsgrad"
+
+
+@configurable
+class AdamW(_Adam):
+    """AdamW: Adam with decoupled weight decay, lazily: a row decays once for each touch (Loshchilov, Hutter.
+    ICLR 2019, algorithm 2. https://arxiv.org/abs/1711.05101).
+    """
+
+    name: Literal["adamw"] = "adamw"
+    weight_decay: float = setting(0.01, "Fraction of a row that a step of rate one takes away", ge=0)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``rows *= 1 − lr · weight · decay``, then Adam's step."""
+        rows.mul_((1 - rate.double() * self.weight_decay).to(rows.dtype))
+        super().update_(rows, grad, state, rate, step)
+
+
+@configurable
+class Adamax(_Adam):
+    """Adamax: Adam with the decayed maximum of the gradient (same paper, algorithm 2)."""
+
+    STATE = {"first": 0.0, "largest": 0.0}
+    name: Literal["adamax"] = "adamax"
+    learning_rate: float = setting(0.2, "Step at the start of training", gt=0)
+    beta2: float = setting(0.999, "Decay of the largest gradient", ge=0, lt=1)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``largest = max(β₂ · largest, |grad| + ε);  rows -= rate / (1 − β₁^t) · first / largest``."""
+        first = state["first"].lerp_(grad, 1 - self.beta1)
+        largest = state["largest"].mul_(self.beta2)
+        torch.maximum(largest, grad.abs().add_(self.epsilon), out=largest)
+        rows.addcdiv_(first * -over(rate, bias(self.beta1, step)), largest)
+
+
+@configurable
+class NAdam(_Adam):
+    """NAdam: Adam with Nesterov's momentum, which warms up (Dozat. ICLR workshop 2016, algorithm 2)."""
+
+    name: Literal["nadam"] = "nadam"
+    learning_rate: float = setting(0.03, "Step at the start of training", gt=0)
+    momentum_decay: float = setting(0.004, "ψ: how fast the momentum reaches beta1", ge=0)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``rows -= lr · weight · (a · grad + b · first) / (√(second / (1 − β₂^t)) + ε)``;
+        with ``μ_t = β₁ · (1 − ½ · 0.96^(t · ψ))`` and ``M_t = μ_1 · … · μ_t``: ``a = (1 − μ_t) / (1 − M_t)``
+        and ``b = μ_{t+1} / (1 − M_{t+1})``.
+        """
+        first, second = self._moments_(grad, state)
+        denominator = second.div(bias(self.beta2, step)).sqrt_().add_(self.epsilon)
+        rate, now, ahead = rate.double(), self._momentum(step), self._momentum(step + 1)
+        of_grad = rate * ((1 - now) / (1 - self._product(step)))
+        of_first = rate * (ahead / (1 - self._product(step + 1)))
+        rows.addcdiv_(grad * -of_grad.to(grad.dtype), denominator)
+        rows.addcdiv_(first * -of_first.to(grad.dtype), denominator)
+
+    def _momentum(self, step: Steps) -> Any:
+        step = step.double() if isinstance(step, Tensor) else step
+        return self.beta1 * (1 - 0.5 * 0.96 ** (step * self.momentum_decay))
+
+    def _product(self, step: Steps) -> Tensor:
+        step, products = torch.as_tensor(step).long(), _products(self)
+        return products.to(step.device)[step.clamp(max=len(products) - 1)]
+
+
+@lru_cache
+def _products(optimizer: NAdam) -> Tensor:
+    # M_0 = 1, M_1 … until 1 − M is 1 in float64, after some hundred steps; the zero stands for the rest.
+    products = [1.0]
+    while products[-1] > 2**-54:
+        products.append(products[-1] * optimizer._momentum(len(products)))
+    return torch.tensor([*products[:-1], 0.0], dtype=torch.float64)

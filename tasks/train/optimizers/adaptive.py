@@ -1,0 +1,152 @@
+"""Steps divided by the size of past gradients, or by signs and agreement; order of operations as in torch."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from tasks.form import configurable, setting
+from tasks.train.optimizers.base import RowOptimizer, State, Steps, over
+
+
+@configurable
+class Adagrad(RowOptimizer):
+    """Adagrad, with an accumulator for each coordinate (Duchi, Hazan, Singer. JMLR 12, 2011, figure 1)."""
+
+    STATE = {"sum": "initial_accumulator_value"}
+    name: Literal["adagrad"] = "adagrad"
+    learning_rate: float = setting(0.05, "Step at the start of training", gt=0)
+    epsilon: float = setting(1e-10, "Keeps the first division finite", gt=0)
+    initial_accumulator_value: float = setting(0.0, "Above 0 the first steps are shorter", ge=0)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``sum += grad²;  rows -= lr · weight · grad / (√sum + ε)``."""
+        total = state["sum"].addcmul_(grad, grad, value=1.0)
+        rows.addcdiv_(grad * -rate, total.sqrt().add_(self.epsilon))
+
+
+@configurable
+class RowwiseAdagrad(RowOptimizer):
+    """Row-wise Adagrad, with one accumulator for each row, as StarSpace and PyTorch-BigGraph train: a quarter
+    of Adam's memory traffic at 128 dimensions, and the step keeps the direction of the gradient (Lerer et al.
+    PyTorch-BigGraph. SysML 2019, section 3.1. https://arxiv.org/abs/1903.12287).
+    """
+
+    name: Literal["rowwise_adagrad"] = "rowwise_adagrad"
+    learning_rate: float = setting(0.07, "Step at the start of training", gt=0)
+    epsilon: float = setting(1e-10, "Keeps the first division finite", gt=0)
+
+    def initial_state(self, rows: Tensor) -> State:
+        """The accumulator, (tokens, 1)."""
+        return {"sum": rows.new_zeros(len(rows), 1)}
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``sum += mean(grad²);  rows -= lr · weight · grad / (√sum + ε)``."""
+        norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
+        total = state["sum"].addcmul_(norm, norm, value=1.0 / grad.shape[1])
+        rows.addcmul_(grad, rate / total.sqrt().add_(self.epsilon), value=-1.0)
+
+
+@configurable
+class Adadelta(RowOptimizer):
+    """Adadelta: steps in units of the rows' own recent steps, recorded without rate and weight (Zeiler. 2012,
+    algorithm 1. https://arxiv.org/abs/1212.5701).
+    """
+
+    STATE = {"squares": 0.0, "moves": 0.0}
+    name: Literal["adadelta"] = "adadelta"
+    learning_rate: float = setting(1000.0, "Step at the start of training", gt=0)
+    rho: float = setting(0.9, "Decay of both averages", ge=0, lt=1)
+    epsilon: float = setting(1e-6, "Keeps the division finite", gt=0)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``δ = √(moves + ε) / √(squares + ε) · grad;  rows -= lr · weight · δ``, moves averaging δ²."""
+        squares = state["squares"].mul_(self.rho).addcmul_(grad, grad, value=1 - self.rho)
+        delta = state["moves"].add(self.epsilon).sqrt_().div_(squares.add(self.epsilon).sqrt_()).mul_(grad)
+        state["moves"].mul_(self.rho).addcmul_(delta, delta, value=1 - self.rho)
+        rows.addcmul_(delta, rate, value=-1)
+
+
+@configurable
+class RMSprop(RowOptimizer):
+    """RMSprop (Hinton. Neural Networks for Machine Learning, lecture 6e, 2012), or as Graves has it:
+    centered, with mean² subtracted from the squares, and with momentum, where such steps feed a velocity
+    (2013, equations 38 to 41. https://arxiv.org/abs/1308.0850).
+    """
+
+    name: Literal["rmsprop"] = "rmsprop"
+    learning_rate: float = setting(0.01, "Step at the start of training", gt=0)
+    alpha: float = setting(0.99, "Decay of the averages", ge=0, lt=1)
+    epsilon: float = setting(1e-8, "Keeps the division finite", gt=0)
+    momentum: float = setting(0.0, "Fraction of the velocity that is kept; 0 keeps none", ge=0, lt=1)
+    centered: bool = setting(False, "Divide by the gradient's standard deviation, not by its size")
+
+    def initial_state(self, rows: Tensor) -> State:
+        """What the options need, zeros of the rows' shape."""
+        needed = {"squares": True, "mean": self.centered, "velocity": self.momentum}
+        return {name: torch.zeros_like(rows) for name, used in needed.items() if used}
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``squares = α · squares + (1 − α) · grad²;  rows -= lr · weight · grad / (√squares + ε)``."""
+        squares = state["squares"].mul_(self.alpha).addcmul_(grad, grad, value=1 - self.alpha)
+        if self.centered:
+            mean = state["mean"].lerp_(grad, 1 - self.alpha)
+            squares = squares.addcmul(mean, mean, value=-1)
+        size = squares.sqrt().add_(self.epsilon)
+        if self.momentum:
+            rows.addcmul_(state["velocity"].mul_(self.momentum).addcdiv_(grad, size), rate, value=-1)
+        else:
+            rows.addcdiv_(grad * -rate, size)
+
+
+@configurable
+class Rprop(RowOptimizer):
+    """Rprop: a coordinate's step grows while its gradient keeps the sign and shrinks when it turns. Made for
+    whole-batch gradients. ``learning_rate`` is the first step length; schedule and weight multiply the step,
+    never the kept length. Riedmiller, Braun. ICNN 1993; without weight backtracking, as in torch.
+    """
+
+    STATE = {"length": "learning_rate", "last": 0.0}
+    name: Literal["rprop"] = "rprop"
+    learning_rate: float = setting(0.1, "Step at the start of training", gt=0)
+    etaminus: float = setting(0.5, "Factor on the step length when the sign turns", gt=0, lt=1)
+    etaplus: float = setting(1.2, "Factor on the step length while the sign stays", gt=1)
+    step_size_min: float = setting(1e-6, "Lower bound of the step length", gt=0)
+    step_size_max: float = setting(50.0, "Upper bound of the step length", gt=0)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``rows -= sign(grad) · length``; a coordinate whose sign has turned stays for one step."""
+        turned = grad * state["last"]
+        factor = torch.ones_like(turned).masked_fill_(turned > 0, self.etaplus)
+        factor.masked_fill_(turned < 0, self.etaminus)
+        length = state["length"].mul_(factor).clamp_(self.step_size_min, self.step_size_max)
+        used = grad.masked_fill(turned < 0, 0)
+        rows.addcmul_(used.sign() * length, over(rate, self.learning_rate), value=-1)
+        state["last"].copy_(used)
+
+
+@configurable
+class SMORMS3(RowOptimizer):
+    """SMORMS3: rate and memory of a coordinate by how well its gradients agree. ``learning_rate`` is the
+    largest rate, which binds at first and wherever they agree; schedule and weight multiply the step.
+    Gradients near 1e-8 are damped by ε. As in Funk. RMSprop loses to SMORMS3: Beware the Epsilon! 2015.
+    https://sifter.org/~simon/journal/20150420.html the memory takes the agreement unclamped.
+    """
+
+    STATE = {"memory": 1.0, "mean": 0.0, "squares": 0.0}
+    name: Literal["smorms3"] = "smorms3"
+    learning_rate: float = setting(0.05, "Step at the start of training", gt=0)
+    epsilon: float = setting(1e-16, "Keeps the division finite", gt=0)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``agreed = mean² / (squares + ε);  rows -= weight · grad · min(lr, agreed) / (√squares + ε)``; the
+        newest grad and grad² weigh 1 / (memory + 1);  ``memory = 1 + memory · (1 − agreed)``.
+        """
+        memory, mean, squares = state["memory"], state["mean"], state["squares"]
+        newest = 1 / (memory + 1)
+        mean.lerp_(grad, newest)
+        squares.lerp_(grad * grad, newest)
+        agreed = mean * mean / (squares + self.epsilon)
+        length = agreed.clamp(max=self.learning_rate).div_(squares.sqrt().add_(self.epsilon))
+        rows.addcmul_(grad * length, over(rate, self.learning_rate), value=-1)
+        memory.mul_(1 - agreed).add_(1)

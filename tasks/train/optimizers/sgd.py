@@ -1,0 +1,83 @@
+"""Stochastic gradient descent, with momentum and with averaging; order of operations as in torch.optim."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from tasks.form import configurable, setting
+from tasks.train.optimizers.base import RowOptimizer, State, Steps, over
+
+
+@configurable
+class SGD(RowOptimizer):
+    """Stochastic gradient descent."""
+
+    name: Literal["sgd"] = "sgd"
+    learning_rate: float = setting(500.0, "Step at the start of training", gt=0)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``rows -= lr · weight · grad``."""
+        rows.addcmul_(grad, rate, value=-1)
+
+
+@configurable
+class Momentum(RowOptimizer):
+    """Momentum, as torch.optim.SGD(momentum=…) (Polyak. USSR Comput. Math. Math. Phys. 4, 1964)."""
+
+    STATE = {"velocity": 0.0}
+    name: Literal["momentum"] = "momentum"
+    learning_rate: float = setting(150.0, "Step at the start of training", gt=0)
+    momentum: float = setting(0.9, "Fraction of the velocity that is kept", ge=0, lt=1)
+    dampening: float = setting(0.0, "Fraction of the gradient that is left out of the velocity", ge=0, lt=1)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``velocity = momentum · velocity + (1 − dampening) · grad;  rows -= lr · weight · velocity``."""
+        velocity = state["velocity"]
+        # A row's first grad, which torch.optim.SGD does not dampen, is where the velocity is zero.
+        first = ~velocity.any(1, keepdim=True) if self.dampening else None
+        velocity.mul_(self.momentum).add_(grad, alpha=1 - self.dampening)
+        if first is not None:
+            velocity.copy_(torch.where(first, grad, velocity))
+        rows.addcmul_(velocity, rate, value=-1)
+
+
+@configurable
+class Nesterov(RowOptimizer):
+    """Nesterov's momentum, as torch.optim.SGD(nesterov=True) (Sutskever et al. ICML 2013, section 2)."""
+
+    STATE = {"velocity": 0.0}
+    name: Literal["nesterov"] = "nesterov"
+    learning_rate: float = setting(150.0, "Step at the start of training", gt=0)
+    momentum: float = setting(0.9, "Fraction of the velocity that is kept", gt=0, lt=1)
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``velocity = momentum · velocity + grad;  rows -= lr · weight · (grad + momentum · velocity)``."""
+        velocity = state["velocity"].mul_(self.momentum).add_(grad)
+        rows.addcmul_(grad.add(velocity, alpha=self.momentum), rate, value=-1)
+
+
+@configurable
+class ASGD(RowOptimizer):
+    """Averaged SGD. As in torch.optim.ASGD the rows are used, and the average is state. The decay uses the
+    optimizer's own learning rate, so that a weight scales the whole step. Polyak, Juditsky. SIAM J. Control
+    and Optimization 30 (1992). Schedule: Bottou. Stochastic Gradient Descent Tricks. 2012, section 5.
+    """
+
+    name: Literal["asgd"] = "asgd"
+    learning_rate: float = setting(500.0, "Step at the start of training", gt=0)
+    lambd: float = setting(1e-4, "λ: decay of a row in each step, and of the step length", ge=0)
+    alpha: float = setting(0.75, "Power of the decay of the step length", ge=0, le=1)
+    t0: float = setting(1e6, "Step after which rows are averaged", ge=0)
+
+    def initial_state(self, rows: Tensor) -> State:
+        """The average, which begins as the rows."""
+        return {"average": rows.clone()}
+
+    def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
+        """``η = lr · weight / (1 + λ · lr · (t − 1))^α;  rows = (1 − λη) · rows − η · grad``."""
+        past = step - 1
+        eta = over(rate, (1 + self.lambd * self.learning_rate * past) ** self.alpha)
+        rows.mul_((1 - self.lambd * eta.double()).to(rows.dtype)).addcmul_(grad, eta, value=-1)
+        since = (past - self.t0).clamp(min=1) if isinstance(past, Tensor) else max(1.0, past - self.t0)
+        state["average"].lerp_(rows, 1 / since)

@@ -1,0 +1,1 @@
+"""The comparison of optimizers: same titles, same batches, a few learning rates, several sizes."""

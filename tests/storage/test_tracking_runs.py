@@ -1,0 +1,202 @@
+"""Runs against a real MLflow on SQLite, and what becomes of scores and settings there."""
+
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.tracking import Tracking, TrackingError
+from storage.tracking.runs import flatten_params, flatten_scores, metric_name
+
+SCORES = {
+    "protocols": {
+        "unseen_title": {
+            "title_only": {"knn": {"accuracy": 0.5, "ci95": {"accuracy": [0.4, 0.6]}}, "n": 200},
+            "title_context": {"n": 0, "reason": "not built"},
+        },
+        "next_period": {"n": 0, "reason": "the guide is too short"},
+    },
+    "clusters": {"count": 12, "ari": float("nan"), "noise_share": 0.25},
+    "champion": True,
+}
+
+
+def test_importing_the_package_does_not_import_mlflow() -> None:
+    subprocess.run(
+        [sys.executable, "-c", "import sys, storage.tracking; sys.exit('mlflow' in sys.modules)"], check=True
+    )
+
+
+def test_a_run_is_resumed_by_its_flow_run(tracking: Tracking) -> None:
+    first = tracking.start_run("flow-1", "night of friday", {"preset": "smoke"}, {"train": {"epochs": 6}})
+    tracking.close_orphans("flow-1")
+    assert tracking.client.get_run(first).info.status == "KILLED"
+    again = tracking.start_run(
+        "flow-1", "another name", {"preset": "laptop"}, {"train": {"epochs": 7, "lr": 0.5}}
+    )
+    other = tracking.start_run("flow-2", "night of saturday")
+    assert again == first != other
+    run = tracking.client.get_run(first)
+    assert (run.info.status, run.info.run_name) == ("RUNNING", "night of friday")
+    assert run.data.tags["preset"] == "laptop"
+    assert run.data.params == {"train.epochs": "6", "train.lr": "0.5"}
+    assert len(tracking.client.search_runs([tracking.experiment_id])) == 2
+
+
+def test_orphans_are_closed_and_nothing_else(tracking: Tracking) -> None:
+    dead, alive = tracking.start_run("dead", "dead"), tracking.start_run("alive", "alive")
+    assert tracking.close_orphans("dead") == [dead]
+    assert tracking.close_orphans("dead") == []
+    assert [tracking.client.get_run(run).info.status for run in (dead, alive)] == ["KILLED", "RUNNING"]
+
+
+def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> None:
+    """The writer holds the home: whatever else MLflow shows as running in it is dead, but for runs that are
+    not ours."""
+    dead, ended, own = (tracking.start_run(name, name) for name in ("dead", "ended", "own"))
+    tracking.end_run(ended)
+    somebodys = tracking.client.create_run(tracking.experiment_id).info.run_id
+    assert tracking.close_silent(own) == [dead]
+    status = [tracking.client.get_run(run).info.status for run in (dead, ended, own, somebodys)]
+    assert status == ["KILLED", "FINISHED", "RUNNING", "RUNNING"]
+
+
+def test_a_run_ends_with_a_status_that_mlflow_knows(tracking: Tracking) -> None:
+    run_id = tracking.start_run("flow-1", "night")
+    tracking.end_run(run_id)
+    assert tracking.client.get_run(run_id).info.status == "FINISHED"
+    with pytest.raises(Exception, match="done"):
+        tracking.end_run(run_id, "done")
+
+
+def test_links_lead_both_ways(tracking: Tracking) -> None:
+    run_id = tracking.start_run("flow-1", "night", {"prefect.flow_run_url": "http://127.0.0.1:4200/runs/1"})
+    tags = tracking.client.get_run(run_id).data.tags
+    assert tags["prefect.flow_run_id"] == "flow-1"
+    assert tags["mlflow.note.content"] == "[Flow run in Prefect](http://127.0.0.1:4200/runs/1)"
+    assert str(tracking.database) in tracking.where(run_id)
+    assert tracking.where(run_id).endswith(f"/runs/{run_id}?workflowType=machine_learning")
+
+
+def test_metrics_over_steps_arrive_whole(tracking: Tracking) -> None:
+    run_id = tracking.start_run("flow-1", "night")
+    tracking.log_steps(
+        run_id, ((step, {"train/loss": 1 / (step + 1), "train/lr": 0.1}) for step in range(1250))
+    )
+    history = tracking.client.get_metric_history(run_id, "train/loss")
+    assert sorted((point.step, point.value) for point in history) == [
+        (step, 1 / (step + 1)) for step in range(1250)
+    ]
+
+
+def test_threads_log_to_the_run_they_name(tracking: Tracking) -> None:
+    runs = [tracking.start_run(f"flow-{i}", "night") for i in range(4)]
+    threads = [
+        threading.Thread(target=tracking.log_progress, args=(run, 1, {"loss": float(i)}))
+        for i, run in enumerate(runs)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [tracking.client.get_run(run).data.metrics["loss"] for run in runs] == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_scores_become_metrics(tracking: Tracking) -> None:
+    run_id = tracking.start_run("flow-1", "night")
+    tracking.log_scores(run_id, SCORES)
+    assert tracking.client.get_run(run_id).data.metrics == flatten_scores(SCORES)
+
+
+def test_many_params_arrive_whole(tracking: Tracking) -> None:
+    run_id = tracking.start_run("flow-1", "night", params={f"p{i}": i for i in range(250)})
+    assert tracking.client.get_run(run_id).data.params == {f"p{i}": str(i) for i in range(250)}
+
+
+def test_feeds_are_datasets_without_passwords(tracking: Tracking) -> None:
+    run_id = tracking.start_run("flow-1", "night")
+    feeds = [
+        {
+            "source": "https://me:secret@tv.example:8443/uk/guide.xml.gz?username=me&password=secret",
+            "content_digest": "ab" * 32,
+            "seen": 10,
+            "stored": 9,
+        },
+        {"source": "/guides/za.xml", "content_digest": "cd" * 32, "seen": 4, "stored": 4},
+    ]
+    tracking.log_feeds(run_id, feeds)
+    tracking.log_feeds(run_id, feeds)  # a resumed run says it again
+    inputs = {item.dataset.name: item for item in tracking.client.get_run(run_id).inputs.dataset_inputs}
+    assert set(inputs) == {"guide.xml.gz", "za.xml"}
+    remote = inputs["guide.xml.gz"]
+    assert remote.dataset.digest == "ab" * 18
+    assert remote.dataset.source == '{"url": "https://tv.example:8443/uk/guide.xml.gz"}'
+    assert remote.dataset.profile == '{"seen": 10, "stored": 9}'
+    assert {tag.key: tag.value for tag in remote.tags} == {
+        "mlflow.data.context": "training",
+        "guidespace.content_digest": "ab" * 32,
+    }
+
+
+def test_files_become_artifacts(tracking: Tracking, tmp_path: Path) -> None:
+    folder = tmp_path / "plots"
+    folder.mkdir()
+    (folder / "vectors.npy").write_text("plots")
+    run_id = tracking.start_run("flow-1", "night")
+    tracking.log_folder(run_id, folder, "plots")
+    tracking.log_file(run_id, folder / "vectors.npy")
+    assert {item.path for item in tracking.client.list_artifacts(run_id)} == {"plots", "vectors.npy"}
+    assert [item.path for item in tracking.client.list_artifacts(run_id, "plots")] == ["plots/vectors.npy"]
+
+
+def test_a_deleted_experiment_is_explained(tracking: Tracking, mlflow_home: Path) -> None:
+    tracking.client.delete_experiment(tracking.experiment_id)
+    with pytest.raises(TrackingError, match="mlflow experiments restore --experiment-id"):
+        Tracking(mlflow_home).start_run("flow-1", "night")
+
+
+def test_scores_flatten_known_answer() -> None:
+    assert flatten_scores(SCORES) == {
+        "unseen_title/title_only/knn/accuracy": 0.5,
+        "unseen_title/title_only/n": 200.0,
+        "unseen_title/title_context/n": 0.0,
+        "next_period/n": 0.0,
+        "clusters/count": 12.0,
+        "clusters/noise_share": 0.25,
+        "champion": 1.0,
+    }
+
+
+@given(st.text(max_size=300))
+def test_any_text_makes_a_metric_name(text: str) -> None:
+    from mlflow.utils.validation import _validate_metric_name
+
+    _validate_metric_name(metric_name("accuracy", text))
+    _validate_metric_name(metric_name(text))
+
+
+def test_params_flatten_known_answer() -> None:
+    @dataclass(frozen=True)
+    class Rule:
+        name: str = "sgd"
+        lr: float = 0.1
+
+    @dataclass(frozen=True)
+    class Settings:
+        epochs: int = 6
+        rule: Rule = field(default_factory=Rule)
+
+    flat = flatten_params({"train": Settings(), "feeds": ["a.xml", "é.xml"], "long": "x" * 7000})
+    long = flat.pop("long")
+    assert flat == {
+        "train.epochs": "6",
+        "train.rule.name": "sgd",
+        "train.rule.lr": "0.1",
+        "feeds": '["a.xml", "é.xml"]',
+    }
+    assert len(long) == 6000 and long.endswith("x… (7000 characters)")

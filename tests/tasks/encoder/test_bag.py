@@ -1,0 +1,215 @@
+"""The bag encoder against a plain loop over titles; its backward pass against finite differences."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks._padded import pad
+from benchmarks.bag import encode_padded
+from storage.arrays import Ragged
+from tasks.encoder.bags import Bag, Bagger, Bags, _SumRows
+from tasks.text.words import BIGRAM, CONTEXT, EDGE, KINDS, MARK, NGRAM, RAW, SHAPE, WORD
+
+TOKENS, DIM = 30, 5
+KIND_OF = np.arange(TOKENS, dtype=np.int8) % len(KINDS)
+TITLES = [[0, 7, 14, 2, 9, 2], [3], [], [1, 8, 15, 22, 29, 1, 1], [6, 5, 4, 3, 2, 1, 0], [0, 0, 0]]
+
+
+def table(dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(TOKENS, DIM, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+
+
+def bags_of(titles: list[list[int]], keep: np.ndarray | None = None) -> Bags:
+    return Bagger(KIND_OF).bags(Ragged.from_rows(titles), keep)
+
+
+def encode(encoder: Bag, titles: list[list[int]], rows: torch.Tensor | None = None) -> torch.Tensor:
+    bags = bags_of(titles)
+    return encoder.encode((table() if rows is None else rows)[bags.ids], bags)
+
+
+def naive(encoder: Bag, titles: list[list[int]], rows: np.ndarray) -> np.ndarray:
+    """One title after the other, one kind after the other, in float64."""
+    alphas = [getattr(encoder, kind) for kind in KINDS]
+    vectors = []
+    for title in titles:
+        total = np.zeros(rows.shape[1])
+        for kind, alpha in enumerate(alphas):
+            own = [rows[token] for token in title if KIND_OF[token] == kind]
+            if own:
+                total += alpha / len(own) ** encoder.length_power * np.sum(own, axis=0)
+        norm = np.linalg.norm(total)
+        vectors.append(total / norm if norm else total)
+    return np.array(vectors)
+
+
+def test_weights_stand_in_the_order_of_the_kinds():
+    encoder = Bag(
+        word=1,
+        bigram=2,
+        ngram=3,
+        edge=4,
+        shape=5,
+        raw=6,
+        mark=7,
+        channel=8,
+        hour=9,
+        weekday=10,
+        duration=11,
+        manner=12,
+    )
+    assert encoder.weights().tolist() == [getattr(encoder, kind) for kind in KINDS]
+    assert KINDS[:CONTEXT] == tuple(KINDS[place] for place in (WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK))
+
+
+def test_it_is_the_plain_loop():
+    found = encode(Bag(), TITLES)
+    np.testing.assert_allclose(found.numpy(), naive(Bag(), TITLES, table(torch.float64).numpy()), atol=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.integers(0, TOKENS - 1), max_size=12), min_size=1, max_size=8))
+def test_any_titles(titles: list[list[int]]):
+    found = encode(Bag(), titles)
+    np.testing.assert_allclose(found.numpy(), naive(Bag(), titles, table(torch.float64).numpy()), atol=1e-5)
+    norms = found.norm(dim=1)
+    empty = torch.tensor([not title for title in titles])
+    assert torch.equal(norms == 0, empty)
+    torch.testing.assert_close(norms[~empty], torch.ones(int((~empty).sum())), atol=1e-6, rtol=0)
+
+
+def test_a_title_does_not_depend_on_its_batch():
+    whole = encode(Bag(), TITLES)
+    order = [4, 0, 5, 2, 3, 1]
+    torch.testing.assert_close(encode(Bag(), [TITLES[place] for place in order]), whole[order])
+    for place, title in enumerate(TITLES):
+        torch.testing.assert_close(encode(Bag(), [title])[0], whole[place])
+
+
+def test_the_order_of_tokens_does_not_matter():
+    torch.testing.assert_close(encode(Bag(), [title[::-1] for title in TITLES]), encode(Bag(), TITLES))
+
+
+def test_a_token_twice_counts_twice():
+    rows = table(torch.float64)
+    same_kind, other_kind = 0, 1  # kinds 0 and 1
+    vector = encode(Bag(word=1, bigram=1), [[same_kind, same_kind, other_kind]], rows)[0]
+    expected = 2 / np.sqrt(2) * rows[0] + rows[1]
+    torch.testing.assert_close(vector, expected / expected.norm(), atol=1e-6, rtol=0)
+
+
+def test_kinds_of_weight_zero_are_silent():
+    encoder = Bag(word=1, bigram=0, ngram=0, edge=0, shape=0, raw=0, mark=0)
+    assert torch.equal(encode(encoder, [[0, 7, 1, 2, 3]]), encode(encoder, [[0, 7]]))
+    assert torch.equal(encode(encoder, [[1, 2, 3]]), torch.zeros(1, DIM))
+
+
+def test_bags_ask_for_each_row_once():
+    bags = bags_of(TITLES)
+    assert bags.ids.tolist() == sorted({token for title in TITLES for token in title})
+    assert bags.offsets.tolist() == np.cumsum([0] + [len(title) for title in TITLES]).tolist()
+    entries = [token for title in TITLES for token in title]
+    assert bags.ids[bags.tokens].tolist() == entries
+    assert bags.kinds.tolist() == [KIND_OF[token] for token in entries]
+    assert bags.titles.tolist() == [number for number, title in enumerate(TITLES) for _ in title]
+
+
+def test_a_bagger_forgets_the_last_batch():
+    bagger = Bagger(KIND_OF)
+    bagger.bags(Ragged.from_rows(TITLES))
+    assert bagger.bags(Ragged.from_rows([[4, 9]])).ids.tolist() == [4, 9]
+
+
+def test_entries_left_out_are_as_if_never_there():
+    keep = np.array([token % 2 == 0 for title in TITLES for token in title])
+    bags = bags_of(TITLES, keep)
+    expected = encode(Bag(), [[token for token in title if token % 2 == 0] for title in TITLES])
+    torch.testing.assert_close(Bag().encode(table()[bags.ids], bags), expected)
+
+
+@pytest.mark.parametrize("titles", [[[]], [[], [], []], [[], [0, 1], []]])
+def test_empty_titles_are_zero_and_never_nan(titles: list[list[int]]):
+    bags = bags_of(titles)
+    rows = table()[bags.ids].requires_grad_()
+    vectors = Bag().encode(rows, bags)
+    (grad,) = torch.autograd.grad((vectors * 3 + vectors**2).sum(), rows)
+    assert torch.equal(vectors.norm(dim=1) == 0, torch.tensor([not title for title in titles]))
+    assert vectors.isfinite().all() and grad.isfinite().all()
+    assert grad.shape == rows.shape
+
+
+def test_a_title_whose_rows_cancel_is_never_nan():
+    bags = bags_of([[0, len(KINDS)]])
+    row = torch.ones(1, DIM)
+    rows = torch.cat([row, -row]).requires_grad_()
+    vectors = Bag().encode(rows, bags)
+    (grad,) = torch.autograd.grad(vectors.sum(), rows)
+    assert torch.equal(vectors, torch.zeros(1, DIM)) and grad.isfinite().all()
+
+
+def test_gradient_of_the_sums():
+    bags = bags_of(TITLES)
+    rows = table(torch.float64)[bags.ids].requires_grad_()
+    values = Bag().values(bags).double()
+    assert torch.autograd.gradcheck(
+        lambda rows: _SumRows.apply(rows, bags.tokens, bags.titles, bags.offsets, values), (rows,)
+    )
+
+
+def test_gradient_of_the_whole_encoder():
+    titles = [title for title in TITLES if title]  # at the zero vector there is no gradient to check
+    bags = bags_of(titles)
+    rows = table(torch.float64)[bags.ids].requires_grad_()
+    assert torch.autograd.gradcheck(lambda rows: Bag().encode(rows, bags), (rows,))
+
+
+def test_backward_is_autograds_own():
+    bags = bags_of(TITLES)
+    weight = torch.randn(len(TITLES), DIM, generator=torch.Generator().manual_seed(9))
+    ours, plain = table()[bags.ids].requires_grad_(), table()[bags.ids].requires_grad_()
+    (Bag().encode(ours, bags) * weight).sum().backward()
+    sums = torch.zeros(len(TITLES), DIM).index_add(
+        0, bags.titles, plain[bags.tokens] * Bag().values(bags)[:, None]
+    )
+    (torch.nn.functional.normalize(sums) * weight).sum().backward()
+    assert ours.grad is not None and plain.grad is not None
+    torch.testing.assert_close(ours.grad, plain.grad, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_ragged_and_padded_forms_are_equal_and_padding_counts_for_nothing(power: float):
+    encoder, rows = Bag(length_power=power), table()
+    padded = pad(Ragged.from_rows(TITLES, dtype=np.int64))
+    tokens, kinds = padded.ids.long(), torch.from_numpy(KIND_OF.astype(np.int64))[padded.ids.long()]
+    expected = naive(encoder, TITLES, table(torch.float64).numpy())
+    np.testing.assert_allclose(encode(encoder, TITLES).numpy(), expected, atol=1e-6)
+    found = encode_padded(encoder, rows, tokens, kinds, padded.lengths)
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
+    behind = ~padded.mask
+    tokens[behind], kinds[behind] = 29, 3  # whatever stands behind a title's last
+    assert torch.equal(encode_padded(encoder, rows, tokens, kinds, padded.lengths), found)
+
+
+def test_sum_and_mean_by_true_length():
+    rows = table(torch.float64)
+    word, ngram = (
+        [token for token in range(TOKENS) if KIND_OF[token] == WORD],
+        [token for token in range(TOKENS) if KIND_OF[token] == NGRAM],
+    )
+    title, encoder = [word[0], word[1], word[1], ngram[0]], Bag(word=1, ngram=1)
+    for power, divisor in ((0.0, 1.0), (1.0, 3.0)):
+        total = (rows[word[0]] + 2 * rows[word[1]]) / divisor + rows[ngram[0]]
+        torch.testing.assert_close(
+            encode(replace(encoder, length_power=power), [title], rows)[0],
+            total / total.norm(),
+            atol=1e-6,
+            rtol=0,
+        )
+
+
+def test_empty_bags_are_known_as_such():
+    assert bags_of(TITLES).known.tolist() == [bool(title) for title in TITLES]

@@ -1,0 +1,52 @@
+"""The stage on the toy world: rivals read the sentence vectors of the Corpus, and are left out without."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from storage.artifacts import Clustering, Corpus, Vectors
+from tasks.baselines import SentenceKnn, TfidfSvm, TfidfSvmSentence
+from tasks.cluster.settings import ClusterSettings
+from tasks.evaluate.settings import EvaluateSettings
+
+RIVALS = (SentenceKnn(), TfidfSvm(), TfidfSvmSentence())
+
+
+@pytest.fixture(scope="module")
+def clustered(learnt, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Corpus, Vectors, Clustering]:
+    from prefect.logging import disable_run_logger
+
+    from tasks.cluster.task import cluster
+    from tasks.embed.task import embed
+
+    source, _, _, corpus, _, encoder = learnt
+    home = tmp_path_factory.mktemp("clustered") / "home"
+    shutil.copytree(source, home)
+    with disable_run_logger():
+        vectors = embed.fn(str(home), corpus, encoder)
+        return home, corpus, vectors, cluster.fn(str(home), corpus, vectors, ClusterSettings(seeds=1))
+
+
+@pytest.mark.parametrize("encoder", ["with", "without"])
+def test_rivals_read_the_sentence_vectors_of_the_corpus(clustered, without_run, tmp_path, encoder):
+    from tasks.evaluate.task import evaluate
+
+    source, *inputs = clustered
+    home = tmp_path / "home"
+    shutil.copytree(source, home)
+    for name in ("sentences", "descriptions") if encoder == "without" else ():
+        (home / inputs[0].path / f"{name}.npy").unlink()
+    settings = EvaluateSettings(baselines=RIVALS, resamples=100)
+    scores = without_run(evaluate, str(home), *inputs, settings)
+    protocols = json.loads((home / scores.path / "scores.json").read_text())["protocols"]
+    for form in ("title_only", "title_context"):
+        own = protocols["unseen_title"][form]
+        assert own["tfidf_svm"]["accuracy"] > 0.8  # three categories, told by every word
+        if encoder == "with":
+            assert own["sentence_knn"]["precision_at_k"] > 0.5  # .33 by chance; nothing was trained
+            assert own["tfidf_svm_sentence"]["ci95"]["accuracy"][1] > 0.8
+        else:
+            for rival in ("sentence_knn", "tfidf_svm_sentence"):
+                assert own[rival]["n"] == 0 and "preprocess.sentences" in own[rival]["reason"]

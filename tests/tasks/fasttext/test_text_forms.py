@@ -1,0 +1,76 @@
+"""Vectors out and in again to the bit; gensim reads what is written and writes what is read."""
+
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from tasks.fasttext.text_forms import TextForm, VectorFileError, read_vectors, write_vectors
+
+WORDS = ["tatort", "küche", "日本語", "a", "12", "1.5", "naïve"]
+VECTORS = (
+    np.random.default_rng(0).standard_normal((7, 5)) * [[1], [1e-30], [1e20], [1], [0], [0.1], [3]]
+).astype(np.float32)
+FORMS = get_args(TextForm)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_round_trip(tmp_path: Path, form: TextForm):
+    write_vectors(tmp_path / "out", form, WORDS, VECTORS)
+    found = read_vectors(tmp_path / "out")
+    assert [word.decode() for word in found.words] == WORDS
+    np.testing.assert_array_equal(found.matrix, VECTORS)
+    np.testing.assert_array_equal(found.vectors(["a", "nothing"]), [VECTORS[3], np.zeros(5)])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_gensim_reads_it(tmp_path: Path, form: TextForm):
+    keyed = pytest.importorskip("gensim.models", reason="gensim is not installed (extra dev)").KeyedVectors
+    write_vectors(tmp_path / "out", form, WORDS, VECTORS)
+    theirs = keyed.load_word2vec_format(
+        str(tmp_path / "out"), binary=form == "word2vec", no_header=form == "glove"
+    )
+    assert theirs.index_to_key == WORDS
+    np.testing.assert_array_equal(theirs.vectors, VECTORS)
+    for binary in (False, True):
+        theirs.save_word2vec_format(str(tmp_path / "theirs"), binary=binary)
+        again = read_vectors(tmp_path / "theirs")
+        assert [word.decode() for word in again.words] == WORDS
+        np.testing.assert_allclose(again.matrix, VECTORS, rtol=1e-6)
+
+
+def test_glove_words_may_hold_spaces(tmp_path: Path):
+    (tmp_path / "glove.txt").write_text("the 0.5 -1\n. . . 1 2\nat name@domain.com 3 4\n")
+    assert read_vectors(tmp_path / "glove.txt").words == [b"the", b". . .", b"at name@domain.com"]
+
+
+def test_trailing_spaces_of_fasttext(tmp_path: Path):
+    (tmp_path / "x.vec").write_text("2 2\na 1 2 \nb 3 4 \n")
+    assert read_vectors(tmp_path / "x.vec").matrix.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"3 2\na 1 2\nb 3 4\n", "says 3 words, it has 2"),
+        (b"2 2\na 1 2\nb 3\n", "line 3 is b'b 3"),
+        (b"a 1 2\nb 1 x\n", "line 2 is"),
+        (b"word\n", "line 1 is no word with numbers"),
+        (b"", "line 1 is no word with numbers"),
+        (b"99999999999 300\na 1 2\n", "which 6 bytes cannot hold"),
+        (b"2 2\na " + bytes(8) + b"\nb " + bytes(5), "word 1 of 2 does not end within the file"),
+        (b"1 2\na " + bytes(8) + b"\nb " + bytes(8), "follow the last of 1 words"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, content: bytes, reason: str):
+    (tmp_path / "bad").write_bytes(content)
+    with pytest.raises(VectorFileError, match=reason):
+        read_vectors(tmp_path / "bad")
+
+
+@pytest.mark.parametrize("word", ["", "two words", "line\nfeed"])
+def test_words_that_no_program_would_read_back(tmp_path: Path, word: str):
+    with pytest.raises(ValueError, match="cannot be written as vec"):
+        write_vectors(tmp_path / "out", "vec", [word], VECTORS[:1])
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,128 @@
+"""JSON lines, the second format: from file to catalogue, and a toy third one at run time."""
+
+import datetime
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from guides import guide, read, rows
+
+from tasks.ingest import readers
+from tasks.ingest.batches import ProgrammeBatch
+from tasks.ingest.check import check_feeds
+from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.decompress import FeedStream
+from tasks.ingest.sources.feeds import FeedError
+
+FIRST = {
+    "channel": "one",
+    "start": "2025-03-01T10:00:00+01:00",
+    "stop": "2025-03-01T10:30:00+01:00",
+    "title": "First &amp; last",
+    "title_language": "en",
+    "sub_title": "Sub",
+    "description": "Long\u200b",
+    "date": 2024,
+    "categories": ["Drama", " ", "Krimi"],
+    "episode_numbers": "S1E2",
+    "rating": {"value": 5},
+}
+
+
+def lines(*programmes: object) -> bytes:
+    return b"".join(
+        (each if isinstance(each, str) else json.dumps(each)).encode() + b"\n" for each in programmes
+    )
+
+
+def sound(number: int) -> dict[str, object]:
+    return {"channel": "two", "start": f"2025-03-02T{number:02d}:00", "title": f"Show {number}"}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda content: b"\xef\xbb\xbf\n" + content])
+def test_a_guide_of_json_lines(tmp_path: Path, pack) -> None:
+    file = tmp_path / "guide.dat"
+    file.write_bytes(pack(lines(FIRST, sound(1), sound(2))))
+    check_feeds([str(file)], IngestSettings())
+    (result,) = read(tmp_path, file, zones=("*=Europe/Paris",))
+    assert (result.counts.stored, result.reasons) == (3, {})
+    nine = datetime.datetime(2025, 3, 1, 9)
+    query = (
+        "SELECT * EXCLUDE (programme_id, feed_id, replaced_by, source) FROM programmes WHERE channel = 'one'"
+    )
+    assert rows(tmp_path, query) == [
+        (
+            *("one", nine, nine + datetime.timedelta(minutes=30), None, "First & last", "en", "Sub"),
+            *(["Drama", "Krimi"], ["S1E2"], [None], "2024", '{"rating":{"value":5}}'),
+        )
+    ]
+    assert rows(tmp_path, "SELECT description FROM details") == [("Long",)]
+    assert rows(tmp_path, "SELECT element, text FROM originals ORDER BY ALL") == [
+        ("description", "Long\u200b"),
+        ("title", "First &amp; last"),
+    ]
+    assert rows(tmp_path, "SELECT hour(start) FROM programmes WHERE title = 'Show 2'") == [(1,)]
+    assert read(tmp_path, file, zones=("*=Europe/Paris",))[0].unchanged
+
+
+@pytest.mark.parametrize("batch_rows", [1, 4, 100])
+def test_bad_lines_are_rejected_with_line_and_reason(tmp_path: Path, batch_rows: int) -> None:
+    bad = {
+        '{"channel": "one", ': "malformed",
+        "[1, 2]": "malformed",
+        '{"channel": "one", "title": "\\ud800", "start": "2025-03-01"}': "malformed",
+        '{"channel": "one", "title": "a", "start": "2025-03-01", "x": NaN}': "malformed",
+        "[" * 100_000: "malformed",
+        '{"channel": "one", "title": "' + "x" * (5 << 20) + '"}': "oversized",
+        '{"title": "a", "start": "2025-03-01"}': "no_channel",
+        '{"channel": "one", "title": " ", "start": "2025-03-01"}': "no_title",
+        '{"channel": "one", "title": "a", "start": "20250301 soon"}': "bad_start",
+        '{"channel": "one", "title": "a", "start": "0001-01-01T00:00+14:00"}': "bad_start",
+    }
+    content = lines(*map(sound, range(12)), "", *bad) + b'{"channel": "on'
+    (tmp_path / "g.jsonl").write_bytes(content)
+    (result,) = read(tmp_path, tmp_path / "g.jsonl", max_reject_share=0.5, batch_rows=batch_rows)
+    assert (result.counts.seen, result.counts.stored) == (23, 12)
+    found = rows(tmp_path, "SELECT line, reason, excerpt FROM rejects ORDER BY line")
+    expected = [(14 + number, reason) for number, reason in enumerate([*bad.values(), "truncated"])]
+    assert [row[:2] for row in found] == expected
+    assert found[0][2] == '{"channel": "one",' and all(len(row[2]) <= 200 for row in found)
+
+
+def test_damaged_compression_is_noted(tmp_path: Path) -> None:
+    packed = gzip.compress(lines(*map(sound, range(20))), compresslevel=0)
+    (tmp_path / "g.gz").write_bytes(packed[: packed.index(b"Show 15") + 3])
+    (result,) = read(tmp_path, tmp_path / "g.gz")
+    assert (result.counts.stored, result.reasons) == (15, {"damaged": 1})
+
+
+@pytest.mark.parametrize("content", [b'{"programmes": []}', b"{}\n{}\n", b"{" * 1000])
+def test_json_that_is_no_guide_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "g.json").write_bytes(content)
+    with pytest.raises(
+        FeedError, match=r"g\.json: not XML, and no JSON lines with a channel; it starts with"
+    ):
+        read(tmp_path, tmp_path / "g.json")
+
+
+class Toy:
+    """A format of one line: the path of an XMLTV guide."""
+
+    def matches(self, head: bytes) -> bool:
+        return head.startswith(b"see ")
+
+    def read(self, stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
+        file = Path(b"".join(stream).decode().split()[1])
+        feed = FeedStream(stream.feed.__class__(source="", file=file, content_digest="", bytes=1), 1 << 20)
+        return readers.read_batches(feed, batch_rows, zone)
+
+
+def test_a_reader_is_added_by_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=3))
+    (tmp_path / "a.toy").write_text(f"see {tmp_path}/a.xml")
+    with pytest.raises(FeedError, match="not XML"):
+        read(tmp_path, tmp_path / "a.toy")
+    monkeypatch.setattr(readers, "READERS", [Toy(), *readers.READERS])
+    assert read(tmp_path, tmp_path / "a.toy")[0].counts.stored == 3

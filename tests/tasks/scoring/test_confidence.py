@@ -1,0 +1,142 @@
+"""The confidence of a vote: calibrated on some held-out titles, honest on others; what is chosen by it."""
+
+import numpy as np
+import pytest
+from sklearn.isotonic import IsotonicRegression
+
+from storage.arrays import Ragged
+from tasks.scoring.confidence import (
+    FEWEST,
+    Calibration,
+    Calibrations,
+    HeldOutVotes,
+    TooFewHeldOut,
+    choose,
+    cross_fitted,
+    held_out_votes,
+    holds,
+    measure_confidence,
+    reliability,
+    score_votes,
+)
+from tasks.scoring.protocols import Titles
+
+RNG = np.random.default_rng(7)
+ONE = np.full(20_000, "en")
+
+
+def drawn(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores, and answers that are right with the probability score²."""
+    scores = RNG.uniform(0, 1, count)
+    return scores, RNG.uniform(0, 1, count) < scores**2
+
+
+def test_the_score_is_the_share_of_votes_times_their_mean_similarity() -> None:
+    labels = Ragged.from_rows([[0], [0, 1], [1], []])
+    neighbours = np.array([[0, 1, 2, 3], [3, -1, -1, -1], [1, -1, -1, -1]])
+    cosines = np.array([[0.9, 0.5, 0.4, 0.3], [0.8, 0, 0, 0], [0.6, 0, 0, 0]], dtype=np.float32)
+    first, scores = score_votes(neighbours, cosines, labels, 2)
+    # two vote for 0 (.9 + .5) and two for 1 (.5 + .4): the similarity decides, over k = 4
+    assert first.tolist()[:2] == [0, -1] and first[2] in (0, 1)
+    np.testing.assert_allclose(scores, [1.4 / 4, 0, 0.6 / 4], atol=1e-6)
+    none, nothing = score_votes(neighbours, cosines, Ragged.from_rows([[], [], [], []]), 0)
+    assert none.tolist() == [-1] * 3 and not nothing.any()
+
+
+def test_confidence_is_the_probability() -> None:
+    calibration = Calibration.fit(*drawn(20_000))
+    scores, correct = drawn(20_000)
+    confidence = calibration.confidence(scores)
+    np.testing.assert_allclose(confidence, scores**2, atol=0.1)
+    for sure, right, count in reliability(confidence, correct):
+        assert abs(sure - right) < 5 * np.sqrt(0.25 / count)
+    assert calibration.confidence(np.zeros(1)) == 0  # no neighbour holds a label
+
+
+def test_the_regression_is_that_of_scikit_learn() -> None:
+    scores, correct = drawn(3000)
+    scores = scores.round(2)  # with ties
+    asked = RNG.uniform(0.001, 1, 500)
+    theirs = IsotonicRegression(out_of_bounds="clip").fit(scores, correct).predict(asked)
+    np.testing.assert_allclose(Calibration.fit(scores, correct).confidence(asked), theirs, atol=1e-12)
+
+
+def test_cross_fitting_sees_no_title_of_the_group() -> None:
+    """Other answers in a group change the confidence of other groups alone."""
+    scores, correct = drawn(500)
+    groups = np.arange(500) // 5
+    other = np.where(groups == 7, ~correct, correct)
+    before, after = (cross_fitted(scores, answers, groups, ONE[:500]) for answers in (correct, other))
+    np.testing.assert_array_equal(before[groups == 7], after[groups == 7])
+    assert (before != after).any()
+    with pytest.raises(TooFewHeldOut, match="50 are needed"):
+        Calibrations.fit(*drawn(FEWEST - 1), ONE[: FEWEST - 1])
+
+
+@pytest.mark.parametrize("asked", [0.8, 0.9, 0.95])
+def test_the_precision_reached_is_the_one_asked_for(asked: float) -> None:
+    calibration = Calibration.fit(*drawn(20_000))
+    scores, correct = drawn(20_000)
+    confidence = calibration.confidence(scores)
+    chosen = choose(confidence, scores, asked)
+    assert abs(correct[chosen].mean() - asked) < 0.02
+    assert scores[chosen].min() >= scores[~chosen].max()
+    figures = measure_confidence(confidence, scores, correct, ONE[: len(scores)], (asked,))
+    assert figures[f"asked_{asked:g}"] == {"precision": correct[chosen].mean(), "coverage": chosen.mean()}
+    assert 0 < figures["brier_score"] < 0.25 and figures["expected_calibration_error"] < 0.02  # type: ignore[operator]
+
+
+def test_as_many_are_chosen_as_keep_the_mean() -> None:
+    confidence = np.array([0.99] * 90 + [0.44] * 20)
+    assert choose(confidence, confidence, 0.9).sum() == 90 + 17  # (90 · .99 + 17 · .44) / 107 = .903
+    assert not choose(np.array([0.7, 0.6]), np.array([0.7, 0.6]), 0.9).any()
+    assert not choose(np.zeros(0), np.zeros(0), 0.9).any()
+    assert not choose(np.ones(1), np.zeros(1), 0.9).any()  # no neighbour holds a label
+    tied = choose(np.array([0.9, 0.9, 0.5]), np.array([0.1, 0.2, 0.3]), 0.9)
+    assert tied.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("asked", [0.8, 0.9])
+def test_the_least_score_of_held_out_titles_reaches_the_precision_on_others(asked: float) -> None:
+    calibration = Calibration.fit(*drawn(20_000))
+    scores, correct = drawn(20_000)
+    assert abs(correct[scores >= calibration.least_score(asked)].mean() - asked) < 0.02
+    assert 0 < Calibration.fit(scores, correct | True).least_score(asked) < scores.min()
+    scores, never = drawn(100)
+    assert Calibration.fit(scores, never & False).least_score(asked) == np.inf
+
+
+def test_a_language_with_enough_titles_has_a_calibration_of_its_own() -> None:
+    """The same scores are right more often in one language; a third has few titles."""
+    scores = RNG.uniform(0, 1, 3000)
+    groups = np.repeat(["aa", "bb", "cc"], [1450, 1450, 100])
+    correct = RNG.uniform(0, 1, 3000) < np.where(groups == "aa", scores, scores**3)
+    fitted = Calibrations.fit(scores, correct, groups)
+    assert set(fitted.of_group) == {"aa", "bb"}
+    same = np.full(4, 0.7)
+    sure = fitted.confidence(same, np.array(["aa", "bb", "cc", "unknown"]))
+    assert sure[0] > sure[2] == sure[3] > sure[1]
+    np.testing.assert_allclose(sure[:2], [0.7, 0.343], atol=0.1)
+    chosen = fitted.reach(scores, groups, 0.8)
+    for name in ("aa", "bb"):
+        assert abs(correct[chosen & (groups == name)].mean() - 0.8) < 0.04
+    crossed = cross_fitted(scores, correct, np.arange(3000), groups)
+    np.testing.assert_allclose(crossed[groups == "bb"], scores[groups == "bb"] ** 3, atol=0.2)
+
+
+def test_neighbours_of_held_out_titles_are_labelled_training_titles() -> None:
+    vectors = np.eye(8, dtype=np.float32)[[0, 0, 1, 1, 2, 2]]
+    titles = Titles(
+        split=np.array(["train", "unseen_title", "train", "unseen_show", "train", "next_period"]),
+        labels=Ragged.from_rows([[0], [0], [1], [0], [], [1]]),
+        label_count=2,
+        show=np.arange(6),
+        family=np.arange(6),
+        oov=np.zeros(6, dtype=bool),
+    )
+    votes = held_out_votes(titles, vectors)
+    assert isinstance(votes, HeldOutVotes) and votes.titles.tolist() == [1, 3, 5]
+    assert votes.neighbours[:, 0].tolist() == [0, 2, 0] and votes.cosines[:, 0].tolist() == [1, 1, 0]
+    assert set(votes.neighbours.ravel()) == {-1, 0, 2}
+    first, _ = score_votes(votes.neighbours, votes.cosines, titles.labels, 2)
+    assert holds(titles.labels.take(votes.titles), first).tolist() == [True, False, False]

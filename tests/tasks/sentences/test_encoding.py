@@ -1,0 +1,58 @@
+"""New texts into the store: each once, piece by piece, here or in processes of their own."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from storage.artifacts import Progress
+from storage.sentences import SentenceStore, text_keys
+from tasks.sentences import UniversalSentenceEncoder, encoding
+from tasks.sentences.encoding import encode_new
+
+USE = UniversalSentenceEncoder()
+TEXTS = [f"{word} number {number}" for number in range(30) for word in ("News", "Football", "Cookery")]
+
+
+def opened(home: Path) -> SentenceStore:
+    return SentenceStore(home, USE.open().identity, 512)
+
+
+def in_batches(texts: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (texts[begin : begin + size] for begin in range(0, len(texts), size))
+
+
+def run(store: SentenceStore, texts: Sequence[str], size: int = 7) -> list[Progress]:
+    return list(encode_new(store, USE, lambda: in_batches(texts, size)))
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "PIECE", 20)
+
+
+def test_each_text_is_encoded_once_piece_by_piece(tmp_path: Path):
+    store = opened(tmp_path)
+    events = run(store, [*TEXTS, *TEXTS])
+    assert [event.step for event in events] == [0, 20, 40, 60, 80, 90] and events[0].total == 90
+    assert "90 new texts" in events[0].note and len(list(store.folder.glob("*.npy"))) == 5
+    np.testing.assert_allclose(store.take(text_keys(TEXTS)), USE.open().encode(TEXTS), atol=1e-3)
+    assert run(store, TEXTS) == run(store, []) == []
+
+
+def test_a_broken_off_night_is_taken_up(tmp_path: Path):
+    for event in encode_new(opened(tmp_path), USE, lambda: in_batches(TEXTS, 11)):
+        if event.step == 40:
+            break
+    assert run(opened(tmp_path), TEXTS)[0].total == 50
+
+
+def test_processes_give_what_this_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    here, apart = opened(tmp_path / "here"), opened(tmp_path / "apart")
+    run(here, TEXTS)
+    monkeypatch.setattr(encoding, "PROCESSES_FROM", 1)
+    monkeypatch.setattr(encoding, "cores", lambda: 2)
+    events = run(apart, TEXTS)
+    assert events[-1].step == 90 and "in 2 processes" in events[0].note
+    np.testing.assert_array_equal(here.take(text_keys(TEXTS)), apart.take(text_keys(TEXTS)))

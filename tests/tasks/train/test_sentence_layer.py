@@ -1,0 +1,59 @@
+"""Training with sentence vectors in the corpus, and without."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from storage.arrays import Ragged
+from storage.formats.corpus import open_corpus
+from tasks.encoder.bags import LAYER, Bagger
+from tasks.train.loop import Training
+from tasks.train.objectives import FEWEST, STEPS, Label
+from tests.tasks.train.training import same_bits, trained
+from tests.worlds import TRAINING
+
+
+def without_sentences(corpus: Path, folder: Path) -> Path:
+    shutil.copytree(corpus, folder)
+    for name in ("sentences", "descriptions"):
+        (folder / f"{name}.npy").unlink()
+    return folder
+
+
+def test_the_layer_learns_and_places_titles_of_which_only_the_sentence_is_known(toy_corpus: Path):
+    training, corpus = trained(toy_corpus), open_corpus(toy_corpus)
+    assert training.learner.dense.parameters[LAYER].shape == (TRAINING.dim, 512)
+    rows = corpus.training
+    labels = np.array([corpus.labels[row][0] for row in rows])
+    dense = TRAINING.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
+    nothing = Ragged.from_rows([[]] * len(rows), dtype=np.int64)
+    vectors = training.learner.vectors(nothing, Bagger(corpus.kinds), dense).numpy()
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -1)
+    assert (labels[cosines.argmax(axis=1)] == labels).mean() > 0.9  # 1 in 3 by chance
+
+
+def test_a_weight_of_zero_is_training_without_sentence_vectors(toy_corpus: Path, tmp_path: Path):
+    """Rows get the same bits; the layer, which nothing asks for, stays as drawn."""
+    bare = trained(without_sentences(toy_corpus, tmp_path / "bare"))
+    assert bare.learner.dense.parameters[LAYER].shape == (TRAINING.dim, 0)
+    off = replace(TRAINING.encoder, sentence=0.0, sentence_context=0.0)
+    drawn = Training(toy_corpus, replace(TRAINING, encoder=off))
+    before = drawn.learner.dense.parameters[LAYER].detach().clone()
+    list(drawn.run())
+    assert torch.equal(drawn.learner.dense.parameters[LAYER], before)
+    assert torch.allclose(drawn.table.rows, bare.table.rows, atol=1e-5)
+
+
+def test_one_seed_gives_the_same_bits(toy_corpus: Path):
+    assert same_bits(trained(toy_corpus), trained(toy_corpus))
+
+
+def test_a_small_guide_has_sixteen_steps_an_epoch_and_a_large_one_full_batches():
+    labels, rng = Ragged.from_rows([[0]] * 20_000), np.random.default_rng(0)
+    for titles, steps in ((20_000, 40), (8192, STEPS), (2048, STEPS), (STEPS * FEWEST // 2, STEPS // 2)):
+        plans = Label(batch_size=512).plan_epoch(np.arange(titles), labels, rng)
+        assert len(plans) == steps and sum(len(plan.rows) for plan in plans) == titles

@@ -1,0 +1,122 @@
+"""The ranking of tuning runs written by hand."""
+
+import pytest
+
+from tasks.train.tuning.plot import plot_ranking
+from tasks.train.tuning.ranking import rank, table_markdown, verdict
+from tasks.train.tuning.runs import Mark, TuningRun
+
+
+def tuning_run(
+    name: str,
+    size: int,
+    factor: float,
+    scores: list[float],
+    seconds: float = 1.0,
+    state: float = 1.0,
+    trouble: str = "",
+    titles: int = 100,
+) -> TuningRun:
+    marks = tuple(
+        Mark(10 * number, seconds * number, 1 / number, score) for number, score in enumerate(scores, start=1)
+    )
+    return TuningRun(name, size, factor, factor * 0.1, titles, state, marks, trouble)
+
+
+RUNS = [
+    tuning_run("plain", 8, 0.5, [0.20, 0.30]),
+    tuning_run("plain", 8, 1.0, [0.39, 0.40], state=0.0),
+    tuning_run("plain", 8, 2.0, [0.35, 0.38]),
+    tuning_run("clever", 8, 0.5, [0.30, 0.405], seconds=3.0, state=2.0),
+    tuning_run("clever", 8, 1.0, [0.1], trouble="all vectors are alike"),
+    tuning_run("clever", 8, 2.0, [0.2, 0.2]),
+    tuning_run("poor", 8, 1.0, [0.1, 0.1]),
+    tuning_run("poor", 8, 2.0, [], trouble="the loss is nan"),
+]
+
+
+def test_the_best_rate_counts_and_the_first_mark_near_the_best():
+    table = rank(RUNS)
+    assert [
+        (ranking.run.name, ranking.run.factor, ranking.steps, ranking.seconds, ranking.at_the_edge)
+        for ranking in table
+    ] == [
+        ("clever", 0.5, 20, 6.0, True),
+        ("plain", 1.0, 20, 2.0, False),
+        ("poor", 1.0, None, None, True),
+    ]
+
+
+def test_a_run_in_trouble_has_no_score():
+    assert tuning_run("a", 8, 1.0, [0.9], trouble="collapsed").score == 0
+
+
+def test_a_small_difference_does_not_sway_the_presets():
+    text = verdict(rank(RUNS), "plain")
+    assert "The presets use plain: score 0.400, the mean over 1 sizes, with 0.00 numbers of state" in text
+    assert (
+        "The best is clever: 0.405, 2.00 numbers of state, 3.0 times the seconds. "
+        "The difference is within two standard errors (0.100) of a score of 100 titles" in text
+    )
+
+
+def test_a_large_difference_is_said():
+    assert (
+        "The difference is more than two standard errors (0.100) of a score of 100 titles: "
+        "consider train.optimizer=clever." in verdict(rank(RUNS), "poor")
+    )
+
+
+def test_the_best_optimizer_being_the_presets_is_said():
+    assert "It has the best score; next is plain with 0.400 and 0.00." in verdict(rank(RUNS), "clever")
+    assert verdict(rank(RUNS), "absent") == "The presets use absent, which took no part."
+
+
+def test_sizes_stand_apart():
+    table = rank(
+        [
+            *RUNS,
+            tuning_run("plain", 16, 1.0, [0.5, 0.6]),
+            tuning_run("poor", 16, 1.0, [0.1, 0.2]),
+            tuning_run("clever", 16, 1.0, [0.5, 0.5]),
+        ]
+    )
+    assert [(ranking.run.size, ranking.run.name) for ranking in table] == [
+        (8, "clever"),
+        (8, "plain"),
+        (8, "poor"),
+        (16, "plain"),
+        (16, "clever"),
+        (16, "poor"),
+    ]
+    assert "The presets use plain: score 0.500, the mean over 2 sizes" in verdict(table, "plain")
+
+
+def test_the_table_has_a_row_a_optimizer_and_size():
+    lines = table_markdown(rank(RUNS), "A sentence.").splitlines()
+    assert lines[0] == "A sentence."
+    assert "| 8 | clever | 0.05 (edge) | 0.5000 | 0.4050 | 20 | 6.00 | 6.00 | 2.00 |" in lines
+    assert "| 8 | poor | 0.1 (edge) | 0.5000 | 0.1000 | never |  | 2.00 | 1.00 |" in lines
+    assert table_markdown(rank(RUNS[-1:]), "").count("diverged") == 1
+
+
+def test_the_plot_shows_every_run_in_four_panels():
+    table = rank([*RUNS, tuning_run("plain", 16, 1.0, [0.5, 0.6])])
+    figure = plot_ranking(table)
+    assert len(figure.data) == 4 * 4  # four rank
+    assert {trace.xaxis for trace in figure.data} == {"x", "x2", "x3", "x4"}
+    left, right, below = (figure.layout[name].domain for name in ("xaxis", "xaxis2", "yaxis3"))
+    assert left[1] < right[0] and below[1] < figure.layout.yaxis.domain[0]  # no panel lies on another
+    assert sum(bool(trace.visible) for trace in figure.data) == 4  # the larger size
+    score_over_seconds = next(
+        trace for trace in figure.data if trace.xaxis == "x4" and trace.name.startswith("clever")
+    )
+    assert list(score_over_seconds.x) == pytest.approx([3.0, 6.0]) and list(
+        score_over_seconds.y
+    ) == pytest.approx([0.30, 0.405])
+    assert [button.label for button in figure.layout.updatemenus[0].buttons] == [
+        "8 dimensions",
+        "16 dimensions",
+    ]
+    page = figure.to_html()
+    assert "clever (0.05)" in page and "seconds of training" in page
