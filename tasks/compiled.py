@@ -1,11 +1,4 @@
-"""Loops compiled by numba, for work that is large enough to earn its import back (.4 s of processor time).
-
-Compiling takes a second or two, once a machine: the machine code is kept beside the source, or in the user's cache
-directory where the source may not be written. With neither it is compiled in each process. Where numba is not installed
-the caller's numpy form does the work; both give the same bits, so that a result does not depend on the machine.
-"""
-
-from __future__ import annotations
+"""Loops as machine code, by numba, imported at the first use."""
 
 import functools
 import importlib.util
@@ -20,11 +13,20 @@ def available() -> bool:
 
 
 @functools.cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as machine code that lets other threads run meanwhile; the same object for the same function."""
-    import numba
+def compiled(function: Callable[..., Any], fastmath: bool = False) -> Callable[..., Any]:
+    """The function as machine code that releases the interpreter; cached by function.
 
+    Args:
+        function: Of arrays and numbers; it may call others that are compiled already.
+        fastmath: Sums may be reordered, so that they run on vectors; NaN is still told apart.
+    """
+    import numba  # takes .4 s
+
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": {"reassoc", "contract", "nsz"} if fastmath else False,
+    }
     try:
-        return numba.njit(function, cache=True, nogil=True)
+        return numba.njit(function, cache=True, **options)
     except RuntimeError:  # numba found no directory to write to
-        return numba.njit(function, nogil=True)
+        return numba.njit(function, **options)

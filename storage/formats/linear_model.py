@@ -1,0 +1,81 @@
+"""A linear model or factorisation on disk.
+
+    model.safetensors    its arrays; in the metadata "model", the name of its kind, and "settings", JSON
+    NAME.parquet         column "name": what row i of the arrays stands for (features, labels, users, items)
+
+Nothing is pickled. The folder is replaced as a whole.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+ARRAYS = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class LinearModelFiles:
+    """What the files hold."""
+
+    arrays: dict[str, np.ndarray]
+    names: dict[str, list[str]]
+    settings: dict[str, Any]
+
+
+def write_linear_model(
+    folder: Path,
+    model: str,
+    arrays: Mapping[str, np.ndarray],
+    names: Mapping[str, Sequence[str]],
+    settings: Mapping[str, Any],
+) -> None:
+    """Replaces the folder; ``model`` names the kind of model, ``settings`` are what JSON can hold.
+
+    An exception leaves the previous folder.
+    """
+    temporary, before = (
+        folder.with_name(f"{folder.name}.{os.getpid()}.{end}") for end in ("tmp", "before.tmp")
+    )
+    for stale in (temporary, before):
+        shutil.rmtree(stale, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        for name, rows in names.items():
+            table = pa.table({"name": pa.array(rows, pa.string())})
+            pq.write_table(table, temporary / f"{name}.parquet", compression="zstd")
+        metadata = {"model": model, "settings": json.dumps(settings), "names": json.dumps(list(names))}
+        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(contiguous, temporary / ARRAYS, metadata)
+        if folder.exists():
+            os.rename(folder, before)
+        os.rename(temporary, folder)
+    finally:
+        for stale in (temporary, before):
+            shutil.rmtree(stale, ignore_errors=True)
+
+
+def read_linear_model(folder: Path, model: str) -> LinearModelFiles:
+    """The files of a model; a ValueError where the folder holds another kind or none."""
+    file = folder / ARRAYS
+    if not file.exists():
+        raise ValueError(f"{folder} holds no {model}: {ARRAYS} is missing. Name the folder it was saved to.")
+    with safe_open(file, framework="numpy") as opened:
+        metadata = opened.metadata()
+        if (found := metadata.get("model")) != model:
+            raise ValueError(f"{file} is {found or 'no linear model'}, expected {model}")
+        arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  (no dict)
+    names = {
+        name: pq.read_table(folder / f"{name}.parquet")["name"].to_pylist()
+        for name in json.loads(metadata["names"])
+    }
+    return LinearModelFiles(arrays, names, json.loads(metadata["settings"]))

@@ -1,0 +1,223 @@
+"""Sparse samples of a binary problem on disk, as blocks that are read one after the other, without end.
+
+    samples.bin    per block: feature ids (int32) and values (float32) of all its rows, the ends of the rows
+                   (int32), labels (int8, -1 or 1), zeros up to a multiple of 8 bytes
+    blocks.json    features; rows, stored values and CRC-32 of each block
+
+A value takes 8 bytes in both places, so that a block needs no decoding. Pages that were read leave the page
+cache at once: a file of many times the memory would put everything else out of it.
+"""
+
+import json
+import os
+import shutil
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from storage.arrays import Ragged, offsets_of
+from storage.json_file import write_json
+from tasks.linear.sparse import checked_labels, checked_rows
+
+SAMPLES, INDEX = "samples.bin", "blocks.json"
+BLOCK_BYTES = 2 << 20
+AHEAD = 2  # blocks that the reader has ready, or is reading, while one is worked on
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of one block.
+
+    Attributes:
+        number: Of the block.
+        first: Number of its first sample among all.
+        offsets: int64 (rows + 1,).
+        ids: int32 (values,), below the number of features; no id twice in a row.
+        values: float32 (values,), finite.
+        labels: int8 (rows,), -1 or 1.
+    """
+
+    number: int
+    first: int
+    offsets: np.ndarray
+    ids: np.ndarray
+    values: np.ndarray
+    labels: np.ndarray
+
+
+def write_blocks(
+    folder: Path,
+    samples: Iterable[tuple[Any, Ragged]],
+    features: int,
+    block_bytes: int = BLOCK_BYTES,
+) -> "SampleBlocks":
+    """Replaces the folder by the samples' blocks; an exception leaves the previous one.
+
+    Args:
+        folder: To write.
+        samples: Rows as a scipy CSR matrix with their labels: [0] for a positive one, [] for a negative one.
+            Any number of rows at a time; ids that a row holds twice are summed.
+        features: Width; a feature id beyond it is an error.
+        block_bytes: Size of a block, but for the last, and for one that is a single longer row.
+    """
+    if folder.exists() and any(folder.iterdir()) and not (folder / INDEX).exists():
+        raise ValueError(f"{folder} holds other files, which would be lost; name a folder of its own")
+    temporary = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    blocks = []
+    try:
+        with open(temporary / SAMPLES, "wb") as file:
+            for lengths, ids, values, labels in _cut(samples, features, block_bytes):
+                ends = np.cumsum(lengths, dtype=np.int32)
+                content = b"".join(array.tobytes() for array in (ids, values, ends, labels))
+                content += bytes(-len(content) % 8)
+                file.write(content)
+                blocks.append([len(lengths), len(ids), zlib.crc32(content)])
+            file.flush()
+            os.fsync(file.fileno())
+        if not blocks:
+            raise ValueError(f"no samples for {folder}; give at least one row")
+        write_json(temporary / INDEX, {"features": features, "blocks": blocks})
+        shutil.rmtree(folder, ignore_errors=True)
+        os.rename(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return SampleBlocks(folder)
+
+
+class SampleBlocks:
+    """Blocks that ``write_blocks`` wrote.
+
+    Attributes:
+        features: Width.
+        firsts: int64 (blocks + 1,), the number of each block's first sample; the last is that of all samples.
+        values: Stored values of all samples.
+        largest: Bytes of the largest block.
+        digest: CRC-32 of the index, hence of all content.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / SAMPLES
+        try:
+            index = (folder / INDEX).read_bytes()
+        except FileNotFoundError as error:
+            raise ValueError(f"{folder} holds no {INDEX}; write the samples by write_blocks") from error
+        content = json.loads(index)
+        self.features, self.digest = int(content["features"]), zlib.crc32(index)
+        self._rows, self._lengths, self._checksums = np.array(content["blocks"], dtype=np.int64).T
+        self._offsets = offsets_of((8 * self._lengths + 5 * self._rows + 7) // 8 * 8)
+        self.firsts, self.values = offsets_of(self._rows), int(self._lengths.sum())
+        self.largest = int(np.diff(self._offsets).max())
+        if (size := self.file.stat().st_size) != self._offsets[-1]:
+            problem = f"{self.file} holds {size} bytes, expected {self._offsets[-1]}"
+            raise ValueError(f"{problem}: an incomplete copy. Write it again.")
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def samples(self) -> int:
+        """Of all blocks."""
+        return int(self.firsts[-1])
+
+    def read(self, number: int) -> Block:
+        """One block, from disk.
+
+        Raises:
+            ValueError: The file was cut short, or the block is not what was written.
+        """
+        start, length = int(self._offsets[number]), int(np.diff(self._offsets[number : number + 2])[0])
+        content = np.empty(length, dtype=np.uint8)
+        with open(self.file, "rb", buffering=0) as file:
+            file.seek(start)
+            read = file.readinto(content.data)
+            if hasattr(os, "posix_fadvise"):  # not on macOS
+                os.posix_fadvise(file.fileno(), start, length, os.POSIX_FADV_DONTNEED)
+        if read != length or zlib.crc32(content.data) != self._checksums[number]:
+            problem = f"block {number} of {self.file} is not what was written ({read} of {length} bytes read)"
+            raise ValueError(f"{problem}. Write the file again.")
+        rows, values = int(self._rows[number]), int(self._lengths[number])
+        ends = content[8 * values :][: 4 * rows].view(np.int32)
+        return Block(
+            number=number,
+            first=int(self.firsts[number]),
+            offsets=np.concatenate([np.zeros(1, np.int64), ends]),
+            ids=content[: 4 * values].view(np.int32),
+            values=content[4 * values : 8 * values].view(np.float32),
+            labels=content[8 * values + 4 * rows :][:rows].view(np.int8),
+        )
+
+    def stream(self, ahead: int = AHEAD) -> "BlockStream":
+        """All blocks in order, again and again; a thread of its own reads ahead by so many."""
+        return BlockStream(self, ahead)
+
+
+class BlockStream(Iterator[Block]):
+    """See ``SampleBlocks.stream``; a context that ends the reader, whose errors ``next`` raises."""
+
+    def __init__(self, blocks: SampleBlocks, ahead: int) -> None:
+        self._blocks, self._ahead, self._next = blocks, ahead, 0
+        self._reader = ThreadPoolExecutor(1, "reader of samples")
+        self._under_way: deque[Future[Block]] = deque()
+
+    def __enter__(self) -> "BlockStream":
+        for _ in range(self._ahead):
+            self._order_one()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.shutdown(cancel_futures=True)
+
+    def __next__(self) -> Block:
+        block = self._under_way.popleft().result()
+        self._order_one()
+        return block
+
+    @property
+    def ready(self) -> bool:
+        """Whether ``next`` would not wait."""
+        return self._under_way[0].done()
+
+    def _order_one(self) -> None:
+        self._under_way.append(self._reader.submit(self._blocks.read, self._next))
+        self._next = (self._next + 1) % len(self._blocks)
+
+
+_Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # lengths, ids, values, labels
+
+
+def _cut(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int) -> Iterator[_Rows]:
+    """The rows of all batches, anew in parts of ``block_bytes``."""
+    rest: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
+    for rows, labels in samples:
+        lengths, ids, values, signs = (
+            np.concatenate([before, array]) for before, array in zip(rest, _checked(rows, labels, features))
+        )
+        offsets = offsets_of(lengths)
+        sizes = 8 * offsets[1:] + 5 * np.arange(1, len(lengths) + 1)
+        begin = before = 0
+        while begin < len(sizes) and sizes[-1] - before >= block_bytes:
+            end = max(begin + 1, int(np.searchsorted(sizes, before + block_bytes, side="right")))
+            part = slice(offsets[begin], offsets[end])
+            yield lengths[begin:end], ids[part], values[part], signs[begin:end]
+            begin, before = end, int(sizes[end - 1])
+        rest = lengths[begin:], ids[offsets[begin] :], values[offsets[begin] :], signs[begin:]
+    if len(rest[0]):
+        yield rest
+
+
+def _checked(rows: Any, labels: Ragged, features: int) -> _Rows:
+    checked_rows(rows, features)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    offsets, ids, values = checked_rows(rows, features)  # sums may overflow
+    ends, _ = checked_labels(labels, len(offsets) - 1, 1)
+    return np.diff(offsets), ids, values, np.where(np.diff(ends) > 0, 1, -1).astype(np.int8)

@@ -1,0 +1,158 @@
+"""Logistic regression with L1 for each label, by one pass or more over sparse samples; threads without locks.
+
+For each label, of margin f(x) = w·x + b, with y = 1 where the sample holds the label, else −1, it minimises
+
+    mean over samples of log(1 + exp(−y f(x))) + α ‖w‖₁
+
+as scikit-learn's LogisticRegression of C = 1 / (α · samples); the intercept b is not penalised. How weights
+move is the solver's part: FTRL-proximal (``ftrl.py``), which comes within .001 of the optimum, or gradient
+steps with the proximal operator (``proximal.py``). Both move only what a sample holds, and penalise the rest
+when it is read: so a pass costs time by the numbers in the samples, not by features.
+
+Threads share weights without locks (``threads.py``): an update may be lost now and then. One thread gives the
+same bits each time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from storage.arrays import Ragged
+from storage.formats.linear_model import read_linear_model, write_linear_model
+from tasks.compiled import compiled
+from tasks.linear.ftrl import Ftrl
+from tasks.linear.proximal import INTERCEPT_RATE, ProximalSgd
+from tasks.linear.sparse import checked_labels, checked_rows
+from tasks.linear.threads import merge, share
+
+KIND = "L1 logistic regression"
+CHUNK, BLOCK = 32, 1024  # consecutive samples, visited together; samples that a thread takes at a time
+NARROW = 16  # labels below which records are shorter than two lines of memory
+SAMPLE = 2048  # samples that tell which features are frequent
+Solver = Ftrl | ProximalSgd
+_SOLVERS = {solver.name: solver for solver in (Ftrl, ProximalSgd)}
+
+
+class SparseLogistic:
+    """One logistic regression a label: see the module.
+
+    Args:
+        features: How many there are.
+        labels: How many there are; a problem of two classes has one.
+        alpha: α, the weight of ‖w‖₁ in the objective.
+        solver: How weights move.
+        epochs: Passes over the samples of each call of ``partial_fit``.
+        seed: Of the order in which a pass visits them.
+        threads: That share the weights.
+    """
+
+    def __init__(
+        self,
+        features: int,
+        labels: int = 1,
+        *,
+        alpha: float = 1e-5,
+        solver: Solver | None = None,
+        epochs: int = 1,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> None:
+        if not alpha >= 0 or min(epochs, threads, labels) < 1:
+            got = f"alpha={alpha}, epochs={epochs}, threads={threads}, labels={labels}"
+            raise ValueError(f"alpha must be at least 0, epochs, threads and labels at least 1, got {got}")
+        self.features, self.labels, self.alpha = features, labels, alpha
+        self.solver, self.epochs, self.seed, self.threads = solver or Ftrl(), epochs, seed, threads
+        self.seen = 0  # samples of all passes
+        self._records = np.zeros((features, self.solver.record_size(labels)), dtype=np.float32)
+        self._state = np.zeros((2, labels), dtype=np.float32)  # of the intercepts
+        self._weights: np.ndarray | None = None
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Float32 (features, labels); most are 0."""
+        if self._weights is None:
+            self._weights = self.solver.weights(self._records, self.seen, self.alpha)
+        return self._weights
+
+    @property
+    def intercepts(self) -> np.ndarray:
+        """Float32 (labels,)."""
+        return self.solver.intercepts(self._state)
+
+    def partial_fit(self, rows: Any, labels: Ragged) -> Self:
+        """Learns from samples, a scipy CSR matrix (samples, features), and the ids of the labels each holds.
+
+        A ValueError where a value is not finite or an id beyond what there is; the model is then as it was.
+        """
+        offsets, ids, values = checked_rows(rows, self.features)
+        held = checked_labels(labels, rows.shape[0], self.labels)
+        if not (count := rows.shape[0]):
+            return self
+        rng = np.random.default_rng((self.seed, self.seen))
+        orders = [visiting_order(count, rng) for _ in range(self.epochs)]
+        loop, constants = self.solver.loop(self.labels)
+        step, longest = compiled(loop, fastmath=True), int(np.diff(offsets).max())
+        samples = offsets.view(np.uint64), ids.view(np.uint32), values, *held  # no negative ids to allow for
+        if self.threads > 1 and self.labels < NARROW and isinstance(self.solver, Ftrl):
+            rate = self.solver.learning_rate
+
+            def step_part(part: np.ndarray, before: int, at_work: int, own: Sequence[np.ndarray]) -> None:
+                records, state = own[0].reshape(self._records.shape), own[1].reshape(self._state.shape)
+                penalty = self.alpha * (self.seen + before), self.alpha * at_work
+                step(*samples, part, rate, *penalty, longest, records, state, *constants)
+
+            some = orders[0][:SAMPLE]  # of all it would take as long as a fifth of a pass
+            held_ids, held_values = (Ragged(offsets, array).take(some).values for array in (ids, values))
+            squares = np.bincount(held_ids, held_values**2, self.features) / len(some)
+            curvature = rate * np.maximum(squares, 1e-12), np.array([rate * INTERCEPT_RATE])
+            shared = self._records.reshape(self.features, 2, self.labels), self._state[None]
+            merge(self.threads, np.concatenate(orders), curvature, step_part, shared)
+        else:
+            blocks = [order[begin : begin + BLOCK] for order in orders for begin in range(0, count, BLOCK)]
+            counts = np.array([len(block) for block in blocks])
+            schedule = self.solver.schedule(self.seen + np.cumsum(counts) - counts, counts, self.alpha)
+            model = longest, self._records, self._state, *constants
+            share(
+                self.threads,
+                len(blocks),
+                lambda turn: step(*samples, blocks[turn], *schedule[turn].tolist(), *model),
+            )
+            self.solver.settle_(self._records, schedule, counts)
+        self.seen, self._weights = self.seen + count * self.epochs, None
+        return self
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        """Margins of samples: float32 (samples, labels)."""
+        checked_rows(rows, self.features)
+        margins = rows.astype(np.float32) @ self.weights[: rows.shape[1]]
+        return np.asarray(margins + self.intercepts, dtype=np.float32)
+
+    def save(self, folder: Path) -> None:
+        """Writes the model (``storage/formats/linear_model.py``) with the state of its solver."""
+        names = ("features", "labels", "alpha", "epochs", "seed", "threads", "seen")
+        settings = {name: getattr(self, name) for name in names} | {"solver": asdict(self.solver)}
+        write_linear_model(folder, KIND, {"records": self._records, "intercepts": self._state}, {}, settings)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The saved model, which continues as the one that was saved."""
+        files = read_linear_model(folder, KIND)
+        settings = dict(files.settings)
+        seen, solver = settings.pop("seen"), settings.pop("solver")
+        model = cls(**settings, solver=_SOLVERS[solver["name"]](**solver))
+        model.seen = seen
+        model._records[:], model._state[:] = files.arrays["records"], files.arrays["intercepts"]
+        return model
+
+
+def visiting_order(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Chunks of consecutive samples in random order: int64 (count,).
+
+    On 100,000 samples of 72 numbers a pass takes .2 µs a sample; .73 in an order without chunks, which waits
+    for memory at every sample (chunks of 8: .3, of 128: .19).
+    """
+    order = (rng.permutation(-(-count // CHUNK))[:, None] * CHUNK + np.arange(CHUNK)).ravel()
+    return order[order < count]

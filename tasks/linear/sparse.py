@@ -1,0 +1,53 @@
+"""Samples as rows of sparse features, checked at the door: compiled loops check no bounds."""
+
+from typing import Any
+
+import numpy as np
+
+from storage.arrays import Ragged
+
+
+def checked_rows(rows: Any, features: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets (int64, (rows + 1,)), feature ids (int32) and values (float32) of a scipy CSR matrix.
+
+    A row may be empty; values of one feature in a row are summed. A ValueError names the row of a value that
+    is not finite, or of a feature id outside 0 to ``features`` (None: the matrix's own width), exclusive.
+    """
+    if getattr(rows, "format", None) != "csr":
+        raise ValueError(f"samples must be a scipy CSR matrix, got {type(rows).__name__}; call tocsr()")
+    if not rows.has_canonical_format:  # the squared length of a row is that of its summed values
+        rows = rows.copy()
+        rows.sum_duplicates()
+    offsets, ids, values = (
+        np.asarray(array) for array in (rows.indptr.astype(np.int64), rows.indices, rows.data)
+    )
+    width = rows.shape[1] if features is None else features
+    if len(ids) and (ids.min() < 0 or ids.max() >= width):
+        wrong = np.flatnonzero((ids < 0) | (ids >= width))
+        problem = f"row {_row(offsets, wrong[0])} holds feature {ids[wrong[0]]}"
+        raise ValueError(f"{problem}; there are features 0 to {width - 1}")
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32, copy=False)
+    if not np.isfinite(values).all():
+        place = np.flatnonzero(~np.isfinite(values))[0]
+        problem = f"row {_row(offsets, place)} holds {rows.data[place]} for feature {ids[place]}"
+        raise ValueError(f"{problem}; expected a finite float32")
+    return offsets, ids.astype(np.int32, copy=False), values
+
+
+def checked_labels(labels: Ragged, rows: int, label_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets (int64, (rows + 1,)) and ids (int32) of the labels that each row holds, maybe none.
+
+    A ValueError where there is another number of rows, or an id outside 0 to ``label_count``, exclusive.
+    """
+    if len(labels) != rows:
+        raise ValueError(f"{len(labels)} rows of labels for {rows} samples; give one per sample")
+    wrong = np.flatnonzero((labels.values < 0) | (labels.values >= label_count))
+    if len(wrong):
+        problem = f"row {_row(labels.offsets, wrong[0])} holds label {labels.values[wrong[0]]}"
+        raise ValueError(f"{problem}; there are labels 0 to {label_count - 1}")
+    return np.asarray(labels.offsets, dtype=np.int64), np.asarray(labels.values, dtype=np.int32)
+
+
+def _row(offsets: np.ndarray, place: int) -> int:
+    return int(np.searchsorted(offsets, place, side="right")) - 1

@@ -1,0 +1,91 @@
+"""Tables of ratings: names to numbers, and what is refused before a compiled loop reads it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tasks.linear.rating_blocks import BLOCKS, TILE, in_blocks
+from tasks.linear.ratings import Ratings, numbered
+
+
+def test_names_are_numbered_by_first_appearance():
+    ratings = Ratings.of(["b", "a", "b"], np.array([7, 7, 3]), [1, 2.5, 3])
+    assert (ratings.users.tolist(), ratings.user_names) == ([0, 1, 0], ["b", "a"])
+    assert (ratings.items.tolist(), ratings.item_names) == ([0, 0, 1], ["7", "3"])
+    assert ratings.values.dtype == np.float32 and ratings.values.tolist() == [1, 2.5, 3] and len(ratings) == 3
+
+
+@pytest.mark.parametrize("names", [[], pa.chunked_array([], pa.string()), np.array([], np.int64)])
+def test_no_names_have_no_numbers(names: Any):
+    ids, known = numbered(names)
+    assert len(ids) == 0 and known == []
+
+
+def test_parquet_is_read_by_column_names(tmp_path: Path):
+    columns = {"viewer": [1, 2, 1], "title": ["News", "Quiz", "Quiz"], "liked": [1.0, 0.0, 1.0]}
+    pq.write_table(pa.table(columns), tmp_path / "likes.parquet", row_group_size=1)  # several chunks
+    read = Ratings.read(tmp_path / "likes.parquet", user="viewer", item="title", rating="liked")
+    given = Ratings.of(*columns.values())
+    assert (read.user_names, read.item_names) == (given.user_names, given.item_names) == (
+        ["1", "2"], ["News", "Quiz"],
+    )  # fmt: skip
+    for name in ("users", "items", "values"):
+        assert getattr(read, name).tolist() == getattr(given, name).tolist()
+    with pytest.raises(
+        ValueError, match=r"has columns \['viewer', 'title', 'liked'\], not \['user', 'rating'\]"
+    ):
+        Ratings.read(tmp_path / "likes.parquet", item="title")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+def test_a_rating_that_is_not_finite_is_named(value: float):
+    with pytest.raises(ValueError, match=r"rating 1 is .*; expected a finite float32"):
+        Ratings.of(["a", "a"], ["x", "y"], [1, value])
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "values", "message"),
+    [
+        ([], [], [], "no ratings; give at least one"),
+        (["a"], ["x", "y"], [1, 2], "1 users, 2 items and 2 ratings"),
+        (["a", None], ["x", "y"], [1, 2], "name 1 is missing"),
+        (["a"], [2.5], [1], r"names are double, such as 2\.5; expected strings or integers"),
+    ],
+)
+def test_columns_that_make_no_table_are_refused(users: Any, items: Any, values: Any, message: str):
+    with pytest.raises(ValueError, match=message):
+        Ratings.of(users, items, values)
+
+
+def test_numbers_beyond_the_names_are_named():
+    ids, values = np.array([0, 1]), np.ones(2, np.float32)
+    with pytest.raises(ValueError, match="rating 1 is of user 1; there are users 0 to 0"):
+        Ratings(ids, ids, values, ["a"], ["x", "y"])
+    with pytest.raises(ValueError, match="rating 0 is of item -1; there are items 0 to 1"):
+        Ratings(ids, ids - 1, values, ["a", "b"], ["x", "y"])
+    with pytest.raises(ValueError, match="two items are named 'x'"):
+        Ratings(ids, ids, values, ["a", "b"], ["x", "x"])
+
+
+def test_blocks_hold_each_rating_once_and_share_no_row_within_a_stage():
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 90, 3_000), (rng.random(3_000) ** 3 * 70).astype(np.int64)
+    blocks = in_blocks(users, items, np.arange(3_000, dtype=np.float32), rng)
+    seen = []
+    for stage in blocks.stages():
+        assert len(stage) == BLOCKS
+        for side in (0, 1):
+            rows = np.concatenate([np.unique(block[side]) for block in stage])
+            assert len(np.unique(rows)) == len(rows)
+        for block_users, block_items, values in stage:
+            assert (np.diff(block_users // (BLOCKS * TILE)) >= 0).all()
+            assert (users[values.astype(int)] == block_users).all()
+            assert (items[values.astype(int)] == block_items).all()
+            seen += values.tolist()
+    assert sorted(seen) == list(range(3_000))
+    by_part = [sum(len(block[0]) for block in stage) for stage in blocks.stages()]
+    assert max(by_part) < 1.5 * min(by_part)
