@@ -1,0 +1,64 @@
+"""The programmes of a Guide that begin within some hours, from its published Parquet: no lock is held."""
+
+import datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from storage.catalogue.connection import parquet, quoted
+
+LENGTH = 300  # characters of a description
+# Values are written into it: DuckDB imports pandas for a query with parameters, 0.14 s of a viewer's second.
+_COMING = """
+    WITH coming AS (
+        SELECT source, channel, start, stop, title, sub_title, categories, episode_numbers
+        FROM read_parquet('{programmes}')
+        WHERE start >= TIMESTAMP '{begin}' AND start < TIMESTAMP '{end}'
+    ),
+    names AS (
+        SELECT source, channel, min(name) AS name
+        FROM read_parquet('{channels}')
+        GROUP BY source, channel
+    ),
+    shows AS (
+        SELECT title, count(DISTINCT start::DATE) AS days
+        FROM read_parquet('{programmes}')
+        SEMI JOIN coming USING (title)
+        GROUP BY title
+    ),
+    texts AS (
+        SELECT title, left(arg_max(description, airings), {length}) AS description
+        FROM read_parquet('{descriptions}')
+        SEMI JOIN coming USING (title)
+        GROUP BY title
+    )
+    SELECT start, stop, channel, coalesce(name, channel) AS channel_name, title,
+           coalesce(sub_title, '') AS sub_title,
+           categories, episode_numbers, days, coalesce(description, '') AS description
+    FROM coming
+    LEFT JOIN names USING (source, channel)
+    JOIN shows USING (title)
+    LEFT JOIN texts USING (title)
+    ORDER BY start, channel_name, title, channel
+"""
+
+
+def coming_programmes(guide: Path, begin: datetime.datetime, end: datetime.datetime) -> pa.Table:
+    """Programmes that start from ``begin`` to before ``end`` (UTC, without a zone), the first first: start,
+    stop, channel, channel_name, title, sub_title (or ""), categories, episode_numbers, days (distinct ones on
+    which the guide has the title) and description (the title's most frequent one, or "").
+    """
+    names = "programmes", "channels", "descriptions"
+    files = {name: quoted(parquet(guide / f"{name}.parquet")) for name in names}
+    query = _COMING.format(**files, begin=begin, end=end, length=LENGTH)
+    with duckdb.connect() as connection:
+        return connection.sql(query).to_arrow_table()
+
+
+def span(guide: Path) -> tuple[datetime.datetime, datetime.datetime] | None:
+    """The first and the last start in a Guide, UTC without a zone; None where it is empty."""
+    with duckdb.connect() as connection:
+        query = "SELECT min(start), max(start) FROM read_parquet(?)"
+        first, last = connection.execute(query, [parquet(guide / "programmes.parquet")]).fetchall()[0]
+    return None if first is None else (first, last)

@@ -1,0 +1,5 @@
+"""The error of a guide, a vocabulary or a model that cannot be used for filling gaps."""
+
+
+class EnrichError(ValueError):
+    """The message is one line: what was found, what was expected, what to do."""

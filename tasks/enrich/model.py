@@ -1,0 +1,162 @@
+"""The model that serves, asked for the categories of titles: labels it knows, else the vote of the nearest.
+
+Only labelled training titles vote, as they did on the held-out titles that the confidence is fitted on. Their
+vectors are the part of the similarity vectors behind the meaning, at unit norm.
+
+torch (200 MB) is imported where it is first needed: after the guide was read and asked about its titles.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+from safetensors import safe_open
+
+from storage.arrays import Ragged, open_array, unit_rows
+from storage.formats.model import Votes, read_spellings, read_votes
+from storage.shapes import Float32
+from tasks.enrich.errors import EnrichError
+from tasks.enrich.titles import GuideTitles
+from tasks.enrich.vocabulary import Vocabulary
+from tasks.text.titles import parse_title
+
+if TYPE_CHECKING:
+    from tasks.encoder.title_encoder import TitleEncoder
+
+_CHUNK = 4096  # texts encoded, titles compared at a time
+
+
+class Neighbours(NamedTuple):
+    """Of some titles: rows of the model, int64 (titles, k), -1 where absent; float32 cosines."""
+
+    ids: np.ndarray
+    cosines: np.ndarray
+
+
+@dataclass(frozen=True)
+class Voted:
+    """What one level of a vocabulary says of some titles.
+
+    Attributes:
+        names: The name put first of each title; empty where none is voted for.
+        confidence: The probability that it is right.
+        chosen: Whether it is written.
+        held_out: Figures of held-out titles (tasks/scoring/confidence.py), or why there are none.
+    """
+
+    names: list[str]
+    confidence: np.ndarray
+    chosen: np.ndarray
+    held_out: dict[str, object]
+
+
+class CategoryModel:
+    """A Model folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        columns = ["show_key", "labels", "split", "language"]
+        names = pq.read_schema(folder / "titles.parquet").names
+        votes = read_votes(folder) if {*columns} <= {*names} else None
+        if votes is None:
+            why = "the model that serves was made by an older version, which kept no votes on held-out titles"
+            raise EnrichError(f"{why}; run `guidespace nightly --feed …` again")
+        self.votes: Votes = votes
+        self.spellings = read_spellings(folder)
+        lexicon = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
+        self.descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # texts a title
+        table = pq.read_table(folder / "titles.parquet", columns=columns, use_threads=False)
+        with safe_open(folder / "rows.safetensors", "numpy") as rows:
+            self.dim = int(rows.get_slice("rows").get_shape()[1])
+        self.labels: list[list[str]] = table["labels"].to_pylist()
+        self.languages = np.array([code or "" for code in table["language"].to_pylist()], dtype=str)
+        self.shows = table["show_key"].to_pylist()
+        training = np.asarray(table["split"]) == "train"
+        self.voters = np.flatnonzero(training & np.array([bool(own) for own in self.labels], dtype=bool))
+        self.row_of = {show: row for row, show in enumerate(self.shows)}
+
+    @cached_property
+    def encoder(self) -> "TitleEncoder":
+        """Of titles that the model lacks; 60 MB for 10,000 titles, and their sentence vectors 120 MB more."""
+        from tasks.encoder.title_encoder import TitleEncoder
+
+        return TitleEncoder.open(self.folder)
+
+    def vectors(self, rows: np.ndarray) -> Float32[np.ndarray, "titles dim"]:
+        """Unit vectors of the model's titles as they air."""
+        whole = open_array(self.folder, "similarity")
+        return unit_rows(np.asarray(whole[rows][:, -self.dim :], dtype=np.float32))
+
+    def neighbours(self, guide: GuideTitles, wanted: np.ndarray) -> Neighbours:
+        """The voters nearest to titles of a guide, by the model's vectors or by what the guide says."""
+        rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in wanted], dtype=np.int64)
+        new = np.flatnonzero(rows < 0)
+        contexts, described = guide.contexts(wanted[new]), guide.descriptions(wanted[new], self.descriptions)
+        from tasks.neighbours.similarity import top_neighbours
+
+        queries = np.zeros((len(wanted), self.dim), dtype=np.float32)
+        queries[rows >= 0] = self.vectors(rows[rows >= 0])
+        if len(new):
+            raw, shown = ([names[title] for title in wanted[new]] for names in (guide.raw_title, guide.title))
+            queries[new] = self.encoder.embed_with_context(raw, contexts, self._dense(shown, *described))[1]
+        k = self.votes.neighbours.shape[1]
+        ids, cosines = top_neighbours(queries, self.vectors(self.voters), k)
+        return Neighbours(np.where(ids >= 0, self.voters[ids], -1), cosines)
+
+    def vote(
+        self,
+        neighbours: Neighbours,
+        languages: np.ndarray,
+        vocabulary: Vocabulary,
+        level: int,
+        minimum_precision: float,
+    ) -> Voted:
+        """The name at a level that each title's neighbours vote for, and whether to write it."""
+        from tasks.scoring import confidence as sure
+
+        names, labels = self._names(vocabulary, level)
+        ids = neighbours.ids
+        first, scores = sure.score_votes(ids, neighbours.cosines, labels, len(names))
+        told, nothing = [names[label] if label >= 0 else "" for label in first], np.zeros(len(first))
+        held = np.flatnonzero(labels.lengths[self.votes.titles] > 0)
+        truth = labels.take(self.votes.titles[held])
+        votes = self.votes.neighbours[held], self.votes.cosines[held]
+        answers, own = sure.score_votes(*votes, labels, len(names))
+        correct = sure.holds(truth, answers)
+        spoken = self.languages[self.votes.titles[held]]
+        families = [parse_title(self.shows[row]).family for row in self.votes.titles[held]]
+        groups = np.unique(np.array(families, dtype=str), return_inverse=True)[1]
+        try:
+            crossed = sure.cross_fitted(own, correct, groups, spoken)
+        except sure.TooFewHeldOut as error:
+            return Voted(told, nothing, nothing > 0, {"n": len(held), "reason": str(error)})
+        calibrations = sure.Calibrations.fit(own, correct, spoken)
+        confidence = calibrations.confidence(scores, languages)
+        figures = sure.measure_confidence(crossed, own, correct, spoken, (minimum_precision,))
+        return Voted(told, confidence, calibrations.reach(scores, languages, minimum_precision), figures)
+
+    def _names(self, vocabulary: Vocabulary, level: int) -> tuple[list[str], Ragged]:
+        """Names of a level, and which of them each title of the model has."""
+        of_label = {label: vocabulary.of_label(label)[level] for own in self.labels for label in own}
+        names = list(dict.fromkeys(filter(None, of_label.values())))
+        number = {name: place for place, name in enumerate(names)}
+        numbers = {label: number[name] for label, name in of_label.items() if name}
+        rows = [sorted({numbers[label] for label in own if label in numbers}) for own in self.labels]
+        return names, Ragged.from_rows(rows)
+
+    def _dense(self, shown: list[str], owners: np.ndarray, texts: list[str]) -> np.ndarray | None:
+        """Dense inputs of titles, as they are shown, and of what describes some of them."""
+        meaning = self.encoder.meaning
+        if meaning is None or meaning.encoder is None:
+            return None
+        said = np.zeros((len(shown), meaning.encoder.dim), dtype=np.float32)
+        for start in range(0, len(texts), _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            np.add.at(said, owners[chunk], meaning.encoder.encode(texts[chunk]))
+        telling = [text if any(map(str.isalnum, text)) else "" for text in shown]
+        parts = [meaning.encoder.encode(telling[at : at + _CHUNK]) for at in range(0, len(telling), _CHUNK)]
+        return self.encoder.bag.dense(np.concatenate(parts), unit_rows(said))

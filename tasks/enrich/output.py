@@ -1,0 +1,64 @@
+"""The file that is written: whole or not at all, compressed as its name says."""
+
+import bz2
+import gzip
+import lzma
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from tasks.enrich.errors import EnrichError
+from tasks.enrich.source import STANDARD
+
+LEVEL = 6  # of gzip: 9 takes twice as long for one percent
+FORMATS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
+    ".gz": lambda file: gzip.GzipFile("", "wb", LEVEL, file, mtime=0),  # type: ignore[dict-item,return-value]
+    ".bz2": lambda file: bz2.BZ2File(file, "wb"),
+    ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # type: ignore[dict-item,return-value]  # noqa: SIM115
+}
+
+
+def write_output(out: str, pieces: Iterable[bytes]) -> None:
+    """Writes a file, or standard output for -; what was there stays until the new one is whole.
+
+    Raises:
+        EnrichError: The file's folder is missing, or no file can be written there.
+    """
+    check_output(out)
+    if out == STANDARD:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    with _replaced(Path(out).expanduser()) as file:
+        make = FORMATS.get(Path(out).suffix.lower())
+        if make is None:
+            file.writelines(pieces)
+        else:
+            with make(file) as packed:
+                packed.writelines(pieces)
+
+
+def check_output(out: str) -> None:
+    """Raises EnrichError where no file can be: a folder of that name, or none that would hold it."""
+    path = Path(out).expanduser()
+    if out != STANDARD and path.is_dir():
+        raise EnrichError(f"{path} is a folder: name a file in it")
+    if out != STANDARD and not path.absolute().parent.is_dir():
+        raise EnrichError(f"the folder {path.absolute().parent} is not there: make it, or name another file")
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[IO[bytes]]:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+        os.replace(temporary, path)
+    except PermissionError as error:
+        raise EnrichError(f"{path} cannot be written ({error.strerror}); name another file") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,180 @@
+"""What a guide says, and where its gaps are: programmes read as ingest reads them, in the order of the file.
+
+The folder has the files of a Guide that storage/catalogue asks about titles: programmes.parquet with
+``place`` (offset at which a category belongs, -1 where none is wanted or possible) and ``indent`` (white
+space before it), ``number_place`` and ``number_indent`` (the same of an episode number) beside what the
+programme says, channels.parquet, and descriptions.parquet (of programmes with a gap).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storage.catalogue.rows import CHANNELS, PROGRAMMES
+from tasks.enrich.episodes import NUMBERS
+from tasks.enrich.programmes import CATEGORY, NUMBER, Block, cut_blocks, without_comments
+from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.source import Source
+from tasks.ingest.batches import to_batch
+from tasks.ingest.columns import RawColumns, settle
+from tasks.ingest.xmltv.fallback.elements import roots
+from tasks.ingest.xmltv.fallback.programmes import read_tree
+from tasks.ingest.xmltv.frames import Frame
+from tasks.ingest.xmltv.reader import PIECE
+from tasks.ingest.xmltv.scan import scan
+from tasks.ingest.xmltv.text import repaired
+from tasks.ingest.xmltv.times import parse_times
+
+ROWS = 20_000  # programmes in memory at a time
+_SAID = (
+    "channel",
+    "start",
+    "stop",
+    "title",
+    "title_language",
+    "sub_title",
+    "categories",
+    *NUMBERS,
+    "date",
+)
+_COLUMNS = [PROGRAMMES.field(name) for name in _SAID]
+_PLACES = [
+    pa.field(prefix + name, form)
+    for prefix in ("", "number_")
+    for name, form in (("place", pa.int64()), ("indent", pa.binary()))
+]
+SCHEMA = pa.schema([("source", pa.string()), *_COLUMNS, *_PLACES])
+_DESCRIPTIONS = pa.schema([("title", pa.string()), ("description", pa.string()), ("airings", pa.int64())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """Counts of a guide's programmes, and in which encoding its bytes are."""
+
+    programmes: int  # that have a title, a channel and a start
+    unreadable: int  # elements of which nothing can be read: they stay as they are
+    encoding: str
+
+
+def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
+    """Reads a guide once and writes its files into a folder."""
+    encoding, head, pieces = source.body()
+    channels: list[tuple] = []
+    read = unreadable = 0
+    with (
+        pq.ParquetWriter(folder / "programmes.parquet", SCHEMA) as programmes,
+        pq.ParquetWriter(folder / "descriptions.parquet", _DESCRIPTIONS, compression="zstd") as descriptions,
+    ):
+        waiting: list[pa.Table] = []
+        for block in cut_blocks(pieces, head):
+            channels += _channels(block, encoding)
+            table, described = _read(block, encoding, options, source.feed.source)
+            descriptions.write_table(described)
+            read, unreadable = read + len(table), unreadable + len(block.spans) - len(table)
+            waiting.append(table)
+            if sum(map(len, waiting)) >= ROWS:
+                programmes.write_table(pa.concat_tables(waiting))
+                waiting.clear()
+        programmes.write_table(pa.concat_tables([*waiting, SCHEMA.empty_table()]))
+    pa.default_memory_pool().release_unused()
+    named = to_batch(channels, CHANNELS)
+    sources = pa.array([source.feed.source] * len(named), pa.string())
+    columns = {"source": sources, "channel": named["channel"], "name": named["name"]}
+    pq.write_table(pa.table(columns), folder / "channels.parquet")
+    return Survey(programmes=read, unreadable=unreadable, encoding=encoding)
+
+
+def _read(block: Block, encoding: str, options: EnrichOptions, source: str) -> tuple[pa.Table, pa.Table]:
+    """Rows of SCHEMA and of descriptions, of the programmes that can be read."""
+    raw, spans = _columns([block.content[begin:end] for begin, end in block.spans], encoding)
+    chunk = settle(raw, partial(parse_times, zone=""))
+    kept = np.setdiff1d(np.arange(len(spans)), list(chunk.reasons))
+    rows = chunk.programmes
+    found = pa.table({name: rows[name] for name in _SAID})
+    found = found.add_column(0, "source", pa.array([source] * len(found), pa.string()))
+    own_spans = [block.spans[number] for number in spans[kept]]
+    places, indents = _places(block, own_spans, _lacks(rows["categories"]) | options.every, CATEGORY)
+    named = np.asarray(rows["sub_title"].is_valid()) & options.episodes
+    later, more = _places(block, own_spans, _lacks(rows["episode_numbers"]) & named, NUMBER)
+    later[later < places] = -1  # in a damaged programme; additions are in the order of the file
+    for field, values in zip(_PLACES, (places, indents, later, more), strict=True):
+        found = found.append_column(field, pa.array(values, field.type))
+    own = chunk.details["row"].to_numpy()
+    some = pa.array((places[own] >= 0) & np.asarray(chunk.details["description"].is_valid()))
+    titles = rows["title"].take(pa.array(own)).filter(some)
+    said = [titles, chunk.details["description"].filter(some), pa.array(np.ones(len(titles), np.int64))]
+    return found.cast(SCHEMA), pa.table(said, schema=_DESCRIPTIONS)
+
+
+def _lacks(lists: pa.ListArray) -> np.ndarray:
+    return np.asarray(lists.value_lengths().fill_null(0)) == 0
+
+
+def _places(
+    block: Block, spans: Sequence[tuple[int, int]], wanted: np.ndarray, before: re.Pattern[bytes]
+) -> tuple[np.ndarray, list[bytes]]:
+    places, indents = np.full(len(spans), -1), [b""] * len(spans)
+    for row in np.flatnonzero(wanted).tolist():
+        if place := block.place(spans[row], before):
+            places[row], indents[row] = place
+    return places, indents
+
+
+def _columns(contents: Sequence[bytes], encoding: str) -> tuple[RawColumns, np.ndarray]:
+    """What programmes say, and which of them those are that can be read."""
+    raw = scan(repaired(without_comments(b"".join(contents)), encoding)) if contents else None
+    if raw is not None and len(raw.title) == len(contents):
+        return raw, np.arange(len(contents))
+    rows: list[dict] = []
+    numbers: list[int] = []
+    for first, group in _groups(contents):
+        found = _parsed(b"".join(group), encoding)
+        if len(found) == len(group):
+            rows += found
+            numbers += range(first, first + len(group))
+            continue
+        for number, content in enumerate(group, first):
+            if len(found := _parsed(content, encoding)) == 1:
+                rows += found
+                numbers.append(number)
+    return RawColumns.of(rows), np.array(numbers, dtype=np.int64)
+
+
+def _groups(contents: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    first, group, size = 0, [], 0
+    for number, content in enumerate(contents):
+        group.append(content)
+        size += len(content)
+        if size >= PIECE or number + 1 == len(contents):
+            yield first, group
+            first, group, size = number + 1, [], 0
+
+
+def _parsed(content: bytes, encoding: str) -> list[dict]:
+    rows: list[dict] = []
+    frame = Frame(content=repaired(without_comments(content), encoding), line=1)
+    for root, _, _ in roots(frame):
+        if root is not None:
+            read_tree(root, rows, [], "")
+    return rows
+
+
+def _channels(block: Block, encoding: str) -> list[tuple]:
+    """Rows of CHANNELS, of the elements between programmes."""
+    found: list[tuple] = []
+    ends = [0, *(end for _, end in block.spans)]
+    begins = [*(begin for begin, _ in block.spans), len(block.content)]
+    for begin, end in zip(ends, begins, strict=True):
+        if block.masked.find(b"<channel", begin, end) >= 0:
+            content = without_comments(block.content[begin:end])
+            last = content.rfind(b"</channel>") + len(b"</channel>")
+            for root, _, _ in roots(Frame(content=repaired(content[:last], encoding), line=1)):
+                if root is not None:
+                    read_tree(root, [], found, "")
+    return found

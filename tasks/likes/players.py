@@ -1,0 +1,129 @@
+"""Watched lists of media players, from their SQLite databases, opened read-only.
+
+Kodi: ``MyVideosNNN.db`` (119 of Kodi 19 to 131 of Kodi 21; https://kodi.wiki/view/Databases/MyVideos, and
+xbmc/video/VideoDatabase.cpp): ``files`` has playCount (NULL: not watched) and lastPlayed (local time);
+``movie``.c00 is a film's title; ``episode``.c00, c12 and c13 are title, season and episode, ``tvshow``.c00
+is the series; ``bookmark`` of type 1 is where playing stopped; userrating is 1 to 10, 0 or NULL for none.
+One database is one viewer's (a profile's).
+
+Jellyfin: ``jellyfin.db`` of 10.11 (Jellyfin.Database.Implementations/JellyfinDbContext.cs, UserData.cs,
+BaseItemEntity.cs): ``UserData`` has a row a user and item (Played, PlaybackPositionTicks, LastPlayedDate in
+UTC, Rating 0 to 10, Likes, IsFavorite), ``BaseItems`` the items (Type, Name, SeriesName, ParentIndexNumber,
+IndexNumber, RunTimeTicks), ``Users`` the names. An item has several rows of user data where it has several
+keys.
+
+What was watched to the end without a rating counts as 0.5: chosen, and not left.
+"""
+
+import datetime
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from storage.catalogue.likes import LIKES, STATED
+from tasks.likes.episodes import name_episode
+from tasks.likes.tables import SEEN_SHARE, LikesError, scale
+from tasks.text.titles import parse_title
+
+WATCHED = 0.5
+_KODI = """
+    SELECT movie.c00 AS title, '' AS sub_title, NULL AS season, NULL AS episode,
+           files.playCount AS plays, files.lastPlayed AS played_at, nullif(movie.userrating, 0) AS rating,
+           bookmark.timeInSeconds / nullif(bookmark.totalTimeInSeconds, 0) AS share,
+           NULL AS viewer, NULL AS liked
+    FROM movie
+    JOIN files ON files.idFile = movie.idFile
+    LEFT JOIN bookmark ON bookmark.idFile = files.idFile AND bookmark.type = 1
+    UNION ALL
+    SELECT tvshow.c00, episode.c00, episode.c12, episode.c13, files.playCount, files.lastPlayed,
+           coalesce(nullif(episode.userrating, 0), nullif(tvshow.userrating, 0)),
+           bookmark.timeInSeconds / nullif(bookmark.totalTimeInSeconds, 0), NULL, NULL
+    FROM episode
+    JOIN tvshow ON tvshow.idShow = episode.idShow
+    JOIN files ON files.idFile = episode.idFile
+    LEFT JOIN bookmark ON bookmark.idFile = files.idFile AND bookmark.type = 1
+"""
+_JELLYFIN = """
+    SELECT coalesce(items.SeriesName, items.Name) AS title,
+           CASE WHEN items.SeriesName IS NULL THEN '' ELSE items.Name END AS sub_title,
+           items.ParentIndexNumber AS season, items.IndexNumber AS episode,
+           max(said.Played) AS plays, max(said.LastPlayedDate) AS played_at, max(said.Rating) AS rating,
+           max(said.PlaybackPositionTicks) * 1.0 / nullif(items.RunTimeTicks, 0) AS share,
+           users.Username AS viewer, max(CASE WHEN said.IsFavorite THEN 1 ELSE said.Likes END) AS liked
+    FROM UserData AS said
+    JOIN BaseItems AS items ON items.Id = said.ItemId
+    JOIN Users AS users ON users.Id = said.UserId
+    WHERE items.Type LIKE '%.Movie' OR items.Type LIKE '%.Episode' OR items.Type LIKE '%.Series'
+       OR items.Type LIKE '%.Video' OR items.Type LIKE '%.LiveTvProgram'
+    GROUP BY users.Username, items.Id
+"""
+
+
+def read_player(file: Path, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None) -> pa.Table:
+    """Rows of ``LIKES`` from a database of Kodi (``viewer``'s own) or Jellyfin (which names its users).
+
+    Args:
+        file: Opened read-only; its player may be running.
+        viewer: Who watched, where the database does not say.
+        at: When (UTC, without a zone), where the database does not say.
+        zone: Zone of Kodi's times; None: that of this machine.
+
+    Raises:
+        LikesError: It is the database of something else, or of a version with other tables.
+    """
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            tables = {row["name"] for row in connection.execute("SELECT name FROM sqlite_master")}
+            if {"UserData", "BaseItems", "Users"} <= tables:
+                source, zone, query = "jellyfin", datetime.UTC, _JELLYFIN
+            elif {"files", "movie", "episode", "tvshow", "bookmark"} <= tables:
+                source, query = "kodi", _KODI
+            else:
+                some = ", ".join(sorted(tables)[:6]) or "none"
+                expected = "MyVideosNNN.db of Kodi 19 or later, or jellyfin.db of Jellyfin 10.11 or later"
+                raise LikesError(f"{file} has the tables {some}; expected {expected}")
+            found = [_read(row, source, viewer, at, zone) for row in connection.execute(query)]
+    except sqlite3.Error as error:
+        raise LikesError(f"{file} cannot be read as a database of Kodi or Jellyfin: {error}") from error
+    return pa.Table.from_pylist([row for row in found if row is not None], schema=LIKES)
+
+
+def _read(
+    row: sqlite3.Row, source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
+) -> dict[str, Any] | None:
+    """A row of ``LIKES``; None where nothing was watched or said."""
+    seen = bool(row["plays"]) or (row["share"] or 0) >= SEEN_SHARE
+    stated = scale(row["rating"], 1, 10) if row["liked"] is None else 2.0 * row["liked"] - 1
+    value = stated
+    if value is None and seen:
+        value = WATCHED
+    elif value is None and row["share"]:
+        value = min(WATCHED, 2 * row["share"] - 1)
+    if not row["title"] or value is None:
+        return None
+    season, episode = ((None if row[name] is None else int(row[name])) for name in ("season", "episode"))
+    number = "" if episode is None else name_episode(season, episode)
+    return {
+        "viewer": row["viewer"] or viewer,
+        "show_key": parse_title(row["title"]).show_key,
+        "episode": number,
+        "sub_title": row["sub_title"] or "",
+        "source": source if stated is None or number else STATED,
+        "title": row["title"],
+        "time": _utc(row["played_at"], zone) or at,
+        "value": value,
+        "seen": seen,
+    }
+
+
+def _utc(text: str | None, zone: datetime.tzinfo | None) -> datetime.datetime | None:
+    if not text:
+        return None
+    moment = datetime.datetime.fromisoformat(text)
+    if moment.tzinfo is None and zone is not None:
+        moment = moment.replace(tzinfo=zone)
+    return moment.astimezone(datetime.UTC).replace(tzinfo=None)

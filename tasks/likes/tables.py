@@ -1,0 +1,193 @@
+"""Likes from a table: CSV, Parquet or JSON (an array of objects, or one a line).
+
+Columns, in any order and case: ``title`` (or ``programme``), one of ``liked``, ``rating`` and ``share``, and
+where known ``viewer``, ``time``, ``episode`` and ``sub_title``; others are ignored. All become a number from
+-1 (dislike) over 0 (neither) to 1 (like):
+
+    liked    true, yes, 1, like → 1        false, no, 0, -1, dislike → -1
+    rating   (2 r - low - high) / (high - low); the scale is 1 to 5 if the file's largest is at most 5, else
+             1 to 10 if it is at most 10, else 0 to 100; what lies outside counts as its end
+    share    of the programme that was watched, 0 to 1, or 0 to 100 if the file's largest is above 1: 2 s - 1
+"""
+
+import csv
+import datetime
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storage.catalogue.likes import LIKES, STATED
+from tasks.likes.episodes import episode_key
+from tasks.text.titles import parse_title
+
+SEEN_SHARE = 0.8  # from this share on it was watched to the end, but for its credits
+ROUNDING = 1e-6
+NAMES = {
+    "viewer": ("viewer", "user", "user_id", "userid"),
+    "title": ("title", "programme", "program", "name"),
+    "time": ("time", "date", "timestamp", "watched_at"),
+    "liked": ("liked", "like"),
+    "rating": ("rating",),
+    "share": ("share", "share_watched", "watched"),
+    "episode": ("episode",),
+    "sub_title": ("sub_title", "subtitle", "sub-title"),
+}
+OPINIONS = ("liked", "rating", "share")
+YES, NO = ("true", "yes", "1", "1.0", "like"), ("false", "no", "0", "0.0", "-1", "-1.0", "dislike")
+
+
+class LikesError(ValueError):
+    """A source of likes that cannot be read; the message says what was found and what was expected."""
+
+
+def read_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
+    """Rows of ``LIKES``. ``viewer`` is who is meant and ``at`` (UTC, without a zone) when, where a row says
+    neither.
+
+    Raises:
+        LikesError: The file is of another kind, lacks a column, or has a value that means nothing.
+    """
+    rows = _named(_rows(file), file)
+    given = next((name for name in OPINIONS if rows and name in rows[0]), "liked")
+    opinions = _opinions(file, [row.get(given) for row in rows], given)
+    made = []
+    for place, (row, opinion) in enumerate(zip(rows, opinions, strict=True), 1):
+        title, sub_title = (str(row.get(name) or "").strip() for name in ("title", "sub_title"))
+        if not title:
+            raise LikesError(f"{file}, row {place}: the title is empty")
+        if opinion is None:  # the row says nothing
+            continue
+        numbers = [str(row["episode"])] if row.get("episode") else []
+        made.append(
+            {
+                "viewer": str(row.get("viewer") or viewer),
+                "show_key": parse_title(title).show_key,
+                "episode": episode_key(numbers, title, sub_title),
+                "sub_title": sub_title,
+                "source": STATED if given == "liked" else f"table: {given}",
+                "title": title,
+                "time": _instant(row.get("time"), at, file, place),
+                "value": opinion,
+                "seen": given == "share" and opinion > 2 * SEEN_SHARE - 1 - ROUNDING,
+            }
+        )
+    return pa.Table.from_pylist(made, schema=LIKES)
+
+
+def _named(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[str, Any]]:
+    """The rows with the columns of NAMES alone, under those names."""
+    if not rows:
+        return []
+    columns = {str(name).strip().casefold(): name for name in rows[0]}
+    found = {
+        name: next(columns[other] for other in others if other in columns)
+        for name, others in NAMES.items()
+        if not columns.keys().isdisjoint(others)
+    }
+    if "title" not in found or found.keys().isdisjoint(OPINIONS):
+        wanted = "title (or programme) and one of liked, rating, share"
+        raise LikesError(f"{file}: the columns are {', '.join(map(str, rows[0]))}; expected {wanted}")
+    return [{name: row.get(column) for name, column in found.items()} for row in rows]
+
+
+def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
+    kind = file.suffix.lower()
+    try:
+        if kind == ".parquet":
+            return pq.read_table(file).to_pylist()
+        text = file.read_text(encoding="utf-8-sig")
+        if kind == ".csv":
+            return list(csv.DictReader(text.splitlines(), dialect=_dialect(text)))
+        if kind in (".json", ".jsonl", ".ndjson"):
+            whole = text.lstrip().startswith("[")
+            rows = (
+                json.loads(text)
+                if whole
+                else [json.loads(line) for line in text.splitlines() if line.strip()]
+            )
+            if not all(isinstance(row, dict) for row in rows):
+                raise LikesError(f'{file}: expected objects, such as {{"title": "Tatort", "liked": true}}')
+            return rows
+    except (pa.ArrowInvalid, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+        raise LikesError(f"{file} cannot be read as {kind[1:]}: {error}") from error
+    except OSError as error:
+        raise LikesError(f"{file} cannot be read: {error.strerror or error}") from error
+    raise LikesError(f"{file}: expected .csv, .parquet, .json or .jsonl, or a .db of Kodi or Jellyfin")
+
+
+def _dialect(text: str) -> type[csv.Dialect] | str:
+    head = text.partition("\n")[0]
+    separator = max(",;\t", key=head.count)
+
+    class Found(csv.excel):
+        delimiter = separator
+
+    return Found
+
+
+def _opinions(file: Path, values: Sequence[Any], given: str) -> list[float | None]:
+    """The opinion of each row, from -1 to 1; None where it says nothing."""
+    if given == "liked":
+        return [_liked(value, file, place) for place, value in enumerate(values, 1)]
+    numbers = [_number(value, given, file, place) for place, value in enumerate(values, 1)]
+    known = [number for number in numbers if number is not None]
+    smallest, largest = min(known, default=0.0), max(known, default=0.0)
+    if given == "share":
+        low, high = 0.0, 1.0 if largest <= 1 else 100.0
+    else:
+        low, high = (1.0, 5.0) if largest <= 5 else (1.0, 10.0) if largest <= 10 else (0.0, 100.0)
+    if largest > high or smallest < 0:
+        raise LikesError(
+            f"{file}: {given} goes from {smallest:g} to {largest:g}; expected numbers from 0 to 100"
+        )
+    return [scale(number, low, high) for number in numbers]
+
+
+def scale(number: float | None, low: float, high: float) -> float | None:
+    """A number of a scale as one from -1 to 1; what lies outside counts as its end."""
+    return None if number is None else max(-1.0, min(1.0, (2 * number - low - high) / (high - low)))
+
+
+def _liked(value: Any, file: Path, place: int) -> float | None:
+    text = str(value).strip().casefold()
+    if value is None or not text:
+        return None
+    if text not in YES + NO:
+        raise LikesError(f"{file}, row {place}: liked is {value!r}; expected {', '.join(YES + NO)}")
+    return 1.0 if text in YES else -1.0
+
+
+def _number(value: Any, name: str, file: Path, place: int) -> float | None:
+    if value is None or not str(value).strip():
+        return None
+    try:
+        number = float(str(value).strip().removesuffix("%"))
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise LikesError(f"{file}, row {place}: {name} is {value!r}; expected a number")
+    return number
+
+
+def _instant(value: Any, at: datetime.datetime, file: Path, place: int) -> datetime.datetime:
+    """ISO text, seconds since 1970, or a date; UTC where no zone is named."""
+    if value is None or not str(value).strip():
+        return at
+    try:
+        if isinstance(value, datetime.datetime):
+            moment = value
+        elif isinstance(value, datetime.date):
+            moment = datetime.datetime.combine(value, datetime.time())
+        elif isinstance(value, int | float) or str(value).strip().replace(".", "", 1).isdigit():
+            moment = datetime.datetime.fromtimestamp(float(value), datetime.UTC)
+        else:
+            moment = datetime.datetime.fromisoformat(str(value).strip())
+    except (ValueError, OverflowError, OSError) as error:
+        expected = "an ISO date or instant, or seconds since 1970"
+        raise LikesError(f"{file}, row {place}: time is {value!r}; expected {expected}") from error
+    return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment

@@ -1,0 +1,38 @@
+"""What pages share: the theme (theme.css), and data inside a page that nothing in them can break out of.
+
+A page is one self-contained HTML file. It opens from disk without a network and inside MLflow's artifact
+view, a sandboxed frame: no storage, no fonts, no libraries, and a content security policy that forbids every
+request. Its data are one JSON text. ``<``, ``>``, ``&`` and U+2028, U+2029 are escaped in it, so that no
+title can end the script element; half surrogates, which UTF-8 cannot hold, become U+FFFD.
+"""
+
+import html
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+THEME = Path(__file__).with_name("theme.css")
+ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+
+
+def encode_data(document: object) -> str:
+    """A document as JSON that is safe inside a script element."""
+    return clean(json.dumps(document, ensure_ascii=False, separators=(",", ":"))).translate(ESCAPES)
+
+
+def render_page(template: Path, heading: str, style: Path, data: str, scripts: Sequence[Path]) -> str:
+    """A template with its marks filled in, to be written as UTF-8: heading, style, data and script."""
+    parts = {
+        "heading": html.escape(clean(heading)),
+        "style": THEME.read_text(encoding="utf-8") + style.read_text(encoding="utf-8"),
+        "data": data,
+        "script": "\n".join(script.read_text(encoding="utf-8") for script in scripts),
+    }
+    # one pass, so that a mark in a title stays text
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], template.read_text(encoding="utf-8"))
+
+
+def clean(text: str) -> str:
+    """Half surrogates as U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

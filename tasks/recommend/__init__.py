@@ -1,0 +1,20 @@
+"""What a viewer may want to watch: likes and titles to scores, reasons and lists.
+
+The contract of the family (tests/contracts/test_recommenders.py): ``fit(likes, titles)`` takes Likes and
+Titles and gives a Fitted (tasks/recommend/lists.py): ``scores(viewers, titles)`` is float32 (viewers, titles)
+and finite, higher is better; ``shares`` and ``why`` name the likes that decided; ``revised`` answers as if a
+viewer's likes were others. The order of likes does not matter; a viewer without likes gets popular titles.
+"""
+
+from tasks.recommend.channel_habits import ChannelHabits
+from tasks.recommend.likes import Likes, Reason, Titles
+from tasks.recommend.lists import Change, best_titles, diversify, what_would_change
+from tasks.recommend.nearest_likes import NearestLikes
+from tasks.recommend.popularity import Popularity
+
+__all__ = [
+    "Change", "ChannelHabits", "Likes", "NearestLikes", "Popularity", "Reason", "Recommender", "Titles",
+    "best_titles", "diversify", "what_would_change",
+]  # fmt: skip
+
+Recommender = ChannelHabits | NearestLikes | Popularity

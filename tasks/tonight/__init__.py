@@ -1,0 +1,1 @@
+"""What is worth watching tonight: coming programmes ranked for viewers, as lists, pages and calendars."""

@@ -1,0 +1,68 @@
+"""A list as an iCalendar file: one event a programme.
+
+References: Desruisseaux (ed.), *Internet Calendaring and Scheduling Core Object Specification (iCalendar)*,
+RFC 5545, 2009: content lines folded at 75 octets (section 3.1), text escaped (3.3.11), DTSTAMP, UID and
+DTSTART needed (3.6.1).
+"""
+
+import datetime
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+
+from tasks.tonight.choose import Recommendation
+
+OCTETS = 75  # of a line, without its end
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # no text may hold them, nor half surrogates
+
+
+def render_calendar(found: Sequence[Recommendation], now: datetime.datetime) -> str:
+    """The calendar, lines ended by CR LF; to be written as UTF-8 without translation of line ends."""
+    lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//GuideSpace//tonight//EN", "CALSCALE:GREGORIAN"]
+    for one in found:
+        lines += _event(one, now)
+    return "".join(f"{part}\r\n" for line in [*lines, "END:VCALENDAR"] for part in fold_line(line))
+
+
+def fold_line(line: str) -> Iterator[str]:
+    """A content line as lines of at most 75 octets, all but the first after a space; no letter is cut."""
+    part, size = "", 0
+    for letter in line:
+        own = len(letter.encode())
+        if size + own > OCTETS:
+            yield part
+            part, size = " ", 1
+        part, size = part + letter, size + own
+    yield part
+
+
+def escape_text(text: str) -> str:
+    """A value of type TEXT."""
+    text = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return re.sub(r"([\\;,])", r"\\\1", text).replace("\n", "\\n")
+
+
+def _event(one: Recommendation, now: datetime.datetime) -> Iterator[str]:
+    programme = one.programme
+    identity = "\n".join((programme.title, programme.channel, programme.start.isoformat()))
+    liked = [f"{why.title} ({why.share:.0%})" for why in one.why if why.liked]
+    because = f"Because you like {', '.join(liked)}" if liked else ""
+    about = "\n".join(filter(None, (programme.sub_title, programme.description, because)))
+    yield "BEGIN:VEVENT"
+    yield f"UID:{hashlib.sha256(identity.encode('utf-8', 'replace')).hexdigest()[:32]}@guidespace"
+    yield f"DTSTAMP:{_utc(now)}"
+    yield f"DTSTART:{_utc(programme.start)}"
+    if programme.stop is not None and programme.stop > programme.start:
+        yield f"DTEND:{_utc(programme.stop)}"
+    yield f"SUMMARY:{escape_text(programme.title)}"
+    yield f"LOCATION:{escape_text(programme.channel)}"
+    if about:
+        yield f"DESCRIPTION:{escape_text(about)}"
+    if programme.categories:
+        yield f"CATEGORIES:{','.join(map(escape_text, programme.categories))}"
+    yield "TRANSP:TRANSPARENT"  # it does not make the viewer busy
+    yield "END:VEVENT"
+
+
+def _utc(moment: datetime.datetime) -> str:
+    return f"{moment.astimezone(datetime.UTC):%Y%m%dT%H%M%SZ}"

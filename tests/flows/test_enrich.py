@@ -1,0 +1,102 @@
+"""The command ``enrich`` as a user types it, on the home that a smoke run of the sample guide filled."""
+
+import gzip
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.flows.command import ROOT, SAMPLE, guidespace
+from tests.tasks.enrich.guides import programme
+
+CATEGORIES = re.compile(rb"<category[^>]*>[^<]*</category>")
+
+
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """The sample guide without categories on every third channel."""
+    content = gzip.decompress(SAMPLE.read_bytes())
+    channels = sorted(set(re.findall(rb'<programme [^>]*channel="([^"]*)"', content)))[::3]
+
+    def strip(programme):
+        return CATEGORIES.sub(b"", programme[0]) if programme[1] in channels else programme[0]
+
+    file = tmp_path_factory.mktemp("gaps") / "gaps.xml.gz"
+    left = re.sub(rb'<programme [^>]*channel="([^"]*)".*?</programme>', strip, content, flags=re.DOTALL)
+    file.write_bytes(gzip.compress(left))
+    return file, left
+
+
+def test_a_guide_is_filled_and_all_else_is_as_it_was(night, gaps, tmp_path):
+    (home, _), (file, content) = night, gaps
+    out = tmp_path / "out.xml.gz"
+    done = guidespace("enrich", file, out, "--home", home, "--mark")
+    assert done.returncode == 0, done.stderr
+    written = gzip.decompress(out.read_bytes())
+    added = re.compile(rb"\s*<category>[^<]*</category><!-- guidespace [0-9.]+ -->")
+    assert added.sub(b"", written) == content and len(added.findall(written)) > 1000
+    for words in ("filled by the vote", "filled by the same show", "(asked for: 0.9)", f"The guide: {out}"):
+        assert words in done.stdout
+    match = re.search(r"held-out titles: precision ([0-9.]+), coverage ([0-9.]+)", done.stdout)
+    assert match and float(match[1]) > 0.8 and float(match[2]) > 0.3
+
+
+def test_standard_input_and_output(night, gaps):
+    (home, _), (file, content) = night, gaps
+    command = [sys.executable, "-m", "flows", "enrich", "-", "-", "--home", home, "--vocabulary", "etsi"]
+    done = subprocess.run(command, input=file.read_bytes(), capture_output=True, cwd=ROOT, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(content[:500]) and b"<category>Movie / Drama</category>" in done.stdout
+    assert b"programmes, " in done.stderr and b"standard output" in done.stderr
+
+
+def test_a_dry_run_writes_nothing_and_shows_examples(night, gaps, tmp_path):
+    done = guidespace(
+        "enrich", gaps[0], "--dry-run", "--home", night[0], "--min-precision", "0.8", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "lack an episode number" not in done.stdout
+    examples = done.stdout.split("Examples of the vote:\n")[1].splitlines()
+    assert 0 < len(examples) <= 20 and all(re.match(r"  [01]\.\d\d  .+: .+", line) for line in examples)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_episode_gets_the_number_of_its_other_airing(night, tmp_path):
+    number = '<episode-num system="xmltv_ns">0.4.</episode-num>'
+    known, unknown = (programme("Odd", f"<sub-title>The end</sub-title>{more}") for more in (number, ""))
+    file, out = tmp_path / "in.xml", tmp_path / "out.xml"
+    more = programme("Odd", f"<sub-title>Another</sub-title>{number.replace('4', '5')}")
+    file.write_text(f"<tv>{known}{unknown}{more}</tv>")
+    done = guidespace("enrich", file, out, "--home", night[0], "--episodes", "--min-precision", "1")
+    assert done.returncode == 0, done.stderr
+    assert "1 programmes with a sub-title lack an episode number: 1 got that of" in done.stdout
+    assert out.read_text().count(number) == 2
+
+
+def test_a_damaged_guide_is_written_as_far_as_it_goes_and_said(night, gaps, tmp_path):
+    cut = tmp_path / "cut.xml.gz"
+    cut.write_bytes(gaps[0].read_bytes()[:-20_000])
+    done = guidespace("enrich", cut, tmp_path / "out.xml", "--home", night[0])
+    assert done.returncode == 3 and "damaged" in done.stdout
+    assert (tmp_path / "out.xml").read_bytes().startswith(gaps[1][:500])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["{guide}"], "OUT is missing"),
+        (["nowhere.xml", "out.xml"], "no such file"),
+        (["{guide}", "nowhere/out.xml"], "is not there: make it"),
+        (["{guide}", "out.xml", "--vocabulary", "nowhere.csv"], "expected own, etsi, or a CSV file"),
+        (["{guide}", "out.xml", "--min-precision", "90"], "more than 0, at most 1"),
+        (["{guide}", "out.xml", "--all"], "name another vocabulary"),
+        (["{guide}", "out.xml", "--home", "{empty}"], "no home"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(night, gaps, tmp_path, arguments, problem):
+    given = [argument.format(guide=gaps[0], empty=tmp_path / "empty") for argument in arguments]
+    home = [] if "--home" in given else ["--home", night[0]]
+    done = guidespace("enrich", *given, *home, cwd=tmp_path)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and problem in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,172 @@
+"""Likes and lists as a viewer types them, on the home that a smoke run of the sample guide filled."""
+
+import datetime
+import json
+import shutil
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from prefect.logging import disable_run_logger
+
+from flows.sql import answer as ask
+from storage.artifacts import Tonight
+from storage.catalogue.likes import SALT, hash_viewer, read_likes
+from storage.formats.tonight import TONIGHT
+from storage.tracking import Tracking
+from storage.workspace import Workspace
+from tasks.tonight.settings import TonightSettings
+from tasks.tonight.task import recommend
+from tests.flows.command import ROOT, answer, guidespace
+
+AT = "2026-01-14T18:30:00+00:00"
+HEAVY = {"torch", "prefect", "mlflow", "numba", "sklearn", "pandas"}
+
+
+@pytest.fixture(scope="module")
+def home(night, tmp_path_factory):
+    """A copy, in which Ann likes crime and cookery."""
+    home = tmp_path_factory.mktemp("viewing") / "home"
+    shutil.copytree(night[0], home)
+    for title in ("Midsomer Murders", "MASTERCHEF"):
+        done = guidespace("like", title, "--viewer", "Ann", "--home", home)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert "Ann likes “MasterChef”" in done.stdout
+    assert guidespace("like", "Newsnight", "--viewer", "Ann", "--dislike", "--home", home).returncode == 0
+    return home
+
+
+def test_a_list_serves_both_tastes_and_says_why(home):
+    found = answer("tonight", "--viewer", "Ann", "--at", AT, "--home", home, "--json")
+    assert [one["rank"] for one in found] == list(range(1, 11))
+    whys = {one["why"][0]["title"] for one in found}
+    assert whys == {"Midsomer Murders", "MasterChef"}
+    changes = {f"Without “{title}” it would not be listed." for title in whys}
+    assert {one["change"] for one in found} >= changes
+    begins = [datetime.datetime.fromisoformat(one["start"]) for one in found]
+    assert min(begins) >= datetime.datetime.fromisoformat(AT) and max(begins).day == 14
+    assert len({one["title"] for one in found}) == 10
+    crime = [one for one in found if one["why"][0]["title"] == "Midsomer Murders"]
+    assert sum("Crime" in one["categories"] or "Krimi" in one["categories"] for one in crime) > len(crime) / 2
+
+
+def test_a_cold_command_imports_nothing_heavy(home):
+    given = ["tonight", "--viewer", "Ann", "--at", AT, "--home", str(home)]
+    code = f"from flows.__main__ import main, sys\nassert main({given}) == 0\n"
+    code += f"found = {HEAVY} & set(sys.modules)\nassert not found, found"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert "because you like Midsomer Murders" in done.stdout
+
+
+def test_files_hold_the_list(home, tmp_path):
+    kinds = [tmp_path / f"tonight.{kind}" for kind in ("html", "ics", "parquet", "json")]
+    done = guidespace(
+        "tonight", "--viewer", "Ann", "--at", AT, "-k", 4, "--home", home, "--out", *kinds, "--json"
+    )
+    found = json.loads(done.stdout)
+    titles = [one["title"] for one in found]
+    assert len(titles) == 4 and json.loads(kinds[3].read_text()) == found
+    table = pq.read_table(kinds[2])
+    assert table.schema == TONIGHT and table["title"].to_pylist() == titles
+    assert set(table["viewer"].to_pylist()) == {hash_viewer(home, "Ann")}
+    assert kinds[1].read_bytes().count(b"BEGIN:VEVENT\r\n") == 4
+    assert '<h1 dir="auto">Tonight for Ann</h1>' in kinds[0].read_text(encoding="utf-8")
+
+
+def test_the_table_of_a_file_is_read_once(home, tmp_path):
+    file = tmp_path / "likes.csv"
+    file.write_text(
+        "viewer,title,rating,time\nBob,Match of the Day,5,2026-01-01\nBob,A Film Of Nobody,4,2026-01-02\n"
+    )
+    first, second = (guidespace("like", "--from", file, "--home", home).stdout for _ in range(2))
+    assert first == f"{file}: 2 rows of 1 viewer about 2 titles, 2 of them new\n"
+    assert second == f"{file}: 2 rows of 1 viewer about 2 titles, 0 of them new\n"
+    found = answer("tonight", "--viewer", "Bob", "--at", AT, "--home", home, "--json")  # one is in no guide
+    assert len(found) == 10
+    (kept,) = home.glob("unlisted-*.parquet")
+    assert "a film of nobody" in pq.read_table(kept)["show_key"].to_pylist()
+    assert answer("tonight", "--viewer", "Bob", "--at", AT, "--home", home, "--json") == found
+
+
+def test_what_was_seen_is_not_recommended(home):
+    before = answer("tonight", "--viewer", "Ann", "--at", AT, "--home", home, "--json")
+    seen = next(one for one in before if not one["episode"] and not one["sub_title"] and not one["regular"])
+    assert guidespace("like", seen["title"], "--seen", "--viewer", "Ann", "--home", home).returncode == 0
+    after = answer("tonight", "--viewer", "Ann", "--at", AT, "--home", home, "--json")
+    assert seen["title"] not in {one["title"] for one in after}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("like", "Midsummer Murder"), "no title 'Midsummer Murder'; near it are “Midsomer Murders”"),
+        (("like", "☃☃☃"), "the guide has no title '☃☃☃'"),
+        (("like",), "Name a title, or a file by --from."),
+        (("like", "--from", "nowhere.csv"), "nowhere.csv is no file"),
+        (("tonight", "--at", AT, "--viewer", "Nobody"), 'run `guidespace like "TITLE"`'),
+        (("tonight", "--at", "2031-01-01T20:00", "--viewer", "Ann"), "it has programmes from 2026-01-12"),
+        (("tonight", "--at", "tomorrow"), "'tomorrow' is no instant"),
+        (("tonight", "--at", AT, "--hours", "2", "--until", AT), "not both"),
+        (("tonight", "--at", AT, "--viewer", "Ann", "--out", "x.pdf"), "expected .html, .ics, .json"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_said_in_a_line(home, arguments, words):
+    done = guidespace(*arguments, "--home", home)
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.mark.slow
+def test_the_flow_runs_under_prefect(home):
+    """As a worker runs it, with a server of its own."""
+    code = f"""
+import datetime
+from flows.server import leave, start_prefect
+starting = start_prefect({str(home)!r})
+from flows.recommend import recommend
+starting.join()
+made = recommend({str(home)!r}, datetime.datetime.fromisoformat({AT!r}), 3)
+print(made.counts["viewers"])
+leave(0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) == len(set(read_likes(home)[0]["viewer"].to_pylist()))
+    (run,) = Tracking(home).client.search_runs(
+        [Tracking(home).experiment_id], "attributes.run_name LIKE 'tonight 2026%'"
+    )
+    assert run.info.status == "FINISHED" and run.data.metrics["tonight/viewers"] >= 1
+    assert run.data.params["recommender.name"] == "nearest_likes"
+
+
+def test_lists_for_all_viewers_and_nothing_of_who_is_forgotten(home, tmp_path):
+    file = tmp_path / "likes.csv"
+    file.write_text("viewer,title,liked\n" + "".join(f"viewer {n},Midsomer Murders,1\n" for n in range(12)))
+    assert guidespace("like", "--from", file, "--home", home).returncode == 0
+    begin = datetime.datetime.fromisoformat(AT)
+    tracking = Tracking(home)
+    run = tracking.start_run("recommend-test", "tonight")
+    with disable_run_logger():
+        made = recommend.fn(str(home), begin, begin + datetime.timedelta(hours=6), TonightSettings(), run)
+    viewers = len(set(read_likes(home)[0]["viewer"].to_pylist()))
+    assert made.counts["viewers"] == viewers >= 13 and made.counts["programmes"] == 10 * viewers
+    assert Workspace(home).read(Tonight, made.path.rsplit("/", 1)[1]) == made
+    logged = [file.path for file in tracking.client.list_artifacts(run, "tonight")]
+    assert logged == [f"tonight/viewer-{n:02}.html" for n in range(1, 11)]
+    salt, code = (home / SALT).read_text(), hash_viewer(home, "Ann")
+    for file in (home / made.path).glob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        assert '<h1 dir="auto">Tonight</h1>' in text and salt not in text and code not in text
+    alone = answer("tonight", "--viewer", "Ann", "--at", AT, "--hours", 6, "--home", home, "--json")
+    rows = ask(home, "SELECT * FROM tonight_of($name) ORDER BY rank", ["name= Ann "])
+    assert [row["title"] for row in rows] == [one["title"] for one in alone]
+    assert salt not in guidespace("sql", "--home", home).stdout
+
+    done = guidespace("forget", "Ann", "--home", home)
+    assert done.returncode == 0 and done.stdout.endswith("likes of Ann deleted\n")
+    left = [file for file in home.rglob("*") if file.is_file() and code.encode() in file.read_bytes()]
+    assert left == []
+    assert guidespace("tonight", "--viewer", "Ann", "--at", AT, "--home", home).returncode == 2
+    nobody = guidespace("sql", "FROM tonight_of('Ann')", "--home", home)
+    assert nobody.returncode == 2 and "run the flow `recommend`" in nobody.stderr

@@ -1,0 +1,143 @@
+"""Likes at rest: idempotent, only hashes, and nothing left of a viewer who is forgotten."""
+
+import datetime
+import hashlib
+import stat
+import threading
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from filelock import FileLock
+
+from storage.catalogue import likes
+from storage.catalogue.likes import FILE, LIKES, SALT, add_likes, forget_viewer, hash_viewer, read_likes
+from storage.workspace import HomeError, HomeLocked
+
+DAY = datetime.datetime(2026, 1, 1)
+
+
+def row(viewer="Ann", show="tatort", value=1.0, day=0, **more):
+    base = {"viewer": viewer, "show_key": show, "title": show.title(), "episode": "", "sub_title": ""}
+    about = {"source": "stated", "time": DAY + datetime.timedelta(days=day), "value": value, "seen": False}
+    return base | about | more
+
+
+def table(*rows):
+    return pa.Table.from_pylist(list(rows), schema=LIKES)
+
+
+def opinions(home: Path, viewer: str | None = None) -> dict[str, float]:
+    found = read_likes(home, viewer and hash_viewer(home, viewer))[0].to_pylist()
+    return {one["show_key"]: round(one["value"], 3) for one in found}
+
+
+def test_the_same_likes_again_change_nothing(tmp_path):
+    rows = table(row(), row("Bob", "news", -1.0), row("Bob", "news", -1.0))
+    assert add_likes(tmp_path, rows) == 2
+    before = [part.to_pylist() for part in read_likes(tmp_path)]
+    assert add_likes(tmp_path, rows) == 0
+    assert [part.to_pylist() for part in read_likes(tmp_path)] == before
+    assert add_likes(tmp_path, table()) == 0
+
+
+def test_the_later_opinion_counts_whatever_the_order(tmp_path):
+    add_likes(tmp_path, table(row(value=-1.0, day=2), row(value=1.0, day=1)))
+    assert opinions(tmp_path) == {"tatort": -1.0}
+    add_likes(tmp_path, table(row(value=1.0, day=1)))
+    assert opinions(tmp_path) == {"tatort": -1.0}
+    add_likes(tmp_path, table(row(value=1.0, day=3)))
+    assert opinions(tmp_path) == {"tatort": 1.0}
+
+
+def test_what_was_stated_counts_before_what_was_watched(tmp_path):
+    watched = [
+        row(value=value, source="kodi", episode=f"s1e{n}", day=9, seen=True)
+        for n, value in enumerate((0.5, -0.1))
+    ]
+    add_likes(tmp_path, table(*watched))
+    assert opinions(tmp_path) == {"tatort": 0.2}
+    add_likes(tmp_path, table(row(value=-1.0)))
+    assert opinions(tmp_path) == {"tatort": -1.0}
+    assert {one["episode"] for one in read_likes(tmp_path)[1].to_pylist()} == {"s1e0", "s1e1"}
+
+
+def test_what_was_seen_stays_seen(tmp_path):
+    add_likes(tmp_path, table(row(seen=True)))
+    add_likes(tmp_path, table(row(day=1)))
+    assert len(read_likes(tmp_path)[1]) == 1
+
+
+def test_an_opinion_of_neither_is_none(tmp_path):
+    add_likes(tmp_path, table(row(value=0.0, seen=True)))
+    found, seen = read_likes(tmp_path)
+    assert len(found) == 0 and len(seen) == 1
+
+
+def test_names_are_hashed_with_the_salt_of_the_home(tmp_path):
+    add_likes(tmp_path, table(row("Zoë")))
+    code = hash_viewer(tmp_path, "Zoë")
+    assert code == hash_viewer(tmp_path, " Zoe\u0308 ") != hash_viewer(tmp_path, "zoë") and len(code) == 32
+    assert code == hashlib.sha256(((tmp_path / SALT).read_text() + "Zoë").encode()).hexdigest()[:32]
+    assert read_likes(tmp_path)[0]["viewer"].to_pylist() == [code]
+    assert all("Zoë".encode() not in file.read_bytes() for file in tmp_path.iterdir())
+    assert stat.S_IMODE((tmp_path / SALT).stat().st_mode) == 0o600
+    (other := tmp_path / "other").mkdir()
+    assert hash_viewer(other, "Zoë") != code
+
+
+def test_nothing_of_a_forgotten_viewer_stays(tmp_path):
+    add_likes(tmp_path, table(*(row("Ann", f"only ann saw this {n}") for n in range(50)), row("Bob", "news")))
+    code = hash_viewer(tmp_path, "Ann").encode()
+    assert code in (tmp_path / FILE).read_bytes()
+    assert forget_viewer(tmp_path, "Ann") == 50
+    traces = code, b"only ann saw this", b"Only Ann Saw"
+    assert not any(trace in file.read_bytes() for trace in traces for file in tmp_path.iterdir())
+    assert opinions(tmp_path) == {"news": 1.0}
+    assert forget_viewer(tmp_path, "Ann") == 0 and forget_viewer(tmp_path, "Nobody") == 0
+    assert add_likes(tmp_path, table(row("Ann"))) == 1
+
+
+def test_a_delete_alone_would_leave_them(tmp_path):
+    """Why forget_viewer writes the file anew."""
+    add_likes(tmp_path, table(*(row("Ann", f"only ann saw this {n}") for n in range(50)), row("Bob", "news")))
+    with duckdb.connect(str(tmp_path / FILE)) as connection:
+        connection.execute("DELETE FROM likes WHERE title LIKE 'Only Ann%'; CHECKPOINT; VACUUM")
+        assert connection.execute("SELECT count(*) FROM likes").fetchall() == [(1,)]
+    assert hash_viewer(tmp_path, "Ann").encode() in (tmp_path / FILE).read_bytes()
+
+
+def test_a_forgetting_that_fails_leaves_the_file(tmp_path, monkeypatch):
+    add_likes(tmp_path, table(row()))
+    monkeypatch.setattr(likes.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        forget_viewer(tmp_path, "Ann")
+    assert opinions(tmp_path) == {"tatort": 1.0}
+    assert not list(tmp_path.glob("*.tmp*"))
+
+
+def test_writers_wait_for_each_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(likes, "WAIT_SECONDS", 0.2)
+    with (
+        FileLock(tmp_path / "likes.lock"),
+        pytest.raises(HomeLocked, match=r"likes\.duckdb is being written"),
+    ):
+        add_likes(tmp_path, table(row()))
+    monkeypatch.setattr(likes, "WAIT_SECONDS", 20)
+    writers = [
+        threading.Thread(target=add_likes, args=(tmp_path, table(row(show=f"s{n}")))) for n in range(4)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(opinions(tmp_path)) == 4
+
+
+def test_a_file_of_a_newer_version_is_refused(tmp_path):
+    add_likes(tmp_path, table(row()))
+    with duckdb.connect(str(tmp_path / FILE)) as connection:
+        connection.execute("INSERT INTO migrations VALUES (99, 'later', now())")
+    with pytest.raises(HomeError, match="schema version 99"):
+        read_likes(tmp_path)

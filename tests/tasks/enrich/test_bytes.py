@@ -1,0 +1,155 @@
+"""What was not added is as it was, byte for byte, whatever the file is like; xmltv.dtd stays satisfied."""
+
+import gzip
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from lxml import etree
+
+from tasks.enrich.errors import EnrichError
+from tasks.enrich.programmes import cut_blocks
+from tasks.ingest.sources.feeds import FeedError
+from tests.tasks.enrich.guides import ADDED, KNOWN, MARKED, NEW, programme
+
+DTD = etree.DTD(str(Path(__file__).with_name("xmltv.dtd")))
+LONG = """
+  <programme start="20250301200000 +0000" channel="one" clumpidx="0/1">
+    <title lang="en">{title}</title>
+    <sub-title>One</sub-title>
+    <desc>Two &amp; <![CDATA[three </programme><category>no</category>]]></desc>
+    <!-- <category>no</category> <programme> -->
+    <credits><director>A</director><actor role="b" guest="no">C<url>d</url></actor></credits>
+    <date>2020</date>{category}
+    <keyword>k</keyword>
+    <language>en</language>
+    <length units="minutes">60</length>
+    <icon src="x"/>
+    <episode-num system="onscreen">S1 E1</episode-num>
+    <video><present>yes</present></video>
+    <previously-shown/>
+    <new/>
+    <subtitles type="teletext"><language>English</language></subtitles>
+    <rating system="BBFC"><value>15</value></rating>
+    <review type="text">good</review>
+  </programme>"""
+
+
+def guide(*programmes: str, head: str = '<?xml version="1.0" encoding="UTF-8"?>\n') -> str:
+    channels = '<channel id="one"><display-name>Channel One</display-name></channel>\n'
+    return f"{head}<tv>\n{channels}{''.join(programmes)}\n</tv>\n"
+
+
+FILES = {
+    "plain": guide(programme(KNOWN), programme(NEW)).encode(),
+    "indented": guide(LONG.format(title=KNOWN, category="")).encode(),
+    "CRLF": guide(LONG.format(title=KNOWN, category="")).replace("\n", "\r\n").encode(),
+    "BOM": b"\xef\xbb\xbf" + guide(programme(KNOWN)).encode(),
+    "DOCTYPE": guide(
+        programme(KNOWN), head='<?xml version="1.0"?><!DOCTYPE tv [<!ENTITY a "<programme>">]>\n'
+    ).encode(),
+    "UTF-16": guide(programme(KNOWN), head='<?xml version="1.0" encoding="UTF-16"?>').encode("utf-16"),
+    "UTF-16 big": guide(programme("Ä 🎬"), programme(KNOWN), head="").encode("utf-16-be"),
+    "latin-1": guide(
+        programme("Überall"), programme(KNOWN), head='<?xml version="1.0" encoding="ISO-8859-1"?>'
+    ).encode("latin-1"),
+    "wrong encoding": guide(programme("Überall"), programme(KNOWN)).encode("cp1252"),
+    "bare ampersand": guide(programme("Cut & Dry < 3"), programme(KNOWN)).encode(),
+    "tag not closed": guide(programme(KNOWN).replace("</title>", ""), programme(KNOWN)).encode(),
+    "programme not closed": guide(programme("A").replace("</programme>", ""), programme(KNOWN)).encode(),
+    "cut end": guide(programme(KNOWN), programme(NEW)).encode()[:-60],
+    "control bytes": guide(programme("A\x01B"), programme(KNOWN)).encode(),
+    "comment not closed": guide(programme(KNOWN), "<!-- ", programme(KNOWN)).encode(),
+    "programmes in a comment": guide("<!--", programme(KNOWN), "-->", programme(KNOWN)).encode(),
+    "no root end": guide(programme(KNOWN)).replace("</tv>", "").encode(),
+    "another root": guide(programme(KNOWN)).replace("tv>", "programmes>").encode(),
+    "white space in tags": guide(programme(KNOWN).replace("</programme>", "</programme >")).encode(),
+    "no title, no start": guide(
+        programme("").replace("<title></title>", ""), programme(KNOWN, start="?"), programme(KNOWN)
+    ).encode(),
+    "single quotes": guide(programme(KNOWN).replace('"', "'")).encode(),
+    "empty category": guide(programme(KNOWN, "<category/>")).encode(),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_all_else_stays_byte_for_byte(fill: Callable, name: str) -> None:
+    content = FILES[name]
+    written, report = fill(content, mark=True)
+    filled = sum(report.filled.values())
+    assert filled >= 1, report
+    codec = {"UTF-16": "utf-16-le", "UTF-16 big": "utf-16-be"}.get(name, "")
+    plain = written.decode(codec).encode() if codec else written
+    removed, count = MARKED.subn(b"", plain)
+    assert count == filled, plain
+    assert (removed.decode().encode(codec) if codec else removed) == content
+
+
+def test_files_without_gaps_or_programmes_are_copies(fill: Callable) -> None:
+    for content in (
+        guide(programme(KNOWN, "<category>Crime</category>")).encode(),
+        b'<?xml version="1.0"?><tv/>\n',
+        guide().encode(),
+    ):
+        assert fill(content)[0] == content
+
+
+@pytest.mark.parametrize("vocabulary", ["own", "etsi"])
+def test_the_dtd_is_satisfied(fill: Callable, vocabulary: str) -> None:
+    titles = (LONG.format(title=KNOWN, category=own) for own in ("", "<category>Football</category>"))
+    content = guide(*titles, programme(NEW), head='<?xml version="1.0"?>\n').encode()
+    before = etree.fromstring(content)
+    assert DTD.validate(before), DTD.error_log
+    written, report = fill(content, vocabulary=vocabulary, mark=True, every=vocabulary == "etsi")
+    assert sum(report.filled.values()) + report.beside == (2 if vocabulary == "own" else 3)
+    after = etree.fromstring(written)
+    assert DTD.validate(after), DTD.error_log
+    assert len(after.findall(".//category")) > len(before.findall(".//category"))
+    wrong = etree.fromstring(content.replace(b"<date>", b"<category>x</category><date>"))
+    assert not DTD.validate(wrong)  # so that an order is held
+
+
+def test_added_elements_stand_in_lines_of_their_own_where_others_do(fill: Callable) -> None:
+    written, _ = fill(FILES["CRLF"])
+    assert b"<date>2020</date>\r\n    <category>COOKERY</category>\r\n    <keyword>" in written
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000, 1 << 20])
+def test_however_the_file_is_cut_the_same_programmes_are_found(size: int) -> None:
+    content = FILES["indented"] + FILES["programmes in a comment"]
+    stream = BytesIO(content)
+    found = []
+    for block in cut_blocks(iter(lambda: stream.read(size), b""), 0):
+        assert len(block.masked) == len(block.content)
+        assert content[block.offset : block.offset + len(block.content)] == block.content
+        found += [(block.offset + begin, block.place((begin, end))) for begin, end in block.spans]
+    assert [content[begin : begin + 10] for begin, _ in found] == [b"<programme"] * 2
+    assert [content[: place[0]].rpartition(b"<")[2] for _, place in found if place] == [b"/date>", b"/title>"]
+
+
+def test_a_programme_too_large_for_memory_is_copied(fill: Callable) -> None:
+    large = programme("Large", f"<desc>{'x' * (5 << 20)}</desc>")
+    content = guide(programme(KNOWN), large, programme(KNOWN)).encode()
+    written, report = fill(content)
+    assert (report.programmes, sum(report.filled.values())) == (2, 2)
+    assert ADDED.sub(b"", written) == content
+
+
+def test_damaged_compression_is_written_as_far_as_it_can_be_read(fill: Callable, tmp_path: Path) -> None:
+    content = guide(*(programme(KNOWN, f"<desc>{number * 7919}</desc>") for number in range(4000))).encode()
+    file = tmp_path / "cut.xml.gz"
+    file.write_bytes(gzip.compress(content)[:-9000])
+    written, report = fill(file)
+    assert "ends early" in report.damage and report.programmes > 1000
+    assert len(written) < len(content) and content.startswith(ADDED.sub(b"", written))
+
+
+def test_what_cannot_be_written_as_it_was_is_an_error(fill: Callable) -> None:
+    odd = guide(programme(KNOWN), head="").encode("utf-16-le") + b"\0\xd8<\0"
+    with pytest.raises(EnrichError, match=r"not valid UTF-16-LE .* convert it to UTF-8 first"):
+        fill(odd)
+    with pytest.raises(EnrichError, match="JSON lines; expected XMLTV"):
+        fill(b'{"channel": "one"}\n')
+    with pytest.raises(FeedError, match="XML, but not XMLTV"):
+        fill(b"<html></html>")

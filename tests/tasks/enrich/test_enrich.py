@@ -1,0 +1,153 @@
+"""What is filled, by what, and what is left alone."""
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from storage.formats.model import VOTES, read_votes, write_votes
+from tasks.enrich.enrich import GUIDE, MODEL, VOTE, insert
+from tasks.enrich.errors import EnrichError
+from tasks.enrich.model import CategoryModel
+from tasks.enrich.report import report_lines
+from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.vocabulary import read_vocabulary
+from tests.tasks.enrich.guides import KNOWN, NEW, programme
+
+SPORT = ("goals", "striker", "penalties", "stadium", "league", "footballers")
+
+
+def guide(*programmes: str) -> bytes:
+    return f"<tv>{''.join(programmes)}</tv>".encode()
+
+
+def test_the_same_show_comes_first_then_the_homes_guides_then_the_vote(fill: Callable) -> None:
+    written, report = fill(
+        guide(
+            programme("Odd (1/3)", "<category>Puzzle &amp; Co</category><category>B</category>"),
+            programme("Odd (2/3)"),
+            programme(KNOWN),
+            programme(NEW),
+        )
+    )
+    assert report.filled == {GUIDE: 1, MODEL: 1, VOTE: 1}
+    assert (report.programmes, report.with_categories, report.missing) == (4, 1, 3)
+    categories = [part.partition("</programme>")[0] for part in written.decode().split("</title>")[1:]]
+    both = "<category>Puzzle &amp; Co</category><category>B</category>"
+    assert categories == [both, both, "<category>COOKERY</category>", "<category>CRIME</category>"]
+
+
+def test_the_vote_reaches_the_precision_asked_for_and_leaves_the_rest(fill: Callable) -> None:
+    """Words of one category are sure; one of each category is not."""
+    sure = [programme(f"Somewhere {one} {two}") for one in SPORT for two in SPORT if one != two]
+    unsure = [programme(f"{one} kitchen murderer zzyzx{one}") for one in SPORT]
+    written, report = fill(guide(*sure, *unsure), minimum_precision=0.95)
+    voted = report.levels[0]
+    assert report.titles_asked == len(sure) + len(unsure) and voted.chosen.sum() == report.filled[VOTE]
+    assert voted.confidence[voted.chosen].mean() >= 0.95
+    assert written.count(b"<category>FOOTBALL</category>") >= len(sure) - 2
+    _, generous = fill(guide(*sure, *unsure), minimum_precision=0.3)
+    assert generous.filled[VOTE] == report.titles_asked >= report.filled[VOTE]
+
+
+def test_names_of_nothing_are_left_alone(fill: Callable) -> None:
+    content = guide(programme("To be announced"), programme("No information"), programme(KNOWN))
+    written, report = fill(content)
+    assert report.placeholders == 2 and report.filled == {MODEL: 1} and written.count(b"<category>") == 1
+
+
+def test_names_of_etsi_have_two_levels(fill: Callable) -> None:
+    content = guide(programme(KNOWN), programme(NEW), programme("Odd", "<category>Crime drama</category>"))
+    written, report = fill(content, vocabulary="etsi", every=True)
+    text = written.decode()
+    assert "<category>Leisure hobbies</category><category>Cooking</category>" in text
+    crime = "<category>Movie / Drama</category><category>Detective / Thriller</category>"
+    assert text.count(crime) == 2 and "<category>Crime drama</category>" + crime in text
+    assert report.beside == 1 and len(report.levels) == 2
+    again, second = fill(written, vocabulary="etsi", every=True)
+    assert again == written and second.beside == 0  # what is there is not added again
+    untouched, third = fill(content, vocabulary="etsi")
+    assert b"<category>Crime drama</category></programme>" in untouched and third.beside == 0
+
+
+def test_a_table_of_ones_own(fill: Callable, tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text("\ufeffraw,genre\nCOOKERY,Kochen & Essen\ncrime,\nNichts,x\n", encoding="utf-8")
+    written, report = fill(
+        guide(programme(KNOWN), programme("A", "<category>crime</category>")),
+        vocabulary=str(table),
+        every=True,
+    )
+    assert b"<category>Kochen &amp; Essen</category></programme>" in written
+    assert report.filled == {MODEL: 1} and report.beside == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("a,b\n", "the first line is 'a,b'; expected raw and a column"),
+        ("raw,b\nx\n", "line 2: 1 cells, expected 2"),
+        ("raw,b\nx,\n", "no line has a name"),
+        ("", "the first line is ''"),
+    ],
+)
+def test_a_table_that_is_none_says_where_and_what(
+    fill: Callable, tmp_path: Path, content: str, problem: str
+) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text(content, encoding="utf-8")
+    with pytest.raises(EnrichError, match=problem):
+        fill(guide(programme(KNOWN)), vocabulary=str(table))
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(EnrichError, match=r"the precision is 90.*more than 0, at most 1"):
+        EnrichOptions(minimum_precision=90)
+    with pytest.raises(EnrichError, match="name another vocabulary"):
+        EnrichOptions(every=True)
+    with pytest.raises(EnrichError, match=r"nowhere\.csv.*expected own, etsi, or a CSV file"):
+        read_vocabulary("nowhere.csv", {})
+
+
+def test_a_model_of_an_older_version_says_what_to_do(model: Path, tmp_path: Path) -> None:
+    old = tmp_path / "model"
+    shutil.copytree(model, old)
+    (old / VOTES).unlink()
+    with pytest.raises(EnrichError, match=r"older version.*guidespace nightly"):
+        CategoryModel(old)
+
+
+def test_too_few_held_out_titles_leave_the_vote_out(model: Path, tmp_path: Path, fill: Callable) -> None:
+    few = tmp_path / "model"
+    shutil.copytree(model, few)
+    votes = read_votes(few)
+    assert votes is not None and len(votes.titles) == 60
+    write_votes(few, type(votes)(*(own[:20] for own in votes)))
+    _, report = fill(guide(programme(KNOWN), programme(NEW)), few)
+    assert report.filled == {MODEL: 1}
+    assert any("no vote: 20 held-out titles" in line for line in report_lines(report, EnrichOptions(), "x"))
+
+
+def test_the_report_says_what_was_asked_and_what_was_reached(fill: Callable) -> None:
+    _, report = fill(guide(programme(KNOWN), programme(NEW), programme("To be announced")))
+    lines = "\n".join(report_lines(report, EnrichOptions(), ""))
+    for words in (
+        "3 programmes, 3 of them without a category",
+        "1 filled by the vote",
+        "1 left: their title names no programme",
+        "(asked for: 0.9)",
+        "on 60 held-out titles: precision ",
+        f"{NEW}: CRIME",
+    ):
+        assert words in lines
+    empty = dataclasses.replace(report, examples=[])
+    assert "Examples" not in "\n".join(report_lines(empty, EnrichOptions(), ""))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_insertion_is_the_same_however_the_file_is_cut(size: int) -> None:
+    content, additions = b"abcdef", [(1, b"1"), (2, b"22"), (2, b"3"), (6, b"4")]
+    pieces = (content[at : at + size] for at in range(0, len(content), size))
+    assert b"".join(insert(pieces, iter(additions))) == b"a1b223cdef4"

@@ -1,0 +1,56 @@
+"""The task of the flow refresh: feeds are read into the catalogue and written with their gaps filled."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from storage.catalogue.feeds import status
+from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.task import file_name, fill
+from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.feeds import FeedError
+from tests.tasks.enrich.guides import ADDED, KNOWN, NEW, programme
+
+
+def test_feeds_are_filled_and_stored_and_a_bad_one_stops_no_other(model, tmp_path: Path, without_run) -> None:
+    content = f"<tv>{programme(KNOWN)}{programme(NEW, start='20250302200000')}</tv>".encode()
+    good, bad, home = tmp_path / "uk.xml.gz", tmp_path / "bad.xml", tmp_path / "home"
+    good.write_bytes(gzip.compress(content))
+    bad.write_text("<html/>")
+    given = str(home), [str(good), str(bad)], IngestSettings(), EnrichOptions(vocabulary="etsi"), str(model)
+    filled = without_run(fill, *given)
+    by_source = {each.source: each for each in filled}
+    assert "XML, but not XMLTV" in by_source[str(bad)].failed and not by_source[str(bad)].file
+    out = Path(by_source[str(good)].file)
+    assert out.parent == home / "enriched" and out.name == file_name(str(good))
+    written = gzip.decompress(out.read_bytes())
+    assert ADDED.sub(b"", written) == content and written.count(b"<category>") == 4
+    assert any("filled by the vote" in line for line in by_source[str(good)].report)
+    assert status(home)["programmes"] == 2
+    assert [path.name for path in home.iterdir() if path.name.startswith("refresh-")] == []
+    again = without_run(fill, *given)  # an unchanged feed is written again, and not stored twice
+    assert {each.file for each in again} == {each.file for each in filled}
+    assert status(home)["programmes"] == 2
+    with pytest.raises(FeedError, match="not XMLTV"):
+        without_run(fill, str(home), [str(bad)], *given[2:])
+
+
+def test_one_feed_tells_another_the_number_of_an_episode(model, tmp_path: Path, without_run) -> None:
+    number = '<episode-num system="xmltv_ns">0.4.</episode-num>'
+    known, unknown = (programme(KNOWN, f"<sub-title>Bread</sub-title>{own}") for own in (number, ""))
+    more = programme(KNOWN, f"<sub-title>Cake</sub-title>{number.replace('4', '5')}", start="20250302200000")
+    for name, one in (("known", known), ("unknown", unknown.replace("one", "two"))):
+        (tmp_path / f"{name}.xml").write_text(f"<tv>{one}{more}</tv>")
+    feeds = [str(tmp_path / f"{name}.xml") for name in ("known", "unknown")]
+    options = EnrichOptions(episodes=True)
+    filled = without_run(fill, str(tmp_path / "home"), feeds, IngestSettings(), options, str(model))
+    for each in filled:
+        assert (number + "</programme>").encode() in gzip.decompress(Path(each.file).read_bytes())
+
+
+def test_names_of_files_are_safe_and_stay() -> None:
+    assert file_name("https://a.example/x/guide.xml.gz").startswith("guide-")
+    assert file_name("https://a.example/guide.xml") != file_name("https://b.example/guide.xml")
+    assert file_name("/x/all.zip!uk/day 1.xml.gz").startswith("day_1-")
+    assert "/" not in file_name("env:SECRET") and file_name("env:SECRET").endswith(".xml.gz")

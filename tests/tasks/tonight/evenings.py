@@ -1,0 +1,57 @@
+"""Evenings in a few lines: rows of coming programmes, and lists."""
+
+import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from tasks.tonight.choose import Recommendation, Why
+from tasks.tonight.programmes import Airing, Programme
+
+EVENING = datetime.datetime(2026, 1, 14, 18, tzinfo=datetime.UTC)
+
+
+def at(clock: str) -> datetime.datetime:
+    """ "20:15" of the evening, "25:00" of the night after it."""
+    hour, minute = map(int, clock.split(":"))
+    return EVENING.replace(hour=0) + datetime.timedelta(hours=hour, minutes=minute)
+
+
+def coming(*rows: tuple, days: int = 1) -> pa.Table:
+    """(start, stop, channel, title, sub-title, episode number)."""
+    made = []
+    for start, stop, channel, title, *more in rows:
+        sub_title, number = (*more, "", "")[:2]
+        about = {
+            "start": at(start),
+            "stop": stop and at(stop),
+            "channel": f"{channel}.id",
+            "channel_name": channel,
+        }
+        about |= {"title": title, "sub_title": sub_title, "categories": ["Crime"], "days": days}
+        about |= {"episode_numbers": [number] if number else [], "description": ""}
+        made.append(
+            about
+            | {
+                key: value and value.replace(tzinfo=None)
+                for key, value in about.items()
+                if key in ("start", "stop")
+            }
+        )
+    return pa.Table.from_pylist(made)
+
+
+def recommendation(rank: int = 1, **changes: object) -> Recommendation:
+    """A programme on a list."""
+    about: dict[str, Any] = {"start": at("20:15"), "stop": at("21:45"), "channel": "One"}
+    about |= {"title": f"Show {rank}", "categories": (), "regular": False}
+    about |= dict.fromkeys(("sub_title", "episode", "description"), "")
+    programme = Programme(**(about | changes))
+    why = (
+        Why(title="Midsomer Murders", share=0.9, liked=True),
+        Why(title="Newsnight", share=0.1, liked=False),
+    )
+    return Recommendation(viewer="0" * 32, rank=rank, score=1.0, programme=programme, why=why)
+
+
+LATER = Airing(start=at("21:15"), stop=at("22:45"), channel="One +1")

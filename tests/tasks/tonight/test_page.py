@@ -1,0 +1,171 @@
+"""The page in the machine's own Chromium: time line, reasons, and choices that can be handed back."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tasks.likes.tables import read_table
+from tasks.tonight.page import render_tonight
+from tests.tasks.tonight.evenings import EVENING, LATER, at, recommendation
+
+HOSTILE = "</script><img src=x onerror=alert(1)> & “\u2028” {{data}}"
+
+
+@pytest.fixture(scope="module")
+def browser(launched):
+    return launched.new_context(
+        viewport={"width": 1200, "height": 800},
+        locale="en-GB",
+        timezone_id="Europe/Berlin",
+        accept_downloads=True,
+    )
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens a list as a page; at the end nothing may have complained or asked the network."""
+    complaints, requests, pages = [], [], []
+
+    def open_(found, viewer="Ann", link="", scheme="light"):
+        file = tmp_path / "tonight.html"
+        file.write_text(render_tonight(found, viewer, EVENING, at("24:00")), encoding="utf-8")
+        page = browser.new_page()
+        pages.append(page)
+        page.emulate_media(color_scheme=scheme)
+        page.on(
+            "console", lambda message: complaints.append(message.text) if message.type == "error" else None
+        )
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(file.as_uri() + link)
+        return page
+
+    yield open_
+    for page in pages:
+        page.close()
+    assert complaints == []
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+FOUND = [
+    recommendation(
+        1, sub_title="Dark Road", episode="s1e2", description="A body.", categories=("Crime",), also=(LATER,)
+    ),
+    recommendation(2, start=at("18:30"), stop=None, channel="Zwei"),
+    recommendation(3, title=HOSTILE, start=at("23:00"), stop=at("25:00")),
+]
+
+
+def test_the_evening_is_told_in_the_zone_of_the_reader(open_page):
+    page = open_page(FOUND)
+    assert page.locator("h1").inner_text() == "Tonight for Ann"
+    assert page.locator("#when").inner_text() == "Wednesday, 14 January 2026, 19:00 to 01:00"
+    assert page.locator(".time").all_inner_texts() == ["21:15", "19:30", "00:00"]
+    lines = [line for line in page.locator(".programme").first.inner_text().split("\n") if line]
+    assert lines[:6] == ["21:15", "One", "1Show 1", "Dark Road", "A body.", "Crime"]
+    assert page.locator(".also").all_inner_texts() == ["Also 22:15 One +1"]
+    assert page.locator(".hour").first.inner_text() == "19:00"
+    left = [page.locator(".slot", has_text=f"Show {n}").bounding_box()["x"] for n in (2, 1)]
+    assert left == sorted(left)
+    tops = {slot.bounding_box()["y"] for slot in page.locator(".slot").all()}
+    assert len(tops) == 1  # nothing overlaps: one lane
+
+
+def test_programmes_at_one_time_have_lanes_of_their_own(open_page):
+    page = open_page([recommendation(n) for n in range(1, 5)])
+    boxes = [slot.bounding_box() for slot in page.locator(".slot").all()]
+    assert len({box["y"] for box in boxes}) == 4 and len({box["x"] for box in boxes}) == 1
+    panel = page.locator("#evening").bounding_box()
+    assert max(box["y"] + box["height"] for box in boxes) < panel["y"] + panel["height"]
+
+
+def test_each_programme_says_why(open_page):
+    why = open_page(FOUND).locator(".programme").first.locator(".why")
+    assert "Because you like" in why.inner_text()
+    assert re.sub(r"\s+", " ", why.inner_text()).endswith("90 % Midsomer Murders 10 % Newsnight")
+    assert why.locator(".disliked").all_inner_texts() == ["Newsnight"]
+
+
+def test_no_title_breaks_out(open_page):
+    page = open_page(FOUND, viewer=HOSTILE)
+    assert page.locator("h1").text_content() == f"Tonight for {HOSTILE}"
+    assert page.locator("h2").nth(2).text_content() == f"3{HOSTILE}"
+    assert page.locator("img").count() == 0
+
+
+def test_choices_are_saved_as_a_file_that_the_command_reads(open_page, tmp_path):
+    page = open_page(FOUND)
+    assert page.locator("#choices").is_hidden()
+    page.get_by_role("button", name="Like Show 1", exact=True).click()
+    page.get_by_role("button", name="Dislike Show 2", exact=True).click()
+    page.get_by_role("button", name="Like Show 2", exact=True).click()  # a change of mind
+    page.get_by_role("button", name="Dislike Show 2", exact=True).click()
+    assert page.locator("#count").inner_text() == "2 choices."
+    assert page.locator("#command").inner_text() == "guidespace like --from likes.json"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save likes.json").click()
+    assert download.value.suggested_filename == "likes.json"
+    download.value.save_as(tmp_path / "likes.json")
+    rows = json.loads((tmp_path / "likes.json").read_text())
+    assert [(row["viewer"], row["title"], row["liked"]) for row in rows] == [
+        ("Ann", "Show 1", True),
+        ("Ann", "Show 2", False),
+    ]
+    stored = read_table(tmp_path / "likes.json", "nobody", EVENING).to_pylist()
+    assert [
+        (row["viewer"], row["show_key"], row["episode"], row["value"], row["seen"]) for row in stored
+    ] == [
+        ("Ann", "show 1", "s1e2", 1.0, False),
+        ("Ann", "show 2", "", -1.0, False),
+    ]
+
+
+def test_a_link_opens_the_page_with_the_choices(open_page):
+    page = open_page(FOUND)
+    page.get_by_role("button", name="Like Show 1", exact=True).click()
+    page.get_by_role("button", name="Dislike Show 2", exact=True).click()
+    link = page.evaluate("location.hash")
+    assert link == page.evaluate("guidespace.link()") == "#like=1&dislike=2"
+    again = open_page(FOUND, link=link)
+    assert [row["liked"] for row in again.evaluate("guidespace.handBack()")] == [True, False]
+    again.get_by_role("button", name="Clear").click()
+    assert again.locator("#choices").is_hidden() and again.evaluate("guidespace.link()") == "#"
+
+
+@pytest.mark.parametrize("link", ["#like=99&dislike=x", "#__proto__=1", "#like=%E0%A4%A"])
+def test_a_link_that_nobody_made_is_passed_over(open_page, link):
+    page = open_page(FOUND, link=link)
+    assert page.evaluate("guidespace.handBack()") == [] and page.locator(".programme").count() == 3
+
+
+def test_a_page_of_nobody_asks_for_the_viewer(open_page):
+    page = open_page(FOUND, viewer="")
+    page.get_by_role("button", name="Like Show 1", exact=True).click()
+    assert page.locator("#command").inner_text() == "guidespace like --from likes.json --viewer NAME"
+    assert "viewer" not in page.evaluate("guidespace.handBack()")[0]
+
+
+def test_an_empty_list_says_so(open_page):
+    page = open_page([])
+    assert page.locator("#empty").is_visible() and page.locator("#evening").is_hidden()
+
+
+def test_dark_colours_follow_the_machine_and_the_button(open_page):
+    page = open_page(FOUND, scheme="dark")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.get_by_role("button", name="Light colours").click()
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+def test_nothing_is_wider_than_a_telephone(open_page):
+    page = open_page(FOUND)
+    page.set_viewport_size({"width": 360, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_title_of_half_a_character_can_be_written(tmp_path: Path):
+    page = render_tonight([recommendation(title="\ud800")], "", EVENING, at("24:00"))
+    (tmp_path / "x.html").write_text(page, encoding="utf-8")
+    assert "\ufffd" in page
