@@ -22,7 +22,7 @@ from storage.tables import (
     whole,
 )
 from tasks.encoder.bags import Bags
-from tasks.train.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
+from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
 
 SHARES = (0.0, 0.01, 0.05, 0.1)
 

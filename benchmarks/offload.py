@@ -23,7 +23,7 @@ import torch
 from benchmarks._offload_steps import DIM, batches, tenth, train, zipf
 from benchmarks.claims import Claim, run
 from storage.tables import Host, Offloaded, Planner, Resident, Staged, random_rows
-from tasks.train.optimizers import Adagrad, RowwiseAdagrad
+from tasks.optimizers import Adagrad, RowwiseAdagrad
 
 CPU = torch.device("cpu")
 TOKENS = 98_304

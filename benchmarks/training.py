@@ -44,10 +44,10 @@ from benchmarks._synthetic import make_synthetic_corpus
 from benchmarks.claims import Claim, guides, run
 from benchmarks.road import make_corpus
 from storage.formats.corpus import open_corpus
+from tasks.optimizers import RowwiseAdagrad
 from tasks.text.words import Words, WordsAndNgrams
 from tasks.train.loop import Training
 from tasks.train.objectives import Label
-from tasks.train.optimizers import RowwiseAdagrad
 from tasks.train.settings import TrainSettings
 
 PROTOCOL, REACHED = "unseen_title", 0.98

@@ -22,7 +22,7 @@ B = TypeVar("B")
 
 
 class RowOptimizer(StateInitializer, Protocol):
-    """How rows are updated: any optimizer of tasks/train/optimizers, or one's own."""
+    """How rows are updated: any optimizer of tasks/optimizers, or one's own."""
 
     @property
     def learning_rate(self) -> float:

@@ -17,10 +17,10 @@ import torch
 from storage.artifacts import Progress
 from storage.formats.corpus import open_corpus
 from tasks.loading.loader import BatchLoader
+from tasks.optimizers.parameter_groups import NonFiniteGradient
+from tasks.optimizers.schedules import warmed
 from tasks.train.checkpoint import Checkpointer, MemoryCheckpointer, Position
 from tasks.train.early_stopping import COLLAPSED, TuningSet
-from tasks.train.parameter_groups import NonFiniteGradient
-from tasks.train.schedules import warmed
 from tasks.train.settings import TrainSettings
 from tasks.train.step import Learner
 
@@ -57,9 +57,10 @@ class Training:
         own = ("order", "encoder", "dropout", "context_dropout", "seed", "workers")
         options: dict[str, Any] = {name: getattr(settings, name) for name in own}
         options |= {"rows": self.tuning_set.training, "pin": device.type == "cuda"}
-        self.loader = BatchLoader(corpus_folder, settings.objective, **options)
         self.learner = Learner(corpus, settings, device)
         self.table = self.learner.table
+        sampler = settings.objective.sampler(corpus, self.learner.buffers)
+        self.loader = BatchLoader(corpus_folder, sampler, **options)
 
     @property
     def history(self) -> list[dict[str, float]]:

@@ -6,33 +6,20 @@ from tasks.encoder import Bag, Encoder
 from tasks.encoder.bags import LAYER
 from tasks.form import configurable, setting
 from tasks.loading.orders import ByGroup, Order
+from tasks.optimizers import Adam
+from tasks.optimizers.parameter_groups import ParameterGroup, UpdateSettings
+from tasks.optimizers.schedules import Linear, Schedule
 from tasks.pool import AUTOMATIC
-from tasks.train.clipping import Clipping, NoClipping
 from tasks.train.objectives import Label, Objective
-from tasks.train.optimizers import Adam, Optimizer, RowwiseAdagrad
-from tasks.train.schedules import Linear, Schedule
 from tasks.train.tables import ResidentTable, TableSettings
-from tasks.train.tuners import NoTuner, Tuner
 
 
 @configurable
-class ParameterGroup:
-    """Parameters that are updated by an optimizer of their own."""
-
-    pattern: str = setting(..., "Names of parameters, with *: rows (the embedding table), labels, sentence")
-    optimizer: Optimizer = setting(RowwiseAdagrad(), "How these parameters are updated")
-
-
-@configurable
-class TrainSettings:
+class TrainSettings(UpdateSettings):
     """What is learnt, how and for how long."""
 
-    optimizer: Optimizer = setting(RowwiseAdagrad(), "How a row moves, given its gradient and its state")
     schedule: Schedule = setting(Linear(), "How the learning rate changes during training")
     warm_up: float = setting(0.0, "Share of training in which the rate rises from zero", ge=0, lt=1)
-    tuner: Tuner = setting(NoTuner(), "Sets the momentum optimizer's rate and momentum during training")
-    clipping: Clipping = setting(NoClipping(), "Gradient clipping")
-    per_row_steps: bool = setting(False, "Count a row's own touches in bias corrections, not all steps")
     groups: tuple[ParameterGroup, ...] = setting(
         (ParameterGroup(pattern=LAYER, optimizer=Adam(learning_rate=0.01)),),
         "Parameters with an optimizer of their own, by name",

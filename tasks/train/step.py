@@ -16,8 +16,8 @@ from storage.formats.corpus import OpenCorpus
 from storage.tables import Section, Table, whole
 from tasks.encoder.bags import LAYER, Bagger
 from tasks.loading.loader import Batch
-from tasks.train.optimizers.base import ParameterUpdate
-from tasks.train.parameter_groups import DenseParameters, NonFiniteGradient, ParameterGroups
+from tasks.optimizers.base import ParameterUpdate
+from tasks.optimizers.parameter_groups import DenseParameters, NonFiniteGradient, ParameterGroups
 from tasks.train.settings import TrainSettings
 
 _CHUNK = 2048  # titles encoded at once outside training
@@ -43,6 +43,8 @@ class Learner:
         self.table: Table = settings.table.build(rows, self.groups.updaters["rows"], device)
         drawn = {name: draw(torch.empty(shape)).to(device) for name, shape in shapes.items()}
         self.dense = DenseParameters({name: drawn[name].requires_grad_() for name in drawn}, self.groups)
+        starts = settings.objective.buffers(corpus, settings.dim)
+        self.buffers = {name: tensor.to(device) for name, tensor in starts.items()}
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # rows that were trained
         self.steps = 0
 
@@ -58,7 +60,7 @@ class Learner:
         rows.requires_grad_()
         with torch.autocast(self.device.type, torch.bfloat16, self._half):
             vectors = self.settings.encoder.encode(rows, bags, self.dense.parameters[LAYER])
-            loss = self.settings.objective.loss(vectors, facts, self.dense.parameters)
+            loss = self.settings.objective.loss(vectors, facts, self.dense.parameters | self.buffers)
         loss.backward()
         assert rows.grad is not None
         moved, weights = rows.detach(), self.weights.index_select(0, bags.ids)
@@ -97,4 +99,5 @@ class Learner:
             tensor.copy_(read(name)[:])
 
     def _others(self) -> dict[str, Tensor]:
-        return {"touched": self.touched, **self.dense.tensors(), **self.groups.tensors()}
+        buffers = {f"buffer.{name}": tensor for name, tensor in self.buffers.items()}
+        return {"touched": self.touched, **buffers, **self.dense.tensors(), **self.groups.tensors()}

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from storage.tables import Resident
-from tasks.train.optimizers import (
+from tasks.optimizers import (
     ASGD,
     Adadelta,
     Adagrad,
@@ -23,8 +23,8 @@ from tasks.train.optimizers import (
     Optimizer,
     RMSprop,
 )
-from tests.tasks.train.optimizers.references import REFERENCES
-from tests.tasks.train.optimizers.torch_twins import WITHOUT_TORCH, torch_optimizer
+from tests.tasks.optimizers.references import REFERENCES
+from tests.tasks.optimizers.torch_twins import WITHOUT_TORCH, torch_optimizer
 
 KINDS = get_args(Optimizer)
 OPTIONS = [

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 from flows.assignments import SettingError, override
 from flows.settings import PRESETS, Settings
 from tasks.cluster.dbscan import DBSCAN
+from tasks.optimizers import SGD, Adam, RowwiseAdagrad
 from tasks.text.words import Words
-from tasks.train.optimizers import SGD, Adam, RowwiseAdagrad
 from tests.contracts.families import families
 
 PLAIN = Settings()

@@ -12,10 +12,10 @@ from storage import stages
 from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.stages import Stage, fingerprint, import_closure
 from storage.workspace import Workspace
+from tasks.optimizers import SGD, Adam
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.text.words import Words
 from tasks.tokenize.settings import TokenizeSettings
-from tasks.train.optimizers import SGD, Adam
 from tasks.train.settings import TrainSettings
 
 TREE = {

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tasks.form import configurable, setting
+from tasks.optimizers import Momentum, Optimizer
+from tasks.optimizers.tuners import NoTuner, YellowFin
 from tasks.train.checkpoint import Checkpointer, MemoryCheckpointer
 from tasks.train.loop import Diverged, Training
-from tasks.train.optimizers import Momentum, Optimizer
 from tasks.train.settings import TrainSettings
-from tasks.train.tuners import NoTuner, YellowFin
 
 
 class UnknownOptimizer(ValueError):

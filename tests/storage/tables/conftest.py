@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from storage.tables import Offloaded, Resident, Table, whole
-from tasks.train.optimizers import Optimizer
+from tasks.optimizers import Optimizer
 
 TOKENS, DIM = 60, 5
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from storage.tables import OffloadedEmbedding
 from storage.tables.embedding import add_up
-from tasks.train.optimizers import SGD, Adagrad, Adam
+from tasks.optimizers import SGD, Adagrad, Adam
 
 ROWS, DIM = 50, 6
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from storage.tables import Host, Staged, choose_transfer, host, row_storage, write_safetensors
 from storage.tables.row_storage import free_bytes
-from tasks.train.optimizers import SGD, Adam
+from tasks.optimizers import SGD, Adam
 
 ROOT = Path(__file__).parents[3]
 NEEDS_PROC = pytest.mark.skipif(

@@ -9,7 +9,7 @@ import torch
 
 from storage.tables import Host, Offloaded, Staged, choose_transfer
 from storage.tables.transfer import LARGEST_GRID, SOURCE, grid
-from tasks.train.optimizers import Adam, Optimizer
+from tasks.optimizers import Adam, Optimizer
 
 OPTIMIZERS = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Optimizer)]
 TRANSFERS = ["staged", "uva"]

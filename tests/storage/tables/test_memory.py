@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from safetensors import safe_open
 from storage.tables import Offloaded, random_rows, write_safetensors
-from tasks.train.optimizers import Adam
+from tasks.optimizers import Adam
 
 def megabytes(name):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) / 1024

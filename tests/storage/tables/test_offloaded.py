@@ -12,7 +12,7 @@ from safetensors import safe_open
 
 from storage.tables import Offloaded, write_safetensors
 from storage.tables.planner import NEVER
-from tasks.train.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
+from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
 
 OPTIMIZERS = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Optimizer)]
 CACHES = [

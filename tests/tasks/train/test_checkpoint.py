@@ -16,12 +16,12 @@ import torch
 from safetensors import safe_open
 
 from storage.stages import ROOT
+from tasks.optimizers import SGD, Adam, Momentum, Optimizer, RowwiseAdagrad
+from tasks.optimizers.tuners import NoTuner, Tuner, YellowFin
 from tasks.train.checkpoint import Checkpointer, Position, read_checkpoint, write_checkpoint
 from tasks.train.loop import Training
 from tasks.train.objectives import Label
-from tasks.train.optimizers import SGD, Adam, Momentum, Optimizer, RowwiseAdagrad
 from tasks.train.settings import TrainSettings
-from tasks.train.tuners import NoTuner, Tuner, YellowFin
 from tests.worlds import TRAINING
 
 OPTIMIZERS = [kind() for kind in get_args(Optimizer)]

@@ -10,10 +10,11 @@ import pytest
 from safetensors.torch import load_file
 
 from storage.stages import ROOT
+from tasks.optimizers import SGD, Adam
+from tasks.optimizers.parameter_groups import ParameterGroup
 from tasks.train.__main__ import build, main
 from tasks.train.objectives import LeaveOneOutHinge
-from tasks.train.optimizers import SGD, Adam
-from tasks.train.settings import ParameterGroup, TrainSettings
+from tasks.train.settings import TrainSettings
 
 SMALL = {"dim": 8, "epochs": 2, "threads": 1}
 

@@ -10,11 +10,11 @@ import torch
 
 from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import LAYER
+from tasks.optimizers import SGD
 from tasks.train import early_stopping
 from tasks.train.checkpoint import Checkpointer
 from tasks.train.early_stopping import effective_rank, mean_cosine
 from tasks.train.loop import Diverged, Training
-from tasks.train.optimizers import SGD
 from tests.tasks.train.training import same_bits, tensors, trained
 from tests.worlds import TRAINING
 

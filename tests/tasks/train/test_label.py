@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from storage.arrays import Ragged
-from tasks.train.objectives import Label, LabelPlan
+from tasks.train.objectives.label import Label, LabelPlan
 
 LABELS = Ragged.from_rows(
     [[number % 5] if number % 3 else [number % 5, 5 + number % 2] for number in range(23)]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.arrays import Ragged
-from tasks.train.objectives import GroupPlan, Groups, LeaveOneOutHinge, LeaveOneOutSoftmax
+from tasks.train.objectives.leave_one_out import GroupPlan, Groups, LeaveOneOutHinge, LeaveOneOutSoftmax
 
 OBJECTIVES = [pytest.param(choice, id=choice.name) for choice in (LeaveOneOutSoftmax(), LeaveOneOutHinge())]
 LeaveOneOut = LeaveOneOutSoftmax | LeaveOneOutHinge

@@ -13,11 +13,11 @@ import torch
 from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import LAYER
 from tasks.neighbours.similarity import top_neighbours
+from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
+from tasks.optimizers.parameter_groups import ParameterGroup
+from tasks.optimizers.schedules import Cosine
 from tasks.train.loop import Diverged, Training, choose_device
 from tasks.train.objectives import Label, LeaveOneOutHinge, LeaveOneOutSoftmax
-from tasks.train.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
-from tasks.train.schedules import Cosine
-from tasks.train.settings import ParameterGroup
 from tests.tasks.train.training import same_bits, tensors, title_vectors, trained
 from tests.worlds import TRAINING
 

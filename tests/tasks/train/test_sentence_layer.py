@@ -11,7 +11,7 @@ from storage.arrays import Ragged
 from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import LAYER, Bagger
 from tasks.train.loop import Training
-from tasks.train.objectives import FEWEST, STEPS, Label
+from tasks.train.objectives.label import FEWEST, STEPS, Label
 from tests.tasks.train.training import same_bits, trained
 from tests.worlds import TRAINING
 

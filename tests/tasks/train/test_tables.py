@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from storage.tables import Offloaded, Resident, Table
+from tasks.optimizers import SGD, Adam, RowwiseAdagrad
 from tasks.train.loop import Training
-from tasks.train.optimizers import SGD, Adam, RowwiseAdagrad
 from tasks.train.tables import MappedTable, OffloadedTable, ResidentTable
 from tests.worlds import TRAINING
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from storage.formats.corpus import open_corpus
-from tasks.train.optimizers import Adam, Momentum, Optimizer, RowwiseAdagrad
+from tasks.optimizers import Adam, Momentum, Optimizer, RowwiseAdagrad
+from tasks.optimizers.tuners import YellowFin
 from tasks.train.step import Learner
-from tasks.train.tuners import YellowFin
 from tasks.train.tuning.runs import TuningRun, TuningSettings, UnknownOptimizer, entries, run_trainings
 from tests.worlds import TRAINING
 

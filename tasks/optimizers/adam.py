@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tasks.form import configurable, setting
-from tasks.train.optimizers.base import RowOptimizer, State, Steps, bias, over
+from tasks.optimizers.base import RowOptimizer, State, Steps, bias, over
 
 
 @configurable

@@ -4,9 +4,9 @@ tests/contracts/test_optimizers.py holds that each equals torch.optim where ever
 loop where touches are sparse, and steps w times as far for a row of weight w.
 """
 
-from tasks.train.optimizers.adam import Adam, Adamax, AdamW, AMSGrad, NAdam
-from tasks.train.optimizers.adaptive import SMORMS3, Adadelta, Adagrad, RMSprop, RowwiseAdagrad, Rprop
-from tasks.train.optimizers.sgd import ASGD, SGD, Momentum, Nesterov
+from tasks.optimizers.adam import Adam, Adamax, AdamW, AMSGrad, NAdam
+from tasks.optimizers.adaptive import SMORMS3, Adadelta, Adagrad, RMSprop, RowwiseAdagrad, Rprop
+from tasks.optimizers.sgd import ASGD, SGD, Momentum, Nesterov
 
 _SGDs = SGD | Nesterov | Momentum | ASGD
 _Adagrads = RowwiseAdagrad | Adagrad | SMORMS3 | Adadelta | RMSprop | Rprop

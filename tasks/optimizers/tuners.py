@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from tasks.form import configurable, setting
-from tasks.train.optimizers import Momentum, Optimizer
-from tasks.train.optimizers.base import ParameterUpdate, State
+from tasks.optimizers import Momentum, Optimizer
+from tasks.optimizers.base import ParameterUpdate, State
 
 Updates = Sequence[ParameterUpdate]
 _TINY = 1e-15  # keeps divisions finite, as in the authors' release

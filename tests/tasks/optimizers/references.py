@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from tasks.train.optimizers import (
+from tasks.optimizers import (
     ASGD,
     SGD,
     SMORMS3,

@@ -12,10 +12,30 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tasks.train.optimizers import Optimizer
-from tasks.train.optimizers.base import ParameterUpdate, State
-from tasks.train.settings import TrainSettings
-from tasks.train.tuners import NoTuner, Tuner
+from tasks.form import configurable, setting
+from tasks.optimizers import Optimizer, RowwiseAdagrad
+from tasks.optimizers.base import ParameterUpdate, State
+from tasks.optimizers.clipping import Clipping, NoClipping
+from tasks.optimizers.tuners import NoTuner, Tuner
+
+
+@configurable
+class ParameterGroup:
+    """Parameters that are updated by an optimizer of their own."""
+
+    pattern: str = setting(..., "Names of parameters, with *: rows (the embedding table), labels, sentence")
+    optimizer: Optimizer = setting(RowwiseAdagrad(), "How these parameters are updated")
+
+
+@configurable
+class UpdateSettings:
+    """How gradients become updates."""
+
+    optimizer: Optimizer = setting(RowwiseAdagrad(), "How a row moves, given its gradient and its state")
+    tuner: Tuner = setting(NoTuner(), "Sets the momentum optimizer's rate and momentum during training")
+    clipping: Clipping = setting(NoClipping(), "Gradient clipping")
+    per_row_steps: bool = setting(False, "Count a row's own touches in bias corrections, not all steps")
+    groups: tuple[ParameterGroup, ...] = setting((), "Parameters with an optimizer of their own, by name")
 
 
 class NonFiniteGradient(ArithmeticError):
@@ -43,7 +63,7 @@ class RowUpdater:
 class ParameterGroups:
     """The tables and dense parameters of a run by name; ``updaters`` has their optimizers."""
 
-    def __init__(self, names: Iterable[str], settings: TrainSettings) -> None:
+    def __init__(self, names: Iterable[str], settings: UpdateSettings) -> None:
         self.settings, everything = settings, ", ".join(names := list(names))
         main = RowUpdater(settings.optimizer, settings.tuner, settings.per_row_steps)
         self.updaters = dict.fromkeys(names, main)

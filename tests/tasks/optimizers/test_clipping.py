@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tasks.train.clipping import ClipByNorm, ClipByValue, NoClipping
+from tasks.optimizers.clipping import ClipByNorm, ClipByValue, NoClipping
 
 
 def gradients() -> list[torch.Tensor]:

@@ -2,7 +2,7 @@
 
 import torch
 
-from tasks.train.optimizers import (
+from tasks.optimizers import (
     ASGD,
     SGD,
     SMORMS3,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tasks.train.optimizers import SMORMS3
+from tasks.optimizers import SMORMS3
 
 BOWL = [0.8585786438, 0.7472590445, 0.6491404080, 0.5582700214, 0.4719335135, 0.3891607955]
 BOWL_MEMORY = [1.5, 1.4560518145, 1.2756960531, 1.1547240600, 1.1001218000, 1.0822667461]

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from tasks.train.schedules import Constant, Cosine, Linear, Schedule, Step, warmed
+from tasks.optimizers.schedules import Constant, Cosine, Linear, Schedule, Step, warmed
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,16 @@ import torch
 from torch import nn
 
 from storage.tables import Resident
-from tasks.train.clipping import ClipByNorm
-from tasks.train.optimizers import SGD, Adagrad, Adam, AdamW, Momentum, NAdam, RowwiseAdagrad
-from tasks.train.optimizers.base import ParameterUpdate
-from tasks.train.parameter_groups import DenseParameters, NonFiniteGradient, ParameterGroups
-from tasks.train.settings import ParameterGroup, TrainSettings
+from tasks.optimizers import SGD, Adagrad, Adam, AdamW, Momentum, NAdam, RowwiseAdagrad
+from tasks.optimizers.base import ParameterUpdate
+from tasks.optimizers.clipping import ClipByNorm
+from tasks.optimizers.parameter_groups import (
+    DenseParameters,
+    NonFiniteGradient,
+    ParameterGroup,
+    ParameterGroups,
+)
+from tasks.train.settings import TrainSettings
 from tests.worlds import titles
 
 DIM, BATCH = 12, 48

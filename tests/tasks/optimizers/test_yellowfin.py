@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from storage.tables import Resident
-from tasks.train.optimizers import SGD, Adam, Momentum
-from tasks.train.optimizers.base import ParameterUpdate
-from tasks.train.parameter_groups import ParameterGroups
-from tasks.train.settings import ParameterGroup, TrainSettings
-from tasks.train.tuners import YellowFin
+from tasks.optimizers import SGD, Adam, Momentum
+from tasks.optimizers.base import ParameterUpdate
+from tasks.optimizers.parameter_groups import ParameterGroup, ParameterGroups
+from tasks.optimizers.tuners import YellowFin
+from tasks.train.settings import TrainSettings
 
 TOKENS, DIM, STEPS, DENSE = 30, 4, 120, (3, 2)
 BETA, WINDOW = 0.99, 5

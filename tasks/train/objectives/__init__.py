@@ -1,0 +1,6 @@
+"""Objectives: what a batch is (sampler and collate) and its loss."""
+
+from tasks.train.objectives.label import Label
+from tasks.train.objectives.leave_one_out import LeaveOneOutHinge, LeaveOneOutSoftmax
+
+Objective = Label | LeaveOneOutHinge | LeaveOneOutSoftmax

@@ -1,0 +1,31 @@
+"""What objectives share."""
+
+from torch import Tensor
+
+from storage.formats.corpus import OpenCorpus
+from tasks.form import configurable
+from tasks.loading.loader import Sampler
+
+
+@configurable
+class BaseObjective:
+    """Base of the objectives: what a batch is (sampler and collate) and its loss.
+
+    ``loss(vectors, targets, parameters)`` gets unit vectors (titles, dim), what ``collate`` made of the batch
+    on the same device, and the tensors of ``parameters`` and ``buffers`` by name; it may change buffers in
+    place.
+    """
+
+    name: str
+
+    def parameters(self, labels: int, dim: int) -> dict[str, tuple[int, int]]:
+        """Shapes of what is learnt beside the token rows."""
+        return {}
+
+    def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
+        """State that no gradient changes, at the start; a checkpoint keeps it."""
+        return {}
+
+    def sampler(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Sampler:
+        """What forms the batches; itself where the labels are all it needs."""
+        return self  # pyright: ignore[reportReturnType]
