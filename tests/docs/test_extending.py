@@ -32,6 +32,7 @@ def apply(diff: str, text: str) -> str:
     return text.replace(removed, added)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "section"), sections(), ids=[name for name, _ in sections()])
 def test_following_the_page_adds_one(name: str, section: str, tmp_path: Path) -> None:
     for part in COPIED:

@@ -169,16 +169,16 @@ def test_the_same_command_goes_on_where_it_stopped(home: Path) -> None:
 
 # what the main thread does when the signal comes: the first cannot be interrupted, the second will not be
 STUCK = {
-    "native": "import hashlib; hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)",
-    "swallowed": "import time\nwhile True:\n    try: time.sleep(1)\n    except KeyboardInterrupt: pass",
+    "native": "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)",
+    "swallowed": "while True:\n    try: time.sleep(1)\n    except KeyboardInterrupt: pass",
 }
 
 
 @pytest.mark.parametrize("stuck", STUCK)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_main_thread_that_does_not_answer_is_ended(stuck: str, number: signal.Signals) -> None:
-    ready = "from flows.exits import watch_signals\nwatch_signals()\nprint('ready', flush=True)"
-    code = f"{ready}\n{STUCK[stuck]}"
+    ready = "import hashlib, time\nfrom flows.exits import watch_signals\nwatch_signals()\nprint('ready', flush=True)"
+    code = f"{ready}\n{STUCK[stuck]}"  # imports come first: a busy machine takes long over them
     process = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
