@@ -177,7 +177,7 @@ STUCK = {
 @pytest.mark.parametrize("stuck", STUCK)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_main_thread_that_does_not_answer_is_ended(stuck: str, number: signal.Signals) -> None:
-    imports = "import hashlib, time\nfrom flows.exits import watch_signals"  # a busy machine takes long over them
+    imports = "import hashlib, time\nfrom flows.exits import watch_signals"
     code = f"{imports}\nwatch_signals()\nprint('ready', flush=True)\n{STUCK[stuck]}"
     process = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
