@@ -130,7 +130,7 @@ class Training:
         return shown
 
     def _vectors(self) -> torch.Tensor:
-        """Of the titles that are trained on, as they air, with the rows' random start where none was trained."""
+        """Of the titles that are trained on, as they air; a row that was not trained counts as it began."""
         rows, corpus = self.tuning_set.training, self._corpus
         dense = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
         return self.learner.vectors(corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True)

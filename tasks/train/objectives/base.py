@@ -39,7 +39,9 @@ class BaseObjective:
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Before an epoch is planned: brings buffers up to date; ``vectors()`` are the learner's of ``rows``."""
+        """Brings buffers up to date before an epoch is planned; ``vectors()`` are the learner's of ``rows``,
+        the titles that are trained on: float32 (rows, dim), on the CPU.
+        """
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
         """What people are shown of the buffers, JSON for the Checkpoint; ``folder`` is the Corpus'."""

@@ -33,19 +33,22 @@ class NeighbourhoodTargets(NamedTuple):
 class Neighbourhood(BaseObjective):
     """An anchor is nearer to its positive than to any title of other classes, by a margin.
 
-        loss = mean of [m − cos(a, p) + cos(a, n)]₊ over the pairs (a, n) in which it is above zero
+        loss = mean_a mean_n [m − cos(a, p) + cos(a, n)]₊
 
-    n is any title of the batch that shares no category with a. Other titles of a's class are neither drawn in nor
-    pushed away, so that two tastes of one class need not lie in one corner. After Schroff et al. FaceNet. CVPR
-    2015. https://arxiv.org/abs/1503.03832, equation 3. We differ: cosines, all negatives of the batch, the mean
-    over those that violate the margin (Hermans et al. 2017. https://arxiv.org/abs/1703.07737, section 2).
+    n is any title of the batch that shares no category with a and violates the margin. Other titles of a's class
+    are neither drawn in nor pushed away, so that two tastes of one class need not lie in one corner. After Schroff
+    et al. FaceNet. CVPR 2015. https://arxiv.org/abs/1503.03832, equation 3. We differ: cosines; all negatives of
+    the batch that violate the margin (Hermans et al. 2017. https://arxiv.org/abs/1703.07737, section 2), the mean
+    of each anchor's: over all pairs together it was worse (docs/LOG.md).
 
     An epoch shows every labelled training title once as anchor, and as many positives beside them.
     """
 
     name: Literal["neighbourhood"] = "neighbourhood"
     batch_size: int = setting(512, "Anchors in a step, fewer where an epoch would have too few steps", ge=2)
-    margin: float = setting(0.4, "How much nearer the positive must be than titles of other classes", gt=0, le=2)
+    margin: float = setting(
+        0.4, "How much nearer the positive must be than titles of other classes", gt=0, le=2
+    )
     positives: Positives = setting(Nearest(), "Where the positive of an anchor comes from")
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
@@ -78,12 +81,12 @@ class Neighbourhood(BaseObjective):
         near = torch.linalg.vecdot(vectors[:anchors], vectors[anchors:]).unsqueeze(1)
         far = (vectors[:anchors] @ vectors.T).to(vectors.dtype)
         violations = (self.margin - near + far).clamp(min=0) * apart
-        return violations.sum() / (violations > 0).sum().clamp(min=1)
+        return (violations.sum(1) / (violations > 0).sum(1).clamp(min=1)).mean()
 
 
 @dataclass
 class NeighbourhoodSampler:
-    """Forms the batches of anchors and positives. Pickled for workers, which collate alone, it holds no arrays."""
+    """Forms the batches; pickled for workers, which collate alone, it holds no arrays."""
 
     batch_size: int
     draw: Draw | None
@@ -102,9 +105,7 @@ class NeighbourhoodSampler:
         parts = np.split(pairs, range(size, len(rows), size), axis=1)
         return [NeighbourhoodPlan(part.reshape(-1)) for part in parts]
 
-    def collate(
-        self, plan: NeighbourhoodPlan, labels: Ragged, aired: np.ndarray
-    ) -> NeighbourhoodTargets:
+    def collate(self, plan: NeighbourhoodPlan, labels: Ragged, aired: np.ndarray) -> NeighbourhoodTargets:
         """The categories of a batch."""
         own = labels.take(plan.rows)
         names, columns = np.unique(own.values, return_inverse=True)

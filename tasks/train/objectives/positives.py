@@ -1,8 +1,8 @@
 """Where the positives of the neighbourhood objective come from: what counts as an anchor's own topic.
 
-A strategy draws a positive for each anchor, a title that shares a category with it: one with the same tags, of
-the same topic, or near it now. A title without company (its set of tags is its own, its class has one title) is
-its own positive: dropout shows it twice with other tokens, and the negatives still train the words that no
+A strategy draws a positive for each anchor, a title that shares a category with it: one with the same tags,
+of the same topic, or near it now. A title without company (its set of tags is its own, its class has one title)
+is its own positive: dropout shows it twice with other tokens, and the negatives still train the words that no
 other title has.
 """
 
@@ -24,6 +24,7 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.text.words import WORD
 
 Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+COMMON, FEW = 0.02, 20  # words in more titles than this share (and than so many) make no topic: the, of, with
 WORDS, EXAMPLES = 10, 5  # that are shown of a topic
 
 
@@ -38,13 +39,13 @@ class BasePositives:
         return {}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """A function of anchors, int64 (anchors,), and a generator: a positive for each, of the same shape."""
+        """A function of anchors, int64 (anchors,), and a generator: a positive of each, alike."""
         raise NotImplementedError
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Brings the state up to date: ``vectors()`` are the current ones of ``rows``, float32 (rows, dim)."""
+        """See the objective's."""
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
         """What people are shown of the state, as JSON; ``folder`` is the Corpus'."""
@@ -69,10 +70,11 @@ class Tags(BasePositives):
 class Topics(BasePositives):
     """A title of the same class and the same topic.
 
-    Topics come from a non-negative factorisation X ≈ W H of the training titles' words, X weighted by TF-IDF (with
-    plain counts the articles are the topics): a title's topic is the argmax of its row of W, a topic's words are
-    the greatest of its row of H. scikit-learn computes it when training begins; a machine without it can train with
-    tags or nearest. After Lee, Seung. Learning the parts of objects by NMF. Nature 401, 1999.
+    Topics come from a non-negative factorisation X ≈ W H of the training titles' words, X weighted by TF-IDF:
+    a title's topic is the argmax of its row of W (none, where that is zero), a topic's words are the greatest
+    of its row of H. Words of one title, and those of too many, are left out. scikit-learn computes it when
+    training begins; a machine without it can train with tags or nearest. After Lee, Seung. Learning the parts
+    of objects by non-negative matrix factorization. Nature 401, 1999. https://doi.org/10.1038/44565
     """
 
     name: Literal["topics"] = "topics"
@@ -85,17 +87,22 @@ class Topics(BasePositives):
             from sklearn.decomposition import NMF
             from sklearn.exceptions import ConvergenceWarning
             from sklearn.feature_extraction.text import TfidfTransformer
+            from threadpoolctl import threadpool_limits
         except ImportError as error:
             why = "is topics, which needs scikit-learn, and that is not installed here"
             raise ValueError(f"objective.positives {why}; install it, or choose tags or nearest") from error
-        rows, vocabulary = corpus.training, np.flatnonzero(np.asarray(corpus.kinds) == WORD)
+        rows, most = corpus.training, max(FEW, int(COMMON * len(corpus.training)))
         tokens = corpus.tokens.take(rows)
+        frequency = np.bincount(tokens.values, minlength=len(corpus.kinds))
+        vocabulary = np.flatnonzero(
+            (np.asarray(corpus.kinds) == WORD) & (frequency > 1) & (frequency <= most)
+        )
         cells = np.ones(len(tokens.values)), tokens.values, tokens.offsets
         counts = csr_matrix(cells, (len(rows), len(corpus.kinds)))[:, vocabulary]
         wanted = max(1, min(self.topics, *counts.shape))
         model = NMF(wanted, init="nndsvd", random_state=0)
-        with warnings.catch_warnings():  # an argmax needs no last digit
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(), threadpool_limits(1):  # more threads are slower, and other bits
+            warnings.simplefilter("ignore", ConvergenceWarning)  # an argmax needs no last digit
             shares = model.fit_transform(TfidfTransformer().fit_transform(counts))  # (rows, topics)
         topics = np.full(len(corpus), -1, dtype=np.int32)
         topics[rows] = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
@@ -131,11 +138,11 @@ class Topics(BasePositives):
 
 @configurable
 class Nearest(BasePositives):
-    """One of the titles that are nearest to the anchor now, within a class of its own, by the learner's vectors
-    of titles as they air.
+    """One of the titles that are nearest to the anchor now, within a class of its own, by the learner's
+    vectors of titles as they air.
 
-    A refresh is at the start of an epoch, since an epoch's batches are planned there; the first one goes by the rows'
-    random start, in which titles are near that share words.
+    They are looked up at the start of each epoch, since its batches are planned there: first by the rows'
+    random start, by which titles are near that share words.
     """
 
     name: Literal["nearest"] = "nearest"
@@ -187,8 +194,8 @@ def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -
 def nearest_of_class(
     vectors: Float32[np.ndarray, "titles dim"], labels: Ragged, k: int
 ) -> Int64[np.ndarray, "titles neighbours"]:
-    """The k nearest of each title among the titles that share a class with it, best first, -1 behind the last;
-    one that shares two classes may be there twice.
+    """The k nearest of each title among those that share a class with it, best first, -1 behind the last; one
+    that shares two classes may be there twice.
     """
     near, cosines = np.full((len(vectors), k), -1), np.full((len(vectors), k), -np.inf)
     by_label = labels.owners[labels.values.argsort(kind="stable")]
