@@ -35,11 +35,12 @@ class Neighbourhood(BaseObjective):
 
         loss = mean_a mean_n [m − cos(a, p) + cos(a, n)]₊
 
-    n is any title of the batch that shares no category with a and violates the margin. Other titles of a's class
-    are neither drawn in nor pushed away, so that two tastes of one class need not lie in one corner. After Schroff
-    et al. FaceNet. CVPR 2015. https://arxiv.org/abs/1503.03832, equation 3. We differ: cosines; all negatives of
-    the batch that violate the margin (Hermans et al. 2017. https://arxiv.org/abs/1703.07737, section 2), the mean
-    of each anchor's: over all pairs together it was worse (docs/LOG.md).
+    n is any title of the batch that shares no category with a and violates the margin. Other titles of a's
+    class are neither drawn in nor pushed away, so that two tastes of one class need not lie in one corner.
+    After Schroff et al. FaceNet. CVPR 2015. https://arxiv.org/abs/1503.03832, equation 3. We differ: cosines;
+    all negatives of the batch that violate the margin (Hermans et al. In Defense of the Triplet Loss. 2017.
+    https://arxiv.org/abs/1703.07737, section 2), averaged for each anchor first: the mean over all pairs
+    together was worse (docs/LOG.md).
 
     An epoch shows every labelled training title once as anchor, and as many positives beside them.
     """
@@ -47,7 +48,7 @@ class Neighbourhood(BaseObjective):
     name: Literal["neighbourhood"] = "neighbourhood"
     batch_size: int = setting(512, "Anchors in a step, fewer where an epoch would have too few steps", ge=2)
     margin: float = setting(
-        0.4, "How much nearer the positive must be than titles of other classes", gt=0, le=2
+        0.2, "How much nearer the positive must be than titles of other classes", gt=0, le=2
     )
     positives: Positives = setting(Nearest(), "Where the positive of an anchor comes from")
 

@@ -1,9 +1,9 @@
 """Where the positives of the neighbourhood objective come from: what counts as an anchor's own topic.
 
 A strategy draws a positive for each anchor, a title that shares a category with it: one with the same tags,
-of the same topic, or near it now. A title without company (its set of tags is its own, its class has one title)
-is its own positive: dropout shows it twice with other tokens, and the negatives still train the words that no
-other title has.
+of the same topic, or near it now. A title without company (no other has its set of tags, its class has one
+title) is its own positive: dropout shows it twice with other tokens, and the negatives still train the words
+that no other title has.
 """
 
 import warnings
@@ -146,7 +146,7 @@ class Nearest(BasePositives):
     """
 
     name: Literal["nearest"] = "nearest"
-    neighbours: int = setting(10, "Nearest titles that a positive is drawn from", ge=1, le=1000)
+    neighbours: int = setting(50, "Nearest titles that a positive is drawn from", ge=1, le=1000)
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
         """Nearest titles, int32 (titles, neighbours): best first, -1 behind the last."""

@@ -162,7 +162,9 @@ def test_topics_are_shown_by_their_words(toy_corpus: Path):
 
 def test_topics_without_scikit_learn_say_so_in_one_line(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "sklearn.decomposition", None)
-    with pytest.raises(ValueError, match="topics, which needs scikit-learn.*choose tags or nearest") as error:
+    with pytest.raises(
+        ValueError, match=r"topics, which needs scikit-learn.*choose tags or nearest"
+    ) as error:
         Training(toy_corpus, replace(TRAINING, objective=Neighbourhood(positives=Topics())))
     assert "\n" not in str(error.value)
 
@@ -184,7 +186,8 @@ def test_nearest_are_the_learners_own_at_the_start_of_the_epoch(toy_corpus: Path
     )
     corpus = open_corpus(toy_corpus)
     next(training_run := training.run())
-    rows, dense = corpus.training, np.zeros((len(corpus.training), 0), dtype=np.float32)
+    rows = corpus.training
+    dense = training.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
     vectors = training.learner.vectors(
         corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True
     ).numpy()
