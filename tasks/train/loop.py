@@ -16,6 +16,7 @@ import torch
 
 from storage.artifacts import Progress
 from storage.formats.corpus import open_corpus
+from tasks.encoder.bags import Bagger
 from tasks.loading.loader import BatchLoader
 from tasks.optimizers.parameter_groups import NonFiniteGradient
 from tasks.optimizers.schedules import warmed
@@ -61,6 +62,7 @@ class Training:
         self.table = self.learner.table
         sampler = settings.objective.sampler(corpus, self.learner.buffers)
         self.loader = BatchLoader(corpus_folder, sampler, **options)
+        self._corpus = corpus
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -104,6 +106,9 @@ class Training:
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         """Shows the remaining titles of the epoch; how many."""
         position, settings, shown, saved = self.position, self.settings, 0, time.monotonic()
+        if not position.batch:  # within an epoch the checkpoint has what it began with
+            asked = self.learner.buffers, self.tuning_set.training, self._corpus.labels, self._vectors
+            settings.objective.refresh_(*asked)
         batches, loaded = self.loader.epoch(position.epoch, position.batch)
         loss = torch.tensor(
             position.loss, dtype=torch.float64, device=self.learner.device
@@ -123,6 +128,12 @@ class Training:
                 saved = time.monotonic()
         position.loss = loss.item()
         return shown
+
+    def _vectors(self) -> torch.Tensor:
+        """Of the titles that are trained on, as they air; a row that was not trained counts as it began."""
+        rows, corpus = self.tuning_set.training, self._corpus
+        dense = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
+        return self.learner.vectors(corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True)
 
     def _explain(self, error: NonFiniteGradient) -> str:
         rows, file = error.rows[:3], self.corpus_folder / "token_names.parquet"

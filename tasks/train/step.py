@@ -74,16 +74,19 @@ class Learner:
             self.table.write_back(bags.ids, moved, state)
         return loss.detach()
 
-    def vectors(self, tokens: Ragged, bagger: Bagger, dense: np.ndarray) -> Tensor:
-        """Unit vectors of titles from touched rows and from x, ``dense`` (titles, features); zeros without
-        any: float32 (titles, dim), on the CPU.
+    def vectors(
+        self, tokens: Ragged, bagger: Bagger, dense: np.ndarray, *, untrained: bool = False
+    ) -> Tensor:
+        """Unit vectors of titles from touched rows (all rows, if ``untrained`` ones count, too) and from x,
+        ``dense`` (titles, features); zeros without any: float32 (titles, dim), on the CPU.
         """
         found, layer = [torch.zeros(0, self.settings.dim)], self.dense.parameters[LAYER]
         with torch.inference_mode():
             for start in range(0, len(tokens), _CHUNK):
                 end = min(start + _CHUNK, len(tokens))
                 chunk = tokens.between(start, end)
-                bags = bagger.bags(chunk, self.touched.numpy()[chunk.values], dense[start:end])
+                keep = None if untrained else self.touched.numpy()[chunk.values]
+                bags = bagger.bags(chunk, keep, dense[start:end])
                 bags = bags.to(self.device)
                 found.append(self.settings.encoder.encode(self.table.gather(bags.ids)[0], bags, layer).cpu())
         return torch.cat(found)

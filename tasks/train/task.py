@@ -21,7 +21,8 @@ STAGE = Stage(Checkpoint, __file__)
 def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = None) -> Checkpoint:
     """Learns a row for every token; resumes a killed run. ``run`` is the MLflow run that gets the metrics."""
     logger, workspace, bar = get_run_logger(), Workspace(home), None
-    training = Training(workspace.folder(corpus), settings)
+    folder = workspace.folder(corpus)
+    training = Training(folder, settings)
     partial = workspace.place(Checkpoint, STAGE.key(corpus, settings)).with_suffix(".partial")
     training.resume(checkpointer := Checkpointer(partial))
     position = training.position
@@ -41,5 +42,6 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
         draft.counts |= {"tokens": len(training.table), "touched": int(training.learner.touched.sum())}
         draft.counts |= {"epochs": position.epoch, "steps": training.learner.steps}
         draft.details |= {"history": training.history, "best_epoch": position.best}
+        draft.details |= settings.objective.details(folder, training.learner.buffers)
     shutil.rmtree(partial, ignore_errors=True)
     return draft.artifact

@@ -1,7 +1,13 @@
 """What objectives share."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 from torch import Tensor
 
+from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
 from tasks.form import configurable
 from tasks.loading.loader import Sampler
@@ -29,3 +35,14 @@ class BaseObjective:
     def sampler(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Sampler:
         """What forms the batches; itself where the labels are all it needs."""
         return self  # pyright: ignore[reportReturnType]
+
+    def refresh_(
+        self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
+    ) -> None:
+        """Brings buffers up to date before an epoch is planned; ``vectors()`` are the learner's of ``rows``,
+        the titles that are trained on: float32 (rows, dim), on the CPU.
+        """
+
+    def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
+        """What people are shown of the buffers, JSON for the Checkpoint; ``folder`` is the Corpus'."""
+        return {}

@@ -21,45 +21,10 @@ from tasks.optimizers.tuners import NoTuner, Tuner, YellowFin
 from tasks.train.checkpoint import Checkpointer, Position, read_checkpoint, write_checkpoint
 from tasks.train.loop import Training
 from tasks.train.objectives import Label
-from tasks.train.settings import TrainSettings
+from tests.tasks.train.training import assert_same, resumed, stop_after, tensors
 from tests.worlds import TRAINING
 
 OPTIMIZERS = [kind() for kind in get_args(Optimizer)]
-
-
-class Killed(Exception):
-    """As good as a kill: nothing is written after it."""
-
-
-def stop_after(training: Training, steps: int, folder: Path) -> None:
-    """Runs so many steps of a training that keeps a checkpoint after each."""
-    step = training.learner.step
-
-    def counted(*arguments):
-        if training.learner.steps == steps:
-            raise Killed
-        return step(*arguments)
-
-    training.learner.step = counted
-    with pytest.raises(Killed):
-        list(training.run(Checkpointer(folder)))
-
-
-def resumed(corpus: Path, settings: TrainSettings, folder: Path) -> Training:
-    training = Training(corpus, settings)
-    training.resume(Checkpointer(folder))
-    return training
-
-
-def tensors(training: Training) -> dict[str, torch.Tensor]:
-    return {name: torch.cat(list(part.pieces())) for name, part in training.learner.parts().items()}
-
-
-def assert_same(first: Training, second: Training) -> None:
-    assert first.position == second.position and first.learner.steps == second.learner.steps
-    others = tensors(second)
-    for name, tensor in tensors(first).items():
-        assert torch.equal(tensor, others[name]), name
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,50 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import Bagger
+from tasks.train.checkpoint import Checkpointer
 from tasks.train.loop import Training
+from tasks.train.settings import TrainSettings
 from tests.worlds import TRAINING
 
 
 def tensors(training: Training) -> dict[str, torch.Tensor]:
     return {name: torch.cat(list(part.pieces())) for name, part in training.learner.parts().items()}
+
+
+class Killed(Exception):
+    """As good as a kill: nothing is written after it."""
+
+
+def stop_after(training: Training, steps: int, folder: Path) -> None:
+    """Runs so many steps of a training that keeps a checkpoint after each."""
+    step = training.learner.step
+
+    def counted(*arguments):
+        if training.learner.steps == steps:
+            raise Killed
+        return step(*arguments)
+
+    training.learner.step = counted
+    with pytest.raises(Killed):
+        list(training.run(Checkpointer(folder)))
+
+
+def resumed(corpus: Path, settings: TrainSettings, folder: Path) -> Training:
+    training = Training(corpus, settings)
+    training.resume(Checkpointer(folder))
+    return training
+
+
+def assert_same(first: Training, second: Training) -> None:
+    assert first.position == second.position and first.learner.steps == second.learner.steps
+    others = tensors(second)
+    for name, tensor in tensors(first).items():
+        assert torch.equal(tensor, others[name]), name
 
 
 def trained(corpus: Path, **changes) -> Training:

@@ -1,0 +1,229 @@
+"""The neighbourhood objective against a loop over triplets; where positives come from."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.arrays import Ragged
+from storage.formats.corpus import OpenCorpus, open_corpus
+from tasks.encoder.bags import Bagger
+from tasks.train.loop import Training
+from tasks.train.objectives.neighbourhood import Neighbourhood, NeighbourhoodPlan, NeighbourhoodSampler
+from tasks.train.objectives.positives import (
+    BasePositives,
+    Nearest,
+    Tags,
+    Topics,
+    draw_companion,
+    nearest_of_class,
+)
+from tasks.train.task import train
+from tests.tasks.train.training import trained
+from tests.worlds import TRAINING
+
+LABELS = Ragged.from_rows([[0], [0, 1], [1], [2], [0], [2, 1], [0, 1], [3]])
+PLAN = NeighbourhoodPlan(np.array([0, 1, 3, 7, 4, 6, 5, 7]))  # the last anchor is its own positive
+
+
+def unit_vectors(titles: int, seed: int = 0, dim: int = 4) -> torch.Tensor:
+    drawn = torch.randn(titles, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return torch.nn.functional.normalize(drawn)
+
+
+def targets(plan: NeighbourhoodPlan = PLAN):
+    return NeighbourhoodSampler(8, None).collate(plan, LABELS, np.zeros(len(plan.rows), dtype=bool))
+
+
+def naive(margin: float, vectors: np.ndarray, rows: np.ndarray) -> float:
+    anchors, losses = len(rows) // 2, []
+    for anchor in range(anchors):
+        own, near = set(LABELS[rows[anchor]].tolist()), vectors[anchor] @ vectors[anchors + anchor]
+        others = [place for place, row in enumerate(rows) if not own & set(LABELS[row].tolist())]
+        slack = [margin - near + vectors[anchor] @ vectors[place] for place in others]
+        violated = [value for value in slack if value > 0]
+        losses.append(sum(violated) / max(1, len(violated)))
+    return float(np.mean(losses))
+
+
+@pytest.mark.parametrize("margin", [0.05, 0.4, 2.0])
+def test_it_is_the_loop(margin: float):
+    vectors = unit_vectors(8)
+    vectors[2] = 0  # dropout left nothing of it
+    found = Neighbourhood(margin=margin).loss(vectors.float(), targets())
+    assert found.item() == pytest.approx(naive(margin, vectors.numpy(), PLAN.rows), abs=1e-6)
+
+
+def test_gradient():
+    objective, known = Neighbourhood(margin=0.7), targets()._replace(members=targets().members.double())
+    assert torch.autograd.gradcheck(
+        lambda rows: objective.loss(torch.nn.functional.normalize(rows), known),
+        (unit_vectors(8).requires_grad_(),),
+    )
+
+
+def test_nothing_violated_is_no_gradient():
+    rows = np.array([0, 3, 7, 4, 3, 7])
+    vectors = torch.eye(3)[[0, 1, 2, 0, 1, 2]].requires_grad_()
+    loss = Neighbourhood(margin=0.9).loss(vectors, targets(NeighbourhoodPlan(rows)))
+    (grad,) = torch.autograd.grad(loss, vectors)
+    assert loss == 0 and not grad.any()
+
+
+def test_titles_of_the_same_class_neither_pull_nor_push():
+    """Title 4 has title 0's category alone; where it is, is nothing to the pair (0, 6)."""
+    known, vectors = targets(NeighbourhoodPlan(np.array([0, 4, 6, 1]))), unit_vectors(4).float()
+    vectors.requires_grad_()
+    loss = Neighbourhood(margin=2.0).loss(vectors, known)
+    assert loss == 0 and not torch.autograd.grad(loss, vectors)[0].any()
+
+
+# -- positives
+# -----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    groups=st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=3).map(sorted), min_size=2, max_size=20),
+    seed=st.integers(0, 99),
+)
+def test_a_companion_shares_a_group_and_is_another_where_there_is_one(groups: list[list[int]], seed: int):
+    rows = np.random.default_rng(seed).permutation(len(groups))[: len(groups) // 2 + 1]
+    found = draw_companion(Ragged.from_rows(groups), rows, np.random.default_rng(seed))
+    assert set(found.tolist()) <= set(rows.tolist())
+    for row, other in zip(rows.tolist(), found.tolist(), strict=True):
+        assert set(groups[row]) & set(groups[other])
+        shared = [set(groups[row]) & set(groups[near]) for near in rows.tolist() if near != row]
+        if other == row:  # one of its groups has no other of these titles
+            assert any(not any(group in own for own in shared) for group in groups[row])
+
+
+def test_companions_are_drawn_evenly():
+    rows, rng = np.arange(5), np.random.default_rng(0)
+    groups = Ragged.from_rows([[0], [0], [0], [0], [1]])
+    drawn = np.array([draw_companion(groups, rows, rng) for _ in range(3000)])
+    counts = np.array([np.bincount(drawn[:, row], minlength=5) for row in rows]) / 3000
+    expected = np.full((5, 5), 1 / 3) * (1 - np.eye(5))
+    expected[4], expected[:, 4], expected[4, 4] = 0, 0, 1
+    np.testing.assert_allclose(counts, expected, atol=0.04)
+
+
+def some_corpus(toy_corpus: Path) -> OpenCorpus:
+    """The toy world, every fifth title in a category more."""
+    opened = open_corpus(toy_corpus)
+    rows = [
+        [*own, (own[0] + 1) % 3] if row % 5 == 0 and len(own) else own
+        for row, own in enumerate(opened.labels[row] for row in range(len(opened)))
+    ]
+    return replace(opened, labels=Ragged.from_rows(rows))
+
+
+def drawn(positives: BasePositives, corpus: OpenCorpus, buffers: dict[str, torch.Tensor]) -> np.ndarray:
+    return positives.draw(corpus, buffers)(corpus.training, np.random.default_rng(1))
+
+
+def test_tags_are_the_whole_set(toy_corpus: Path):
+    corpus = some_corpus(toy_corpus)
+    for anchor, positive in zip(corpus.training, drawn(Tags(), corpus, {}), strict=True):
+        assert set(corpus.labels[anchor].tolist()) == set(corpus.labels[positive].tolist())
+        assert anchor != positive
+
+
+def test_topics_are_of_the_same_class_and_topic(toy_corpus: Path):
+    corpus, positives = some_corpus(toy_corpus), Topics(topics=6)
+    buffers = positives.buffers(corpus)
+    topics, others = buffers["topics"].numpy(), 0
+    assert all(torch.equal(own, positives.buffers(corpus)[name]) for name, own in buffers.items())
+    assert (topics[corpus.split > 0] == -1).all() and len(set(topics[corpus.training].tolist())) > 3
+    for anchor, positive in zip(corpus.training, drawn(positives, corpus, buffers), strict=True):
+        assert topics[anchor] == topics[positive]
+        assert set(corpus.labels[anchor].tolist()) & set(corpus.labels[positive].tolist())
+        others += anchor != positive
+    assert others > len(corpus.training) / 2
+
+
+def test_topics_are_shown_by_their_words(toy_corpus: Path):
+    positives, corpus = Topics(topics=6), open_corpus(toy_corpus)
+    buffers = positives.buffers(corpus)
+    topics = positives.details(toy_corpus, buffers)["topics"]
+    sizes = [topic["titles"] for topic in topics]
+    assert len(topics) == 6 and sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == (buffers["topics"] >= 0).sum()
+    for topic in topics:
+        assert 0 < len(topic["words"]) <= 10 and 0 < len(topic["examples"]) <= 5
+        assert topic["words"][0] in " ".join(topic["examples"]).lower()
+
+
+def test_topics_without_scikit_learn_say_so_in_one_line(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "sklearn.decomposition", None)
+    with pytest.raises(
+        ValueError, match=r"topics, which needs scikit-learn.*choose tags or nearest"
+    ) as error:
+        Training(toy_corpus, replace(TRAINING, objective=Neighbourhood(positives=Topics())))
+    assert "\n" not in str(error.value)
+
+
+def test_nearest_of_a_class_are_those_of_a_loop():
+    vectors, labels = unit_vectors(8).float().numpy(), LABELS
+    found, cosines = nearest_of_class(vectors, labels, 3), vectors @ vectors.T
+    for row in range(8):
+        own = set(labels[row].tolist())
+        alike = [other for other in range(8) if other != row and own & set(labels[other].tolist())]
+        best = sorted(alike, key=lambda other: -cosines[row, other])
+        kept = [other for other in found[row].tolist() if other >= 0]
+        assert kept[:1] == best[:1] and set(kept) <= set(best) and (len(kept) > 0 or not best)
+
+
+def test_nearest_are_the_learners_own_at_the_start_of_the_epoch(toy_corpus: Path):
+    training = Training(
+        toy_corpus, replace(TRAINING, objective=Neighbourhood(positives=Nearest(neighbours=4)), epochs=2)
+    )
+    corpus = open_corpus(toy_corpus)
+    next(training_run := training.run())
+    rows = corpus.training
+    dense = training.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
+    vectors = training.learner.vectors(
+        corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True
+    ).numpy()
+    first = training.learner.buffers["neighbours"].clone()
+    list(training_run)
+    second = training.learner.buffers["neighbours"].numpy()
+    near = nearest_of_class(vectors, corpus.labels.take(rows), 4)
+    np.testing.assert_array_equal(second[rows], rows[near])
+    assert not np.array_equal(first.numpy(), second) and (second[corpus.split > 0] == -1).all()
+
+
+def test_a_title_alone_in_its_class_is_still_learnt(toy_corpus: Path):
+    """It is its own positive."""
+    corpus = open_corpus(toy_corpus)
+    labels = np.zeros(len(corpus), dtype=np.int32)
+    labels[corpus.training[3]] = 1
+    alone = replace(corpus, labels=Ragged(np.arange(len(corpus) + 1), labels))
+    for positives in (Tags(), Nearest()):
+        buffers = positives.buffers(alone)
+        near = drawn(positives, alone, buffers)
+        assert near[3] == alone.training[3]
+
+
+def test_the_checkpoint_tells_the_topics(toy, without_run, tmp_path: Path):
+    home, _, _, corpus = toy
+    objective = Neighbourhood(positives=Topics(topics=4), batch_size=48)
+    made = without_run(train, str(home), corpus, replace(TRAINING, epochs=1, objective=objective))
+    about = json.loads((home / made.path / "artifact.json").read_text())
+    assert len(about["details"]["topics"]) == 4
+
+
+def test_two_tastes_of_one_class_stay_apart(tmp_path: Path):
+    """The benchmark's world, smaller: the other category lies between the tastes."""
+    from benchmarks._objectives_neighbourhood import SETTINGS, accuracy, make_world
+
+    world = make_world(tmp_path / "world", 1)
+    options = {"dim": SETTINGS.dim, "epochs": 10, "workers": 0, "optimizer": SETTINGS.optimizer}
+    ours = trained(world.folder, objective=Neighbourhood(margin=0.2), **options)
+    assert accuracy(world, ours)[0] > 0.8
