@@ -38,6 +38,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.gate import NotComparable, ask_both, decide, lineage
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, facts_of, map_content, render_map
+from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
 from tasks.publish.plots.run_plots import draw_figures, extend_history, write_history, write_plots
 from tasks.publish.report import Report, Verdict, headline, report_markdown
@@ -76,7 +77,8 @@ def draw(
     queries = pq.read_table(folder(scores) / "queries.parquet")
     before = folder(previous) if previous else None
     stood = pq.read_table(before / PLACES) if before and (before / PLACES).exists() else None
-    history = extend_history(before, at, workspace.details(checkpoint)["history"], document)
+    trained = workspace.details(checkpoint)
+    history = extend_history(before, at, trained["history"], document)
     near = workspace.details(clustering)["density"]
     made_of = guide, corpus, checkpoint, encoder, vectors, clustering, scores, settings
     with PAGE.publish(home, *made_of) as draft:
@@ -94,6 +96,8 @@ def draw(
         figures = draw_figures(learned, titles, matrix, queries, content, shown, history, density)
         sureness = pq.read_table(folder(scores) / "confidence.parquet")
         figures["reliability"] = plot_reliability(*(np.asarray(sureness[name]) for name in SURENESS))
+        if trained.get("memory"):
+            figures["memory"] = plot_memory(trained["memory"])
         (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
         pq.write_table(places, draft.folder / PLACES)
         write_plots(draft.folder, figures)

@@ -9,6 +9,7 @@ Without numba the same is done by NumPy, a query at a time.
 """
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -124,13 +125,20 @@ def _visit(view: Slots, host: Queries, policy: int, quota: int, keys: Tensor, ve
     start, before = keys.cpu().numpy(), np.pad(view.values.astype(np.int32), (0, behind), constant_values=-1)
     current, changed = before.copy(), np.zeros(count + 1, dtype=np.int64)
     room = torch.empty(CHUNK, count + behind, dtype=kind, device=keys.device)  # new memory costs 4 ms a step
-    scores = torch.empty(CHUNK, count + behind)
-    for first in range(0, len(vectors), CHUNK):
+    scores = torch.empty(2, CHUNK, count + behind)
+
+    def multiply(first: int) -> np.ndarray:
         some = asked[first : first + CHUNK]
-        with torch.autocast(keys.device.type, enabled=False):
-            scores[: len(some)].copy_(torch.mm(some, base, out=room[: len(some)]))
-        tile = scores[: len(some)].numpy()
-        loop(view, host, policy, quota, start, before, current, changed, first, tile, band)
+        tile = scores[first // CHUNK % 2, : len(some)]
+        return tile.copy_(torch.mm(some, base, out=room[: len(some)])).numpy()
+
+    firsts = range(0, len(vectors), CHUNK)
+    with ThreadPoolExecutor(1) as ahead:  # the next product while the loop goes over the last
+        tiles = [ahead.submit(multiply, first) for first in firsts[:1]]
+        for first in firsts:
+            tile = tiles.pop().result()
+            tiles += [ahead.submit(multiply, after) for after in firsts[first // CHUNK + 1 :][:1]]
+            loop(view, host, policy, quota, start, before, current, changed, first, tile, band)
 
 
 @functools.cache

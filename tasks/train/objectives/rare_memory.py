@@ -1,7 +1,9 @@
 """Label mode with a memory of rare events beside it."""
 
+import json
 from collections.abc import Mapping
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -60,6 +62,21 @@ class RareMemory(LabelMode):
         excess = (torch.linalg.vecdot(queries, away - towards) + self.margin).clamp(min=0)
         margins = torch.where(counted, excess, torch.zeros_like(excess)).sum() / counted.sum().clamp(min=1)
         return loss + self.memory_weight * margins
+
+    def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
+        """``memory``: a dictionary for each label that has slots, most slots first; ``ages`` in titles written
+        since are least, quartiles and most.
+        """
+        names = json.loads((folder / "label_names.json").read_text(encoding="utf-8"))
+        own = (buffers[f"{PREFIX}{name}"].cpu().numpy() for name in ("values", "ages", "hits"))
+        values, ages, hits = own
+        counts, found = np.bincount(values[values != EMPTY], minlength=len(names)), []
+        for label in np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)].tolist():
+            held = values == label
+            spread = np.percentile(ages[held], (0, 25, 50, 75, 100)).tolist()
+            about = {"slots": int(counts[label]), "never_hit": int((hits[held] == 0).sum())}
+            found.append({"label": names[label], **about, "ages": spread})
+        return {"memory": found}
 
 
 def rarest(targets: LabelTargets, titles: Tensor, count: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:

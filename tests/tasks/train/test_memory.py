@@ -1,4 +1,4 @@
-"""The memory against its reference trace, and against a loop in float64 that scans every slot for each query."""
+"""The memory against its reference trace, and against a loop in float64 that scans all slots for a query."""
 
 from typing import get_args
 
