@@ -64,8 +64,8 @@ class RareMemory(LabelMode):
         return loss + self.memory_weight * margins
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """``memory``: a dictionary for each label that has slots, most slots first; ``ages`` in titles written
-        since are least, quartiles and most.
+        """``memory``: a dictionary for each label that has slots, most slots first; ``ages``, in titles
+        written since, are the least, the quartiles and the greatest.
         """
         names = json.loads((folder / "label_names.json").read_text(encoding="utf-8"))
         own = (buffers[f"{PREFIX}{name}"].cpu().numpy() for name in ("values", "ages", "hits"))
