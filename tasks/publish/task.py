@@ -38,6 +38,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.gate import NotComparable, ask_both, decide, lineage
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, facts_of, map_content, render_map
+from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
 from tasks.publish.plots.run_plots import draw_figures, extend_history, write_history, write_plots
 from tasks.publish.plots.topics import plot_topics
@@ -98,6 +99,8 @@ def draw(
         figures["reliability"] = plot_reliability(*(np.asarray(sureness[name]) for name in SURENESS))
         if trained.get("topics"):
             figures["topics"] = plot_topics(trained["topics"])
+        if trained.get("memory"):
+            figures["memory"] = plot_memory(trained["memory"])
         (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
         pq.write_table(places, draft.folder / PLACES)
         write_plots(draft.folder, figures)

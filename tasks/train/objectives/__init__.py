@@ -3,5 +3,6 @@
 from tasks.train.objectives.label import Label
 from tasks.train.objectives.leave_one_out import LeaveOneOutHinge, LeaveOneOutSoftmax
 from tasks.train.objectives.neighbourhood import Neighbourhood
+from tasks.train.objectives.rare_memory import RareMemory
 
-Objective = Label | LeaveOneOutHinge | LeaveOneOutSoftmax | Neighbourhood
+Objective = Label | LeaveOneOutHinge | LeaveOneOutSoftmax | Neighbourhood | RareMemory

@@ -30,7 +30,7 @@ class LabelTargets(NamedTuple):
 
 
 @configurable
-class Label(BaseObjective):
+class LabelMode(BaseObjective):
     """A title belongs to the learnt vectors L_c of its categories; all others are negatives.
 
         loss = −τ · Σ_c t_c · log softmax_c( cos(v, L_c) / τ ),   t_c = 1 / (number of the title's categories)
@@ -39,7 +39,6 @@ class Label(BaseObjective):
     https://arxiv.org/abs/1709.03856 We differ: softmax over all, no margin over sampled ones (docs/LOG.md).
     """
 
-    name: Literal["label"] = "label"
     batch_size: int = setting(512, "Titles in a step, fewer where an epoch would have too few steps", ge=2)
     temperature: float = setting(0.4, "Divides the cosines of a title alone; lower pulls harder", gt=0)
     context_temperature: float = setting(0.2, "Divides the cosines of a title with how it airs", gt=0)
@@ -66,6 +65,13 @@ class Label(BaseObjective):
         temperatures = vectors.new_full((len(vectors),), self.temperature)
         temperatures.masked_fill_(targets.aired, self.context_temperature)
         return _CrossEntropy.apply(vectors, parameters["labels"], targets, temperatures)
+
+
+@configurable
+class Label(LabelMode):
+    """Label mode alone."""
+
+    name: Literal["label"] = "label"
 
 
 class _CrossEntropy(torch.autograd.Function):
