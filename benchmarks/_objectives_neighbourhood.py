@@ -136,11 +136,8 @@ def measure_tastes(quick: bool) -> list[Claim]:
         about = f"neighbourhood, {name}, margin {margin}"
         both = ours.mean(axis=0).tolist(), theirs.mean(axis=0).tolist()
         for place, what in enumerate(("1-NN by taste", "1-NN in the category")):
-            aim = None if place else 1.0
             values = both[0][place], both[1][place]
-            claims.append(
-                Claim(name=f"{what}, {about}", value=values[0], rival=rival, rival_value=values[1], aim=aim)
-            )
+            claims.append(Claim(name=f"{what}, {about}", value=values[0], rival=rival, rival_value=values[1]))
         apart = ours[:, 0] - theirs[:, 0]
         spread = 1.96 * float(apart.std(ddof=1)) / math.sqrt(len(apart))
         mean = float(apart.mean())

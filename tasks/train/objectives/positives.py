@@ -100,7 +100,7 @@ class Topics(BasePositives):
         cells = np.ones(len(tokens.values)), tokens.values, tokens.offsets
         counts = csr_matrix(cells, (len(rows), len(corpus.kinds)))[:, vocabulary]
         wanted = max(1, min(self.topics, *counts.shape))
-        model = NMF(wanted, init="nndsvd", random_state=0)
+        model = NMF(wanted, init="nndsvd", random_state=0)  # pyright: ignore[reportArgumentType]
         with warnings.catch_warnings(), threadpool_limits(1):  # more threads are slower, and other bits
             warnings.simplefilter("ignore", ConvergenceWarning)  # an argmax needs no last digit
             shares = model.fit_transform(TfidfTransformer().fit_transform(counts))  # (rows, topics)
