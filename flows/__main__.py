@@ -13,7 +13,8 @@ from pydantic_core import ValidationError
 from typer.exceptions import Exit, TyperException
 from typer.main import get_command
 
-import flows.enrich  # noqa: F401  (adds its command)
+import flows.correct  # (adds its command, as the next does)
+import flows.enrich  # noqa: F401
 from flows.exits import DONE, exit_code, report_interrupted, watch_signals
 from flows.viewing import app
 

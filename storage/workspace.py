@@ -5,6 +5,7 @@ Layout::
     home/home.json            layout version, so that another version's home is refused, not damaged
     home/writer.lock          who writes just now
     home/catalogue.duckdb     the catalogue (storage/catalogue)
+    home/corrections.json     categories that a person corrected, for readers (storage/corrections.py)
     home/artifacts/KIND/KEY/  published folders; artifact.json is written last
     home/sentences/           vectors of texts, by encoder (storage/sentences.py)
     home/likes.duckdb         likes of viewers, likes.salt for their hashes (storage/catalogue/likes.py)

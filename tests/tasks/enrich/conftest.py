@@ -1,10 +1,11 @@
 """A model of the toy world, and a guide filled by it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from storage.corrections import Correction
 from tests import worlds
 
 
@@ -32,7 +33,13 @@ def fill(model: Path, tmp_path: Path) -> Callable:
     from tasks.enrich.source import open_source
     from tasks.ingest.settings import IngestSettings
 
-    def fill_(content: bytes | Path, folder: Path = model, home_guide: Path | None = None, **options):
+    def fill_(
+        content: bytes | Path,
+        folder: Path = model,
+        home_guide: Path | None = None,
+        corrections: Mapping[str, Correction] | None = None,
+        **options,
+    ):
         file = content if isinstance(content, Path) else tmp_path / "in.xml"
         if isinstance(content, bytes):
             file.write_bytes(content)
@@ -41,7 +48,7 @@ def fill(model: Path, tmp_path: Path) -> Callable:
         chosen = EnrichOptions(**options)
         with open_source(str(file), work, IngestSettings()) as source:
             read = read_guide(source, work, chosen)
-            enrichment = plan(source, *read, CategoryModel(folder), chosen, home_guide)
+            enrichment = plan(source, *read, CategoryModel(folder, corrections), chosen, home_guide)
             written = b"".join(enrichment.pieces())
             enrichment.report.damage = source.damage
             return written, enrichment.report

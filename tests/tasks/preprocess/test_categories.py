@@ -104,6 +104,14 @@ def of_titles(labels: Labels) -> list[list[int]]:
     return [labels.of_title[row].tolist() for row in range(len(labels.of_title))]
 
 
+def test_what_a_person_says_replaces_what_feeds_say():
+    rows = [("feed", "News", 0), ("feed", "News", 1), ("feed", "Sport", 2), ("feed", "Sport", 3)]
+    arrays, training = as_arrays([*rows, ("feed", "Odd", 3)]), np.ones(20, dtype=bool)
+    labels = label_titles(arrays, {"feed": 20}, training, 1, 0.4, None, {2: ("news",), 3: ("news", "sport")})
+    assert labels.names == ["news", "sport"] and of_titles(labels)[:5] == [[0], [0], [0], [0, 1], []]
+    assert labels.spellings["news"] == "News" and not labels.dropped
+
+
 def test_case_doubles_are_one_label():
     labels = label(
         [("feed", "News", 0), ("feed", "NEWS", 1), ("feed", "news, sport", 2), ("feed", "Sport", 3)], 10

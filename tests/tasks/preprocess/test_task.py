@@ -177,3 +177,23 @@ def test_cutting_titles_otherwise_changes_nothing(toy: Toy, without_run, tmp_pat
         if name != "titles.parquet" and (whole / name).read_bytes() != (made / name).read_bytes()
     ] == []
     assert rows_of(made) == rows_of(whole)
+
+
+def test_corrections_are_labels_of_training_titles_alone(toy: Toy, without_run, tmp_path: Path):
+    """Held-out titles keep what the guide says, and a corrected corpus is another one."""
+    from tasks.preprocess.task import preprocess
+    from tasks.tokenize.task import tokenize
+
+    before = rows_of(toy[0] / toy[3].path)
+    cookery = [row for row in before if row["labels"] == ["cookery"]]
+    trained = [row["show_key"] for row in cookery if row["split"] == "train"][:5]
+    held_out = [row["show_key"] for row in cookery if row["split"] != "train"]
+    assert held_out
+    guide, settings = publish_guide(tmp_path, programmes()), TokenizeSettings()
+    vocabulary = without_run(tokenize, str(tmp_path), guide, settings)
+    given = str(tmp_path), guide, vocabulary, settings.splits.salt, PreprocessSettings(), None
+    made = without_run(preprocess, *given, dict.fromkeys([*trained, *held_out], ("crime",)))
+    for row in before:
+        if row["show_key"] in trained:
+            row["labels"] = ["crime"]
+    assert rows_of(tmp_path / made.path) == before and made.digest != toy[3].digest

@@ -1,0 +1,135 @@
+"""The command ``correct`` as a user types it, and what other commands say then."""
+
+import json
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+
+from flows.__main__ import main
+from flows.champion import champion_folder
+from storage.corrections import CORRECTIONS
+from storage.workspace import Workspace
+from tests.flows.command import SAMPLE, guidespace
+from tests.tasks.enrich.guides import programme
+
+TITLE = "Midsomer Murders"
+NEW = "Zebra Crossing Blues"
+
+
+@pytest.fixture(scope="module")
+def home(night, tmp_path_factory):
+    """A copy of the home, whose titles are corrected."""
+    copy = tmp_path_factory.mktemp("corrected") / "home"
+    shutil.copytree(night[0], copy)
+    return copy
+
+
+@pytest.fixture
+def command(home, capsys):
+    """Runs a command in this process: its exit code, what it prints, and its errors."""
+
+    def command_(*arguments):
+        capsys.readouterr()
+        code = main([*map(str, arguments), "--home", str(home)])
+        return code, *capsys.readouterr()
+
+    return command_
+
+
+def test_a_title_is_right_at_once_and_as_before_after_undo(night, home, command, tmp_path):
+    """Corrected in a process of its own; the other home knows nothing of it."""
+    (tmp_path / "in.xml").write_text(f"<tv>{programme(TITLE)}{programme(NEW)}</tv>")
+
+    def filled(where=home):
+        out = tmp_path / "out.xml"
+        assert main(["enrich", str(tmp_path / "in.xml"), str(out), "--home", str(where)]) == 0
+        return out.read_text()
+
+    before = filled()
+    done = guidespace("correct", TITLE, "Cooking", "--home", home)
+    assert done.returncode == 0 and done.stdout.startswith(f"“{TITLE}”: cooking, corrected by"), done.stderr
+    for title, category in ((NEW, "news"), (TITLE, "music")):
+        code, said, noted = command("correct", title, category)
+        assert code == 0 and said.startswith(f"“{title}”: {category}, corrected by a person on ")
+        assert (f"has no title {title!r}" in noted) == (title == NEW)
+    written = filled()
+    assert written.lower().count("<category>music</category>") == 1 and "Cooking" not in written
+    assert written.lower().count("<category>news</category>") == 1
+    assert filled(night[0]) == before and not json.loads((night[0] / CORRECTIONS).read_text())
+
+    _, said, _ = command("correct", "--list")
+    assert [line.partition("”")[0] for line in said.splitlines()] == [f"“{NEW}", f"“{TITLE}"]
+    (_, one) = json.loads(command("correct", "--list", "--json")[1])
+    assert (one["title"], one["categories"]) == (TITLE, ["music"])
+    _, said, _ = command("explain", TITLE, "Murder, She Wrote")
+    assert said.startswith(f"“{TITLE}”: music, corrected by a person on {one['corrected_at'][:10]}\n")
+    _, said, _ = command("explain", TITLE, "Murder, She Wrote", "--json")
+    assert json.loads(said)["corrected"] == [one]
+    _, said, _ = command("similar", "Murder, She Wrote", "-k", "200", "--json")
+    (near,) = [near for near in json.loads(said) if near["title"] == TITLE]
+    assert near.items() >= one.items() and near["categories"] == ["music"]
+    _, said, noted = command("similar", TITLE, "-k", "2")
+    assert "corrected by" not in said and noted.startswith(f"“{TITLE}”: music, corrected by a person on ")
+
+    for title in (f"{TITLE} (2/3)", NEW):  # any airing names the show
+        code, said, _ = command("correct", title, "--undo")
+        assert code == 0 and said.startswith("no longer “")
+    assert filled() == before and command("correct", "--list")[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["correct"], "Name a title"),
+        (["correct", TITLE], "Name a title"),
+        (["correct", TITLE, "news", "--undo"], "Name a title"),
+        (["correct", "--list", TITLE], "Name a title"),
+        (["correct", TITLE, "musik"], "has no category 'musik'; near it are music"),
+        (["correct", TITLE, "zzzzzz"], "has no category 'zzzzzz'; some are "),
+        (["correct", "To be announced", "news"], "names no programme"),
+        (["correct", TITLE, "--undo"], "was not corrected; `guidespace correct --list`"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(command, arguments, problem):
+    code, said, error = command(*arguments)
+    assert code == 2 and not said and len(error.splitlines()) == 1 and problem in error, error
+
+
+def test_a_home_without_a_model_and_one_that_is_being_written(home, command, tmp_path, capsys):
+    Workspace(tmp_path / "empty")
+    assert main(["correct", TITLE, "news", "--home", str(tmp_path / "empty")]) == 2
+    assert "has no champion model yet" in capsys.readouterr().err
+    with Workspace(home).writing("a test"):
+        code, _, error = command("correct", TITLE, "music")
+    assert code == 2 and "is being written by process" in error
+
+
+@pytest.mark.slow
+def test_the_next_night_learns_it(home, command):
+    """A training title has the category in tomorrow's model; a held-out one keeps what the guide says."""
+    columns = ["show_key", "title", "labels", "split", "airings"]
+    rows = pq.read_table(champion_folder(str(home)) / "titles.parquet", columns=columns).to_pylist()
+    crime = [row for row in rows if row["labels"] == ["crime"]]
+    chosen = {
+        split: next(row for row in crime if row["split"] == split) for split in ("train", "unseen_show")
+    }
+    for row in chosen.values():
+        assert command("correct", row["title"], "music")[0] == 0
+    night = (
+        "nightly",
+        "--feed",
+        SAMPLE,
+        "--home",
+        home,
+        "--preset",
+        "smoke",
+        "--set",
+        "publish.promote=always",
+    )
+    done = guidespace(*night)
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = pq.read_table(champion_folder(str(home)) / "titles.parquet", columns=columns).to_pylist()
+    labels = {row["show_key"]: row["labels"] for row in after}
+    assert labels.pop(chosen["train"]["show_key"]) == ["music"]
+    assert labels == {row["show_key"]: row["labels"] for row in rows if row["show_key"] in labels}
