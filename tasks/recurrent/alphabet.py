@@ -1,4 +1,4 @@
-"""Characters to rows of a table: an alphabet made from the training strings; row 0 is of any other character."""
+"""Characters to rows of a table: an alphabet made from the training strings; row 0 is of any other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,9 +31,8 @@ class Alphabet:
         known, asked = _code_points([self.characters]), _code_points(strings)
         places = np.searchsorted(known, asked)
         found = np.append(known, 0)[places] == asked  # behind the last: no character is code point 0
-        return Ragged(
-            offsets_of([len(text) for text in strings]), np.where(found & (asked > 0), places + 1, 0)
-        )
+        ids = np.where(found & (asked > 0), places + 1, 0)
+        return Ragged(offsets_of([len(text) for text in strings]), ids)
 
 
 def _code_points(strings: Sequence[str]) -> np.ndarray:

@@ -1,23 +1,22 @@
-"""The recurrent encoder: a string's vector is the last state of a recurrent network that reads its characters.
+"""The recurrent encoder: a string's vector is the last state of a network that reads its characters.
 
     h_t = cell(row[character t], h_{t−1}),   vector = h_{length}
 
-Strings have different lengths. A batch is packed: strings sorted by length, longest first, and of all of them the
-first character, then of those that have one the second, and so on. So each step is one matrix product over the
-strings that are still being read, no padding is computed and none can leak into a state; the last state of
-each is that after its own last character. Sorting and packing happen inside ``encode`` and are never seen outside.
-The packed order is computed from lengths alone (one vectorised gather from the ragged array), so no padded
-array is ever made.
+A batch is packed: strings sorted by length, longest first, and of all of them the first character, then of
+those that have one the second, and so on. So each step is one matrix product over the strings that are still
+being read, no padding is computed and none can leak into a state; the last state of each string is that after
+its own last character. Sorting and packing happen inside ``encode`` and are never seen outside. The packed
+order is computed from lengths alone and gathered from the ragged array, so no padded array is ever made.
 
 References:
     Cho et al. Learning Phrase Representations using RNN Encoder–Decoder. EMNLP 2014 (GRU).
     https://arxiv.org/abs/1406.1078. Hochreiter, Schmidhuber. Long Short-Term Memory. Neural Computation 1997.
-    Elman. Finding Structure in Time. Cognitive Science 1990. Cells are torch's nn.GRU, nn.LSTM and nn.RNN (tanh).
+    Elman. Finding Structure in Time. Cognitive Science 1990. Cells: torch's nn.GRU, nn.LSTM, nn.RNN.
 """
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -33,7 +32,7 @@ from storage.shapes import Float32, Int64
 from tasks.form import configurable, setting
 from tasks.recurrent.alphabet import Alphabet
 
-CELLS: dict[str, type[nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "elman": nn.RNN}
+CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "elman": nn.RNN}
 _CHUNK = 4096  # strings encoded at once outside training
 
 
@@ -73,7 +72,7 @@ def pack(strings: Ragged, max_length: int, *, right_to_left: bool) -> Packing:
 
 
 class CharacterEncoder:
-    """Strings to vectors; ``rows`` of characters, float32 (characters, dim), and the cell's dense parameters."""
+    """Strings to vectors: ``rows`` of characters, float32 (characters, dim), and the cell's parameters."""
 
     def __init__(self, settings: Recurrent, alphabet: Alphabet, *, seed: int = 0) -> None:
         """Random parameters, as torch draws them for the cell, from a generator of their own."""

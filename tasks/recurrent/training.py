@@ -1,8 +1,9 @@
 """Trains a character encoder, and what its loss adds, from batches of strings.
 
-Character rows are a table of which a step updates those of its batch; the cell's parameters, and the loss's, are
-dense. All are updated by one ``ParameterGroups``: one optimizer, or groups by name ("characters", "weight_hh_l0",
-"head.weight"). Randomness belongs to (seed, epoch), so a run that is resumed after an epoch gives the same bits.
+Character rows are a table of which a step updates those of its batch; the cell's parameters, and the loss's,
+are dense. All are updated by one ``ParameterGroups``: by one optimizer, or by groups of names ("characters",
+"weight_hh_l0", "head.weight"). Randomness belongs to (seed, epoch), so a run that goes on after an
+epoch gives the same bits.
 
     training = RecurrentTraining(encoder, strings, batches, loss, settings, head=nn.Linear(128, classes))
     for progress in training.run():
