@@ -129,7 +129,8 @@ class CharacterEncoder:
 
     def describe(self) -> dict[str, Any]:
         """Settings and alphabet as JSON has them."""
-        return {**dataclasses.asdict(self.settings), "alphabet": self.alphabet.characters}
+        options = {field.name: getattr(self.settings, field.name) for field in dataclasses.fields(Recurrent)}
+        return {**options, "alphabet": self.alphabet.characters}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything learnt, by name."""
