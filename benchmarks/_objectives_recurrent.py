@@ -9,7 +9,7 @@ medians; each in a process of its own.
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from benchmarks._apart import call_apart
 from benchmarks.claims import Claim
 from benchmarks.fasttext_reader import random_words
 
-CELLS, BATCH = ("gru", "lstm", "elman"), 4_096
+Cell = Literal["gru", "lstm", "elman"]
+CELLS: tuple[Cell, ...] = ("gru", "lstm", "elman")
+BATCH = 4_096
 
 
 def claims(quick: bool) -> Iterator[Claim]:
@@ -46,7 +48,7 @@ def _words(count: int) -> list[str]:
     return random_words(count, np.random.default_rng(0))
 
 
-def _encoder(cell: str) -> Any:
+def _encoder(cell: Cell) -> Any:
     from tasks.recurrent.alphabet import Alphabet
     from tasks.recurrent.encoder import CharacterEncoder, Recurrent
 
@@ -64,7 +66,7 @@ def _median(work: Callable[[], object], repeats: int) -> float:
     return statistics.median(taken)
 
 
-def packed(cell: str, repeats: int) -> float:
+def packed(cell: Cell, repeats: int) -> float:
     encoder, words = _encoder(cell)
     return _median(lambda: encoder.vectors(words), repeats)
 
@@ -79,7 +81,7 @@ def our_step(repeats: int) -> float:
     return _median(lambda: encoder.encode(rows, strings, dropout).sum().backward(), repeats)
 
 
-def _inputs(cell: str) -> tuple[Any, list[Any]]:
+def _inputs(cell: Cell) -> tuple[Any, list[Any]]:
     """The cell, and the rows of each word's characters, float32 (chars, 32)."""
     import torch
     from torch import nn
@@ -90,7 +92,7 @@ def _inputs(cell: str) -> tuple[Any, list[Any]]:
     return kinds[cell](32, 128), [rows[torch.tensor([*map(ord, word)])] for word in _words(BATCH)]
 
 
-def one_at_a_time(cell: str, repeats: int) -> float:
+def one_at_a_time(cell: Cell, repeats: int) -> float:
     """Words a second."""
     import torch
 
@@ -100,7 +102,7 @@ def one_at_a_time(cell: str, repeats: int) -> float:
         return len(some) / _median(lambda: [read(word) for word in some], repeats)
 
 
-def torch_packed(cell: str, repeats: int) -> float:
+def torch_packed(cell: Cell, repeats: int) -> float:
     import torch
     from torch.nn.utils.rnn import pack_sequence
 

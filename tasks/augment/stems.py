@@ -58,7 +58,7 @@ class Stems(RecurrentTrainingSettings, Recurrent):
         if not len(words):
             raise ValueError("no trained word to learn stems from; the vocabulary holds none")
         frequent = np.argsort(-document_frequency, kind="stable")[: self.most_words]
-        encoder = self.train([words[place] for place in frequent])
+        encoder = self.train([words[int(place)] for place in frequent])
         centred, mean, norm = centre(rows, document_frequency)
         codes = unit_rows(encoder.vectors(words))
         return NearestWords(
