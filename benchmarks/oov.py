@@ -83,7 +83,7 @@ def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str],
     corpus, raw, encoder = learnt
     titles, training = Titles.of(corpus), Titles.of(corpus).labelled("train")
     dense = encoder.bag.dense(corpus.sentences, corpus.descriptions)
-    vectors = (encoder if augmented else encoder.without_ngrams()).embed(raw, dense)
+    vectors = (encoder if augmented else encoder.without_unseen_words()).embed(raw, dense)
     words, unseen = encoder.count_unseen(raw)
     found = {}
     for group, chosen in zip(GROUPS, (titles.oov, (unseen == words) & (words > 0)), strict=True):

@@ -104,7 +104,7 @@ def _vectors(model: Path) -> np.ndarray:
 
 def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:
     from tasks.augment.distilled import Distilled
-    from tasks.encoder.fasttext_export import export_bin, word_vectors
+    from tasks.encoder.fasttext_export import export_bin, require_ngrams, word_vectors
     from tasks.encoder.title_encoder import TitleEncoder
     from tasks.fasttext.text_forms import write_vectors
 
@@ -112,13 +112,13 @@ def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:
     words, vectors = word_vectors(encoder)
     if form == "fasttext":
         tokens = pq.read_table(model / "tokens.parquet", columns=["document_frequency"])
-        frequency, own = tokens["document_frequency"].to_numpy(), encoder.ngrams
+        frequency, own = tokens["document_frequency"].to_numpy(), require_ngrams(encoder)
         if words and buckets not in (None, own.buckets):
             distilled = Distilled(shortest=own.shortest, longest=own.longest, buckets=buckets)
             counts = frequency[[encoder.ids[WORD, word] for word in words]]
-            encoder = replace(encoder, ngrams=distilled.fit(words, vectors, counts))
+            encoder = replace(encoder, unseen_words=distilled.fit(words, vectors, counts))
         count = export_bin(encoder, frequency, out)
-        size = f"{encoder.ngrams.buckets} buckets, {encoder.dim} dimensions"
+        size = f"{require_ngrams(encoder).buckets} buckets, {encoder.dim} dimensions"
         return f"{out}: {count} words, {size}, {out.stat().st_size / 1e6:.0f} MB"
     write_vectors(out, WORD_FORMS[form], words, vectors)
     return f"{out}: {len(words)} words, {encoder.dim} dimensions"

@@ -1,1 +1,1 @@
-"""Checkpoint to TitleEncoderFiles: n-gram rows for words never seen."""
+"""Checkpoint to TitleEncoderFiles: vectors for words never seen."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from storage.arrays import Ragged
 from tasks.augment.ridge import centre, solve_ridge
-from tasks.encoder.title_encoder import NgramRows
+from tasks.encoder.unseen_words import NgramRows
 from tasks.fasttext.ngrams import bucket_ids
 from tasks.form import configurable, setting
 

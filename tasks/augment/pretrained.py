@@ -18,7 +18,7 @@ import numpy as np
 
 from storage.arrays import Ragged
 from tasks.augment.ridge import centre
-from tasks.encoder.title_encoder import NgramRows
+from tasks.encoder.unseen_words import NgramRows
 from tasks.fasttext import FastText
 from tasks.fasttext.matrices import sum_rows
 from tasks.fasttext.ngrams import bucket_ids

@@ -2,6 +2,7 @@
 
 from tasks.augment.distilled import Distilled
 from tasks.augment.pretrained import Pretrained
+from tasks.augment.stems import Stems
 from tasks.form import configurable, setting
 
 
@@ -9,4 +10,4 @@ from tasks.form import configurable, setting
 class AugmentSettings:
     """How unseen words get a vector."""
 
-    strategy: Distilled | Pretrained = setting(Distilled(), "Where n-gram rows come from")
+    strategy: Distilled | Pretrained | Stems = setting(Distilled(), "Where vectors of unseen words come from")

@@ -14,7 +14,8 @@ from tasks.augment.settings import AugmentSettings
 from tasks.encoder import Encoder
 from tasks.encoder.bags import LAYER
 from tasks.encoder.meaning import Meaning
-from tasks.encoder.title_encoder import NgramRows, TitleEncoder, token_index
+from tasks.encoder.title_encoder import TitleEncoder, token_index
+from tasks.encoder.unseen_words import NgramRows, UnseenWords
 from tasks.text.tokenizers import read_tokenizer
 from tasks.text.words import KINDS, WORD
 
@@ -30,7 +31,7 @@ def augment(
     encoder: Encoder,
     settings: AugmentSettings,
 ) -> TitleEncoderFiles:
-    """Fits n-gram rows to the trained words, and publishes all that is needed to embed any title.
+    """Learns what unseen words get from the trained ones; publishes all that is needed to embed any title.
 
     ``encoder`` is the one that the checkpoint was trained with.
     """
@@ -44,9 +45,11 @@ def augment(
     frequency, tokens = table["document_frequency"].to_numpy(), table["token"].to_pylist()
     touched &= frequency > 0
     kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
-    learnt, ngrams = np.flatnonzero((kinds == WORD) & touched), NgramRows.none(rows.shape[1])
+    learnt = np.flatnonzero((kinds == WORD) & touched)
+    unseen_words: UnseenWords = NgramRows.none(rows.shape[1])
     if len(learnt):
-        ngrams = settings.strategy.fit([tokens[row] for row in learnt], rows[learnt], frequency[learnt])
+        words = [tokens[row] for row in learnt]
+        unseen_words = settings.strategy.fit(words, rows[learnt], frequency[learnt])
     ids = token_index(kinds, tokens, touched)
     tokenizer = read_tokenizer(workspace.folder(vocabulary))
     titles, meaning = open_corpus(workspace.folder(corpus)), None
@@ -55,9 +58,10 @@ def augment(
         dense = encoder.dense(titles.sentences[shown], titles.descriptions[shown])
         meaning = Meaning.fit(workspace.details(corpus)["sentences"], layer, dense)
     with STAGE.publish(home, vocabulary, corpus, checkpoint, encoder, settings) as draft:
-        made = TitleEncoder(tokenizer, encoder, ids, rows, kinds, ngrams, meaning)
+        made = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning)
         made.save(draft.folder, tokens_parquet)
-        draft.counts |= {"tokens": len(ids), "words": len(learnt), "ngrams": len(ngrams.bucket_ids)}
+        draft.counts |= {"tokens": len(ids), "words": len(learnt), unseen_words.key: unseen_words.size}
         draft.details["checkpoint"] = checkpoint.digest
-    get_run_logger().info("%(ngrams)d n-gram rows fitted to %(words)d trained words", draft.counts)
+    logger = get_run_logger()
+    logger.info("%d rows (%s) from %d trained words", unseen_words.size, unseen_words.key, len(learnt))
     return draft.artifact

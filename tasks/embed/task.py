@@ -16,7 +16,7 @@ STAGE = Stage(Vectors, __file__)
 @task(**STAGE.options)
 def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
     """Unit vectors of each title: alone, with how it airs (categories, clusters, the map's places), and for
-    similarity. Also the words of held-out titles, and a row without n-grams for those with unseen words.
+    similarity. Also the words of held-out titles, and a row of those with unseen words without these.
     """
     workspace = Workspace(home)
     columns = ["raw_title", "context", "split", "oov"]
@@ -32,7 +32,7 @@ def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
     known = vectors.any(axis=1)
     arrays = {"vectors": vectors, "full": full, "known": known, "words": words, "unseen": unseen}
     oov = np.flatnonzero(titles["oov"].to_numpy())
-    arrays["unaugmented"] = opened.without_ngrams().embed([raw[title] for title in oov], dense[oov])
+    arrays["unaugmented"] = opened.without_unseen_words().embed([raw[title] for title in oov], dense[oov])
     arrays |= {
         "similarity": opened.similarity(dense, full),
         "similarity_alone": opened.similarity(dense, vectors),

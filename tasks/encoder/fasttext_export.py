@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from storage.arrays import Ragged
-from tasks.encoder.title_encoder import NgramRows, TitleEncoder
+from tasks.encoder.title_encoder import TitleEncoder
+from tasks.encoder.unseen_words import NgramRows
 from tasks.fasttext.layout import Header
 from tasks.fasttext.ngrams import bucket_ids, encode
 from tasks.fasttext.writer import write_bin
@@ -32,6 +33,14 @@ def word_vectors(encoder: TitleEncoder) -> tuple[list[str], np.ndarray]:
     return [text for _, text in words], encoder.rows[[row for row, _ in words]]
 
 
+def require_ngrams(encoder: TitleEncoder) -> NgramRows:
+    """The encoder's n-gram rows, all that the format has for unseen words; ValueError if it has others."""
+    if not isinstance(source := encoder.unseen_words, NgramRows):
+        text = f"unseen words of this model come from {source.key}, and a fastText file has n-grams alone"
+        raise ValueError(f"{text}; train with augment.strategy=distilled to export it")
+    return source
+
+
 def export_bin(encoder: TitleEncoder, document_frequency: np.ndarray, path: Path | str) -> int:
     """Writes an encoder's words and n-grams as a .bin; returns how many words. ``document_frequency``, int64
     (tokens,), as in tokens.parquet, becomes the words' counts.
@@ -40,7 +49,7 @@ def export_bin(encoder: TitleEncoder, document_frequency: np.ndarray, path: Path
     if not words:
         raise ValueError("the model has no word with a row, so there is nothing to write")
     counts = document_frequency[[encoder.ids[WORD, word] for word in words]]
-    ngrams = encoder.ngrams
+    ngrams = require_ngrams(encoder)
     ids = bucket_ids(words, ngrams.shortest, ngrams.longest, ngrams.buckets)
     unique, inverse = np.unique(ids.values, return_inverse=True)
     bags, buckets = Ragged(ids.offsets, inverse), _bucket_rows(ngrams, unique)

@@ -1,8 +1,8 @@
 """Any title to a vector: tokenizer, token rows, n-gram rows, the layer on its sentence vector. torch, NumPy
 and pyarrow alone, and the package of the sentence encoder where it is installed.
 
-Known tokens take their trained row. A word that training never touched takes the vector of its n-grams
-(tasks/augment); other unknown tokens are left out.
+Known tokens take their trained row. A word that training never touched takes the vector that tasks/augment
+has for it; other unknown tokens are left out.
 """
 
 import dataclasses
@@ -17,58 +17,17 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from storage.arrays import Ragged, unit_rows
-from storage.shapes import Float32, Int8, Int64
+from storage.shapes import Float32, Int8
 from tasks.encoder import Bag, Encoder
 from tasks.encoder.bags import LAYER, Bagger
 from tasks.encoder.meaning import WEIGHT, Meaning
-from tasks.fasttext.ngrams import bucket_ids
+from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
 from tasks.text.tokenizers import Fitted, describe, restore
 from tasks.text.words import KINDS, NGRAM, WORD
 
 ENCODERS = {"bag": Bag}
 _GONE = ("sif", "directions")  # options of older versions; published rows never knew them
 _CHUNK = 4096  # titles encoded at once: 4096 titles of 60 tokens take 0.1 GB
-
-
-@dataclass(frozen=True, kw_only=True)
-class NgramRows:
-    """Rows of the n-gram buckets in use: what gives unseen words a vector."""
-
-    shortest: int  # n-gram of <word>
-    longest: int
-    buckets: int
-    bucket_ids: Int64[np.ndarray, " used"]  # buckets with a row, rising
-    rows: Float32[np.ndarray, "used dim"]
-    mean: Float32[np.ndarray, " dim"]  # added back to every word
-    norm: float  # length of an unseen word's vector
-
-    @staticmethod
-    def none(dim: int) -> "NgramRows":
-        """No n-gram has a row, as for a tokenizer without words."""
-        ids, rows = np.zeros(0, dtype=np.int64), np.zeros((0, dim), np.float32)
-        mean = np.zeros(dim, np.float32)
-        return NgramRows(shortest=3, longest=6, buckets=1, bucket_ids=ids, rows=rows, mean=mean, norm=1.0)
-
-    def find(self, buckets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Row of each bucket, and whether it has one: int64 and bool, shaped as ``buckets``."""
-        if not len(self.bucket_ids):
-            return np.zeros_like(buckets), np.zeros(buckets.shape, dtype=bool)
-        places = np.searchsorted(self.bucket_ids, buckets).clip(max=len(self.bucket_ids) - 1)
-        return places, self.bucket_ids[places] == buckets
-
-    def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Vectors of case-folded words, float32 (words, dim), and whether any n-gram of each has a row (else
-        its vector is zero): bool (words,).
-        """
-        ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
-        places, known = self.find(ids.values)
-        owner = ids.owners[known]
-        sums = np.zeros((len(words), len(self.mean)), dtype=np.float32)
-        np.add.at(sums, owner, self.rows[places[known]])
-        found = np.bincount(owner, minlength=len(words)) > 0
-        vectors = sums / np.maximum(ids.lengths, 1)[:, None].astype(np.float32) + self.mean
-        vectors *= self.norm / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        return np.where(found[:, None], vectors, 0).astype(np.float32), found
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +39,7 @@ class TitleEncoder:
     ids: dict[tuple[int, str], int]  # (kind, text) to row, of the tokens that training touched
     rows: Float32[np.ndarray, "tokens dim"]
     kinds: Int8[np.ndarray, " tokens"]
-    ngrams: NgramRows  # for words without a row
+    unseen_words: UnseenWords  # for words without a row
     meaning: Meaning | None = None  # None where the corpus has no sentence vectors
 
     @property
@@ -124,9 +83,9 @@ class TitleEncoder:
             return vectors
         return unit_rows(np.hstack([np.float32(WEIGHT) * self.meaning.project(dense), vectors]))
 
-    def without_ngrams(self) -> "TitleEncoder":
+    def without_unseen_words(self) -> "TitleEncoder":
         """The same, but unseen words are left out: the difference is what augmenting adds."""
-        return dataclasses.replace(self, ngrams=NgramRows.none(self.dim))
+        return dataclasses.replace(self, unseen_words=NgramRows.none(self.dim))
 
     def count_unseen(self, raw_titles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Words of titles, and how many of them training never touched: int32 (titles,) twice."""
@@ -151,7 +110,7 @@ class TitleEncoder:
             entries.append(own)
         more, kinds = self.rows[:0], self.kinds
         if unseen:
-            more, found = self.ngrams.vectors(list(unseen))
+            more, found = self.unseen_words.vectors(list(unseen))
             kinds = np.concatenate([kinds, np.full(len(unseen), WORD, dtype=np.int8)])
             first = len(self.rows)
             entries = [[entry for entry in own if entry < first or found[entry - first]] for own in entries]
@@ -179,11 +138,9 @@ class TitleEncoder:
         """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet, whose row i is row i."""
         touched = np.zeros(len(self.rows), dtype=bool)
         touched[list(self.ids.values())] = True
-        ngrams = dict(vars(self.ngrams))
-        arrays = {"bucket_ids": ngrams.pop("bucket_ids"), "mean": ngrams.pop("mean")}
-        arrays |= {"bucket_rows": ngrams.pop("rows"), "rows": self.rows, "touched": touched}
-        bag = dataclasses.asdict(self.bag)
-        content = {"tokenizer": describe(self.tokenizer), "encoder": bag, "ngrams": ngrams}
+        source, bag = self.unseen_words, dataclasses.asdict(self.bag)
+        arrays = {**source.arrays(), "rows": self.rows, "touched": touched}
+        content = {"tokenizer": describe(self.tokenizer), "encoder": bag, source.key: source.describe()}
         if self.meaning:
             arrays |= {LAYER: self.meaning.layer, "projection": self.meaning.projection}
             content["sentences"] = dict(self.meaning.about)
@@ -202,14 +159,14 @@ class TitleEncoder:
         bag = {name: value for name, value in content["encoder"].items() if name not in _GONE}
         table = pq.read_table(folder / "tokens.parquet", columns=["kind", "token"])
         kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
-        ids, mean, rows = arrays["bucket_ids"], arrays["mean"], arrays["bucket_rows"]
-        ngrams = NgramRows(bucket_ids=ids, mean=mean, rows=rows, **content["ngrams"])
+        key = next(key for key in SOURCES if key in content)
+        unseen_words = SOURCES[key].restore(content[key], arrays)
         ids = token_index(kinds, table["token"].to_pylist(), arrays["touched"])
         tokenizer, encoder = restore(content["tokenizer"]), ENCODERS[bag["name"]](**bag)
         meaning = None
         if about := content.get("sentences"):
             meaning = Meaning(about, arrays[LAYER], arrays["projection"])
-        return TitleEncoder(tokenizer, encoder, ids, arrays["rows"], kinds, ngrams, meaning)
+        return TitleEncoder(tokenizer, encoder, ids, arrays["rows"], kinds, unseen_words, meaning)
 
 
 def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:

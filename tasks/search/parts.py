@@ -107,7 +107,7 @@ def _known_tokens(
     unseen = [text for kind, text in every if kind == WORD and (kind, text) not in encoder.ids]
     row_of = ChainMap(encoder.ids)
     if unseen:
-        vectors, found = encoder.ngrams.vectors(unseen)
+        vectors, found = encoder.unseen_words.vectors(unseen)
         more = [((WORD, text), len(rows) + place) for place, text in enumerate(unseen) if found[place]]
         row_of = ChainMap(encoder.ids, dict(more))
         rows = np.concatenate([rows, vectors])

@@ -6,7 +6,7 @@ import pytest
 from storage.arrays import Ragged
 from tasks.augment.distilled import Distilled
 from tasks.augment.ridge import solve_ridge
-from tasks.encoder.title_encoder import NgramRows
+from tasks.encoder.unseen_words import NgramRows
 from tasks.fasttext.ngrams import bucket_ids
 
 WORDS = ["kitchen", "kitchens", "baker", "bakery", "goal", "goals", "goalie", "murder", "murders"]

@@ -70,7 +70,9 @@ def test_vectors_are_unit_or_zero(encoder: TitleEncoder):
 @pytest.mark.parametrize("tokenizer", [Words, WordsAndNgrams])
 def test_a_title_of_which_nothing_is_known_is_a_zero_row(encoder: TitleEncoder, tokenizer: type):
     """Though its length and its shape are known: they say nothing by themselves."""
-    own = TitleEncoder(tokenizer(), encoder.bag, encoder.ids, encoder.rows, encoder.kinds, encoder.ngrams)
+    own = TitleEncoder(
+        tokenizer(), encoder.bag, encoder.ids, encoder.rows, encoder.kinds, encoder.unseen_words
+    )
     vectors = own.embed(["цщъ юяэ", "Harbour kitchen", "", "Цщъ Юяэ (4/6)", "kitchenette"])
     assert vectors.any(axis=1).tolist() == [False, True, False, False, True]
 
@@ -92,7 +94,7 @@ def test_a_word_never_seen_lands_near_its_family(encoder: TitleEncoder):
     for name, words in UNSEEN.items():
         for word in words:
             assert (WORD, word) not in encoder.ids
-            vectors, found = encoder.ngrams.vectors([word])
+            vectors, found = encoder.unseen_words.vectors([word])
             cosines = centred(np.concatenate([space, vectors / np.linalg.norm(vectors)]))
             cosines = cosines[:-1] @ cosines[-1]
             assert found.all()
@@ -116,8 +118,8 @@ def test_the_folder_gives_the_same_bits(encoder: TitleEncoder, learnt: Learnt, t
     titles = ["Harbour kitchen recipes", "Kitchenette (4/6)", "Ember penalty goals", "Xyzzy"]
     np.testing.assert_array_equal(again.embed(titles), encoder.embed(titles))
     assert (again.tokenizer, again.bag, again.ids) == (encoder.tokenizer, encoder.bag, encoder.ids)
-    assert again.ngrams.norm == encoder.ngrams.norm
-    np.testing.assert_array_equal(again.ngrams.rows, encoder.ngrams.rows)
+    assert again.unseen_words.norm == encoder.unseen_words.norm
+    np.testing.assert_array_equal(again.unseen_words.rows, encoder.unseen_words.rows)
 
 
 def test_a_folder_that_is_no_title_encoder(tmp_path: Path):

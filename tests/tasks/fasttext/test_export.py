@@ -23,7 +23,7 @@ def exported(learnt: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     home, *_, made = learnt
     folder, file = home / made.path, tmp_path_factory.mktemp("export") / "model.bin"
     encoder = TitleEncoder.open(folder)
-    encoder = replace(encoder, ngrams=_refit(encoder, 3000))
+    encoder = replace(encoder, unseen_words=_refit(encoder, 3000))
     written = export_bin(
         encoder, pq.read_table(folder / "tokens.parquet")["document_frequency"].to_numpy(), file
     )
@@ -58,15 +58,18 @@ def test_words_never_seen_point_where_the_encoder_has_them(learnt: Any, tmp_path
     """With the encoder's own buckets in use, direction is the same; length is right in the median."""
     home, *_, made = learnt
     encoder = TitleEncoder.open(home / made.path)
-    small = replace(encoder, ngrams=_refit(encoder, 5000))
+    small = replace(encoder, unseen_words=_refit(encoder, 5000))
     frequency = pq.read_table(home / made.path / "tokens.parquet")["document_frequency"].to_numpy()
     export_bin(small, frequency, tmp_path / "model.bin")
-    expected, found = small.ngrams.vectors(NEVER)[0], FastText.open(tmp_path / "model.bin").vectors(NEVER)
+    expected, found = (
+        small.unseen_words.vectors(NEVER)[0],
+        FastText.open(tmp_path / "model.bin").vectors(NEVER),
+    )
     cosines = (
         (expected * found).sum(axis=1) / np.linalg.norm(expected, axis=1) / np.linalg.norm(found, axis=1)
     )
     np.testing.assert_allclose(cosines, 1, atol=1e-5)
-    assert 0.5 < np.median(np.linalg.norm(found, axis=1)) / small.ngrams.norm < 1.5
+    assert 0.5 < np.median(np.linalg.norm(found, axis=1)) / small.unseen_words.norm < 1.5
 
 
 def _refit(encoder: TitleEncoder, buckets: int) -> Any:

@@ -1,0 +1,118 @@
+"""Words never seen, by their stem: a character encoder learns to bring words of one stem together.
+
+Two words of each stem of a batch (a word twice, under two dropouts, where its stem has no other) are pulled
+together, and away from the nearest word of another stem:
+
+    loss = mean of max(0, margin − cos(word, partner) + cos(word, nearest word of another stem))
+
+An unseen word then gets the rows of the trained words nearest to it in the encoder's space. A linear map from
+there to the trained rows, as for a fastText model, is worth less (docs/LOG.md). Stems are needed in training
+alone: the published encoder has no stemmer.
+
+References:
+    Porter. Snowball: A language for stemming algorithms. 2001. https://snowballstem.org.
+    Hermans, Beyer, Leibe. In Defense of the Triplet Loss for Person Re-Identification. 2017, equation 5 (the
+    hardest of a batch). https://arxiv.org/abs/1703.07737. We differ: one partner, drawn, not the farthest.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from storage.arrays import offsets_of, unit_rows
+from tasks.augment.ridge import centre
+from tasks.encoder.unseen_words import NearestWords
+from tasks.form import configurable, setting
+from tasks.recurrent.alphabet import Alphabet
+from tasks.recurrent.encoder import CharacterEncoder, Recurrent
+from tasks.recurrent.training import RecurrentTraining, RecurrentTrainingSettings
+
+Language = Literal[
+    "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english",
+    "esperanto", "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian",
+    "irish", "italian", "lithuanian", "nepali", "norwegian", "persian", "polish", "porter", "portuguese",
+    "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish",
+]  # fmt: skip
+
+
+@configurable
+class Stems(RecurrentTrainingSettings, Recurrent):
+    """Rows of the nearest trained words in the space of a character encoder trained on stems."""
+
+    name: Literal["stems"] = "stems"
+    language: Language = setting("english", "Algorithm of the package snowballstemmer that finds stems")
+    margin: float = setting(
+        0.3, "How much nearer, in cosine, a word of the same stem shall be than any other", gt=0, le=2
+    )
+    hidden: int = setting(64, "Dimensions of the encoder's state", ge=1, le=4096)
+    batch_size: int = setting(512, "Words of a batch, two of each stem", ge=4)
+    most_words: int = setting(20_000, "Words that train the encoder: the most frequent ones", ge=2)
+    neighbours: int = setting(20, "Trained words whose rows an unseen word gets", ge=1)
+
+    def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NearestWords:
+        """What unseen words get, in the space of trained words; arguments as of Distilled.fit."""
+        if not len(words):
+            raise ValueError("no trained word to learn stems from; the vocabulary holds none")
+        frequent = np.argsort(-document_frequency, kind="stable")[: self.most_words]
+        encoder = self.train([words[int(place)] for place in frequent])
+        centred, mean, norm = centre(rows, document_frequency)
+        codes = unit_rows(encoder.vectors(words))
+        return NearestWords(
+            encoder=encoder, neighbours=self.neighbours, codes=codes, rows=centred, mean=mean, norm=norm
+        )
+
+    def train(self, words: Sequence[str]) -> CharacterEncoder:
+        """The encoder, on the CPU, trained on the stems of words, on a GPU if there is one."""
+        encoder = CharacterEncoder(self, Alphabet.of(words), seed=self.seed)
+        encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+        strings, pairs = encoder.alphabet.ids(words), StemPairs(find_stems(words, self.language))
+
+        def batches(rng: np.random.Generator) -> Iterator[tuple[np.ndarray, None]]:
+            return ((words, None) for words in pairs.batches(rng, self.batch_size // 2))
+
+        def loss(vectors: Tensor, _: None) -> Tensor:
+            return triplet_loss(vectors, self.margin)
+
+        for _ in RecurrentTraining(encoder, strings, batches, loss, self).run():
+            pass
+        return encoder.to(torch.device("cpu"))
+
+
+def find_stems(words: Sequence[str], language: Language) -> np.ndarray:
+    """The number of each word's stem, from 0: int64 (words,)."""
+    import snowballstemmer  # here: who opens what was trained needs none
+
+    stems = snowballstemmer.stemmer(language).stemWords(words)
+    return np.unique(stems, return_inverse=True)[1]
+
+
+class StemPairs:
+    """Draws two words of each stem."""
+
+    def __init__(self, stems: np.ndarray) -> None:
+        self._words, self._counts = np.argsort(stems, kind="stable"), np.bincount(stems)
+        self._first = offsets_of(self._counts)[:-1]
+
+    def batches(self, rng: np.random.Generator, pairs: int) -> Iterator[np.ndarray]:
+        """Batches of so many stems: a word of each, then another of each, int64 (2 · stems,)."""
+        order = rng.permutation(len(self._counts))
+        for start in range(0, len(order), pairs):
+            chosen = order[start : start + pairs]
+            counts = self._counts[chosen]
+            one = rng.integers(counts)
+            other = (one + rng.integers(1, np.maximum(counts, 2))) % counts
+            yield self._words[np.concatenate([self._first[chosen] + one, self._first[chosen] + other])]
+
+
+def triplet_loss(vectors: Tensor, margin: float) -> Tensor:
+    """Of vectors (2 · stems, hidden), partners half of them apart; zero where the batch is of one stem."""
+    unit, stems = F.normalize(vectors, dim=1), len(vectors) // 2
+    cosines = unit @ unit.T
+    partner = cosines.diagonal(stems).repeat(2)
+    same = torch.eye(stems, dtype=torch.bool, device=vectors.device).repeat(2, 2)
+    nearest = cosines.masked_fill(same, -2.0).amax(dim=1)
+    return F.relu(margin - partner + nearest).mean()
