@@ -65,7 +65,7 @@ sys.meta_path.insert(0, Bare())
 IMPORTS = """
 import importlib, json, pathlib
 names = []
-for room in "tasks/train tasks/search tasks/encoder tasks/neighbours tasks/cluster storage/tables".split():
+for room in "tasks/train tasks/recurrent tasks/search tasks/encoder tasks/neighbours tasks/cluster storage/tables".split():
     for file in sorted(pathlib.Path(room).rglob("*.py")):
         if file.name not in ("task.py", "plot.py"):
             names.append(str(file.with_suffix("")).replace("/", ".").removesuffix(".__init__"))
