@@ -24,7 +24,7 @@ class Cues:
         self._by_pattern: dict[str, Callable[[str], str]] = {
             "date": self._date,
             "teams": self._teams,
-            "round": self._round,
+            "competition": self._competition,
             "segments": self._segments,
             "part": self._part,
             "episode_number": self._episode,
@@ -79,7 +79,7 @@ class Cues:
         text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(between), text, flags=_ANY)
         return text + self._random.choice((" (M)", " (k)", ", 2. halvleg")) if self._chance(0.1) else text
 
-    def _round(self, text: str) -> str:
+    def _competition(self, text: str) -> str:
         text = self._numbers(text)
         cue = r"round|runde|match ?day|spieltag|journée|étape|stage|\w*-?finale?s?\b"
         return re.sub(cue, lambda found: self._blurred(found[0]) if self._chance(0.7) else found[0], text, flags=_ANY)
