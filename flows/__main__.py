@@ -13,11 +13,12 @@ from pydantic_core import ValidationError
 from typer.exceptions import Exit, TyperException
 from typer.main import get_command
 
-import flows.enrich  # noqa: F401  (adds its command)
+import flows.enrich
+import flows.labelling  # noqa: F401  (they add their commands)
 from flows.exits import DONE, exit_code, report_interrupted, watch_signals
 from flows.viewing import app
 
-REPORTING = ("nightly", "tune", "ingest", "backfill", "doctor")  # they print a line at once
+REPORTING = ("nightly", "tune", "patterns", "ingest", "backfill", "doctor")  # they print a line at once
 SEVERAL = (
     "--out",
     "--feed",

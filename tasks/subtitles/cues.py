@@ -14,6 +14,64 @@ from tasks.subtitles.rules import PLAIN, clean
 _ANY = re.IGNORECASE
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _NUMBER = re.compile(r"\d+")
+_DAY_OR_MONTH = re.compile(r"\b[A-ZÀ-Þ][a-zäéû]{2,8}\b")
+_TIME = re.compile(r"\d{1,2}[:.]\d\d(?: (?:am|pm|Uhr))?(?: - \d{1,2}:\d\d (?:am|pm))?")
+# Words that stand for the cue words, as titles have them too (tasks/text/marks.py).
+_EPISODES = tuple(
+    re.findall(
+        r"\S+",
+        "episodio episódio episode aflevering avsnitt afsnit odcinek díl epizoda επεισόδιο επ. jakso bölüm "
+        "capítulo chapter kapitel puntata emission volume no.",
+    )
+)
+_PARTS = (
+    "parte",
+    "parte",
+    "partie",
+    "part",
+    "teil",
+    "osa",
+    "część",
+    "časť",
+    "část",
+    "rész",
+    "díl",
+    "del",
+    "deel",
+    "p",
+)
+_ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "prima",
+    "seconda",
+    "primera",
+    "segunda",
+    "primeira",
+    "première",
+    "erster",
+)
+_COUNTS = (
+    "one",
+    "two",
+    "three",
+    "four",
+    "ten",
+    "fifty",
+    "uno",
+    "dos",
+    "um",
+    "deux",
+    "drei",
+    "I",
+    "II",
+    "III",
+    "IV",
+    "X",
+)
+_BETWEEN = (" - ", "-", " – ", "–", " at ", " @ ", " gegen ", " x ", " contre ", " mod ", " contra ", " vs ")
+_SEPARATORS = ("; ", "; ", ";", " / ", "//", "/", "/ ", " + ", " | ", " • ", " ----- ")
 
 
 class Cues:
@@ -45,6 +103,9 @@ class Cues:
         word = self._random.choice(self._words)
         return word if self._chance(0.3) else self._random.choice((word.capitalize(), word.lower()))
 
+    def _phrase(self) -> str:
+        return " ".join(self._word() for _ in range(self._random.randint(1, 4)))
+
     def _blurred(self, word: str) -> str:
         """The word with its end, or letters within it, replaced by another word's."""
         kept, other = self._random.randint(1, len(word)), self._random.choice(self._words).lower()
@@ -57,6 +118,14 @@ class Cues:
         return number if len(number) == 4 else str(self._random.randint(1, 10 ** min(len(number), 3)))
 
     def _date(self, text: str) -> str:
+        if (alone := _DAY_OR_MONTH.search(text)) and self._chance(0.25):
+            year = self._random.randint(1900, 2030)
+            return self._random.choice((alone[0], alone[0].lower(), f"{alone[0]} {year}"))
+        if (times := _TIME.search(text)) and self._chance(0.15):
+            word = self._word()
+            return self._random.choice((f"{word} {times[0]}", f"{word} - {times[0]}", times[0]))
+        if self._chance(0.15):
+            text = f"{self._phrase()} {self._random.choice(('', '- ', '('))}{text}"
         text = re.sub(r"^.*?\b(?=\w+ \d|\d{1,2}[./-])", "", text, count=1) if self._chance(0.2) else text
         text = _LETTERS.sub(lambda found: self._blurred(found[0]) if self._chance(0.5) else found[0], text)
         if self._chance(0.3):
@@ -74,50 +143,71 @@ class Cues:
 
     def _teams(self, text: str) -> str:
         head, colon, match = text.rpartition(": ")
-        text = text if not colon or self._chance(0.4) else match if self._chance(0.8) else head + " - " + match
-        between = (" - ", "-", " – ", " at ", " @ ", " gegen ", " x ", " contre ", " mod ", " contra ", "–", " vs ")
-        text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(between), text, flags=_ANY)
+        if colon and self._chance(0.6):
+            text = match if self._chance(0.8) else f"{head} - {match}"
+        text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(_BETWEEN), text, flags=_ANY)
         return text + self._random.choice((" (M)", " (k)", ", 2. halvleg")) if self._chance(0.1) else text
 
     def _competition(self, text: str) -> str:
         text = self._numbers(text)
         cue = r"round|runde|match ?day|spieltag|journée|étape|stage|\w*-?finale?s?\b"
-        return re.sub(cue, lambda found: self._blurred(found[0]) if self._chance(0.7) else found[0], text, flags=_ANY)
+        return re.sub(
+            cue, lambda found: self._blurred(found[0]) if self._chance(0.7) else found[0], text, flags=_ANY
+        )
 
     def _segments(self, text: str) -> str:
-        separator = self._random.choice(("; ", ";", " / ", "//", " + ", ". ", " | ", " • ", ", "))
-        parts = re.split(r"\s*//\s*|\s*/\s*", text)
-        return separator.join(parts)
+        return self._random.choice(_SEPARATORS).join(re.split(r"\s*//\s*|\s*/\s*", text))
 
     def _part(self, text: str) -> str:
         text = self._numbers(text)
-        cue, choice = r"(\W*)\b(?:part|pt\.?|teil|partie) ?(?=\w)", self._random.random()
+        cue, choice = r"(\W*)\b(?:part|pt\.?|teil|partie) ?(\d+|\w+)\b", self._random.random()
+        word = self._cased(self._random.choice(_PARTS))
+        number = str(self._random.randint(1, 9)) if self._chance(0.7) else self._random.choice(_COUNTS)
         if choice < 0.3:
-            return re.sub(cue, r" ", text, flags=_ANY)
-        if choice < 0.6:
-            return re.sub(cue, lambda found: f"{found[1]}{self._word()} ", text, flags=_ANY)
-        if choice < 0.9:
-            blurred = self._random.choice(("part", "parte", "del", "part", "teil"))
-            return re.sub(cue, lambda found: f"{found[1]}{self._blurred(blurred)} ", text, flags=_ANY)
-        return re.sub(cue + r"(\d)\b", r" \2. part", text, flags=_ANY)
+            return re.sub(cue, f" {number}", text, flags=_ANY)
+        if choice < 0.8:
+            return re.sub(cue, lambda found: f"{found[1]}{word} {number}", text, flags=_ANY)
+        ordinal = self._random.choice((f"{number}.", f"{number}a", f"{number}ª", f"{number}e", *_ORDINALS))
+        return re.sub(cue, lambda found: f"{found[1]}{self._cased(ordinal)} {word}", text, flags=_ANY)
+
+    def _cased(self, word: str) -> str:
+        return self._random.choice((word, word.capitalize()))
 
     def _episode(self, text: str) -> str:
+        if self._chance(0.25):
+            return self._numbered()
         text = self._numbers(text)
-        cue, choice = r"\b(?:episode|épisode|folge|staffel|saison|season|series|ep|nr)\b", self._random.random()
-        if choice < 0.5:
+        cue = r"\b(?:episode|épisode|folge|staffel|saison|season|series|ep|nr)\b"
+        choice = self._random.random()
+        if choice < 0.3:
             text = re.sub(cue, lambda _: self._word(), text, flags=_ANY)
         elif choice < 0.8:
-            text = re.sub(cue, lambda found: self._blurred(found[0]), text, flags=_ANY)
-        if self._chance(0.2):
+            text = re.sub(cue, lambda _: self._cased(self._random.choice(_EPISODES)), text, flags=_ANY)
+        if self._chance(0.1):
+            text = _NUMBER.sub(lambda _: self._cased(self._random.choice(_COUNTS)), text)
+        if self._chance(0.15):
             text = re.sub(r"^(\w+) (\d+)$", r"\2. \1", text)
+        if self._chance(0.15):
+            text = f"{self._phrase()}{self._random.choice((' - ', ': ', ' '))}{text}"
         if self._chance(0.3):
-            marks = (". ", ") ", ": ", "/20 ", " - ", ".")
-            text = re.sub(r"^[SE]\d+ ?(?:E(\d+))?", lambda found: self._marked(found, marks), text)
+            text = re.sub(r"^[SE]\d+ ?(?:E(\d+))?", self._marked, text)
             text = re.sub(r"\s*([).:/])\s*-\s*", r"\1 ", text)
         return text
 
-    def _marked(self, found: re.Match[str], marks: Sequence[str]) -> str:
-        return (found[1] or str(self._random.randint(1, 40))) + self._random.choice(marks)
+    def _numbered(self) -> str:
+        """A title behind its number, or a number behind the word for it and a title."""
+        number, total = self._random.randint(1, 99), self._random.randint(10, 200)
+        word, behind = (
+            self._cased(self._random.choice(_EPISODES)),
+            (". ", ") ", f"/{total}", f"/{total}: ", ""),
+        )
+        front = f"{number}{self._random.choice(behind)}"
+        mark = self._random.choice((front, front, f"{word} {number}: ", f"{word} {number}"))
+        return mark + (self._phrase() if mark.endswith(" ") else "")
+
+    def _marked(self, found: re.Match[str]) -> str:
+        number = found[1] or str(self._random.randint(1, 40))
+        return number + self._random.choice((". ", ") ", ": ", "/20 ", " - ", "."))
 
     def _listed(self, text: str, conjunctions: Sequence[str]) -> str:
         parts = re.split(r",\s+(?:and|und|et|&)\s+|,\s+|\s+(?:and|und|et|&|/)\s+", text)
@@ -134,10 +224,21 @@ class Cues:
 
     def _plain(self, text: str) -> str:
         words = text.split()
-        if len(words) > 1 and self._chance(0.7):  # some words in a row: a phrase without what the rule saw
+        if len(words) > 1 and self._chance(0.6):  # some words in a row: a phrase without what the rule saw
             length = self._random.randint(1, min(4, len(words)))
             start = self._random.randint(0, len(words) - length)
             words = words[start : start + length]
         text = " ".join(words)
         text = text.rstrip("!?., ") if self._chance(0.7) else text
+        if self._chance(0.3):  # what separates members of a list elsewhere, and numbers that count nothing
+            year, number = self._random.randint(1900, 2030), self._random.randint(1, 99)
+            phrase = self._phrase()
+            text = self._random.choice(
+                (
+                    f"{text}, {phrase}", f"{text}: {phrase}", f"{text} & {phrase}", f"{text} - {phrase}",
+                    f"{text}. {text}", f"{year} {text}", f"{number} {text}", f"{text} ({year})",
+                    f"{text} {year}", f"{self._word()}-{text}", f"{phrase} gegen {text.lower()}",
+                    f"{text} {number} {phrase}",
+                )
+            )  # fmt: skip
         return text[:1].upper() + text[1:]

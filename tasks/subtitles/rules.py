@@ -35,7 +35,7 @@ class Rule(NamedTuple):
 
 
 def clean(sub_title: str) -> str:
-    """Text on one line: white space, also written as ``\\n``, becomes single spaces."""
+    """Text on one line: white space, also written as a backslash and n, becomes single spaces."""
     return " ".join(sub_title.replace("\\n", " ").split())
 
 
@@ -121,14 +121,19 @@ RULES: tuple[Rule, ...] = (
     Rule("date", _regular(rf"\b(?:{_MONTHS}) \d{{1,2}}(?:,|\b)")),
     Rule("teams", _is_match),
     Rule("competition", _regular(r"\b(?:round|runde|match ?day|week|day|stage|étape|heat) \d{1,2}\b")),
-    Rule("competition", _regular(r"\b\d{1,2}(?:\.|e|ème|th|st|nd|rd) (?:runde|spieltag|journée|étape|round|stage)\b")),
+    Rule(
+        "competition",
+        _regular(r"\b\d{1,2}(?:\.|e|ème|th|st|nd|rd) (?:runde|spieltag|journée|étape|round|stage)\b"),
+    ),
     Rule("competition", _regular(r"\b(?:quarter|semi)[ -]?finals?\b|\b(?:halb|viertel|achtel)finale\b")),
     Rule("competition", _regular(r"\bdemi-finales?\b|\bquarts? de finale\b")),
-    Rule("competition", _regular(r"\b(?:grand prix|world (?:cup|tour|series)|championships?|weltcup|coupe du monde)\b")),
+    Rule("competition", _regular(r"\b(?:grand prix|world (?:cup|tour|series)|championships?|weltcup)\b")),
+    Rule("competition", _regular(r"\bcoupe du monde\b")),
     Rule("segments", _is_segments),
     Rule("part", _regular(rf"\b(?:part|pt\.?|teil|partie) ?{_COUNT}\b")),
     Rule("part", _regular(r"\w \(\d(?:/\d)?\)$")),
-    Rule("episode_number", _regular(r"\b(?:episode|épisode|folge|ep\.?|staffel|saison|season|series):? ?\d+\b")),
+    Rule("episode_number", _regular(r"\b(?:episode|épisode|folge|ep\.?):? ?\d+\b")),
+    Rule("episode_number", _regular(r"\b(?:staffel|saison|season|series):? ?\d+\b")),
     Rule("episode_number", _regular(r"^s\d{1,2}(?: ?e\d+)?\b|^e\d{1,4}\b|\bs\d{1,2} ?ep?\d+\b")),
     Rule("episode_number", _regular(r"^#?\d{1,5}$|#\d+|\bNr\. ?\d+")),
     Rule("guests", _is_guest_list),
