@@ -8,13 +8,39 @@ article: what remains ("Kapitola 12", "Bayern - Ajax", "Lucky Penny") is what th
 import random
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
-from tasks.subtitles.rules import PLAIN, clean
+from tasks.subtitles.rules import PLAIN, clean, first_names, places
 
 _ANY = re.IGNORECASE
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _NUMBER = re.compile(r"\d+")
-_DAY_OR_MONTH = re.compile(r"\b[A-ZÀ-Þ][a-zäéû]{2,8}\b")
+_DAYS = (
+    "Monday",
+    "Wednesday",
+    "Saturday",
+    "Montag",
+    "Donnerstag",
+    "Freitag",
+    "Sonntag",
+    "lundi",
+    "mercredi",
+    "dimanche",
+)
+_MONTHS = (
+    "January",
+    "March",
+    "April",
+    "May",
+    "June",
+    "August",
+    "November",
+    "Januar",
+    "März",
+    "Juli",
+    "mars",
+    "août",
+)
 _TIME = re.compile(r"\d{1,2}[:.]\d\d(?: (?:am|pm|Uhr))?(?: - \d{1,2}:\d\d (?:am|pm))?")
 # Words that stand for the cue words, as titles have them too (tasks/text/marks.py).
 _EPISODES = tuple(
@@ -74,6 +100,16 @@ _BETWEEN = (" - ", "-", " – ", "–", " at ", " @ ", " gegen ", " x ", " contr
 _SEPARATORS = ("; ", "; ", ";", " / ", "//", "/", "/ ", " + ", " | ", " • ", " ----- ")
 
 
+@cache
+def _first_names() -> list[str]:
+    return sorted(first_names())
+
+
+@cache
+def _places() -> list[str]:
+    return sorted(places())
+
+
 class Cues:
     """Hides cues; ``words`` are words of the guide that take a cue word's place."""
 
@@ -118,9 +154,8 @@ class Cues:
         return number if len(number) == 4 else str(self._random.randint(1, 10 ** min(len(number), 3)))
 
     def _date(self, text: str) -> str:
-        if (alone := _DAY_OR_MONTH.search(text)) and self._chance(0.25):
-            year = self._random.randint(1900, 2030)
-            return self._random.choice((alone[0], alone[0].lower(), f"{alone[0]} {year}"))
+        if self._chance(0.25):
+            return self._day()
         if (times := _TIME.search(text)) and self._chance(0.15):
             word = self._word()
             return self._random.choice((f"{word} {times[0]}", f"{word} - {times[0]}", times[0]))
@@ -136,6 +171,20 @@ class Cues:
             text = re.sub(r"(\d{1,2}) (\w+)", r"\1 de \2", text, count=1)
         return text
 
+    def _day(self) -> str:
+        """A weekday or a month that stands for itself, or a day of a month, some with other letters."""
+        day, month = self._random.randint(1, 31), self._random.choice(_MONTHS)
+        month = self._blurred(month) if self._chance(0.3) else month
+        year = self._random.randint(1900, 2030)
+        forms = (
+            month,
+            f"{month} {year}",
+            f"{day} {month} {year}",
+            f"{day} de {month}",
+            f"{day}. {month[:3]}. {year}",
+        )
+        return self._random.choice((self._random.choice(_DAYS), *forms))
+
     def _reordered(self, found: re.Match[str]) -> str:
         first, mark, second, year = found.groups()
         dash = self._random.choice(("-", "/", ". ", mark))
@@ -146,10 +195,17 @@ class Cues:
         if colon and self._chance(0.6):
             text = match if self._chance(0.8) else f"{head} - {match}"
         text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(_BETWEEN), text, flags=_ANY)
-        return text + self._random.choice((" (M)", " (k)", ", 2. halvleg")) if self._chance(0.1) else text
+        if self._chance(0.2):
+            text += self._random.choice(
+                (" (M)", " (k)", ", 2. halvleg", ", Highlights", f": {self._phrase()}")
+            )
+        return text
 
     def _competition(self, text: str) -> str:
         text = self._numbers(text)
+        if self._chance(0.3):  # the name alone
+            number = r"(?:round|runde|match ?day|spieltag|stage|day|week) \d+|\d+\. (?:runde|spieltag)"
+            text = re.sub(rf"\W*\b(?:{number})\b\W*", " ", text, flags=_ANY)
         cue = r"round|runde|match ?day|spieltag|journée|étape|stage|\w*-?finale?s?\b"
         return re.sub(
             cue, lambda found: self._blurred(found[0]) if self._chance(0.7) else found[0], text, flags=_ANY
@@ -163,6 +219,8 @@ class Cues:
         cue, choice = r"(\W*)\b(?:part|pt\.?|teil|partie) ?(\d+|\w+)\b", self._random.random()
         word = self._cased(self._random.choice(_PARTS))
         number = str(self._random.randint(1, 9)) if self._chance(0.7) else self._random.choice(_COUNTS)
+        if self._chance(0.15):
+            text += self._random.choice((": ", ", ", " - ")) + self._phrase()
         if choice < 0.3:
             return re.sub(cue, f" {number}", text, flags=_ANY)
         if choice < 0.8:
@@ -183,7 +241,7 @@ class Cues:
             text = re.sub(cue, lambda _: self._word(), text, flags=_ANY)
         elif choice < 0.8:
             text = re.sub(cue, lambda _: self._cased(self._random.choice(_EPISODES)), text, flags=_ANY)
-        if self._chance(0.1):
+        if self._chance(0.2):
             text = _NUMBER.sub(lambda _: self._cased(self._random.choice(_COUNTS)), text)
         if self._chance(0.15):
             text = re.sub(r"^(\w+) (\d+)$", r"\2. \1", text)
@@ -216,11 +274,24 @@ class Cues:
         return ", ".join(parts[:-1]) + (self._random.choice(conjunctions) if parts[1:] else "") + parts[-1]
 
     def _guests(self, text: str) -> str:
+        if self._chance(0.1):
+            return self._random.choice((" & ", " and ", " - ", ", ")).join(
+                self._random.sample(_first_names(), 2)
+            )
+        if self._chance(0.1):
+            return f"{self._word()}: {text}"
         text = re.sub(r"^(?:guests?|gäste|invités?|with|mit|avec)\b\W*", "", text, flags=_ANY)
         return self._listed(text, (", ", " & ", " e ", " y ", " og ", " en ", " och ", " a ", " and ", " - "))
 
     def _place(self, text: str) -> str:
-        return self._listed(text, (", ", " - ", " to ", " à ", " e ", " til ")) if "," in text else text
+        if self._chance(0.25):
+            one, other = self._random.sample(_places(), 2)
+            return (
+                one + self._random.choice((" to ", " til ", " nach ", " – ", " to the ", ", ", " à ")) + other
+            )
+        if self._chance(0.1):
+            return f"{text} {self._random.choice(('Castle', 'Island', 'Bay', 'Beach', 'Coast', 'Mountains'))}"
+        return self._listed(text, (", ", " - ", " to ", " e ", " til ")) if "," in text else text
 
     def _plain(self, text: str) -> str:
         words = text.split()

@@ -1,6 +1,7 @@
 """Settings of the classifier of sub-titles."""
 
 from tasks.form import configurable, setting
+from tasks.optimizers import Adam
 from tasks.recurrent.encoder import Recurrent
 from tasks.recurrent.training import RecurrentTrainingSettings
 
@@ -13,12 +14,13 @@ class PatternSettings:
         Recurrent(character_dim=24, hidden=96, max_length=96), "How the characters of a sub-title are read"
     )
     training: RecurrentTrainingSettings = setting(
-        RecurrentTrainingSettings(epochs=3, batch_size=128), "How it is trained, and for how long"
+        RecurrentTrainingSettings(epochs=4, batch_size=128, optimizer=Adam(learning_rate=0.004)),
+        "How it is trained, and for how long",
     )
     examples: int = setting(
-        6000, "Training sub-titles of a pattern, some several times with other cues", ge=10
+        4000, "Training sub-titles of a pattern, some several times with other cues", ge=10
     )
-    unlabelled: int = setting(15_000, "Sub-titles that no rule labels and that count as plain titles", ge=0)
+    unlabelled: int = setting(24_000, "Sub-titles that no rule labels and that count as plain titles", ge=0)
     minimum_probability: float = setting(0.6, "No pattern is given below it", ge=0, lt=1)
 
 

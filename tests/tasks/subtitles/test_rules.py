@@ -18,7 +18,7 @@ LABELLED = {
     "segments": (
         "Hex of a dancer // The two magicians",
         "Podlings / Dumpster Dining",
-        "Kdo se směje/Řidičák",
+        "Kdo se směje/Plody",
     ),
     "part": ("Abrechnung - Teil 2", "Best Of - Partie 1", "The Job - Part 1", "Lauras Eifersucht (2)"),
     "episode_number": ("Folge 1843", "Épisode 66", "Episode 9", "S6 E2 - La fine équipe", "#217", "503"),
