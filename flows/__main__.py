@@ -13,8 +13,9 @@ from pydantic_core import ValidationError
 from typer.exceptions import Exit, TyperException
 from typer.main import get_command
 
+import flows.correct  # (adds its command, as the next two do)
 import flows.enrich
-import flows.labelling  # noqa: F401  (they add their commands)
+import flows.labelling  # noqa: F401
 from flows.exits import DONE, exit_code, report_interrupted, watch_signals
 from flows.viewing import app
 

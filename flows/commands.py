@@ -130,24 +130,23 @@ def similar(
     as_json: AsJson = False,
 ) -> None:
     """Titles like this one under the model that serves. It may be one that no guide has."""
-    from flows.explain import neighbour_lines, open_champion
+    from flows.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
     from tasks.search.search import Query
 
     opened, query = open_champion(home, search), Query(title, description, channel, hour)
-    neighbours = opened.similar(query, k)
-    if recall := opened.recall_note(k, query):
-        print(recall, file=sys.stderr)
-    show([asdict(near) for near in neighbours], as_json, neighbour_lines(neighbours))
+    found = neighbour_documents(home, opened.similar(query, k))
+    for note in filter(None, (opened.recall_note(k, query), *corrections_of(home, title))):
+        print(note, file=sys.stderr)
+    show(found, as_json, neighbour_lines(found))
 
 
 @app.command()
 def explain(left: Left, right: Right, home: Home = HOME, as_json: AsJson = False) -> None:
     """What brings two titles together, what keeps them apart. And what changes without each word."""
-    from flows.explain import explanation_lines, open_champion
-    from tasks.search.explain import explain as explain_titles
+    from flows.explain import explain_titles
 
-    found = explain_titles(open_champion(home), left, right)
-    show(asdict(found), as_json, explanation_lines(found))
+    document, lines = explain_titles(home, left, right)
+    show(document, as_json, lines)
 
 
 @app.command()

@@ -70,6 +70,7 @@ def enrich_guide(guide: str, out: str, home: str, options: "EnrichOptions") -> "
     """Fills a guide's gaps by the model that serves and writes it; an empty ``out`` writes nothing."""
     from flows.champion import champion_folder
     from storage.artifacts import Guide
+    from storage.corrections import read_corrections
     from storage.workspace import Workspace, newest_first
     from tasks.enrich.enrich import plan, read_guide
     from tasks.enrich.model import CategoryModel
@@ -87,7 +88,8 @@ def enrich_guide(guide: str, out: str, home: str, options: "EnrichOptions") -> "
         work = Path(name)
         with open_source(guide, work, IngestSettings()) as source:
             read = read_guide(source, work, options)
-            enrichment = plan(source, *read, CategoryModel(folder), options, known)
+            model = CategoryModel(folder, read_corrections(workspace.home))
+            enrichment = plan(source, *read, model, options, known)
             if out:
                 write_output(out, enrichment.pieces())
             else:

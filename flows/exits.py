@@ -31,6 +31,7 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("flows.export", "ExportError", REFUSED),
     ("flows.assignments", "SettingError", REFUSED),
     ("flows.words", "WordsError", REFUSED),
+    ("flows.correct", "CorrectionError", REFUSED),
     ("tasks.train.tuning.runs", "UnknownOptimizer", REFUSED),
     ("tasks.search.search", "SearchError", REFUSED),
     ("tasks.likes.tables", "LikesError", REFUSED),

@@ -1,6 +1,7 @@
 """What the commands ``similar``, ``explain`` and ``duplicates`` ask of a model, and their answers as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,10 +9,13 @@ import numpy as np
 
 from flows.champion import champion_folder
 from flows.latest import read_latest
+from storage.corrections import Correction, corrected_on, read_corrections
+from storage.workspace import Workspace
 from tasks.neighbours.index import SearchSettings
 from tasks.neighbours.simhash import near_duplicates
-from tasks.search.explain import Explanation
+from tasks.search.explain import Explanation, explain
 from tasks.search.search import Neighbour, TitleSearch
+from tasks.text.titles import parse_title
 
 PAIRS_SHOWN = 6  # at either end
 LEAST = 0.005  # contributions below this are not worth a line
@@ -26,13 +30,44 @@ def open_champion(home: str, method: Literal["auto", "exact", "approximate"] = "
     return TitleSearch.open(champion_folder(home), SearchSettings(method=method))
 
 
-def neighbour_lines(neighbours: Sequence[Neighbour]) -> Iterator[str]:
-    """Titles and their cosine, categories, first channels and further editions as text."""
-    width = min(60, max((len(near.title) for near in neighbours), default=0))
+def corrections_of(home: str, *titles: str) -> list[Correction]:
+    """What a person corrected of these titles."""
+    made = read_corrections(Workspace(home).home)
+    shows = dict.fromkeys(parse_title(title).show_key for title in titles)
+    return [made[show] for show in shows if show in made]
+
+
+def neighbour_documents(home: str, neighbours: Sequence[Neighbour]) -> list[dict[str, Any]]:
+    """Neighbours as JSON; of one that a person corrected, with these categories and ``corrected_at``."""
+    made, found = read_corrections(Workspace(home).home), []
     for near in neighbours:
-        about = f"{', '.join(near.categories)}  [{', '.join(near.channels[:3])}]"
-        more = f"  and {near.editions} more edition{'s' * (near.editions > 1)}" if near.editions else ""
-        yield f"{near.cosine:.3f}  {near.title:<{width}}  {about}{more}"
+        correction = made.get(parse_title(near.title).show_key)
+        told = correction.document if correction else {}
+        found.append({**asdict(near), **told, "title": near.title})
+    return found
+
+
+def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Titles and their cosine, categories, first channels and further editions as text."""
+    width = min(60, max((len(near["title"]) for near in neighbours), default=0))
+    for near in neighbours:
+        who = f" ({corrected_on(near['corrected_at'])})" if "corrected_at" in near else ""
+        about = f"{', '.join(near['categories'])}{who}  [{', '.join(near['channels'][:3])}]"
+        count = near["editions"]
+        more = f"  and {count} more edition{'s' * (count > 1)}" if count else ""
+        yield f"{near['cosine']:.3f}  {near['title']:<{width}}  {about}{more}"
+
+
+def explain_titles(home: str, left: str, right: str) -> tuple[dict[str, Any], list[str]]:
+    """The explanation, and what a person corrected of both titles, as JSON and as text.
+
+    Raises:
+        SearchError: Nothing of one of the titles is known.
+        HomeError: No model serves yet.
+    """
+    found, corrected = explain(open_champion(home), left, right), corrections_of(home, left, right)
+    document = {**asdict(found), "corrected": [one.document for one in corrected]}
+    return document, [*map(str, corrected), *explanation_lines(found)]
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:

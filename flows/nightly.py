@@ -7,6 +7,7 @@ from prefect import flow
 from flows.latest import read_figures
 from flows.night import NightlyResult, close_crashed, name_run, open_night
 from flows.settings import LAPTOP, Settings, as_default
+from storage.corrections import labels_by_show, read_corrections
 from storage.stages import previous
 from tasks.augment.task import augment
 from tasks.cluster.task import STAGE as CLUSTERS
@@ -43,7 +44,8 @@ def nightly(
         anomalies = check(home, guide, night.run)
         vocabulary = tokenize(home, guide, settings.tokenize)
         salt, mapping = settings.tokenize.splits.salt, read_mapping(settings.preprocess.category_mapping)
-        corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, mapping)
+        corrections = labels_by_show(read_corrections(night.workspace.home, as_of))
+        corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, mapping, corrections)
         checkpoint = train(home, corpus, settings.train, night.run)
         encoder = augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
         vectors = embed(home, corpus, encoder)

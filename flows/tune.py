@@ -6,6 +6,7 @@ from prefect import flow
 
 from flows.night import close_crashed, name_run, open_night
 from flows.settings import LAPTOP, Settings, as_default
+from storage.corrections import labels_by_show, read_corrections
 from tasks.ingest.task import ingest
 from tasks.preprocess.categories import read_mapping
 from tasks.preprocess.task import preprocess
@@ -44,7 +45,8 @@ def tune(
         guide = ingest(home, feeds, settings.ingest)
         vocabulary = tokenize(home, guide, settings.tokenize)
         salt, mapping = settings.tokenize.splits.salt, read_mapping(settings.preprocess.category_mapping)
-        corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, mapping)
+        corrections = labels_by_show(read_corrections(night.workspace.home))
+        corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, mapping, corrections)
         courses = [
             compete(home, corpus, entry, size, tuning, night.run)
             for size in tuning.sizes

@@ -1,5 +1,5 @@
-"""A guide with categories where it has none, by what the same show has elsewhere, else by the vote; and with
-episode numbers (episodes.py) where these are asked for.
+"""A guide with categories where it has none, by a person's correction, else by what the same show has
+elsewhere, else by the vote; and with episode numbers (episodes.py) where these are asked for.
 
 The vote is asked about programmes without categories only: categories that a table lacks are
 nearly always none of the model's labels, and the vote would choose among these.
@@ -30,6 +30,7 @@ _BATCH = 8192  # programmes decided on at a time
 APART = 16 << 20  # bytes of a file, mostly compressed; starting a process takes a second
 MEMORY = 100_000_000  # bytes of DuckDB's; a guide of any size is filled in less than 500 MB
 GUIDE, MODEL, VOTE = "the same show in this guide", "the same show in the home's guides", "the vote"
+CORRECTED, EDITION = "a person's correction", "a person's correction of the nearest edition of the show"
 
 
 @dataclass(frozen=True)
@@ -109,21 +110,23 @@ class Enrichment:
             for title, categories, place, indent, sub_title, number_place, number_indent in rows:
                 number = of_raw[title]
                 names: Sequence[str] = ()
+                answer = self.answers.get(number)
                 if categories:
                     report.with_categories += 1
                     if self.options.every:
                         told = self.vocabulary.of_categories(categories)
+                        if answer and answer.by == CORRECTED:
+                            told = answer.names
                         names = [name for name in told if name not in categories]
                         report.beside += bool(names) and place >= 0
-                elif answer := self.answers.get(number):
+                elif answer:
                     names = answer.names
-                    report.filled[answer.by] += place >= 0
+                    report.filled[answer.by] += bool(names) and place >= 0
                 else:
                     report.placeholders += bool(self.guide.placeholder[number])
                 report.programmes += 1
                 if names and place >= 0:
                     told = [f"<category>{html.escape(name, quote=False)}</category>" for name in names]
-                    answer = self.answers.get(number)
                     yield place, self._markup(told, indent, answer.confidence if answer else 1.0)
                 if number_place >= 0:
                     report.without_number += 1
@@ -183,7 +186,10 @@ def plan(
     for title, show in enumerate(guide.show_key):
         if guide.placeholder[title]:
             continue
-        row = model.row_of.get(show)
+        row, correction = model.row_of.get(show), model.corrections.get(show)
+        if correction:  # where a table has no name for it none is written, nor what guides say
+            answers[title] = Answer(_of_labels(vocabulary, correction.categories), CORRECTED)
+            continue
         told = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
         if not told[0] and row is not None:
             told = _of_labels(vocabulary, model.labels[row]), MODEL
@@ -194,19 +200,24 @@ def plan(
     wanted = np.array(unknown, dtype=np.int64)
     report.titles_asked = len(wanted)
     with bounded_memory(MEMORY):
-        neighbours = model.neighbours(guide, wanted)
+        queries = model.embed(guide, wanted)
+    neighbours = model.neighbours(queries)
+    for place, labels in model.corrected_editions(guide, wanted, queries, neighbours).items():
+        answers[unknown[place]] = Answer(_of_labels(vocabulary, labels), EDITION)
     spoken = np.array([guide.language[title] for title in wanted], dtype=str)
     for level in range(vocabulary.levels):
         voted = model.vote(neighbours, spoken, vocabulary, level, options.minimum_precision)
         report.levels.append(voted)
         for place in np.flatnonzero(voted.chosen):
             before, name = answers.get(unknown[place]), voted.names[place]
+            if before and before.by == EDITION:
+                continue
             if level and not (before and vocabulary.fits(before.names[-1], name)):
                 continue
             names = (*(before.names if before else ()), name)
             sure = min(before.confidence if before else 1.0, float(voted.confidence[place]))
             answers[unknown[place]] = Answer(names, VOTE, sure)
-    chosen = [title for title in unknown if title in answers]
+    chosen = [title for title in unknown if title in answers and answers[title].by == VOTE]
     step = max(1, len(chosen) // EXAMPLES)
     report.examples += [Example(guide.title[title], answers[title]) for title in chosen[::step][:EXAMPLES]]
     numbers = find_numbers(guide, home_guide) if options.episodes else {}

@@ -1,5 +1,9 @@
 """The model that serves, asked for the categories of titles: labels it knows, else the vote of the nearest.
 
+What a person corrected is a memory beside it, as in Kaiser et al. (Learning to remember rare events. ICLR
+2017): a slot's key is the title's vector, its value the categories. The nearest slot answers if it is nearer
+than every voter. We differ: only if it is an edition of the same show; docs/LOG.md has what others came to.
+
 Only labelled training titles vote, as they did on the held-out titles that the confidence is fitted on. Their
 vectors are the part of the similarity vectors behind the meaning, at unit norm.
 
@@ -7,6 +11,7 @@ torch (200 MB) is imported where it is first needed: after the guide was read an
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,17 +22,20 @@ import pyarrow.parquet as pq
 from safetensors import safe_open
 
 from storage.arrays import Ragged, open_array, unit_rows
+from storage.corrections import Correction
 from storage.formats.model import Votes, read_spellings, read_votes
 from storage.shapes import Float32
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.titles import GuideTitles
 from tasks.enrich.vocabulary import Vocabulary
+from tasks.search.editions import show_name
 from tasks.text.titles import parse_title
 
 if TYPE_CHECKING:
     from tasks.encoder.title_encoder import TitleEncoder
 
 _CHUNK = 4096  # texts encoded, titles compared at a time
+_EQUAL = 1e-5  # cosines of the same two titles, computed in other blocks, are nearer than this
 
 
 class Neighbours(NamedTuple):
@@ -55,10 +63,10 @@ class Voted:
 
 
 class CategoryModel:
-    """A Model folder."""
+    """A Model folder, and what a person corrected, by show key."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, corrections: Mapping[str, Correction] | None = None) -> None:
+        self.folder, self.corrections = folder, corrections or {}
         columns = ["show_key", "labels", "split", "language"]
         names = pq.read_schema(folder / "titles.parquet").names
         votes = read_votes(folder) if {*columns} <= {*names} else None
@@ -91,21 +99,49 @@ class CategoryModel:
         whole = open_array(self.folder, "similarity")
         return unit_rows(np.asarray(whole[rows][:, -self.dim :], dtype=np.float32))
 
-    def neighbours(self, guide: GuideTitles, wanted: np.ndarray) -> Neighbours:
-        """The voters nearest to titles of a guide, by the model's vectors or by what the guide says."""
+    def embed(self, guide: GuideTitles, wanted: np.ndarray) -> Float32[np.ndarray, "titles dim"]:
+        """Unit vectors of titles of a guide as they air: the model's, or of what the guide says."""
         rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in wanted], dtype=np.int64)
         new = np.flatnonzero(rows < 0)
         contexts, described = guide.contexts(wanted[new]), guide.descriptions(wanted[new], self.descriptions)
-        from tasks.neighbours.similarity import top_neighbours
-
         queries = np.zeros((len(wanted), self.dim), dtype=np.float32)
         queries[rows >= 0] = self.vectors(rows[rows >= 0])
         if len(new):
             raw, shown = ([names[title] for title in wanted[new]] for names in (guide.raw_title, guide.title))
             queries[new] = self.encoder.embed_with_context(raw, contexts, self._dense(shown, *described))[1]
+        return queries
+
+    def neighbours(self, queries: Float32[np.ndarray, "titles dim"]) -> Neighbours:
+        """The voters nearest to vectors."""
+        from tasks.neighbours.similarity import top_neighbours
+
         k = self.votes.neighbours.shape[1]
         ids, cosines = top_neighbours(queries, self.vectors(self.voters), k)
         return Neighbours(np.where(ids >= 0, self.voters[ids], -1), cosines)
+
+    def corrected_editions(
+        self,
+        guide: GuideTitles,
+        wanted: np.ndarray,
+        queries: Float32[np.ndarray, "titles dim"],
+        neighbours: Neighbours,
+    ) -> dict[int, Sequence[str]]:
+        """Labels of those wanted titles whose nearest corrected title is an edition of the same show and as
+        near as the nearest voter, by place.
+        """
+        slots = np.array([self.row_of[show] for show in self.corrections if show in self.row_of], np.int64)
+        if not (len(slots) and len(wanted)):
+            return {}
+        from tasks.neighbours.similarity import top_neighbours
+
+        ids, cosines = top_neighbours(queries, self.vectors(slots), 1)
+        near = (cosines[:, 0] > 0) & (cosines[:, 0] >= neighbours.cosines[:, 0] - _EQUAL)
+        found: dict[int, Sequence[str]] = {}
+        for place in np.flatnonzero(near):
+            slot = self.corrections[self.shows[slots[ids[place, 0]]]]
+            if show_name(slot.title)[0] == show_name(guide.title[wanted[place]])[0]:
+                found[int(place)] = slot.categories
+        return found
 
     def vote(
         self,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from prefect import get_run_logger, task
 
+from storage.corrections import read_corrections
 from storage.workspace import Workspace
 from tasks.enrich.enrich import plan, read_guide
 from tasks.enrich.errors import EnrichError
@@ -77,7 +78,7 @@ def fill(
         if local:
             guide = read_and_publish(workspace, local, reading, None, lambda event: logger.info("%s", event))
             home_guide = workspace.folder(guide)
-        loaded = CategoryModel(Path(model))
+        loaded = CategoryModel(Path(model), read_corrections(workspace.home))
         for feed in (feed for _, own in fetched for feed in own):
             done.append(_fill(workspace.home / FOLDER, feed, reading, options, loaded, home_guide))
     for each in done:

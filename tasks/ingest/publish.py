@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from storage.artifacts import Guide, Progress
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.corrections import publish_corrections
 from storage.catalogue.feeds import publish_status
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
 from storage.readings import FeedStatus, write_readings
@@ -38,7 +39,8 @@ def read_and_publish(
     readings: list[FeedStatus] = []
     write_readings(workspace.home, readings)
     with Catalogue.open(workspace.home) as catalogue:
-        publish_status(catalogue)  # a run killed between its commit and this file left the old one
+        publish_status(catalogue)  # a run killed between its commit and these files left the old ones
+        publish_corrections(catalogue)
         if feeds or as_of is None:
             clocks = {"clock": time.monotonic, "now": lambda: datetime.datetime.now(datetime.UTC)}
             for event in ingest_feeds(catalogue, feeds, settings, **clocks):

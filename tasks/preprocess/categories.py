@@ -10,7 +10,7 @@ import functools
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,11 +111,13 @@ def label_titles(
     minimum_titles: int,
     largest_share: float,
     mapping: Mapping[str, str] | None = None,
+    corrected: Mapping[int, Sequence[str]] | None = None,
 ) -> Labels:
     """Cleans categories and keeps those that are labels; four bytes in memory a title of a category.
 
     ``categories`` are source, raw category and int32 titles, no title twice for one source and category. One
     on more than ``largest_share`` of a feed's titles is dropped in that feed; training titles are counted.
+    ``corrected`` titles have the labels that a person gave them, whatever feeds say of them.
     """
     by_source: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
     dropped: Counter[tuple[str, str]] = Counter()
@@ -123,6 +125,8 @@ def label_titles(
     map_once = functools.cache(lambda raw: map_category(raw, mapping or {}))
     for source, raw, titles in categories:
         values = map_once(raw)
+        if corrected and not len(titles := titles[~np.isin(titles, [*corrected])]):
+            continue
         if len(values) == 1:  # of a list no part is written as a category of its own
             spelled[values[0][0]][raw.strip()] += len(titles)
         for value, reason in values:
@@ -138,6 +142,9 @@ def label_titles(
             dropped[value, "on too many titles of a feed"] += len(titles)
         else:
             by_value[value].append(titles)
+    for title, own in (corrected or {}).items():
+        for value in own:
+            by_value[value].append(np.array([title], dtype=np.int32))
     titles_of = {value: np.unique(np.concatenate(parts)) for value, parts in by_value.items()}
     counts = {value: int(training[titles].sum()) for value, titles in titles_of.items()}
     names = sorted(value for value, count in counts.items() if count >= minimum_titles)

@@ -4,7 +4,7 @@ import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -41,6 +41,7 @@ def preprocess(
     salt: str,
     settings: PreprocessSettings,
     mapping: Mapping[str, str] | None = None,
+    corrections: Mapping[str, Sequence[str]] | None = None,
 ) -> Corpus:
     """Token ids, labels, splits and sentence vectors as memory-mapped arrays, and tables.
 
@@ -48,18 +49,24 @@ def preprocess(
 
     ``mapping`` is what ``read_mapping`` gives, not a file's name, so that an edited table changes the cache
     key; None is the table beside categories.py. family_hash.npy is drawn from the splits' ``salt``.
+
+    ``corrections`` (show key to labels) replace what feeds say of training titles. Held-out titles keep that:
+    who corrects what a model got wrong chooses titles by it, and scores would not be comparable over nights.
     """
     workspace = Workspace(home)
     guide_folder, folder = workspace.folder(guide), workspace.folder(vocabulary)
     titles, variants = folder / "titles.parquet", folder / "variants.parquet"
     split = tables.codes(pq.read_table(titles, columns=["split"])["split"], SPLITS)
     sentences, encoder = settings.sentences, settings.sentences.encoder.open()
-    with STAGE.publish(home, guide, vocabulary, salt, settings, mapping) as draft:
+    with STAGE.publish(home, guide, vocabulary, salt, settings, mapping, corrections) as draft:
         with open_airings(guide_folder, variants, draft.folder) as airings:
             bounds = settings.minimum_titles, settings.largest_share
             table = read_mapping() if mapping is None else mapping
             per_feed = airings.titles_by_source()
-            labels = label_titles(airings.categories(), per_feed, split == TRAIN, *bounds, table)
+            own = corrections or {}
+            shows = enumerate(texts_of(titles, "show_key") if own else ())
+            corrected = {row: own[show] for row, show in shows if show in own and split[row] == TRAIN}
+            labels = label_titles(airings.categories(), per_feed, split == TRAIN, *bounds, table, corrected)
             labelled = int(((labels.of_title.lengths > 0) & (split == TRAIN)).sum())
             if labelled < settings.minimum_training_titles:
                 raise TooFewTitles(
