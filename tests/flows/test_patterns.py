@@ -4,6 +4,7 @@ import duckdb
 import pytest
 from prefect.logging import disable_run_logger
 
+from flows.__main__ import main
 from flows.assignments import SettingError, override
 from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.sub_titles import read_sub_titles
@@ -83,12 +84,12 @@ def test_bad_settings_are_refused_in_a_line():
         assert "\n" not in str(error.value)
 
 
-def test_a_home_without_a_classifier_is_refused_in_a_line(tmp_path):
+def test_a_home_without_a_classifier_is_refused_in_a_line(tmp_path, capsys):
     workspace = Workspace(tmp_path / "empty")
     with disable_run_logger(), pytest.raises(ValueError, match="keeps no classifier of sub-titles; run"):
         find_patterns.fn(str(workspace.home), QUICK, True)
-    absent = guidespace("patterns", "--home", tmp_path / "nowhere")
-    assert absent.returncode == 2 and absent.stderr.count("\n") == 1
+    assert main(["patterns", "--home", str(tmp_path / "nowhere")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.slow
