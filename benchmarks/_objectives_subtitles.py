@@ -131,10 +131,10 @@ def claims(quick: bool) -> list[Claim]:
     macro = macro_precision(done.rows)
     weighted = macro_precision(done.rows, weighted=True)
     return [
-        Claim("sub-titles that no rule labels: macro precision", macro, aim=0.9),
-        Claim("the same, weighted by how many each stands for", weighted, better=None),
-        Claim("training on two threads, s", done.seconds, aim=120, better="less"),
-        Claim("the same, CPU s", done.cpu_seconds, better=None),
+        Claim(name="sub-titles that no rule labels: macro precision", value=macro, aim=0.9),
+        Claim(name="the same, weighted by how many each stands for", value=weighted, better=None),
+        Claim(name="training on two threads, s", value=done.seconds, aim=120, better="less"),
+        Claim(name="the same, CPU s", value=done.cpu_seconds, better=None),
     ]
 
 

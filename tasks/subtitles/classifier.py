@@ -42,7 +42,6 @@ from tasks.subtitles.settings import PatternSettings
 HEAD = "head.safetensors"
 ABOUT = "patterns.json"
 _POOL = 32  # batches whose sub-titles are sorted by length
-_DOUBTED = 0.3  # probability of a plain title below which an unlabelled sub-title is none to learn from
 _HELD_OUT = 10  # one of so many rule-labelled sub-titles is for the temperature and the confusion
 _DIGITS = re.compile(r"\d")
 # What looks like another pattern than a plain title, among what no rule labels.
@@ -167,8 +166,7 @@ class PatternTraining:
         self.held_out = self._examples(held_out, settings.examples // _HELD_OUT, cues, chance)
         examples = self._examples(learnt, settings.examples, cues, chance)
         chosen = chance.sample(unlabelled, min(settings.unlabelled, len(unlabelled)))
-        self._unlabelled = chosen if PLAIN in self.classes else []
-        if self._unlabelled:
+        if PLAIN in self.classes:
             labels = np.append(examples.labels, np.full(len(chosen), self.classes.index(PLAIN)))
             examples = Examples(examples.texts + chosen, labels)
         texts = [_prepared(text) for text in examples.texts]
@@ -209,21 +207,12 @@ class PatternTraining:
     def _batches(self, rng: np.random.Generator) -> Iterator[Batch]:
         """Batches in a random order, each of sub-titles of like length: three times as many in a second."""
         size, lengths = self.settings.training.batch_size, self.training.strings.lengths
-        order = rng.permutation(self._believed())
+        order = rng.permutation(len(lengths))
         pools = (order[start : start + _POOL * size] for start in range(0, len(order), _POOL * size))
         order = np.concatenate([pool[np.argsort(lengths[pool], kind="stable")] for pool in pools])
         starts = rng.permutation(np.arange(0, len(order), size))
         for chosen in (order[start : start + size] for start in starts):
             yield chosen, self.labels[chosen]
-
-    def _believed(self) -> np.ndarray:
-        """All but the unlabelled sub-titles that the network, after an epoch, finds to be no plain titles."""
-        numbers = np.arange(len(self.labels))
-        if not self.training.epoch or not self._unlabelled:
-            return numbers
-        model = PatternClassifier(self.training.encoder, self.head, self.classes, {"temperature": 1.0})
-        plain = model.probabilities(self._unlabelled)[:, self.classes.index(PLAIN)]
-        return np.delete(numbers, len(numbers) - len(plain) + np.flatnonzero(plain < _DOUBTED))
 
     def _loss(self, vectors: Tensor, labels: Tensor) -> Tensor:
         return F.cross_entropy(self.head(vectors), labels.to(vectors.device))
