@@ -89,23 +89,11 @@ class Ticker:
 def run(
     name: Literal["nightly", "tune"], feeds: list[str], home: str, given: Any, starting: threading.Thread
 ) -> int:
-    """Runs a flow in this process, its module imported while Prefect starts; prints what flows and tasks log
-    and where the result is. Returns the exit code.
-    """
-    started, url, folder = time.perf_counter(), os.environ.get("PREFECT_API_URL"), Path(home).expanduser()
-    print(f"Prefect server: {without_secrets(url)}" if url else "starting Prefect …", flush=True)
-    # Of libraries, about themselves: two threads that import at a time undo each other's filters.
-    logging.captureWarnings(True)
-    logging.getLogger("py.warnings").propagate = False
-    with Ticker(started) as ticker:
-        flow = getattr(importlib.import_module(f"flows.{name}"), name)
-        from storage.tracking.connection import Connection
-        from tasks.ingest.sources.feeds import conceal
+    """Runs a flow over feeds (``run_flow``); prints where the result is. Returns the exit code."""
+    from tasks.ingest.sources.feeds import conceal
 
-        Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
-        starting.join()
-        _print_logs(ticker)
-        result = vars(flow(conceal(feeds), str(folder.resolve()), *given))
+    started, folder = time.perf_counter(), Path(home).expanduser()
+    result = vars(run_flow(name, home, (conceal(feeds), str(folder.resolve()), *given), starting))
     state = "champion" if result.get("champion") else "not promoted"
     print(RESULTS[name].format(home=home, state=state, **result))
     print(f"Done in {time.perf_counter() - started:.1f} s.")
@@ -113,6 +101,25 @@ def run(
     for reason in failed:
         print(f"guidespace: feed FAILED: {reason}", file=sys.stderr)
     return INCOMPLETE if failed else DONE
+
+
+def run_flow(
+    name: Literal["nightly", "tune", "patterns"], home: str, arguments: Any, starting: threading.Thread
+) -> Any:
+    """Runs a flow in this process, its module imported while Prefect starts; prints what it logs."""
+    started, url = time.perf_counter(), os.environ.get("PREFECT_API_URL")
+    print(f"Prefect server: {without_secrets(url)}" if url else "starting Prefect …", flush=True)
+    # Of libraries, about themselves: two threads that import at a time undo each other's filters.
+    logging.captureWarnings(True)
+    logging.getLogger("py.warnings").propagate = False
+    with Ticker(started) as ticker:
+        flow = getattr(importlib.import_module(f"flows.{name}"), name)
+        from storage.tracking.connection import Connection
+
+        Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
+        starting.join()
+        _print_logs(ticker)
+        return flow(*arguments)
 
 
 def explain(error: Exception) -> int:

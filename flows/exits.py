@@ -38,6 +38,7 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("tasks.tonight.evening", "TonightError", REFUSED),
     ("tasks.enrich.errors", "EnrichError", REFUSED),
     ("tasks.preprocess.categories", "MappingError", REFUSED),
+    ("tasks.subtitles.classifier", "PatternError", REFUSED),
     ("tasks.preprocess.task", "TooFewTitles", REFUSED),
 )
 SECONDS_TO_UNWIND = 1.3

@@ -1,21 +1,16 @@
 """What is on tonight, for every viewer of a home: lists, pages of some of them, and an MLflow run."""
 
 import datetime
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from prefect import flow, get_run_logger
-from prefect.runtime import flow_run as this_run
+from prefect import flow
 from pydantic import Field
 
-from flows.night import WAIT_SECONDS, close_crashed
+from flows.night import close_crashed
 from flows.tonight import evening_of
+from flows.tracked import open_run
 from storage.artifacts import Tonight
-from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.form import in_form
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.task import recommend as recommend_all
@@ -41,24 +36,6 @@ def recommend(
     """
     now = (at or datetime.datetime.now()).astimezone()
     begin, end = evening_of(now, None, None, hours)
-    with _open_run(home, begin, settings) as run:
+    parameters = {"begin": begin.isoformat(), **asdict(settings)}
+    with open_run(home, "lists of tonight", f"tonight {begin:%F %H:%M}", parameters) as run:
         return recommend_all(home, begin, end, settings, run)
-
-
-@contextmanager
-def _open_run(home: str, begin: datetime.datetime, settings: TonightSettings) -> Iterator[str]:
-    """Holds the home, opens the MLflow run of this flow run, and ends it as the flow ends."""
-    workspace, logger = Workspace(home, create=False), get_run_logger()
-    with workspace.writing("lists of tonight", wait_seconds=WAIT_SECONDS, tell=logger.warning):
-        tracking = Tracking(workspace.home)
-        parameters = {"begin": begin.isoformat(), **asdict(settings)}
-        run = tracking.start_run(
-            this_run.id or str(uuid.uuid4()), f"tonight {begin:%F %H:%M}", {}, parameters
-        )
-        logger.info("MLflow: %s", tracking.where(run))
-        try:
-            yield run
-        except BaseException as error:
-            tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
-            raise
-        tracking.end_run(run)

@@ -26,10 +26,15 @@ def write_contexts(
     Args:
         variants: Parquet of raw_title, title_id.
         later: Titles of the next period, which begins at ``cut`` (microseconds since 1970; None if none).
-        kinds: Of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner``.
+        kinds: Of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner``; and ``pattern``: what most of
+            the title's sub-titles are, ``manner:pattern:guests``, where the guide has patterns.
     """
     with temporary_database(path.parent) as connection:
         next_period = pa.table({"title_id": pa.array(later, pa.int32())})  # noqa: F841  (found by its name)
+        connection.execute("CREATE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
+        if "pattern" in kinds and (guide / "patterns.parquet").exists():
+            known = parquet(guide / "patterns.parquet")
+            connection.execute("INSERT INTO patterns FROM read_parquet(?)", [known])
         query = """
             CREATE TABLE airings AS
             WITH names AS (
@@ -39,10 +44,11 @@ def write_contexts(
             )
             SELECT title_id, channel, name, start, title_language, date,
                    date_diff('minute', start, stop) AS minutes, sub_title IS NOT NULL AS has_sub_title,
-                   coalesce(len(episode_numbers), 0) > 0 AS has_episode
+                   coalesce(len(episode_numbers), 0) > 0 AS has_episode, pattern
             FROM read_parquet($programmes) AS programmes
             JOIN read_parquet($variants) ON raw_title = title
             LEFT JOIN names USING (source, channel)
+            LEFT JOIN patterns USING (sub_title)
             WHERE $cut IS NULL OR (epoch_us(start) >= $cut) = (title_id IN (SELECT title_id FROM next_period))
             ORDER BY title_id
         """
@@ -86,10 +92,16 @@ _TOKENS = r"""
                    'airings:' || least(6, airings), 'channels:' || least(4, channels)
                ])
         FROM shares
+        UNION ALL
+        SELECT title_id, 'manner:pattern:' || pattern
+        FROM own
+        WHERE pattern IS NOT NULL
+        GROUP BY title_id, pattern
+        HAVING 2 * count(*) > (SELECT count(*) FROM own AS others WHERE others.title_id = own.title_id)
     )
     SELECT DISTINCT title_id, split_part(token, ':', 1) AS kind, token
     FROM tokens
-    WHERE list_contains($kinds, split_part(token, ':', 1))
+    WHERE list_contains($kinds, split_part(token, ':', 1)) OR token LIKE 'manner:pattern:%'
     ORDER BY title_id, kind, token
 """
 

@@ -79,6 +79,7 @@ _FILES = {
         ORDER BY title, airings DESC, description
     """,
 }
+_PATTERNS = "SELECT sub_title, pattern FROM sub_title_patterns ORDER BY sub_title"
 _NOT_OUTRANKED = """
     NOT EXISTS (
         FROM heard
@@ -122,16 +123,21 @@ def included_feeds(catalogue: Catalogue, choice: Choice = ALL) -> list[tuple[int
 
 
 def snapshot_digest(catalogue: Catalogue, choice: Choice = ALL) -> str:
-    """SHA-256 over the versions of schema and rules, the included grabs with their zones, and the choice."""
+    """SHA-256 over the versions of schema and rules, the included grabs with their zones, the choice, and the
+    patterns of sub-titles where there are any.
+    """
     ledger = [feed[1:] for feed in included_feeds(catalogue, choice)]
     left_out, instant = sorted(set(choice.leave_out)), choice.instant and choice.instant.isoformat()
     content = [catalogue.schema_version, RULES, ledger, left_out, list(choice.priority), instant]
+    if patterns := catalogue.connection.execute(_PATTERNS).fetchall():
+        content.append(hashlib.sha256(json.dumps(patterns).encode()).hexdigest())
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[str, int]:
     """Writes programmes, channels, feeds and descriptions (title, description, airings) as .parquet, each in
-    a fixed order, into ``folder``, and returns the rows of each by its name without suffix.
+    a fixed order, into ``folder``, and returns the rows of each by its name without suffix; and where
+    sub-titles have patterns (`guidespace patterns`), these as patterns.parquet (sub_title, pattern).
     """
     connection = catalogue.connection
     feeds = included_feeds(catalogue, choice)
@@ -145,7 +151,8 @@ def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[s
     if choice.instant is not None:
         said = f"programmes_as_of(TIMESTAMP '{choice.instant}')"
     counts: dict[str, int] = {}
-    for name, query in _FILES.items():
+    patterned = connection.execute("SELECT count(*) > 0 FROM sub_title_patterns").fetchall()[0][0]
+    for name, query in (_FILES | ({"patterns": _PATTERNS} if patterned else {})).items():
         heard = _NOT_OUTRANKED if shared else "true"
         query = query.format(said=said, heard=heard, descriptions=DESCRIPTIONS)
         file = quoted(folder / f"{name}.parquet")

@@ -12,6 +12,9 @@ _WORKERS = "Processes that tokenize; 0 is this one, -1 chooses: 0 below 50,000 t
 _ADDRESS = "Address of a Dask scheduler or Ray cluster; empty starts one here. Workers must mount the home"
 
 _EXPONENT = "Power of the inverse-frequency weight of a row's step; 0 is off"
+_CONTEXT = (
+    "What is known of how a title airs, beside its text; pattern: after `guidespace patterns`; empty: nothing"
+)
 _POOL = "Where they run (dask and ray: extras of those names)"
 
 
@@ -21,8 +24,8 @@ class TokenizeSettings:
 
     tokenizer: Tokenizer = setting(WordsAndNgrams(), "What a title's tokens are")
     splits: SplitSettings = setting(SplitSettings(), "What is held out")
-    context: tuple[Literal["channel", "hour", "weekday", "duration", "manner"], ...] = setting(
-        CONTEXT_KINDS, "What is known of how a title airs, beside its text; empty: nothing"
+    context: tuple[Literal["channel", "hour", "weekday", "duration", "manner", "pattern"], ...] = setting(
+        CONTEXT_KINDS, _CONTEXT
     )
     weight_exponent: float = setting(0.25, _EXPONENT, ge=0, le=1)
     smallest_weight: float = setting(0.2, "Lower clamp of that weight", gt=0, le=1)

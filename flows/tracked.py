@@ -1,0 +1,36 @@
+"""The MLflow run of a flow that trains no night."""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from prefect import get_run_logger
+from prefect.runtime import flow_run as this_run
+
+from flows.night import WAIT_SECONDS
+from storage.tracking import Tracking
+from storage.workspace import Workspace
+
+
+@contextmanager
+def open_run(home: str, what: str, name: str, parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Holds the home, opens the MLflow run of this flow run, and ends it as the flow ends.
+
+    Args:
+        home: A home that exists.
+        what: For other writers, who wait.
+        name: Of the MLflow run.
+        parameters: Of the MLflow run.
+    """
+    workspace, logger = Workspace(home, create=False), get_run_logger()
+    with workspace.writing(what, wait_seconds=WAIT_SECONDS, tell=logger.warning):
+        tracking = Tracking(workspace.home)
+        run = tracking.start_run(this_run.id or str(uuid.uuid4()), name, {}, parameters)
+        logger.info("MLflow: %s", tracking.where(run))
+        try:
+            yield run
+        except BaseException as error:
+            tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
+            raise
+        tracking.end_run(run)

@@ -1,0 +1,315 @@
+"""Rule-labelled sub-titles with the cue of their rule hidden, for training.
+
+A classifier that sees "Folge 12" a thousand times learns the rule and nothing else. Here a cue word becomes
+another word of the guide or loses letters, a separator becomes another, a list loses members and a phrase its
+article: what remains ("Kapitola 12", "Bayern - Ajax", "Lucky Penny") is what the rules do not know.
+"""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from tasks.subtitles.rules import PLAIN, clean, first_names, places
+
+_ANY = re.IGNORECASE
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_NUMBER = re.compile(r"\d+")
+_DAYS = (
+    "Monday",
+    "Wednesday",
+    "Saturday",
+    "Montag",
+    "Donnerstag",
+    "Freitag",
+    "Sonntag",
+    "lundi",
+    "mercredi",
+    "dimanche",
+)
+_MONTHS = (
+    "January",
+    "March",
+    "April",
+    "May",
+    "June",
+    "August",
+    "November",
+    "Januar",
+    "März",
+    "Juli",
+    "mars",
+    "août",
+)
+_TIME = re.compile(r"\d{1,2}[:.]\d\d(?: (?:am|pm|Uhr))?(?: - \d{1,2}:\d\d (?:am|pm))?")
+# Words that stand for the cue words, as titles have them too (tasks/text/marks.py).
+_EPISODES = tuple(
+    re.findall(
+        r"\S+",
+        "episodio episódio episode aflevering avsnitt afsnit odcinek díl epizoda επεισόδιο επ. jakso bölüm "
+        "capítulo chapter kapitel puntata emission volume no.",
+    )
+)
+_PARTS = (
+    "parte",
+    "parte",
+    "partie",
+    "part",
+    "teil",
+    "osa",
+    "część",
+    "časť",
+    "část",
+    "rész",
+    "díl",
+    "del",
+    "deel",
+    "p",
+)
+_ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "prima",
+    "seconda",
+    "primera",
+    "segunda",
+    "primeira",
+    "première",
+    "erster",
+)
+_COUNTS = (
+    "one",
+    "two",
+    "three",
+    "four",
+    "ten",
+    "fifty",
+    "uno",
+    "dos",
+    "um",
+    "deux",
+    "drei",
+    "I",
+    "II",
+    "III",
+    "IV",
+    "X",
+)
+_BETWEEN = (" - ", "-", " – ", "–", " at ", " @ ", " gegen ", " x ", " contre ", " mod ", " contra ", " vs ")
+_SEPARATORS = ("; ", "; ", ";", " / ", "//", "/", "/ ", " + ", " | ", " • ", " ----- ")
+
+
+@cache
+def _first_names() -> list[str]:
+    return sorted(first_names())
+
+
+@cache
+def _places() -> list[str]:
+    return sorted(places())
+
+
+class Cues:
+    """Hides cues; ``words`` are words of the guide that take a cue word's place."""
+
+    def __init__(self, words: Sequence[str], seed: int) -> None:
+        self._words, self._random = list(words) or ["word"], random.Random(seed)
+        self._by_pattern: dict[str, Callable[[str], str]] = {
+            "date": self._date,
+            "teams": self._teams,
+            "competition": self._competition,
+            "segments": self._segments,
+            "part": self._part,
+            "episode_number": self._episode,
+            "guests": self._guests,
+            "place": self._place,
+            PLAIN: self._plain,
+        }
+
+    def hide(self, sub_title: str, pattern: str) -> str:
+        """The sub-title without its cue, at random; one that would lose everything stays as it is."""
+        text = clean(sub_title)
+        return clean(self._by_pattern[pattern](text)) or text
+
+    def _chance(self, probability: float) -> bool:
+        return self._random.random() < probability
+
+    def _word(self) -> str:
+        word = self._random.choice(self._words)
+        return word if self._chance(0.3) else self._random.choice((word.capitalize(), word.lower()))
+
+    def _phrase(self) -> str:
+        return " ".join(self._word() for _ in range(self._random.randint(1, 4)))
+
+    def _blurred(self, word: str) -> str:
+        """The word with its end, or letters within it, replaced by another word's."""
+        kept, other = self._random.randint(1, len(word)), self._random.choice(self._words).lower()
+        return word[:kept] + other[len(other) // 2 :]
+
+    def _numbers(self, text: str) -> str:
+        return _NUMBER.sub(lambda found: self._digits(found[0]), text)
+
+    def _digits(self, number: str) -> str:
+        return number if len(number) == 4 else str(self._random.randint(1, 10 ** min(len(number), 3)))
+
+    def _date(self, text: str) -> str:
+        if self._chance(0.25):
+            return self._day()
+        if (times := _TIME.search(text)) and self._chance(0.15):
+            word = self._word()
+            return self._random.choice((f"{word} {times[0]}", f"{word} - {times[0]}", times[0]))
+        if self._chance(0.15):
+            text = f"{self._phrase()} {self._random.choice(('', '- ', '('))}{text}"
+        text = re.sub(r"^.*?\b(?=\w+ \d|\d{1,2}[./-])", "", text, count=1) if self._chance(0.2) else text
+        text = _LETTERS.sub(lambda found: self._blurred(found[0]) if self._chance(0.5) else found[0], text)
+        if self._chance(0.3):
+            text = re.sub(r"[,.]? ?\b(19|20)\d\d\b", "", text)
+        if self._chance(0.3):
+            text = re.sub(r"(\d{1,2})([./])(\d{1,2})[./](\d{4})", self._reordered, text)
+        if self._chance(0.2):
+            text = re.sub(r"(\d{1,2}) (\w+)", r"\1 de \2", text, count=1)
+        return text
+
+    def _day(self) -> str:
+        """A weekday or a month that stands for itself, or a day of a month, some with other letters."""
+        day, month = self._random.randint(1, 31), self._random.choice(_MONTHS)
+        month = self._blurred(month) if self._chance(0.3) else month
+        year = self._random.randint(1900, 2030)
+        forms = (
+            month,
+            f"{month} {year}",
+            f"{day} {month} {year}",
+            f"{day} de {month}",
+            f"{day}. {month[:3]}. {year}",
+        )
+        return self._random.choice((self._random.choice(_DAYS), *forms))
+
+    def _reordered(self, found: re.Match[str]) -> str:
+        first, mark, second, year = found.groups()
+        dash = self._random.choice(("-", "/", ". ", mark))
+        return self._random.choice((f"{year}{dash}{second}{dash}{first}", f"{first}{dash}{second}"))
+
+    def _teams(self, text: str) -> str:
+        head, colon, match = text.rpartition(": ")
+        if colon and self._chance(0.6):
+            text = match if self._chance(0.8) else f"{head} - {match}"
+        text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(_BETWEEN), text, flags=_ANY)
+        if self._chance(0.2):
+            text += self._random.choice(
+                (" (M)", " (k)", ", 2. halvleg", ", Highlights", f": {self._phrase()}")
+            )
+        return text
+
+    def _competition(self, text: str) -> str:
+        text = self._numbers(text)
+        if self._chance(0.3):  # the name alone
+            number = r"(?:round|runde|match ?day|spieltag|stage|day|week) \d+|\d+\. (?:runde|spieltag)"
+            text = re.sub(rf"\W*\b(?:{number})\b\W*", " ", text, flags=_ANY)
+        cue = r"round|runde|match ?day|spieltag|journée|étape|stage|\w*-?finale?s?\b"
+        return re.sub(
+            cue, lambda found: self._blurred(found[0]) if self._chance(0.7) else found[0], text, flags=_ANY
+        )
+
+    def _segments(self, text: str) -> str:
+        return self._random.choice(_SEPARATORS).join(re.split(r"\s*//\s*|\s*/\s*", text))
+
+    def _part(self, text: str) -> str:
+        text = self._numbers(text)
+        cue, choice = r"(\W*)\b(?:part|pt\.?|teil|partie) ?(\d+|\w+)\b", self._random.random()
+        word = self._cased(self._random.choice(_PARTS))
+        number = str(self._random.randint(1, 9)) if self._chance(0.7) else self._random.choice(_COUNTS)
+        if self._chance(0.15):
+            text += self._random.choice((": ", ", ", " - ")) + self._phrase()
+        if choice < 0.3:
+            return re.sub(cue, f" {number}", text, flags=_ANY)
+        if choice < 0.8:
+            return re.sub(cue, lambda found: f"{found[1]}{word} {number}", text, flags=_ANY)
+        ordinal = self._random.choice((f"{number}.", f"{number}a", f"{number}ª", f"{number}e", *_ORDINALS))
+        return re.sub(cue, lambda found: f"{found[1]}{self._cased(ordinal)} {word}", text, flags=_ANY)
+
+    def _cased(self, word: str) -> str:
+        return self._random.choice((word, word.capitalize()))
+
+    def _episode(self, text: str) -> str:
+        if self._chance(0.25):
+            return self._numbered()
+        text = self._numbers(text)
+        cue = r"\b(?:episode|épisode|folge|staffel|saison|season|series|ep|nr)\b"
+        choice = self._random.random()
+        if choice < 0.3:
+            text = re.sub(cue, lambda _: self._word(), text, flags=_ANY)
+        elif choice < 0.8:
+            text = re.sub(cue, lambda _: self._cased(self._random.choice(_EPISODES)), text, flags=_ANY)
+        if self._chance(0.2):
+            text = _NUMBER.sub(lambda _: self._cased(self._random.choice(_COUNTS)), text)
+        if self._chance(0.15):
+            text = re.sub(r"^(\w+) (\d+)$", r"\2. \1", text)
+        if self._chance(0.15):
+            text = f"{self._phrase()}{self._random.choice((' - ', ': ', ' '))}{text}"
+        if self._chance(0.3):
+            text = re.sub(r"^[SE]\d+ ?(?:E(\d+))?", self._marked, text)
+            text = re.sub(r"\s*([).:/])\s*-\s*", r"\1 ", text)
+        return text
+
+    def _numbered(self) -> str:
+        """A title behind its number, or a number behind the word for it and a title."""
+        number, total = self._random.randint(1, 99), self._random.randint(10, 200)
+        word, behind = (
+            self._cased(self._random.choice(_EPISODES)),
+            (". ", ") ", f"/{total}", f"/{total}: ", ""),
+        )
+        front = f"{number}{self._random.choice(behind)}"
+        mark = self._random.choice((front, front, f"{word} {number}: ", f"{word} {number}"))
+        return mark + (self._phrase() if mark.endswith(" ") else "")
+
+    def _marked(self, found: re.Match[str]) -> str:
+        number = found[1] or str(self._random.randint(1, 40))
+        return number + self._random.choice((". ", ") ", ": ", "/20 ", " - ", "."))
+
+    def _listed(self, text: str, conjunctions: Sequence[str]) -> str:
+        parts = re.split(r",\s+(?:and|und|et|&)\s+|,\s+|\s+(?:and|und|et|&|/)\s+", text)
+        parts = [part for part in parts if self._chance(0.8)] or parts[:1]
+        self._random.shuffle(parts)
+        return ", ".join(parts[:-1]) + (self._random.choice(conjunctions) if parts[1:] else "") + parts[-1]
+
+    def _guests(self, text: str) -> str:
+        if self._chance(0.1):
+            return self._random.choice((" & ", " and ", " - ", ", ")).join(
+                self._random.sample(_first_names(), 2)
+            )
+        if self._chance(0.1):
+            return f"{self._word()}: {text}"
+        text = re.sub(r"^(?:guests?|gäste|invités?|with|mit|avec)\b\W*", "", text, flags=_ANY)
+        return self._listed(text, (", ", " & ", " e ", " y ", " og ", " en ", " och ", " a ", " and ", " - "))
+
+    def _place(self, text: str) -> str:
+        if self._chance(0.25):
+            one, other = self._random.sample(_places(), 2)
+            return (
+                one + self._random.choice((" to ", " til ", " nach ", " – ", " to the ", ", ", " à ")) + other
+            )
+        if self._chance(0.1):
+            return f"{text} {self._random.choice(('Castle', 'Island', 'Bay', 'Beach', 'Coast', 'Mountains'))}"
+        return self._listed(text, (", ", " - ", " to ", " e ", " til ")) if "," in text else text
+
+    def _plain(self, text: str) -> str:
+        words = text.split()
+        if len(words) > 1 and self._chance(0.6):  # some words in a row: a phrase without what the rule saw
+            length = self._random.randint(1, min(4, len(words)))
+            start = self._random.randint(0, len(words) - length)
+            words = words[start : start + length]
+        text = " ".join(words)
+        text = text.rstrip("!?., ") if self._chance(0.7) else text
+        if self._chance(0.3):  # what separates members of a list elsewhere, and numbers that count nothing
+            year, number = self._random.randint(1900, 2030), self._random.randint(1, 99)
+            phrase = self._phrase()
+            text = self._random.choice(
+                (
+                    f"{text}, {phrase}", f"{text}: {phrase}", f"{text} & {phrase}", f"{text} - {phrase}",
+                    f"{text}. {text}", f"{year} {text}", f"{number} {text}", f"{text} ({year})",
+                    f"{text} {year}", f"{self._word()}-{text}", f"{phrase} gegen {text.lower()}",
+                    f"{text} {number} {phrase}",
+                )
+            )  # fmt: skip
+        return text[:1].upper() + text[1:]

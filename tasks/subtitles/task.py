@@ -1,0 +1,89 @@
+"""The task of the flow patterns: the sub-titles of a home's catalogue to their patterns."""
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from prefect import get_run_logger, task
+
+from storage.catalogue.connection import Catalogue
+from storage.catalogue.sub_titles import PATTERNS, read_sub_titles, write_patterns
+from storage.tracking import Tracking
+from storage.workspace import Workspace
+from tasks.subtitles.classifier import PatternClassifier, PatternTraining
+from tasks.subtitles.confusion import confusion_table, count_confusion, plot_confusion, precisions
+from tasks.subtitles.home import read_classifier, write_classifier
+from tasks.subtitles.settings import PatternSettings
+
+EXAMPLES = 3  # sub-titles shown of each pattern
+
+
+@dataclass(frozen=True)
+class PatternCounts:
+    """What became of a catalogue's sub-titles."""
+
+    sub_titles: int
+    seconds: float
+    counts: dict[str, int]  # distinct sub-titles by pattern
+    by_rule: dict[str, int]  # of them those that a rule decided
+    examples: dict[str, list[str]]  # that no rule labels, the most frequent
+
+
+@task(name="patterns", task_run_name="patterns", persist_result=False)
+def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "") -> PatternCounts:
+    """Trains on the catalogue's sub-titles, keeps the classifier in the home and fills the catalogue's table.
+
+    The MLflow run has the loss, the confusion of held-out sub-titles and the counts.
+
+    Args:
+        home: Folder with a catalogue.
+        settings: Of the training.
+        kept: Label by the classifier that the home keeps.
+        run: MLflow's run id; empty: nothing is logged.
+
+    Raises:
+        PatternError: The rules find fewer than two patterns, or the home keeps no classifier.
+    """
+    workspace, started = Workspace(home), time.perf_counter()
+    with Catalogue.open(workspace.home) as catalogue:
+        found = read_sub_titles(catalogue)
+    sub_titles = found["sub_title"].to_pylist()
+    model = read_classifier(workspace.home) if kept else _train(workspace.home, sub_titles, settings, run)
+    patterns = model.classify(sub_titles)
+    rows = pa.table([sub_titles, patterns.names, patterns.known_probabilities()], schema=PATTERNS)
+    with Catalogue.open(workspace.home) as catalogue:
+        write_patterns(catalogue, rows.filter(pa.array([bool(name) for name in patterns.names])))
+    done = PatternCounts(
+        len(sub_titles),
+        time.perf_counter() - started,
+        patterns.count(),
+        patterns.count(ruled=True),
+        patterns.examples(sub_titles, found["programmes"].to_pylist(), EXAMPLES),
+    )
+    get_run_logger().info("patterns of %d of %d sub-titles", sum(done.counts.values()), done.sub_titles)
+    if run:
+        metrics = {f"patterns/sub_titles/{name}": number for name, number in done.counts.items()}
+        Tracking(workspace.home).log_progress(run, 0, {**metrics, "patterns/seconds": done.seconds})
+    return done
+
+
+def _train(home: Path, sub_titles: list[str], settings: PatternSettings, run: str) -> PatternClassifier:
+    logger, tracking = get_run_logger(), Tracking(home) if run else None
+    training = PatternTraining(sub_titles, settings)
+    for progress in training.run():
+        logger.info("epoch %d of %d: loss %.3f", progress.step, progress.total, progress.metrics["loss"])
+        if tracking:
+            tracking.log_progress(run, progress.step, progress.metrics)
+    model = training.finish()
+    write_classifier(home, model)
+    if tracking:
+        counts = count_confusion(model, training.held_out)
+        figure = plot_confusion(model.classes, counts).to_html(include_plotlyjs=True, div_id="confusion")
+        tracking.log_text(run, figure, "patterns/confusion.html")
+        tracking.log_text(run, confusion_table(model.classes, counts), "patterns/confusion.csv")
+        shares = zip(model.classes, precisions(counts).tolist(), strict=True)
+        precision = {f"patterns/precision/{name}": share for name, share in shares if not math.isnan(share)}
+        tracking.log_progress(run, 0, precision)
+    return model
