@@ -38,7 +38,7 @@ from tasks.train.settings import TrainSettings
 TASTES, POOL, SHARED = 3, 80, 60  # words of a taste, of all titles
 EACH, HELD = 200, 100  # training and held-out titles of a taste; as many of those between
 TUNED, ASKED, EPOCHS = range(100, 102), range(8), 10
-GRID = (0.1, 0.2, 0.4, 0.8)  # temperatures of label mode, margins of ours
+TEMPERATURES, MARGINS = (0.02, 0.05, 0.1, 0.2, 0.4), (0.05, 0.1, 0.2, 0.4)
 SETTINGS = TrainSettings(dim=64, threads=1, workers=0)
 OURS = {
     "nearest": Neighbourhood(positives=Nearest()),
@@ -115,8 +115,8 @@ def measure_tastes(quick: bool) -> list[Claim]:
         tuned, asked = ({s: worlds[s] for s in seeds if (s in TUNED) == own} for own in (True, False))
         untrained = [accuracy(world, Training(world.folder, SETTINGS))[0] for world in asked.values()]
         tried: dict[str, list[Any]] = {
-            "label": [Label(temperature=value, context_temperature=value) for value in GRID],
-            **{name: [replace(own, margin=value) for value in GRID] for name, own in OURS.items()},
+            "label": [Label(temperature=value, context_temperature=value) for value in TEMPERATURES],
+            **{name: [replace(own, margin=value) for value in MARGINS] for name, own in OURS.items()},
         }
         found: dict[str, tuple[float, np.ndarray]] = {}
         for name, objectives in tried.items():
