@@ -33,8 +33,8 @@ class RareMemory(LabelMode):
         Kaiser, Nachum, Roy, Bengio. Learning to Remember Rare Events. ICLR 2017, equation 2.
         https://arxiv.org/abs/1703.03129
 
-    We differ: label mode trains beside it; titles are their own queries, without a learnt projection; the margin
-    is 0.2, not 0.1 (docs/LOG.md).
+    We differ: label mode trains beside it; titles are their own queries, without a learnt projection; the
+    margin is 0.2, not 0.1 (docs/LOG.md).
     """
 
     name: Literal["rare_memory"] = "rare_memory"
