@@ -30,6 +30,7 @@ SMALL = PatternSettings(
     training=RecurrentTrainingSettings(epochs=3, batch_size=32, optimizer=Adam(learning_rate=0.01)),
     examples=300,
     unlabelled=4,
+    minimum_probability=0.3,
 )
 
 
@@ -105,7 +106,8 @@ def test_confusion_counts_held_out_sub_titles(trained):
     training, model, _ = trained
     counts = count_confusion(model, training.held_out)
     assert counts.sum() == len(training.held_out.labels) and counts.diagonal().sum() > 0.6 * counts.sum()
-    assert np.array_equal(precisions(counts), counts.diagonal() / counts.sum(axis=0), equal_nan=True)
+    said = counts.sum(axis=0)
+    assert np.array_equal(precisions(counts)[said > 0], counts.diagonal()[said > 0] / said[said > 0])
     assert confusion_table(model.classes, counts).splitlines()[0] == ",".join(("rule", *model.classes))
     assert np.array(plot_confusion(model.classes, counts).data[0].text).shape == counts.shape
 
@@ -113,7 +115,7 @@ def test_confusion_counts_held_out_sub_titles(trained):
 @pytest.mark.slow
 @pytest.mark.skipif("GUIDESPACE_DATA" not in os.environ, reason="needs real guides (GUIDESPACE_DATA)")
 def test_precision_on_what_no_rule_labels_has_not_fallen():
-    """The aim of .9 over all patterns is not reached (docs/LOG.md); these two are what training gives today."""
+    """The aim of .9 over all patterns is not reached (docs/LOG.md): below what training gives today."""
     from benchmarks._objectives_subtitles import macro_precision, measure, precision
 
     done = measure()
