@@ -13,11 +13,12 @@ from pydantic_core import ValidationError
 from typer.exceptions import Exit, TyperException
 from typer.main import get_command
 
-import flows.enrich  # noqa: F401  (adds its command)
+import flows.comparing
+import flows.enrich  # noqa: F401  (they add their commands)
 from flows.exits import DONE, exit_code, report_interrupted, watch_signals
 from flows.viewing import app
 
-REPORTING = ("nightly", "tune", "ingest", "backfill", "doctor")  # they print a line at once
+REPORTING = ("nightly", "tune", "ablate", "ingest", "backfill", "doctor")  # they print a line at once
 SEVERAL = (
     "--out",
     "--feed",
@@ -25,6 +26,7 @@ SEVERAL = (
     "--optimizers",
     "--sizes",
     "--rates",
+    "--blocks",
 )  # options that take several values
 
 

@@ -1,6 +1,7 @@
 """Settings of the augment stage."""
 
 from tasks.augment.distilled import Distilled
+from tasks.augment.nothing import NoNgramRows
 from tasks.augment.pretrained import Pretrained
 from tasks.form import configurable, setting
 
@@ -9,4 +10,4 @@ from tasks.form import configurable, setting
 class AugmentSettings:
     """How unseen words get a vector."""
 
-    strategy: Distilled | Pretrained = setting(Distilled(), "Where n-gram rows come from")
+    strategy: Distilled | NoNgramRows | Pretrained = setting(Distilled(), "Where n-gram rows come from")
