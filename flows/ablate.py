@@ -62,7 +62,8 @@ def ablate(
         for way in dict.fromkeys(trial.corpus for trial in plan.trials):
             first = [corpus for _, corpus in corpora.values()][:1]  # it encodes the texts of all
             corpora[way] = make_corpus(home, guide, *way, first)
-        trials = [measure.submit(home, *corpora[own.corpus], own.learning, submit) for own in plan.trials]
+        begin: Any = measure.submit
+        trials = [begin(home, *corpora[own.corpus], own.learning, submit) for own in plan.trials]
         answers = plan.gather(trial.result() for trial in trials)
         bases = {block.name: base_of(block) for block in plan.blocks}
         table = conclude(home, plan.blocks, answers, bases, plan.left_out, ablation.resamples, night.run)
@@ -79,5 +80,6 @@ def make_corpus(
     """Submits the stages up to the Corpus, which begins when ``first`` are done."""
     vocabulary = tokenize.submit(home, guide, tokenized)
     mapping = read_mapping(preprocessed.category_mapping)
-    made: Any = guide, vocabulary, tokenized.splits.salt, preprocessed, mapping
-    return vocabulary, preprocess.submit(home, *made, wait_for=first)
+    begin: Any = preprocess.submit
+    made = home, guide, vocabulary, tokenized.splits.salt, preprocessed, mapping
+    return vocabulary, begin(*made, wait_for=first)

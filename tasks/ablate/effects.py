@@ -65,8 +65,8 @@ def _pairs(key: tuple[str, str], base: Folds, other: Folds) -> Columns:
         if one and two:
             parts.append((_mean(one), _mean(two), one[0].family))
             if not np.array_equal(one[0].family, two[0].family):
-                counts = f"{len(one[0].family)} and {len(two[0].family)}"
-                raise ValueError(f"the block changes which titles of {key[1]} are held out: {counts}")
+                found = f"other titles of {key[1]} are held out without the block than with it"
+                raise ValueError(f"{found}; a block must leave tokenize.splits and the labels as they are")
     return _join(parts)
 
 

@@ -18,8 +18,8 @@ def plot_effects(effects: Sequence[Effect]) -> go.Figure:
     figure = make_figure(title, height=160 + ROW * len(effects), yaxis={"automargin": True})
     keys = [OVERALL, *(key for key in CELLS if any(key in effect.figures for effect in effects))]
     for key in keys:
-        known = [effect for effect in effects if (effect.figures.get(key) or effect.overall).n]
-        drawn = [effect.figures.get(key, effect.figures.get(AGREEMENT, effect.overall)) for effect in known]
+        known = [effect for effect in effects if key in effect.figures or AGREEMENT in effect.figures]
+        drawn = [effect.figures[key if key in effect.figures else AGREEMENT] for effect in known]
         low_high = [own.interval for own in drawn]
         signs = [True if low > 0 else False if high < 0 else None for low, high in low_high]
         figure.add_scatter(

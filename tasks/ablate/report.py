@@ -49,7 +49,7 @@ def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str
     by_clusters = [effect for effect in effects if AGREEMENT in effect.figures]
     lines: list[str] = []
     if by_categories:
-        cells = [key for key in CELLS if any(effect.figures[key].n for effect in by_categories)]
+        cells = [key for key in CELLS if any(key in effect.figures for effect in by_categories)]
         heads = [f"{HELD[protocol]}, {SHOWN[form]}" for form, protocol in cells]
         lines += _table(by_categories, [OVERALL, *cells], ["all held-out titles", *heads])
     if by_clusters:
@@ -67,7 +67,7 @@ def _table(effects: Sequence[Effect], cells: Sequence[tuple[str, str]], heads: S
     names = ["block", "taken away by", *heads, ""]
     lines = [f"| {' | '.join(names)} |", f"| --- | --- |{' ---: |' * len(heads)} --- |"]
     for effect in effects:
-        worth = [number(effect.figures[key]) if effect.figures[key].n else "–" for key in cells]
+        worth = [number(effect.figures[key]) if key in effect.figures else "–" for key in cells]
         change = f"`{' '.join(effect.block.changes)}`"
         lines.append(f"| {' | '.join([effect.block.name, change, *worth, VERDICTS[effect.pays]])} |")
     return lines
