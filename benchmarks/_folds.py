@@ -1,10 +1,9 @@
-"""One guide, split five times by salt; what a system answers to the held-out titles; figures of all folds."""
+"""One guide, split five times by salt, and what systems answer to its held-out titles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,37 +16,10 @@ from tasks.baselines import Baseline
 from tasks.baselines.inputs import TitleInputs, dense_inputs
 from tasks.baselines.predictions import LabelledTitles, Predictions
 from tasks.baselines.tfidf import SEPARATOR
-from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, resample_mean
-from tasks.scoring.metrics import Judged, judge
-from tasks.scoring.protocols import FORMS, PROTOCOLS, Titles, judge_knn
+from tasks.scoring.folds import SALTS, Answers, answer_knn, to_answer
+from tasks.scoring.metrics import judge
+from tasks.scoring.protocols import FORMS, PROTOCOLS, Titles
 from tasks.text.titles import parse_title
-
-SALTS = tuple(f"guidespace-{number}" for number in range(1, 6))
-K, RESAMPLES = 10, 1000
-
-
-class Answer(NamedTuple):
-    """One number a held-out title; precision is None where nothing is a neighbour, family a hash."""
-
-    correct: np.ndarray
-    precision_at_10: np.ndarray | None
-    family: np.ndarray
-
-
-Answers = dict[tuple[str, str], Answer]  # of (form, protocol); without protocols that hold no labelled title
-
-
-class Figure(NamedTuple):
-    """A mean over titles or guides, its standard error, and how many titles or guides."""
-
-    value: float
-    error: float
-    n: int
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Of 95 %."""
-        return self.value - 1.96 * self.error, self.value + 1.96 * self.error
 
 
 @dataclass(frozen=True)
@@ -106,7 +78,11 @@ class Fold:
             vectors = embed.fn(place, self.corpus, augment.fn(place, *stages))
         folder = Workspace(self.home).folder(vectors)
         alone, full = (np.load(folder / f"{name}.npy") for name in ("vectors", "full"))
-        return answer_knn(self, "title_only", alone) | answer_knn(self, "title_context", full)
+        return self.answer_knn("title_only", alone) | self.answer_knn("title_context", full)
+
+    def answer_knn(self, form: str, vectors: np.ndarray) -> Answers:
+        """Answers of the k-NN by unit vectors, float32 (titles, dim)."""
+        return answer_knn(self.titles, self.family, form, vectors)
 
 
 def make_folds(
@@ -151,39 +127,5 @@ def answer(fold: Fold, baseline: Baseline) -> Answers:
             if len(queries):
                 predictions: Predictions = fitted.predict(inputs.take(queries))
                 judged = judge(predictions, titles.labels.take(queries), labels)
-                answers[form, protocol] = _answer(judged, fold.family[queries])
+                answers[form, protocol] = to_answer(judged, fold.family[queries])
     return answers
-
-
-def answer_knn(fold: Fold, form: str, vectors: np.ndarray) -> Answers:
-    """Answers of the k-NN by unit vectors, float32 (titles, dim), zero where nothing is known of a title."""
-    titles, answers = fold.titles, {}
-    training = titles.labelled("train")
-    for protocol in PROTOCOLS:
-        queries = titles.labelled(protocol)
-        if len(queries):
-            judged = judge_knn(titles, vectors, queries, training, K)
-            answers[form, protocol] = _answer(judged, fold.family[queries])
-    return answers
-
-
-def _answer(judged: Judged, family: np.ndarray) -> Answer:
-    return Answer(judged.correct.astype(np.float64), judged.precision_at_k, family)
-
-
-def pool(answers: Sequence[Answer], resamples: int = RESAMPLES) -> dict[str, Figure]:
-    """Accuracy and, of a k-NN, precision_at_10 of one held-out set over the folds.
-
-    The bootstrap behind their errors draws families, each with its titles of all folds.
-    """
-    family = number_groups(np.concatenate([own.family for own in answers]))
-    counts = draw_groups(count_groups(family), resamples, np.random.default_rng(1))
-    columns = {"accuracy": [own.correct for own in answers]}
-    columns["precision_at_10"] = [own.precision_at_10 for own in answers if own.precision_at_10 is not None]
-    figures = {}
-    for name, column in columns.items():
-        if column:
-            values = np.concatenate(column)
-            error = float(resample_mean(values, family, counts).std())
-            figures[name] = Figure(float(values.mean()), error, len(values))
-    return figures

@@ -15,11 +15,13 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks._apart import call_apart, peak
-from benchmarks._folds import FORMS, PROTOCOLS, SALTS, Fold, make_folds
+from benchmarks._folds import Fold, make_folds
 from benchmarks.claims import Claim, guides
 from storage.arrays import Ragged
 from tasks.baselines.predictions import predict_from_scores
 from tasks.baselines.tfidf import LinearSvm, TfidfFeatures
+from tasks.scoring.folds import SALTS
+from tasks.scoring.protocols import FORMS, PROTOCOLS
 
 FEATURES, PRESENT = 250_000, 25  # of the stream: in all, and of a sample
 STREAM_COST = 0.01  # the best of .2 to .001 at one pass and at four, and of LinearSVC's

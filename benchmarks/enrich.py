@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks._apart import peak
-from benchmarks._folds import SALTS, Fold, make_folds
+from benchmarks._folds import Fold, make_folds
 from benchmarks.claims import Claim, guides, run
 from storage.artifacts import Model
 from storage.digests import hashes
@@ -40,6 +40,7 @@ from tasks.enrich.source import open_source
 from tasks.ingest.settings import IngestSettings
 from tasks.likes.episodes import fold_sub_title
 from tasks.preprocess.categories import map_category, read_mapping
+from tasks.scoring.folds import SALTS
 from tasks.text.titles import parse_title
 
 GUIDES = (

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._apart import call_apart
-from benchmarks._folds import FORMS, PROTOCOLS, Answers, Figure, Fold, answer, answer_knn, make_folds, pool
+from benchmarks._folds import Fold, answer, make_folds
 from benchmarks._rivals.contest import Contest, Rival
 from benchmarks._rivals.doc2vec import Doc2Vec
 from benchmarks._rivals.fasttext import FastText
@@ -31,6 +31,8 @@ from benchmarks._rivals.minilm import MiniLM
 from benchmarks._rivals.static_embedding import StaticEmbedding
 from benchmarks.claims import Claim, commit, guides, table
 from tasks.baselines import Majority, SentenceKnn, TfidfKnn, TfidfSvm, TfidfSvmSentence
+from tasks.scoring.folds import Answers, Figure, pool
+from tasks.scoring.protocols import FORMS, PROTOCOLS
 
 THREADS, OURS, METRICS = 2, "GuideSpace", ("accuracy", "precision_at_10")
 GUIDES = (
@@ -81,7 +83,7 @@ def _answers(name: str, folds: Sequence[Fold]) -> list[Answers]:
 
 def _learn(rival: Rival, fold: Fold, epochs: int) -> Answers:
     vectors = call_apart(_train, rival, fold.folder, epochs, rival=True, threads=THREADS)
-    return answer_knn(fold, "title_only", vectors)
+    return fold.answer_knn("title_only", vectors)
 
 
 def _train(rival: Rival, corpus: Path, epochs: int) -> np.ndarray:
@@ -139,7 +141,7 @@ def page(results: Results) -> str:
 
 
 def _cell(figure: Figure | None) -> str:
-    return f"{figure.value:.3f} ± {1.96 * figure.error:.3f}" if figure else "–"
+    return f"{figure.value:.3f} ± {figure.margin:.3f}" if figure else "–"
 
 
 def _head(*names: str) -> list[str]:

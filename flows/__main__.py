@@ -13,13 +13,14 @@ from pydantic_core import ValidationError
 from typer.exceptions import Exit, TyperException
 from typer.main import get_command
 
-import flows.correct  # (adds its command, as the next two do)
+import flows.comparing  # (adds its commands, as the next three do)
+import flows.correct
 import flows.enrich
 import flows.labelling  # noqa: F401
 from flows.exits import DONE, exit_code, report_interrupted, watch_signals
 from flows.viewing import app
 
-REPORTING = ("nightly", "tune", "patterns", "ingest", "backfill", "doctor")  # they print a line at once
+REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor")  # they print a line at once
 SEVERAL = (
     "--out",
     "--feed",
@@ -27,6 +28,7 @@ SEVERAL = (
     "--optimizers",
     "--sizes",
     "--rates",
+    "--blocks",
 )  # options that take several values
 
 

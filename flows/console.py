@@ -36,7 +36,8 @@ The map:    {map}
 The scores: {scores}   (guidespace scores --home {home})
 MLflow run: {where}
 The model:  {registered_model} version {version}, {state}: {reason}"""
-RESULTS = {"nightly": NIGHTLY, "tune": "\n{table}\nMLflow run: {where}"}
+COMPARED = "\n{table}\nMLflow run: {where}"
+RESULTS = {"nightly": NIGHTLY, "tune": COMPARED, "ablate": COMPARED}
 STAGES = (
     "ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw",
     "pack", "promote", "report",
@@ -87,7 +88,11 @@ class Ticker:
 
 
 def run(
-    name: Literal["nightly", "tune"], feeds: list[str], home: str, given: Any, starting: threading.Thread
+    name: Literal["nightly", "tune", "ablate"],
+    feeds: list[str],
+    home: str,
+    given: Any,
+    starting: threading.Thread,
 ) -> int:
     """Runs a flow over feeds (``run_flow``); prints where the result is. Returns the exit code."""
     from tasks.ingest.sources.feeds import conceal

@@ -33,6 +33,7 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("flows.words", "WordsError", REFUSED),
     ("flows.correct", "CorrectionError", REFUSED),
     ("tasks.train.tuning.runs", "UnknownOptimizer", REFUSED),
+    ("tasks.ablate.blocks", "UnknownBlock", REFUSED),
     ("tasks.search.search", "SearchError", REFUSED),
     ("tasks.likes.tables", "LikesError", REFUSED),
     ("tasks.tonight.evening", "TonightError", REFUSED),

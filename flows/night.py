@@ -103,8 +103,9 @@ def _is_generated(name: str) -> bool:
 
 
 @contextmanager
-def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[NightlyRun]:
+def open_night(home: str, feeds: Sequence[str], settings: Settings, keep: int = 0) -> Iterator[NightlyRun]:
     """Holds the home, opens the MLflow run of this flow run (or resumes it), and ends it as the flow ends.
+    ``keep`` artifacts of each kind stay, or ``publish.keep`` if that is more.
 
     A run waits for another one in its home; runs in other homes run beside it.
 
@@ -125,7 +126,7 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings) -> Iterator[
             logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", died)
         try:
             yield NightlyRun(workspace, tracking, run)
-            prune(workspace, settings.publish.keep)
+            prune(workspace, max(keep, settings.publish.keep))
         except BaseException as error:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")

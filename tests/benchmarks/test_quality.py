@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks import quality
-from benchmarks._folds import Answer, pool
 from benchmarks.facts import write_facts
+from tasks.scoring.folds import Answer, pool
 
 GUIDE = b"""<?xml version="1.0" encoding="UTF-8"?>
 <tv source-info-name="x">

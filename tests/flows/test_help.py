@@ -6,7 +6,7 @@ from flows.__main__ import main
 from flows.words import WordsError, ngram_lines
 
 COMMANDS = (
-    "nightly", "ingest", "backfill", "tune", "similar", "explain", "duplicates", "scores", "categories",
+    "nightly", "ingest", "backfill", "tune", "ablate", "similar", "explain", "duplicates", "scores", "categories",
     "status", "sql", "export", "ngrams", "vector", "neighbours",
     "settings", "doctor", "enrich", "correct", "like", "forget", "tonight",
 )  # fmt: skip

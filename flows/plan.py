@@ -1,0 +1,91 @@
+"""The plan of an ablation: a trial of the preset and of each block on each fold with each seed."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from flows.assignments import SettingError, override
+from flows.settings import Settings
+from flows.trial import Learning
+from storage.artifacts import Answers
+from storage.formats.answers import CLUSTERS
+from tasks.ablate.blocks import Block, choose_blocks
+from tasks.ablate.settings import AblationSettings
+from tasks.preprocess.settings import PreprocessSettings
+from tasks.scoring.folds import SALTS
+from tasks.tokenize.settings import TokenizeSettings
+
+BASE = "preset"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A block on one fold with one seed: what its corpus is made by, and what is learnt from it."""
+
+    block: str
+    fold: int
+    corpus: tuple[TokenizeSettings, PreprocessSettings]
+    learning: Learning
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """An ablation: the blocks, those that do not apply to the preset, and all trials."""
+
+    blocks: list[Block]
+    left_out: list[str]
+    trials: list[Trial]
+
+    def gather(self, answers: Iterable[Answers]) -> dict[str, list[list[Answers]]]:
+        """By block, of each fold, what the trials with each seed gave; ``answers`` are in their order."""
+        found: dict[str, list[list[Answers]]] = {}
+        for trial, own in zip(self.trials, answers, strict=True):
+            folds = found.setdefault(trial.block, [])
+            folds.extend([] for _ in range(len(folds), trial.fold + 1))
+            folds[trial.fold].append(own)
+        return found
+
+
+def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
+    """The blocks chosen, and the trials of each and of the preset.
+
+    Raises:
+        UnknownBlock: No block has such a name.
+        SettingError: A change named by the user cannot be.
+    """
+    changed: dict[str, Settings] = {}
+    left_out, blocks = [], choose_blocks(ablation.blocks)
+    for block in blocks:
+        try:
+            changed[block.name] = override(settings, block.changes)
+        except SettingError:  # of a strategy that this preset does not have
+            if "=" in block.name:
+                raise
+        if changed.get(block.name, settings) == settings:
+            changed.pop(block.name, None)
+            left_out.append(block.name)
+    blocks = [block for block in blocks if block.name in changed]
+    own = {base_of(block): settings for block in blocks} | changed
+    of_clusters = {name for block in blocks if block.is_of_clusters for name in (block.name, base_of(block))}
+    runs = itertools.product(own.items(), range(ablation.folds), range(ablation.seeds))
+    trials = [plan_trial(*named, fold, seed, named[0] in of_clusters) for named, fold, seed in runs]
+    return Plan(blocks=blocks, left_out=left_out, trials=trials)
+
+
+def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters: bool) -> Trial:
+    """A trial of settings on a fold (a salt of the splits) with a seed (added to the training's own)."""
+    splits = replace(settings.tokenize.splits, salt=SALTS[fold])
+    learning = Learning(
+        name=f"{name} {fold + 1}/{seed + 1}",
+        train=replace(settings.train, seed=settings.train.seed + seed),
+        augment=settings.augment,
+        cluster=settings.cluster if of_clusters else None,
+        k=settings.evaluate.k,
+    )
+    corpus = replace(settings.tokenize, splits=splits), settings.preprocess
+    return Trial(block=name, fold=fold, corpus=corpus, learning=learning)
+
+
+def base_of(block: Block) -> str:
+    """What a block is compared with: the trials of the preset, by categories or by clusters."""
+    return f"{BASE} {CLUSTERS}" if block.is_of_clusters else BASE

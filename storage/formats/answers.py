@@ -1,0 +1,47 @@
+"""The Answers on disk: answers.parquet, a row for each held-out title of each form and protocol.
+
+``precision_at_10`` is null where nothing is a neighbour: of clusters, whose form is CLUSTERS, ``correct`` is
+the B-cubed F of the title.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+CLUSTERS = "clusters"
+FILE = "answers.parquet"
+_TEXTS = [(name, pa.string()) for name in ("form", "protocol")]
+_NUMBERS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
+SCHEMA = pa.schema([*_TEXTS, *_NUMBERS])
+Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # correct, precision_at_10, family: (queries,)
+
+
+def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
+    """Writes the columns of each (form, protocol)."""
+    parts = [pa.table(_columns(*key, *own), SCHEMA) for key, own in answers.items()]
+    pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *parts]), folder / FILE, compression="zstd")
+
+
+def _columns(
+    form: str, protocol: str, correct: np.ndarray, precision: np.ndarray | None, family: np.ndarray
+) -> dict[str, object]:
+    nothing = pa.nulls(len(correct), pa.float64())
+    names = {"form": [form] * len(correct), "protocol": [protocol] * len(correct)}
+    near = nothing if precision is None else precision
+    return {**names, "correct": correct, "precision_at_10": near, "family": family}
+
+
+def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
+    """What ``write_answers`` wrote."""
+    table = pq.read_table(folder / FILE)
+    forms, protocols = (np.array(table[name].to_pylist(), dtype=str) for name in ("form", "protocol"))
+    correct, precision, family = (table[name].to_numpy() for name in ("correct", "precision_at_10", "family"))
+    found: dict[tuple[str, str], Columns] = {}
+    for form, protocol in dict.fromkeys(zip(forms.tolist(), protocols.tolist(), strict=True)):
+        rows = (forms == form) & (protocols == protocol)
+        near = None if np.isnan(precision[rows]).all() else precision[rows]
+        found[form, protocol] = correct[rows], near, family[rows]
+    return found

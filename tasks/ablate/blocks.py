@@ -1,0 +1,101 @@
+"""The building blocks: a block is a change of the settings, by path, that takes it away or swaps it.
+
+One more block, or one more member of a family, is one more line here; `guidespace ablate --blocks
+train.optimizer=adam` compares a change that has no line.
+"""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+CLUSTERS = "cluster."  # where a block of clusters begins: it is judged by its clusters, others by categories
+_AIRING = ("channel", "hour", "weekday", "duration", "manner")
+
+
+class UnknownBlock(ValueError):
+    """No block has such a name."""
+
+
+class Block(NamedTuple):
+    """A building block, what a sentence about it begins with, and the changes that take it away."""
+
+    name: str
+    subject: str  # with its verb, before "worth .031 ± .006"
+    changes: tuple[str, ...]  # NAME=VALUE, as after --set
+
+    @property
+    def is_of_clusters(self) -> bool:
+        """Whether it changes the clusters alone."""
+        return all(change.startswith(CLUSTERS) for change in self.changes)
+
+
+def _block(name: str, subject: str, *changes: str) -> Block:
+    return Block(name, subject, changes)
+
+
+def _kind(name: str, subject: str) -> Block:
+    return _block(name, subject, f"train.encoder.{name}=0")
+
+
+BLOCKS = (
+    # What of a title is in its bag.
+    _kind("word", "Words are"),
+    _kind("bigram", "Two words in a row are"),
+    _block("n-grams", "Character n-grams are", "train.encoder.ngram=0"),
+    _kind("edge", "First and last word are"),
+    _kind("shape", "Length and shape are"),
+    _kind("raw", "Words and punctuation as written are"),
+    _kind("mark", "What was glued to titles is"),
+    # How it airs.
+    *(_kind(kind, f"The {kind} is") for kind in _AIRING),
+    _block("context", "How titles air, in all, is", *(f"train.encoder.{kind}=0" for kind in _AIRING)),
+    # Pretrained.
+    _block(
+        "sentence", "The sentence vector is", "train.encoder.sentence=0", "train.encoder.sentence_context=0"
+    ),
+    _block("description", "The vector of descriptions is", "train.encoder.description=0"),
+    # What is learnt from what.
+    _block("objective", "Label mode, not leave-one-out softmax, is", "train.objective=leave_one_out_softmax"),
+    _block("margin", "Label mode, not a margin over groups, is", "train.objective=leave_one_out_hinge"),
+    _block(
+        "temperature",
+        "A temperature of its own with how titles air is",
+        "train.objective.context_temperature=0.4",
+    ),
+    _block("length power", "Dividing a kind by the root of its tokens is", "train.encoder.length_power=0"),
+    _block("dropout", "Dropout of tokens is", "train.dropout=0"),
+    _block("context dropout", "Showing titles without how they air is", "train.context_dropout=0"),
+    # How rows move.
+    _block("scaling", "The inverse-frequency weight is", "tokenize.weight_exponent=0"),
+    _block("rule", "Row-wise Adagrad, not Adam, is", "train.optimizer=adam"),
+    _block("adagrad", "Row-wise Adagrad, not Adagrad, is", "train.optimizer=adagrad"),
+    _block("groups", "An optimizer of its own for the sentence layer is", "train.groups=[]"),
+    _block("schedule", "A falling learning rate is", "train.schedule=constant"),
+    # Before and after training.
+    _block("tokenizer", "Words and n-grams, not words alone, are", "tokenize.tokenizer=words"),
+    _block("subwords", "Words and n-grams, not subwords, are", "tokenize.tokenizer=subwords"),
+    _block("augmentation", "Distilled n-grams of unseen words are", "augment.strategy=none"),
+    # Clusters.
+    _block("clusterer", "Chinese Whispers, not DBSCAN, is", "cluster.strategy=dbscan"),
+    _block("hdbscan", "Chinese Whispers, not HDBSCAN, is", "cluster.strategy=hdbscan"),
+    _block("shared links", "Linking by shared neighbours is", "cluster.strategy.links=cosine"),
+)
+
+
+def choose_blocks(entries: Sequence[str]) -> list[Block]:
+    """Blocks by name or pattern; an entry with ``=`` is a block of its own, its changes apart by spaces. All
+    of BLOCKS where there is no entry.
+
+    Raises:
+        UnknownBlock: An entry fits no block.
+    """
+    chosen: dict[str, Block] = {}
+    for entry in entries or ["*"]:
+        found = [block for block in BLOCKS if fnmatchcase(block.name, entry)]
+        if "=" in entry:
+            found = [_block(entry, f"The preset, not {entry}, is", *entry.split())]
+        if not found:
+            known = ", ".join(block.name for block in BLOCKS)
+            raise UnknownBlock(f"no block is called {entry!r}; known are {known}, or a change NAME=VALUE")
+        chosen |= {block.name: block for block in found}
+    return list(chosen.values())

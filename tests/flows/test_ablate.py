@@ -1,0 +1,116 @@
+"""The ablation: its plan, and the flow on the sample guide, twice."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from prefect import flow  # noqa: F401  (sets logging up)
+from prefect.exceptions import ParameterTypeError
+
+from flows.ablate import ablate
+from flows.assignments import SettingError, override
+from flows.plan import plan_ablation
+from flows.settings import LAPTOP, PRESETS
+from storage.artifacts import Answers
+from storage.stages import ROOT, import_closure
+from storage.tracking import Tracking
+from tasks.ablate.blocks import BLOCKS
+from tasks.ablate.settings import AblationSettings
+from tests.flows.command import SAMPLE, guidespace
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.name)
+def test_every_block_changes_the_presets(block):
+    assert override(LAPTOP, block.changes) != LAPTOP
+
+
+def test_a_trial_for_the_preset_and_each_block_on_each_fold_with_each_seed():
+    chosen = AblationSettings(blocks=("n-grams", "scaling", "clusterer"), seeds=2, folds=3)
+    plan = plan_ablation(LAPTOP, chosen)
+    assert [block.name for block in plan.blocks] == ["n-grams", "scaling", "clusterer"]
+    found = plan.gather(Answers(path=trial.learning.name, digest="") for trial in plan.trials)
+    assert list(found) == ["preset", "preset clusters", "n-grams", "scaling", "clusterer"]
+    assert [[own.path for own in fold] for fold in found["n-grams"]] == [
+        [f"n-grams {fold}/{seed}" for seed in (1, 2)] for fold in (1, 2, 3)
+    ]
+    made = {trial.block: set() for trial in plan.trials}
+    for trial in plan.trials:
+        made[trial.block].add(trial.corpus)
+        assert (trial.learning.cluster is None) == (trial.block not in ("preset clusters", "clusterer"))
+    assert made["n-grams"] == made["preset"] == made["clusterer"] and len(made["preset"]) == 3
+    assert made["scaling"].isdisjoint(made["preset"])
+    first = plan.trials[0].learning
+    assert plan.trials[1].learning.train == replace(first.train, seed=first.train.seed + 1)
+
+
+def test_what_does_not_apply_is_left_out_unless_the_user_named_the_change():
+    bare = override(LAPTOP, ["train.encoder.hour=0", "train.objective=leave_one_out_softmax"])
+    plan = plan_ablation(bare, AblationSettings(blocks=("hour", "temperature", "edge")))
+    assert plan.left_out == ["hour", "temperature"] and [block.name for block in plan.blocks] == ["edge"]
+    with pytest.raises(SettingError, match="no_such"):
+        plan_ablation(LAPTOP, AblationSettings(blocks=("train.no_such=1",)))
+
+
+def test_the_table_of_blocks_is_no_code_of_a_trial():
+    files, _ = import_closure(ROOT / "flows" / "trial.py")
+    names = {file.relative_to(ROOT).as_posix() for file in files}
+    assert "tasks/train/loop.py" in names and "tasks/scoring/folds.py" in names
+    assert not names & {"tasks/ablate/blocks.py", "flows/settings.py", "flows/plan.py"}
+
+
+def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
+    declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())["deployments"]
+    (deployment,) = (entry for entry in declared if entry["name"] == "ablate")
+    assert deployment["entrypoint"] == "flows/ablate.py:ablate" and ablate.name == "ablate"
+    ablate.validate_parameters(deployment["parameters"])
+    with pytest.raises(ParameterTypeError):
+        ablate.validate_parameters({**deployment["parameters"], "ablation": {"sedes": 1}})
+
+
+def test_an_unknown_block_is_one_clear_line(tmp_path):
+    done = guidespace("ablate", "--feed", SAMPLE, "--home", tmp_path / "home", "--blocks", "ngrams")
+    assert done.returncode == 2 and "no block is called 'ngrams'" in done.stderr
+    assert "Traceback" not in done.stderr and not list((tmp_path / "home").glob("artifacts"))
+
+
+SMALL = ("--preset", "smoke", "--seeds", "1", "--folds", "2", "--workers", "1", "--blocks", "n-grams")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_second_run_computes_the_block_that_is_new_alone(tmp_path: Path):
+    home = tmp_path / "home"
+    first = guidespace("ablate", "--feed", SAMPLE, "--home", home, *SMALL, "hour")
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert trials(first.stdout, "done") == {
+        f"{name} {fold}/1" for name in ("preset", "n-grams", "hour") for fold in (1, 2)
+    }
+    assert first.stdout.count("worth ") >= 2 and "| n-grams | `train.encoder.ngram=0` |" in first.stdout
+    assert not list(home.glob("artifacts/checkpoint/*"))  # answers alone are kept
+
+    second = guidespace("ablate", "--feed", SAMPLE, "--home", home, *SMALL, "train.encoder.hour=0.5")
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert trials(second.stdout, "done") == {f"train.encoder.hour=0.5 {fold}/1" for fold in (1, 2)}
+    kept = {f"{name} {fold}/1" for name in ("preset", "n-grams") for fold in (1, 2)}
+    assert kept | {"tokenize", "preprocess"} == trials(second.stdout, "unchanged: kept as it is")
+    row = next(line for line in first.stdout.splitlines() if line.startswith("| n-grams"))
+    assert row in second.stdout
+
+    tracking = Tracking(home)
+    runs = tracking.client.search_runs([tracking.experiment_id])
+    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parents[-1].info.run_id]
+    assert {run.info.run_name for run in children} == {"n-grams", "hour"} and len(runs) == 2 + 4
+    files = {file.path for file in tracking.client.list_artifacts(parents[0].info.run_id)}
+    assert {"ablation.md", "ablation.html", "effects.json"} <= files
+    (child, _) = children
+    assert {"quality", "worth/all/all", "worth/all/all_margin"} <= child.data.metrics.keys()
+    assert PRESETS["smoke"].train.epochs == 2
+
+
+def trials(output: str, ended: str) -> set[str]:
+    """Names of the trials (and stages) that ended so."""
+    lines = (line.split(" s  ", 1)[1] for line in output.splitlines() if line.rstrip().endswith(ended))
+    names = {line.rsplit(ended, 1)[0].strip() for line in lines if ended in line}
+    return {name for name in names if "/" in name or ended != "done"}
