@@ -25,6 +25,7 @@ SEVERAL = (
     "--optimizers",
     "--sizes",
     "--rates",
+    "--search",
 )  # options that take several values
 
 

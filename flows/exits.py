@@ -31,7 +31,7 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("flows.export", "ExportError", REFUSED),
     ("flows.assignments", "SettingError", REFUSED),
     ("flows.words", "WordsError", REFUSED),
-    ("tasks.train.tuning.runs", "UnknownOptimizer", REFUSED),
+    ("tasks.train.tuning.entries", "UnknownOptimizer", REFUSED),
     ("tasks.search.search", "SearchError", REFUSED),
     ("tasks.likes.tables", "LikesError", REFUSED),
     ("tasks.tonight.evening", "TonightError", REFUSED),
