@@ -2,9 +2,10 @@
 search and Optuna's TPE.
 
 Two guides, three seeds (with --quick one of each). Each has the same budget: as many epochs as six optimizers
-trained whole at three learning rates. The best single rule is the best of those 18, as `guidespace tune` finds it.
-Two scores: the tuning score, by which all of them choose, and precision@10 of the chosen one on unseen_title, which none
-of them has seen. CPU seconds of one thread, evaluations included, in processes of their own.
+trained whole at three learning rates. The best single rule is the best of those 18, as `guidespace tune`
+finds it. Two scores: the tuning score, by which all of them choose, and precision@10 of the chosen one on
+unseen_title, which none of them has seen. CPU seconds of one thread, evaluations included, in processes of
+their own.
 """
 
 import importlib.util

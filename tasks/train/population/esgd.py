@@ -35,7 +35,7 @@ class ESGD:
 
     name: Literal["esgd"] = "esgd"
     population: int = setting(8, "Members μ", ge=1, le=1000)
-    offspring: int = setting(16, "Offspring λ of a generation", ge=0, le=10_000)
+    offspring: int = setting(8, "Offspring λ of a generation", ge=0, le=10_000)
     parents: int = setting(2, "Members ρ whose mean an offspring is", ge=1)
     epochs: int = setting(1, "Epochs K_s that a member trains in a generation", ge=1)
     elite: int = setting(4, "Best members m that stay; the others are drawn at random", ge=1)

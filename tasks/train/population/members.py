@@ -45,7 +45,7 @@ class Job:
 
 
 def train_members(corpus: Path, folder: Path, jobs: Sequence[Job]) -> list[tuple[float, int]]:
-    """Trains members; the file of each has its best epoch, or where that is worse its state before (back-off).
+    """Trains members; the file of each has its best epoch, or its state before if that is worse (back-off).
 
     Args:
         corpus: Folder of a Corpus.
