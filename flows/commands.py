@@ -48,7 +48,7 @@ WordList = Annotated[list[str], Argument(metavar="WORD ...", help=WORDS)]
 VECTORS = "fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file"
 OPTIMIZERS = "names of optimizers, and yellowfin [default: all]"
 RATES = "factors on each one's own learning rate [default: 0.3 1 3]"
-SEARCHES = "searches over optimizers and rates at the same budget, instead of each at each rate"
+SEARCHES = "esgd, random, tpe: searches over optimizers and rates, instead of each at each rate"
 RANGE_TEST = "show each optimizer's learning-rate range test too"
 TUNING = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
 BELOW = "only this one and those below it, such as train or train.optimizer"
@@ -64,7 +64,7 @@ VectorModel = Annotated[Path, Argument(metavar="MODEL", help=VECTORS)]
 Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS)]
 Sizes = Annotated[list[int], Option(metavar="N ...", help="dimensions [default: 32 128 256]")]
 Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES)]
-Searches = Annotated[list[Literal["esgd", "random", "tpe"]], Option("--search", help=SEARCHES)]
+Searches = Annotated[list[str], Option("--search", metavar="NAME ...", help=SEARCHES)]
 RangeTest = Annotated[bool, Option("--range-test", help=RANGE_TEST)]
 TuningSet = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=TUNING)]
 Below = Annotated[str, Argument(metavar="NAME", help=BELOW)]
@@ -278,6 +278,8 @@ def tune(
     check_feeds(feeds, IngestSettings())
     given = {"optimizers": tuple(optimizers), "sizes": tuple(sizes), "rates": tuple(rates)}
     known = {kind.name: kind for kind in get_args(Search)}
+    if unknown := ", ".join(sorted(set(search) - known.keys())):
+        raise BadParameter(f"no search is called {unknown}; known are {', '.join(known)}")
     given |= {"searches": tuple(known[name]() for name in search), "range_test": range_test}
     own = [change.removeprefix("tuning.") for change in changes if change.startswith("tuning.")]
     try:

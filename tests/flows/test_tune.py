@@ -158,3 +158,10 @@ def test_searches_side_by_side_with_their_tables_and_a_range_test(tmp_path: Path
     assert {"searches.md", "range_tests.html"} <= named
     assert len(list(home.glob("artifacts/checkpoint/*/checkpoint.safetensors"))) == 1
     assert not list(home.glob("artifacts/checkpoint/*.partial"))
+
+
+def test_a_search_that_is_not_there_is_one_clear_line(tmp_path: Path):
+    feed = str(ROOT / "sample" / "guide.xml.gz")
+    done = guidespace("--feed", feed, "--home", str(tmp_path / "home"), "--search", "esgd", "annealing")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "no search is called annealing; known are esgd, random, tpe" in done.stderr
