@@ -26,7 +26,8 @@ from tasks.pool import Submit
 from tasks.train.population.members import Job, Member, score_members, train_members, write_member
 from tasks.train.tuning.space import Journal, Round, Space, Trial, read_rounds
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @configurable

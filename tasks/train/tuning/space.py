@@ -41,7 +41,8 @@ class Space:
     def draw(self, rng: np.random.Generator) -> tuple[Entry, float]:
         """A rule, and a factor on its learning rate, uniform in its logarithm."""
         entry = self.entries[rng.integers(len(self.entries))]
-        return entry, math.exp(rng.uniform(*(math.log(rate) for rate in self.rates)))
+        least, largest = (math.log(rate) for rate in self.rates)
+        return entry, math.exp(rng.uniform(least, largest))
 
 
 @dataclass(frozen=True)
