@@ -29,6 +29,7 @@ SEVERAL = (
     "--sizes",
     "--rates",
     "--blocks",
+    "--search",
 )  # options that take several values
 
 

@@ -42,6 +42,7 @@ STAGES = (
     "ingest", "check", "tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw",
     "pack", "promote", "report",
 )  # fmt: skip
+MEMBER = "member"  # pieces of a search, hundreds of them: tasks/train/tuning/task.py
 QUIET_SECONDS = 3.0  # without a message for so long: print which stage is at work
 
 
@@ -144,7 +145,7 @@ def _print_logs(ticker: Ticker) -> None:
         def emit(self, record: logging.LogRecord) -> None:
             message, stage = record.getMessage(), str(getattr(record, "task_run_name", ""))
             last_failure = "failed with exception" in message and " - Retry " not in message
-            if not message.startswith(SAID) and not last_failure:
+            if not message.startswith(SAID) and not last_failure and stage != MEMBER:
                 text = next((words for state, words in STATES.items() if message.startswith(state)), message)
                 ticker.print(stage, text, ended=message.startswith("Finished in state"))
 

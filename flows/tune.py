@@ -1,4 +1,6 @@
-"""The comparison of optimizers: each at three sizes, on the same batches, with a few learning rates."""
+"""The comparison of optimizers: each at three sizes, on the same batches, with a few learning rates; or
+searches over rules and rates at the same budget.
+"""
 
 from dataclasses import dataclass
 
@@ -6,13 +8,17 @@ from prefect import flow
 
 from flows.night import close_crashed, name_run, open_night
 from flows.settings import LAPTOP, Settings, as_default
+from flows.task_runner import task_runner
+from storage.artifacts import Corpus
 from storage.corrections import labels_by_show, read_corrections
 from tasks.ingest.task import ingest
 from tasks.preprocess.categories import read_mapping
 from tasks.preprocess.task import preprocess
 from tasks.tokenize.task import tokenize
-from tasks.train.tuning.runs import TuningSettings, entries
-from tasks.train.tuning.task import compete, conclude
+from tasks.train.settings import TrainSettings
+from tasks.train.tuning.entries import entries
+from tasks.train.tuning.settings import TuningSettings
+from tasks.train.tuning.task import compete, conclude, conclude_searches, search, test_ranges
 
 DEFAULT, EVERYONE = as_default(LAPTOP), TuningSettings()
 
@@ -21,9 +27,22 @@ DEFAULT, EVERYONE = as_default(LAPTOP), TuningSettings()
 class Compared:
     """Where the result of a comparison is."""
 
-    table: str  # as markdown: the score of the presets' optimizer, then a row an optimizer and size
+    table: (
+        str  # as markdown: the score of the presets' optimizer, then a row an optimizer (or search) and size
+    )
     run: str  # MLflow run id of the parent
     where: str  # how a person opens that run
+
+
+@flow(name="searches", flow_run_name="searches")
+def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: TuningSettings, run: str) -> str:
+    """Searches one after the other, each with this flow's task runner; their table as Markdown."""
+    outcomes = [
+        search(home, corpus, settings, tuning, method, size, run)
+        for size in tuning.sizes
+        for method in tuning.searches
+    ]
+    return conclude_searches(home, outcomes, tuning, run)
 
 
 @flow(name="tune", flow_run_name=name_run, on_crashed=[close_crashed], on_cancellation=[close_crashed])
@@ -39,7 +58,7 @@ def tune(
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         settings: Of the stages up to training; the optimizer set there is called the presets'.
-        tuning: Which optimizers, at which sizes and rates.
+        tuning: Which optimizers, at which sizes and rates; searches, and where their trainings run.
     """
     with open_night(home, feeds, settings) as night:
         guide = ingest(home, feeds, settings.ingest)
@@ -47,10 +66,16 @@ def tune(
         salt, mapping = settings.tokenize.splits.salt, read_mapping(settings.preprocess.category_mapping)
         corrections = labels_by_show(read_corrections(night.workspace.home))
         corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, mapping, corrections)
-        courses = [
-            compete(home, corpus, entry, size, tuning, night.run)
-            for size in tuning.sizes
-            for entry in entries(settings.train, tuning)
-        ]
-        table = conclude(home, courses, settings.train.optimizer.name, night.run)
-        return Compared(table=table, run=night.run, where=night.tracking.where(night.run))
+        given = home, corpus, settings.train, tuning, night.run
+        tables = [test_ranges(*given)] if tuning.range_test else []
+        if tuning.searches:
+            runner = task_runner(tuning.pool, tuning.workers, tuning.pool_address)
+            tables.append(run_searches.with_options(task_runner=runner)(*given))
+        else:
+            courses = [
+                compete(home, corpus, entry, size, tuning, night.run)
+                for size in tuning.sizes
+                for entry in entries(settings.train, tuning.optimizers)
+            ]
+            tables.append(conclude(home, courses, settings.train.optimizer.name, night.run))
+        return Compared(table="\n".join(tables), run=night.run, where=night.tracking.where(night.run))

@@ -50,9 +50,11 @@ def guidespace(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
     declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())["deployments"]
-    (deployment,) = (entry for entry in declared if entry["name"] == "tune")
-    assert deployment["entrypoint"] == "flows/tune.py:tune" and tune.name == "tune"
-    tune.validate_parameters(deployment["parameters"])
+    deployments = [entry for entry in declared if entry["name"] in ("tune", "tune-search")]
+    assert len(deployments) == 2
+    for deployment in deployments:
+        assert deployment["entrypoint"] == "flows/tune.py:tune" and tune.name == "tune"
+        tune.validate_parameters(deployment["parameters"])
     with pytest.raises(ParameterTypeError):
         tune.validate_parameters({**deployment["parameters"], "tuning": {"sises": [8]}})
 
@@ -127,3 +129,39 @@ def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
         and "no optimizer is called adamm; known are sgd" in done.stderr
         and "Traceback" not in done.stderr
     )
+
+
+@pytest.mark.slow
+def test_searches_side_by_side_with_their_tables_and_a_range_test(tmp_path: Path):
+    home = tmp_path / "home"
+    short = "tuning.budget=4", "tuning.workers=2", "train.epochs=2"
+    population = '[{"name":"esgd","population":3,"elite":2,"offspring":2},{"name":"random"}]'
+    done = guidespace(
+        *("--feed", str(ROOT / "sample" / "guide.xml.gz"), "--home", str(home), "--sizes", "8"),
+        *("--optimizers", "sgd", "adam", "--range-test"),
+        *("--set", *short, f"tuning.searches={population}"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| size | optimizer | own rate | suggested by the range test |" in done.stdout
+    rows = [line.split("|")[2].strip() for line in done.stdout.splitlines() if line.startswith("| 8 |")]
+    assert sorted(rows) == ["adam", "esgd", "random", "sgd"]
+
+    tracking = Tracking(home)
+    runs = {run.info.run_name: run for run in tracking.client.search_runs([tracking.experiment_id])}
+    files = tracking.client.list_artifacts(runs["esgd 8"].info.run_id)
+    assert {"rounds.csv", "rounds.html"} <= {file.path for file in files}
+    history = tracking.client.get_metric_history(runs["esgd 8"].info.run_id, "best_score")
+    best = [point.value for point in sorted(history, key=lambda point: point.step)]
+    assert len(best) == 2 and best == sorted(best)
+    (parent,) = (run for run in runs.values() if "mlflow.parentRunId" not in run.data.tags)
+    named = {file.path for file in tracking.client.list_artifacts(parent.info.run_id)}
+    assert {"searches.md", "range_tests.html"} <= named
+    assert len(list(home.glob("artifacts/checkpoint/*/checkpoint.safetensors"))) == 1
+    assert not list(home.glob("artifacts/checkpoint/*.partial"))
+
+
+def test_a_search_that_is_not_there_is_one_clear_line(tmp_path: Path):
+    feed = str(ROOT / "sample" / "guide.xml.gz")
+    done = guidespace("--feed", feed, "--home", str(tmp_path / "home"), "--search", "esgd", "annealing")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "no search is called annealing; known are esgd, random, tpe" in done.stderr

@@ -1,4 +1,6 @@
-"""The plot of a comparison: loss and score of each optimizer's best run, over steps and over seconds."""
+"""Plots of a comparison: loss and score of each optimizer's best run, over steps and over seconds; range
+tests.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from tasks.plotting import GRID, make_figure
+from tasks.train.tuning.range_test import RangeTest
 from tasks.train.tuning.ranking import Ranking
 
 _COLOURS = "476fdb f88e03 3dbaa9 d6453d 8e5bd0 7a5c3e e377a8 5b6472 a3b300 00a6d6 1f3d7a b35c00 1d7a6c 8a1f1a"
@@ -41,3 +44,20 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
     corner = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
     menu = {"buttons": buttons, "active": len(sizes) - 1, **corner}
     return figure.update_layout(showlegend=True, updatemenus=[menu])
+
+
+def plot_range_tests(tests: Sequence[RangeTest]) -> go.Figure:
+    """Smoothed loss over the learning rate, a line for each optimizer and size; a dot where suggested."""
+    axis = {"type": "log", "title": {"text": "learning rate"}}
+    loss = {"title": {"text": "smoothed loss"}}
+    figure = make_figure("Learning-rate range tests", height=620, xaxis=axis, yaxis=loss, legend={})
+    names, sizes = list(dict.fromkeys(test.name for test in tests)), {test.size for test in tests}
+    for test in tests:
+        colour = PALETTE[names.index(test.name) % len(PALETTE)]
+        label = {"name": f"{test.name} {test.size}" if len(sizes) > 1 else test.name}
+        line = {"mode": "lines", "line": {"color": colour, "width": 2}}
+        figure.add_scatter(x=test.rates, y=test.losses, legendgroup=label["name"], **line, **label)
+        at = [test.losses[test.rates.index(test.suggested)]]
+        dot = {"mode": "markers", "marker": {"color": colour, "size": 11}, "showlegend": False}
+        figure.add_scatter(x=[test.suggested], y=at, legendgroup=label["name"], **dot, **label)
+    return figure

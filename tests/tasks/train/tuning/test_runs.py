@@ -11,20 +11,20 @@ from storage.formats.corpus import open_corpus
 from tasks.optimizers import Adam, Momentum, Optimizer, RowwiseAdagrad
 from tasks.optimizers.tuners import YellowFin
 from tasks.train.step import Learner
-from tasks.train.tuning.runs import TuningRun, TuningSettings, UnknownOptimizer, entries, run_trainings
+from tasks.train.tuning.entries import UnknownOptimizer, entries
+from tasks.train.tuning.runs import TuningRun, run_training
 from tests.worlds import TRAINING
 
 SHORT = replace(TRAINING, epochs=2)
 
 
-def tuning_runs(corpus: Path, name: str, **options) -> list[TuningRun]:
-    tuning = TuningSettings(optimizers=(name,), share=0.2, **options)
-    (entry,) = entries(SHORT, tuning)
-    return list(run_trainings(corpus, entry, 8, tuning))
+def tuning_runs(corpus: Path, name: str, rates: tuple[float, ...]) -> list[TuningRun]:
+    (entry,) = entries(SHORT, (name,))
+    return [run_training(corpus, entry.scored(8, 0.2), factor) for factor in rates]
 
 
 def test_everybody_takes_part_by_default():
-    found = {entry.name: entry.settings for entry in entries(SHORT, TuningSettings())}
+    found = {entry.name: entry.settings for entry in entries(SHORT)}
     assert len(found) == len(get_args(Optimizer)) + 1
     assert all(settings.optimizer.name == name for name, settings in found.items() if name != "yellowfin")
     assert isinstance(found["yellowfin"].optimizer, Momentum) and isinstance(
@@ -34,7 +34,7 @@ def test_everybody_takes_part_by_default():
 
 def test_the_presets_own_optimizer_takes_part_as_it_is_set():
     settings = replace(SHORT, optimizer=RowwiseAdagrad(learning_rate=0.5))
-    (entry,) = entries(settings, TuningSettings(optimizers=("rowwise_adagrad",)))
+    (entry,) = entries(settings, ("rowwise_adagrad",))
     assert entry.settings == settings and entry.at(2.0).optimizer.learning_rate == 1.0
 
 
@@ -42,7 +42,7 @@ def test_an_unknown_optimizer_is_named_with_the_known_ones():
     with pytest.raises(
         UnknownOptimizer, match=r"no optimizer is called adamm; known are sgd, .*adam, .*yellowfin"
     ):
-        entries(SHORT, TuningSettings(optimizers=("adam", "adamm")))
+        entries(SHORT, ("adam", "adamm"))
 
 
 def test_all_runs_see_the_same_batches_and_begin_at_the_same_rows(

@@ -1,0 +1,147 @@
+"""ESGD: stochastic gradient descent and evolution in turn.
+
+A generation is a step of gradient descent and a step of evolution. In the first each of the μ members draws a
+rule and a learning rate from the pool and trains K_s epochs; where its fitness (the tuning score) fell, it is
+set back (back-off). In the second λ offspring are made, each the mean of ρ members drawn at random plus N(0,
+σ_k²), with σ_k = σ / k in generation k; of the μ + λ the m best stay (m-elitist) and μ − m others drawn at
+random. The best fitness never falls: back-off keeps each member's, and m ≥ 1.
+
+Cui et al. Evolutionary Stochastic Gradient Descent for Optimization of Deep Neural Networks. NeurIPS 2018,
+algorithm 1. https://arxiv.org/abs/1810.06773 We differ: members begin at the same rows, since the mean of
+states of different starts is none; the schedule of the learning rate runs over all generations.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from storage.artifacts import Progress
+from tasks.form import configurable, setting
+from tasks.pool import Submit
+from tasks.train.population.members import Job, Member, score_members, train_members, write_member
+from tasks.train.tuning.space import Journal, Round, Space, Trial, read_rounds
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@configurable
+class ESGD:
+    """A population that trains and evolves. The budget decides how many generations there are."""
+
+    name: Literal["esgd"] = "esgd"
+    population: int = setting(8, "Members μ", ge=1, le=1000)
+    offspring: int = setting(8, "Offspring λ of a generation", ge=0, le=10_000)
+    parents: int = setting(2, "Members ρ whose mean an offspring is", ge=1)
+    epochs: int = setting(1, "Epochs K_s that a member trains in a generation", ge=1)
+    elite: int = setting(4, "Best members m that stay; the others are drawn at random", ge=1)
+    sigma: float = setting(0.01, "Standard deviation of the noise in the first generation", ge=0)
+
+    def __post_init__(self) -> None:
+        for name in ("elite", "parents"):
+            if (given := getattr(self, name)) > self.population:
+                raise ValueError(f"{name} is {given}; it is at most population, which is {self.population}")
+
+    def generations(self, space: Space) -> int:
+        """How many the budget pays for: population × epochs each."""
+        return max(1, space.trainings * space.epochs // (self.population * self.epochs))
+
+    def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
+        """Spends the budget, a generation at a time (see tasks/train/tuning/space.py)."""
+        total = self.generations(space)
+        journal = Journal(folder, self, space, total)
+        for number in range(len(journal.rounds), total):
+            started, members = time.perf_counter(), survivors(journal.rounds, self.population)
+            rng = np.random.default_rng([space.seed, number])
+            trials, trained = self._descend(space, folder, members, number, rng, submit)
+            members = self._evolve(space, folder, trained, number, rng, submit)
+            winners = tuple((member.rule, member.score) for member in members[: self.elite])
+            state, seconds = [asdict(member) for member in members], time.perf_counter() - started
+            yield journal.add(Round(trials, winners, seconds, state))
+            used = {file for member in members for file in member.files}
+            for file in folder.glob("*.safetensors"):
+                if file.name not in used:
+                    file.unlink()
+
+    def write_best(self, space: Space, folder: Path, file: Path) -> None:
+        """Writes the best member that a finished search has left as a checkpoint."""
+        best = survivors(read_rounds(folder), self.population)[0]
+        write_member(space.corpus, folder, space.entries[0].settings, best, file)
+
+    def _descend(
+        self,
+        space: Space,
+        folder: Path,
+        members: Sequence[Member],
+        number: int,
+        rng: np.random.Generator,
+        submit: Submit,
+    ) -> tuple[tuple[Trial, ...], list[Member]]:
+        drawn = [space.draw(rng) for _ in members]
+        all_epochs, jobs = self.epochs * self.generations(space), []
+        for place, (member, (entry, factor)) in enumerate(zip(members, drawn, strict=True)):
+            seed = space.seed  # of the first generation: all begin at the same rows
+            if number:
+                seed = int(np.random.SeedSequence([space.seed, place]).generate_state(1)[0])
+            settings = replace(entry.at(factor), epochs=all_epochs, patience=all_epochs, seed=seed)
+            file = f"{number:04d}-{place:04d}.safetensors"
+            jobs.append(Job(member, settings, number * self.epochs, self.epochs, file))
+        found = _map(train_members, jobs, space, folder, submit)
+        trials, trained = [], []
+        for job, (entry, factor), (score, steps) in zip(jobs, drawn, found, strict=True):
+            member, rate = job.member, entry.rate * factor
+            kept = score > 0 and score >= member.score
+            trials.append(Trial(entry.name, factor, rate, score, kept, steps))
+            rule = entry.name if kept else member.rule
+            trained.append(Member((job.file,), rule, max(score, member.score)))
+        return tuple(trials), trained
+
+    def _evolve(
+        self,
+        space: Space,
+        folder: Path,
+        members: list[Member],
+        number: int,
+        rng: np.random.Generator,
+        submit: Submit,
+    ) -> list[Member]:
+        """The μ members of the next generation, the m best first."""
+        offspring = []
+        for _ in range(self.offspring):
+            drawn = rng.choice(len(members), self.parents, replace=False).tolist()
+            files = tuple(members[place].files[0] for place in drawn)
+            seed = int(rng.integers(2**31))
+            offspring.append(Member(files, "recombination", 0.0, self.sigma / (number + 1), seed))
+        settings = space.entries[0].settings
+        scores = _map(score_members, offspring, space, folder, submit, settings)
+        offspring = [replace(member, score=score) for member, score in zip(offspring, scores, strict=True)]
+        ranked = sorted([*members, *offspring], key=lambda member: -member.score)  # stable: parents first
+        others = rng.choice(len(ranked) - self.elite, self.population - self.elite, replace=False)
+        return ranked[: self.elite] + [ranked[self.elite + place] for place in sorted(others.tolist())]
+
+
+def survivors(rounds: Sequence[Round], population: int) -> list[Member]:
+    """The members behind a generation, the best first; before the first all are the start."""
+    if not rounds:
+        return [Member()] * population
+    return [Member(**{**each, "files": tuple(each["files"])}) for each in rounds[-1].state]
+
+
+def _map(
+    function: Callable[..., list[R]],
+    items: Sequence[T],
+    space: Space,
+    folder: Path,
+    submit: Submit,
+    *more: object,
+) -> list[R]:
+    """``function(corpus, folder, *more, items)`` in as many pieces as the space says; results in order."""
+    bounds = np.linspace(0, len(items), min(space.at_once, len(items)) + 1).astype(int).tolist()
+    pieces = [items[begin:end] for begin, end in pairwise(bounds)]
+    futures = [submit(function, space.corpus, folder, *more, piece) for piece in pieces]
+    return [result for future in futures for result in future.result()]

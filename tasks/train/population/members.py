@@ -1,0 +1,128 @@
+"""Members of a population: states of a Learner in files, trained and scored by workers.
+
+A member's state is its parameters, which rows were touched, and the objective's buffers. What an optimizer
+keeps is no part of it: each stretch of training begins with the optimizer's state anew, since the rule was
+drawn anew.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from storage.tables import write_safetensors
+from tasks.train.checkpoint import MemoryCheckpointer, Position, write_checkpoint
+from tasks.train.loop import Diverged, Training
+from tasks.train.settings import TrainSettings
+from tasks.train.step import Learner
+
+
+@dataclass(frozen=True)
+class Member:
+    """A state: of the start (no file), of a file, or the mean of several files plus noise."""
+
+    files: tuple[str, ...] = ()
+    rule: str = "start"  # that trained it last, with its rate; or how it came about
+    score: float = 0.0
+    sigma: float = 0.0  # standard deviation of the noise
+    seed: int = 0  # of the noise
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a member trains in a generation."""
+
+    member: Member
+    settings: TrainSettings  # the rule, the epochs of all generations, the seed of the batches
+    first: int  # epochs before this generation: where the schedule is
+    epochs: int
+    file: str  # to write
+
+
+def train_members(corpus: Path, folder: Path, jobs: Sequence[Job]) -> list[tuple[float, int]]:
+    """Trains members; the file of each has its best epoch, or its state before if that is worse (back-off).
+
+    Args:
+        corpus: Folder of a Corpus.
+        folder: Of the files.
+        jobs: One for each member.
+
+    Returns:
+        Score and steps of each training; the score is 0 where it diverged.
+    """
+    found = []
+    for job in jobs:
+        training, best, score = _open(corpus, job.settings, folder, job.member), MemoryCheckpointer(), 0.0
+        training.position = position = Position(job.first, history=[{"loss": math.inf}] * job.first)
+        try:
+            for _ in islice(training.run(best), job.epochs):
+                pass
+            score = position.history[position.best - 1]["tuning_score"]
+        except Diverged:
+            pass
+        found.append((score, training.learner.steps))
+        if score < job.member.score or not position.best:
+            training = _open(corpus, job.settings, folder, job.member)
+        elif position.best != position.epoch:
+            best.restore_best(training.learner)
+        _write(folder / job.file, training.learner)
+    return found
+
+
+def score_members(
+    corpus: Path, folder: Path, settings: TrainSettings, members: Sequence[Member]
+) -> list[float]:
+    """Tuning scores of members that nothing trains."""
+    training, scores = Training(corpus, settings), []
+    for member in members:
+        restore_member(training.learner, folder, member)
+        scores.append(training.tuning_set.score(training.learner)["tuning_score"])
+    return scores
+
+
+def restore_member(learner: Learner, folder: Path, member: Member) -> None:
+    """Brings a learner into a member's state, but for its optimizer's; nothing is changed for the start."""
+    parts = learner.parts()
+    state = {name: torch.cat(list(part.pieces())) for name, part in parts.items() if _is_optimizers(name)}
+    opened = [safe_open(folder / file, framework="pt", device="cpu") for file in member.files]
+    for number, name in enumerate(sorted(parts.keys() - state.keys()) if opened else ()):
+        state[name] = _blend(name, [file.get_tensor(name) for file in opened], member, number)
+    if opened:
+        learner.restore(state.__getitem__)
+
+
+def write_member(corpus: Path, folder: Path, settings: TrainSettings, member: Member, file: Path) -> None:
+    """Writes a member's state as a checkpoint, from which the stages behind training continue."""
+    training = _open(corpus, settings, folder, member)
+    write_checkpoint(file, training.learner, training.position)
+
+
+def _open(corpus: Path, settings: TrainSettings, folder: Path, member: Member) -> Training:
+    training = Training(corpus, settings)
+    restore_member(training.learner, folder, member)
+    return training
+
+
+def _write(file: Path, learner: Learner) -> None:
+    parts = {name: part for name, part in learner.parts().items() if not _is_optimizers(name)}
+    write_safetensors(file, parts, {})
+
+
+def _is_optimizers(name: str) -> bool:
+    return name.startswith(("state.", "tuner.")) or ".state." in name
+
+
+def _blend(name: str, parents: list[Tensor], member: Member, number: int) -> Tensor:
+    """Of rows and dense parameters the mean plus noise; touched by any parent; a buffer of the first."""
+    if name == "touched":
+        return torch.stack(parents).any(0)
+    if name.startswith("buffer.") or (len(parents) == 1 and not member.sigma):
+        return parents[0]
+    mean = torch.stack(parents).mean(0)
+    generator = torch.Generator().manual_seed(member.seed * 1009 + number)
+    return mean.add_(torch.empty_like(mean).normal_(generator=generator), alpha=member.sigma)
