@@ -1,8 +1,8 @@
 """The training step of tasks/train/step.py as machine code, for the settings that most runs have: the label
 objective and a resident table on a CPU. Its numbers are the mechanism's to rounding (1e-5 of a step).
 
-What it saves: no row, state or gradient is gathered, scattered or kept, as a row's gradient is summed from the
-titles that hold it and moves it at once; the softmax runs in place. The products are BLAS's, by torch. Loops
+What it saves: no row, state or gradient is gathered, scattered or kept, as a row's gradient is summed from
+the titles that hold it and moves it at once; the softmax runs in place. The products are BLAS's, by torch. Loops
 release the interpreter and change the table in place.
 
 A step with a gradient that is not finite changes nothing and is left to the mechanism, which explains it.
@@ -10,7 +10,7 @@ A step with a gradient that is not finite changes nothing and is left to the mec
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from storage.formats.corpus import OpenCorpus
 from storage.tables import Resident, Table
 from tasks.compiled import available, compiled
 from tasks.encoder import Bag
-from tasks.encoder.bags import LAYER
+from tasks.encoder.bags import LAYER, Bags
 from tasks.loading.loader import Batch
 from tasks.optimizers import SGD, Adam, Optimizer, RowwiseAdagrad
 from tasks.optimizers.clipping import NoClipping
@@ -39,8 +39,8 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 def why_not(settings: TrainSettings, groups: ParameterGroups, table: Table) -> str:
     """Why the compiled step does not know these settings, in a few words; "" where it does."""
-    objective, rules = settings.objective, [updater.optimizer for updater in groups.updaters.values()]
-    unknown = [rule.name for rule in rules if type(rule) not in RULES]
+    objective, rules = settings.objective, (updater.optimizer for updater in groups.updaters.values())
+    unknown = sorted({rule.name for rule in rules if type(rule) not in RULES})
     reasons = {
         "numba is not installed": not available(),
         f"the table is {settings.table.name} on {table.device}": not isinstance(table, Resident)
@@ -71,7 +71,9 @@ _run = _Run()
 class _Parameter:
     """A table or dense parameter, its state and its rule, as the loops take them."""
 
-    def __init__(self, rows: Tensor, state: Mapping[str, Tensor], weights: Tensor, optimizer: Optimizer) -> None:
+    def __init__(
+        self, rows: Tensor, state: Mapping[str, Tensor], weights: Tensor, optimizer: Optimizer
+    ) -> None:
         self._optimizer, self._rule = optimizer, RULES[type(optimizer)]
         first, second = state.get("first", state.get("sum")), state.get("second")
         absent = torch.zeros(0, 1)
@@ -95,6 +97,15 @@ class _Parameter:
             return rate, epsilon, 0.0, 0.0, 0.0, 1.0
         root = (1 - rule.beta2**step) ** 0.5
         return rate / (1 - rule.beta1**step), epsilon, 1 - rule.beta1, rule.beta2, 1 - rule.beta2, root
+
+
+class _Layered(NamedTuple):
+    """Titles with their sentence part: unit vectors (titles, dim), and factors (titles,) of gradients."""
+
+    vectors: np.ndarray
+    factors: np.ndarray
+    part: np.ndarray  # normalise(W x)
+    part_factors: np.ndarray
 
 
 class CompiledStep:
@@ -143,21 +154,19 @@ class CompiledStep:
         bags, targets, room = batch.bags, batch.groups, self._room
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
-        starts, owners = room("starts", len(ids) + 1, dtype=np.int32), room("owners", len(tokens), dtype=np.int32)
+        starts, owners = (
+            room("starts", len(ids) + 1, dtype=np.int32),
+            room("owners", len(tokens), dtype=np.int32),
+        )
         entries = ids, starts, owners, room("values", len(tokens))
         _run.by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
         bag, bag_factors = room("bag", titles, dim), room("bag_factors", titles)
         _run.sum_rows(self._rows, *entries, bag)
         _run.make_unit(bag, bag_factors)
-        vectors, with_layer = bag, bags.dense.shape[1] > 0
-        if with_layer:
-            vectors, factors = room("vectors", titles, dim), room("factors", titles)
-            part_factors = room("part_factors", titles)
-            part = self._product(bags.dense.numpy(), self._layer.T, "part")
-            _run.make_unit(part, part_factors)
-            scales = self._encoder.sentence_scales(bags).numpy()
-            np.add(bag, np.multiply(scales, part, out=vectors), out=vectors)
-            _run.make_unit(vectors, factors)
+        vectors, layered = bag, None
+        if bags.dense.shape[1]:
+            layered = self._with_sentences(bag, bags)
+            vectors = layered.vectors
         units, unit_factors = room("units", labels, dim), room("unit_factors", labels)
         np.copyto(units, self._labels)
         _run.make_unit(units, unit_factors)
@@ -167,10 +176,10 @@ class CompiledStep:
         of_labels = self._product(excess.T, vectors, "of_labels")
         size = _run.through_unit(of_labels, units, unit_factors, of_labels)
         grads, of_layer = self._product(excess, units, "grads"), None
-        if with_layer:
-            size += _run.through_unit(grads, vectors, factors, grads)
-            part_factors *= scales[:, 0]
-            size += _run.through_unit(grads, part, part_factors, part)
+        if layered:
+            size += _run.through_unit(grads, vectors, layered.factors, grads)
+            part = layered.part
+            size += _run.through_unit(grads, part, layered.part_factors, part)
             of_layer = self._product(part.T, bags.dense.numpy(), "of_layer")
             size += _run.sum_of_squares(of_layer)
         size += _run.through_unit(grads, bag, bag_factors, grads)
@@ -182,6 +191,19 @@ class CompiledStep:
         if of_layer is not None:
             self._parameters[LAYER].update_(of_layer, factor, step)
         return torch.tensor(loss, dtype=torch.float64)
+
+    def _with_sentences(self, bag: np.ndarray, bags: Bags) -> _Layered:
+        """Unit bags, (titles, dim), and β · |x| · normalise(W x), at unit norm."""
+        titles, dim = bag.shape
+        vectors, factors = self._room("vectors", titles, dim), self._room("factors", titles)
+        part_factors = self._room("part_factors", titles)
+        part = self._product(bags.dense.numpy(), self._layer.T, "part")
+        _run.make_unit(part, part_factors)
+        scales = self._encoder.sentence_scales(bags).numpy()
+        np.add(bag, np.multiply(scales, part, out=vectors), out=vectors)
+        _run.make_unit(vectors, factors)
+        part_factors *= scales[:, 0]
+        return _Layered(vectors, factors, part, part_factors)
 
     def _product(self, left: np.ndarray, right: np.ndarray, name: str) -> np.ndarray:
         """The product, in the room of that name."""
@@ -206,8 +228,10 @@ class _Learner(Protocol):
     touched: Tensor
 
 
-def choose_step(learner: _Learner, corpus: OpenCorpus, wanted: bool | None) -> tuple[CompiledStep | None, str]:
-    """The compiled step where it is wanted or, if None, known and faster; and a line for the log that says so.
+def choose_step(
+    learner: _Learner, corpus: OpenCorpus, wanted: bool | None
+) -> tuple[CompiledStep | None, str]:
+    """The compiled step where it is wanted or, if None, known and faster; and a line for the log.
 
     Raises:
         ValueError: It is wanted, and does not know the settings.

@@ -45,7 +45,7 @@ class Diverged(ArithmeticError):
 
 
 class Training:
-    """A training run over a Corpus folder that can be interrupted at any batch; ``compiled`` is as in Learner."""
+    """A training run over a Corpus folder that can be interrupted at any batch; ``compiled``: see Learner."""
 
     def __init__(self, corpus_folder: Path, settings: TrainSettings, compiled: bool | None = None) -> None:
         self.settings, self.corpus_folder, self.position = settings, corpus_folder, Position()

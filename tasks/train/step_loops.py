@@ -1,5 +1,5 @@
-"""Loops of the compiled step (tasks/train/compiled_step.py), for numba. Numbers are float32, results are written
-into arrays that are given. Inner loops run over dimensions, labels or entries, so that they become vectors.
+"""Loops of the compiled step (tasks/train/compiled_step.py), for numba. Numbers are float32, results are
+written into arrays that are given. Inner loops run over dimensions, labels or entries, so that they become vectors.
 """
 
 from typing import no_type_check
@@ -43,7 +43,7 @@ def by_row(tokens, kinds, offsets, alpha, powers, starts, titles, values):
 
 @no_type_check
 def sum_rows(rows, ids, starts, titles, values, sums):
-    """Titles' weighted sums of rows. Row by row, in the order of the table: half the time of title by title."""
+    """Titles' weighted sums of rows, row by row in the order of the table: half the time of title by title."""
     sums[:] = ZERO
     for number in range(len(ids)):
         row = rows[ids[number]]
@@ -98,7 +98,7 @@ def sum_of_squares(grads):
 
 @no_type_check
 def softmax(cosines, temperature, aired_temperature, aired, titles, labels, shares):
-    """Cosines (titles, labels) become (p − t) / n of p = softmax(cosines / τ); returns the mean loss.
+    """Turns cosines (titles, labels) into (p − t) / n, where p is the softmax over τ; returns the mean loss.
 
     exp((cosine − 1) / τ) needs no largest cosine: 2 / τ must be below 87.
     """
@@ -135,9 +135,9 @@ def softmax(cosines, temperature, aired_temperature, aired, titles, labels, shar
 
 @no_type_check
 def update_(rows, first, second, ids, row_weights, starts, titles, values, grads, rule, numbers):
-    """Moves rows ``ids`` and their state: the gradient of row i is Σ value · grads[title] over its entries.
+    """Moves rows ``ids`` and their state; a row's gradient is Σ value · grads[title] over its entries.
 
-    ``first`` is the accumulator of row-wise Adagrad (tokens, 1) or Adam's first moment, ``second`` its second.
+    ``first`` is row-wise Adagrad's accumulator (tokens, 1) or Adam's first moment, ``second`` its second.
     """
     rate, epsilon, to_first, keep_second, to_second, root = numbers
     grad = np.empty(rows.shape[1], np.float32)
