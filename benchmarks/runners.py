@@ -1,12 +1,12 @@
-"""The compiled step on a CPU: training in label mode beside the mechanism (torch's autograd) and beside a loop
-in plain PyTorch: EmbeddingBag(sparse), cross-entropy, Adagrad, batches of 1,024 (benchmarks/_rivals/plain.py).
+"""The compiled step on a CPU: training in label mode beside the mechanism (torch's autograd) and a loop in
+plain PyTorch: EmbeddingBag(sparse), cross-entropy, Adagrad, batches of 1,024 (benchmarks/_rivals/plain.py).
 
-Four English guides, in as many dimensions as the rivals have (100). Every side reads the same training titles
-as the same tokens, without sentence vectors, which the loop does not know; one row has them, and how titles
-air, as they are by default, beside the mechanism. Rounds in turn, each in a process of its own and after a run
-that is not counted (it loads or compiles the machine code); ratios are medians over rounds, so that what else
-the machine does meets all. Of numbers of threads the best of each side counts. Our CPU seconds count the thread
-that makes batches.
+Four English guides, in as many dimensions as the rivals have (100). Every side reads the same titles as the
+same tokens, without sentence vectors, which the loop does not know; one row has them, and how titles air, as
+by default, beside the mechanism. Rounds in turn, each in a process of its own and after a run that is not
+counted (it loads or compiles the machine code); ratios are medians over rounds, so that what else the machine
+does meets all. Of numbers of threads the best of each side counts. Our CPU seconds count the thread that
+makes batches.
 
 Time to fastText's quality: seconds until precision@10 on unseen_title is 98 % of fastText's best, as in
 benchmarks/training.py.

@@ -1,5 +1,5 @@
 """Loops of the compiled step (tasks/train/compiled_step.py), for numba. Numbers are float32, results are
-written into arrays that are given. Inner loops run over dimensions, labels or entries, so that they become vectors.
+written into arrays that are given. Inner loops run over dimensions or labels, so that they become vectors.
 """
 
 from typing import no_type_check
@@ -43,7 +43,7 @@ def by_row(tokens, kinds, offsets, alpha, powers, starts, titles, values):
 
 @no_type_check
 def sum_rows(rows, ids, starts, titles, values, sums):
-    """Titles' weighted sums of rows, row by row in the order of the table: half the time of title by title."""
+    """Titles' weighted sums of rows, in the order of the table: half the time of title by title."""
     sums[:] = ZERO
     for number in range(len(ids)):
         row = rows[ids[number]]

@@ -163,7 +163,7 @@ def test_it_is_chosen_where_enough_titles_are_shown_and_numba_is_there(
     few = -(-compiled_step.FEWEST // len(open_corpus(toy_corpus).training))
     chosen, left = (Training(toy_corpus, replace(SETTINGS, epochs=few - own)).learner for own in (0, 1))
     assert chosen.compiled and chosen.about_step == "training by the compiled step"
-    assert not left.compiled and "titles are shown, 20,000 are worth loading it" in left.about_step
+    assert not left.compiled and "titles are shown, 80,000 are worth loading it" in left.about_step
     monkeypatch.setattr(compiled_step, "available", lambda: False)
     left = Training(toy_corpus, replace(SETTINGS, epochs=few)).learner
     assert not left.compiled and left.about_step.endswith("numba is not installed")
