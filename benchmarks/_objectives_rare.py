@@ -1,9 +1,9 @@
 """Categories with few titles: macro-F1 of objectives, paired with label mode over guides and seeds.
 
 Each guide is split three times; the fold's number is the seed. Rare is a label of fewer than 50 training
-titles (a label has 20 at least, before titles are held out). F1 is of the k-NN's answers to the held-out titles
-of all protocols, title only, averaged over the rare labels. The bootstrap draws families (first content words)
-of each guide, each with its titles of all its folds, the same ones for both objectives.
+titles (a label has 20 at least, before titles are held out). F1 is of the k-NN's answers to the held-out
+titles of all protocols, title only, averaged over the rare labels. The bootstrap draws families (first
+content words) of each guide, each with its titles of all its folds, the same ones for both objectives.
 """
 
 import tempfile
@@ -72,7 +72,9 @@ def compare(
     settings: Mapping[str, TrainSettings], baseline: str, names: tuple[str, ...] = GUIDES
 ) -> Iterator[tuple[str, dict[str, Difference]]]:
     """After each guide, its name and the differences over the guides so far, by the settings' name."""
-    values: dict[str, list[np.ndarray]] = {name: [] for name in settings}  # per guide and seed: (1 + resamples,)
+    values: dict[str, list[np.ndarray]] = {
+        name: [] for name in settings
+    }  # a guide and seed: (1 + resamples,)
     accuracy: dict[str, list[float]] = {name: [] for name in settings}
     labels = 0
     for guide in names:

@@ -20,7 +20,8 @@ import flows.labelling  # noqa: F401
 from flows.exits import DONE, exit_code, report_interrupted, watch_signals
 from flows.viewing import app
 
-REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor")  # they print a line at once
+# They print a line at once.
+REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor")
 SEVERAL = (
     "--out",
     "--feed",

@@ -9,7 +9,10 @@ from typing import Any
 @functools.cache
 def available() -> bool:
     """Whether numba is installed; importing it is left to the first use."""
-    return importlib.util.find_spec("numba") is not None
+    try:
+        return importlib.util.find_spec("numba") is not None
+    except ModuleNotFoundError:  # an import hook refuses it
+        return False
 
 
 @functools.cache

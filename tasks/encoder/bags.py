@@ -133,7 +133,7 @@ class Bag:
         self, sentences: np.ndarray, descriptions: np.ndarray
     ) -> Float32[np.ndarray, "titles features"]:
         """The dense input: sentence vectors and, weighted, descriptions' vectors, both (titles, features)."""
-        return sentences.astype(np.float32) + np.float32(self.description) * descriptions.astype(np.float32)
+        return _wide(sentences) + np.float32(self.description) * _wide(descriptions)
 
     def encode(
         self,
@@ -153,11 +153,20 @@ class Bag:
         self, bags: Bags, layer: Float[Tensor, "dim features"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "titles dim"]:
         """What x adds to the unit-norm bag of each title: β · |x| · normalise(W x)."""
-        own = _unit((bags.dense @ layer.T).to(dtype))
-        aired = own.new_zeros(len(own)).index_add_(0, bags.titles, (bags.kinds >= CONTEXT).to(dtype)) > 0
-        beta = own.new_full((len(own), 1), self.sentence)
-        beta.masked_fill_(aired.unsqueeze(1), self.sentence_context)
-        return beta * torch.linalg.vector_norm(bags.dense, dim=1, keepdim=True) * own
+        return self.sentence_scales(bags).to(dtype) * _unit((bags.dense @ layer.T).to(dtype))
+
+    def sentence_scales(self, bags: Bags) -> Float[Tensor, "titles 1"]:
+        """β · |x| of each title."""
+        x = bags.dense
+        aired = x.new_zeros(len(x)).index_add_(0, bags.titles, (bags.kinds >= CONTEXT).to(x.dtype)) > 0
+        beta = x.new_full((len(x), 1), self.sentence).masked_fill_(aired.unsqueeze(1), self.sentence_context)
+        return beta * torch.linalg.vector_norm(x, dim=1, keepdim=True)
+
+
+def _wide(half: np.ndarray) -> np.ndarray:
+    """Float16 to float32 by torch: NumPy takes nine times as long (1.0 ms against 0.11 for 512 titles)."""
+    half = half if half.flags.writeable else half.copy()  # torch warns of what it cannot write
+    return torch.from_numpy(half).float().numpy()
 
 
 def _unit(vectors: Tensor) -> Tensor:

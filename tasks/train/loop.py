@@ -46,9 +46,9 @@ class Diverged(ArithmeticError):
 
 
 class Training:
-    """A training run over a Corpus folder that can be interrupted at any batch."""
+    """A training run over a Corpus folder that can be interrupted at any batch; ``compiled``: see Learner."""
 
-    def __init__(self, corpus_folder: Path, settings: TrainSettings) -> None:
+    def __init__(self, corpus_folder: Path, settings: TrainSettings, compiled: bool | None = None) -> None:
         self.settings, self.corpus_folder, self.position = settings, corpus_folder, Position()
         device, corpus = choose_device(settings.device), open_corpus(corpus_folder)
         aside = settings.tuning_share if settings.patience else 0.0
@@ -58,7 +58,7 @@ class Training:
         own = ("order", "encoder", "dropout", "context_dropout", "seed", "workers")
         options: dict[str, Any] = {name: getattr(settings, name) for name in own}
         options |= {"rows": self.tuning_set.training, "pin": device.type == "cuda"}
-        self.learner = Learner(corpus, settings, device)
+        self.learner = Learner(corpus, settings, device, compiled)
         self.table = self.learner.table
         sampler = settings.objective.sampler(corpus, self.learner.buffers)
         self.loader = BatchLoader(corpus_folder, sampler, **options)

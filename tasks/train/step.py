@@ -18,15 +18,29 @@ from tasks.encoder.bags import LAYER, Bagger
 from tasks.loading.loader import Batch
 from tasks.optimizers.base import ParameterUpdate
 from tasks.optimizers.parameter_groups import DenseParameters, NonFiniteGradient, ParameterGroups
+from tasks.train.compiled_step import choose_step
 from tasks.train.settings import TrainSettings
 
 _CHUNK = 2048  # titles encoded at once outside training
 
 
 class Learner:
-    """All that a step changes, and the step."""
+    """All that a step changes, and the step.
 
-    def __init__(self, corpus: OpenCorpus, settings: TrainSettings, device: torch.device) -> None:
+    Args:
+        corpus: Opened.
+        settings: Of the run.
+        device: That trains.
+        compiled: Whether steps are machine code (tasks/train/compiled_step.py); None: where that is faster.
+    """
+
+    def __init__(
+        self,
+        corpus: OpenCorpus,
+        settings: TrainSettings,
+        device: torch.device,
+        compiled: bool | None = None,
+    ) -> None:
         self.settings, self.device = settings, device
         auto = settings.precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
         self._half = auto or settings.precision == "bfloat16"  # matrix products
@@ -47,11 +61,15 @@ class Learner:
         self.buffers = {name: tensor.to(device) for name, tensor in starts.items()}
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # rows that were trained
         self.steps = 0
+        self.compiled, self.about_step = choose_step(self, corpus, compiled)
 
     def step(self, batch: Batch, factor: float) -> Tensor:
         """One step with learning rates times ``factor``; returns the loss, a number on the device. A
         NonFiniteGradient for "rows" has token ids; nothing was updated.
         """
+        if self.compiled and (loss := self.compiled.step(batch, factor, self.steps + 1)) is not None:
+            self.steps += 1
+            return loss
         bags, ids = batch.bags.to(self.device), batch.bags.ids
         facts = type(batch.groups)(*(tensor.to(self.device, non_blocking=True) for tensor in batch.groups))
         self.steps += 1

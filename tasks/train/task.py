@@ -26,6 +26,7 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
     partial = workspace.place(Checkpoint, STAGE.key(corpus, settings)).with_suffix(".partial")
     training.resume(checkpointer := Checkpointer(partial))
     position = training.position
+    logger.info("%s", training.learner.about_step)
     if position.epoch or position.batch:
         logger.info("going on after epoch %d of %d", position.epoch, settings.epochs)
     if TaskRunContext.get():
@@ -43,5 +44,6 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
         draft.counts |= {"epochs": position.epoch, "steps": training.learner.steps}
         draft.details |= {"history": training.history, "best_epoch": position.best}
         draft.details |= settings.objective.details(folder, training.learner.buffers)
+        draft.details["step"] = training.learner.about_step  # the same artifact either way: 1e-5 apart
     shutil.rmtree(partial, ignore_errors=True)
     return draft.artifact
