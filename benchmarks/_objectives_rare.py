@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks._folds import PROTOCOLS, RESAMPLES, SALTS, Fold, K, make_folds
+from benchmarks._folds import Fold, make_folds
 from benchmarks.claims import guides
 from storage.arrays import Ragged
 from tasks.encoder.bags import Bagger
 from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, percentiles
+from tasks.scoring.folds import RESAMPLES, SALTS, K
 from tasks.scoring.metrics import Judged, measure_weighted
-from tasks.scoring.protocols import judge_knn
+from tasks.scoring.protocols import PROTOCOLS, judge_knn
 from tasks.text.words import CONTEXT
 from tasks.train.loop import Training
 from tasks.train.settings import TrainSettings

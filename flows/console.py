@@ -110,7 +110,10 @@ def run(
 
 
 def run_flow(
-    name: Literal["nightly", "tune", "patterns"], home: str, arguments: Any, starting: threading.Thread
+    name: Literal["nightly", "tune", "ablate", "patterns"],
+    home: str,
+    arguments: Any,
+    starting: threading.Thread,
 ) -> Any:
     """Runs a flow in this process, its module imported while Prefect starts; prints what it logs."""
     started, url = time.perf_counter(), os.environ.get("PREFECT_API_URL")

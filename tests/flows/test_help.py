@@ -6,8 +6,8 @@ from flows.__main__ import main
 from flows.words import WordsError, ngram_lines
 
 COMMANDS = (
-    "nightly", "ingest", "backfill", "tune", "ablate", "similar", "explain", "duplicates", "scores", "categories",
-    "status", "sql", "export", "ngrams", "vector", "neighbours",
+    "nightly", "ingest", "backfill", "tune", "ablate", "similar", "explain", "duplicates", "scores",
+    "categories", "status", "sql", "export", "ngrams", "vector", "neighbours",
     "settings", "doctor", "enrich", "correct", "like", "forget", "tonight",
 )  # fmt: skip
 
