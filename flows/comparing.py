@@ -24,7 +24,7 @@ def ablate(
     folds: Folds = 5,
     workers: Workers = -1,
 ) -> int:
-    """What each building block is worth: one taken away at a time. On the same folds and seeds."""
+    """What each building block of the settings is worth. On the same folds and seeds."""
     print(f"GuideSpace: ablation of the preset {preset} in {home}", flush=True)
     from flows.console import run
     from flows.plan import plan_ablation

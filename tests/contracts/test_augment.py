@@ -13,6 +13,7 @@ import pytest
 from flows.assignments import SettingError, override
 from flows.settings import Settings
 from tasks.augment.distilled import Distilled
+from tasks.augment.nothing import NoNgramRows
 from tasks.augment.pretrained import Pretrained
 from tasks.augment.settings import AugmentSettings
 from tasks.augment.stems import Stems
@@ -67,7 +68,13 @@ def fit(strategy: Any) -> UnseenWords:
 
 
 def test_none_is_left_out():
-    assert set(STRATEGIES) == set(get_args(get_type_hints(AugmentSettings)["strategy"]))
+    family = set(get_args(get_type_hints(AugmentSettings)["strategy"]))
+    assert set(STRATEGIES) == family - {NoNgramRows}
+
+
+def test_without_rows_no_word_gets_a_vector():
+    vectors, known = fit(NoNgramRows()).vectors(UNSEEN)
+    assert not known.any() and not vectors.any() and vectors.shape == (len(UNSEEN), 8)
 
 
 def test_an_unseen_word_gets_a_finite_vector_of_a_trained_words_length(fitted: UnseenWords):

@@ -13,6 +13,8 @@ from storage.workspace import Workspace
 from tests.flows.command import SAMPLE, guidespace
 from tests.tasks.enrich.guides import programme
 
+pytestmark = pytest.mark.slow  # a home of its own
+
 TITLE = "Midsomer Murders"
 NEW = "Zebra Crossing Blues"
 
@@ -105,7 +107,6 @@ def test_a_home_without_a_model_and_one_that_is_being_written(home, command, tmp
     assert code == 2 and "is being written by process" in error
 
 
-@pytest.mark.slow
 def test_the_next_night_learns_it(home, command):
     """A training title has the category in tomorrow's model; a held-out one keeps what the guide says."""
     columns = ["show_key", "title", "labels", "split", "airings"]

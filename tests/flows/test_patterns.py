@@ -18,6 +18,8 @@ from tasks.subtitles.settings import LabellingSettings, PatternSettings
 from tasks.subtitles.task import find_patterns
 from tests.flows.command import guidespace
 
+pytestmark = pytest.mark.slow  # a home of its own
+
 SUB_TITLES = [
     *(f"Episode {number}" for number in range(1, 40)),
     *(f"The Lost {word}" for word in ("River", "Garden", "Letter", "Harbour", "Winter")),
@@ -92,7 +94,6 @@ def test_a_home_without_a_classifier_is_refused_in_a_line(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.slow
 def test_the_command_runs_the_flow_and_prints_counts(home):
     few = ("patterns.examples=50", "patterns.training.epochs=1", "patterns.encoder.hidden=16")
     done = guidespace("patterns", "--home", home, "--set", *few)

@@ -20,6 +20,8 @@ from tasks.tonight.settings import TonightSettings
 from tasks.tonight.task import recommend
 from tests.flows.command import ROOT, answer, guidespace
 
+pytestmark = pytest.mark.slow  # a home of its own
+
 AT = "2026-01-14T18:30:00+00:00"
 HEAVY = {"torch", "prefect", "mlflow", "numba", "sklearn", "pandas"}
 
@@ -117,7 +119,6 @@ def test_what_cannot_be_done_is_said_in_a_line(home, arguments, words):
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
-@pytest.mark.slow
 def test_the_flow_runs_under_prefect(home):
     """As a worker runs it, with a server of its own."""
     code = f"""
