@@ -9,8 +9,6 @@ import datetime
 import tempfile
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -35,8 +33,7 @@ def spread(folder: Path) -> Counter[str]:
     labelled = np.array([bool(model.labels[row]) for row in model.votes.titles])
     held = model.votes.titles[labelled]
     near = Neighbours(model.votes.neighbours[labelled], model.votes.cosines[labelled])
-    guide: Any = SimpleNamespace(title=[titles[row] for row in held])
-    vectors, asked = model.vectors(held), np.arange(len(held))
+    named, vectors = [titles[row] for row in held], model.vectors(held)
     names = sorted({label for own in model.labels for label in own})
     number = {name: place for place, name in enumerate(names)}
     labels = Ragged.from_rows([sorted(number[label] for label in own) for own in model.labels])
@@ -50,7 +47,7 @@ def spread(folder: Path) -> Counter[str]:
         model.corrections = {show: made}
         cosines = vectors @ vectors[place]
         followers = (
-            [*model.corrected_editions(guide, asked, vectors, near)],
+            [*model.corrected_editions(named, vectors, near)],
             np.flatnonzero(cosines >= near.cosines[:, 0]),
         )
         found["corrections"] += 1

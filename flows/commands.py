@@ -36,8 +36,8 @@ Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH)]
 Description = Annotated[str, Option(help="what the programme is about, for one that is not in the guide")]
 Channel = Annotated[str, Option(metavar="NAME", help="a channel of the guide that airs it: name or XMLTV id")]
 Hour = Annotated[int | None, Option(metavar="H", help="hour of the day, UTC, at which it airs, 0 to 23")]
-Left = Annotated[str, Argument(metavar="A", help="a title; its words are left out in turn")]
-Right = Annotated[str, Argument(metavar="B", help="the other title")]
+Left = Annotated[str, Argument(metavar="A", help="a title; beside another its words are left out in turn")]
+Right = Annotated[str | None, Argument(metavar="B", help="another title; without it, who decided on A")]
 Minimum = Annotated[float, Option(metavar="COSINE", help="least cosine of a pair, 0.8 to 1")]
 QUERY = "SQL over programmes, titles, clusters, neighbours and others (docs/sql.md)"
 VALUE = "value of $NAME in the query; may be repeated"
@@ -147,8 +147,8 @@ def similar(
 
 
 @app.command()
-def explain(left: Left, right: Right, home: Home = HOME, as_json: AsJson = False) -> None:
-    """What brings two titles together, what keeps them apart. And what changes without each word."""
+def explain(left: Left, right: Right = None, home: Home = HOME, as_json: AsJson = False) -> None:
+    """Why two titles are near, or who decided what one is. Of two, also what changes without each word."""
     from flows.explain import explain_titles
 
     document, lines = explain_titles(home, left, right)

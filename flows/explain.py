@@ -11,6 +11,8 @@ from flows.champion import champion_folder
 from flows.latest import read_latest
 from storage.corrections import Correction, corrected_on, read_corrections
 from storage.workspace import Workspace
+from tasks.enrich.explain import Decision, decide
+from tasks.enrich.model import CategoryModel
 from tasks.neighbours.index import SearchSettings
 from tasks.neighbours.simhash import near_duplicates
 from tasks.search.explain import Explanation, explain
@@ -58,16 +60,42 @@ def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{near['cosine']:.3f}  {near['title']:<{width}}  {about}{more}"
 
 
-def explain_titles(home: str, left: str, right: str) -> tuple[dict[str, Any], list[str]]:
-    """The explanation, and what a person corrected of both titles, as JSON and as text.
+def explain_titles(home: str, left: str, right: str | None) -> tuple[dict[str, Any], list[str]]:
+    """Why two titles are near, or of one its categories and who decided on them; and what a person corrected,
+    as JSON and as text.
 
     Raises:
         SearchError: Nothing of one of the titles is known.
         HomeError: No model serves yet.
+        EnrichError: The model that serves keeps no votes.
     """
+    if right is None:
+        model = CategoryModel(champion_folder(home), read_corrections(Workspace(home).home))
+        decision, corrected = decide(model, left), corrections_of(home, left)
+        document = {**asdict(decision), "corrected": [one.document for one in corrected]}
+        return document, [*map(str, corrected), *decision_lines(decision)]
     found, corrected = explain(open_champion(home), left, right), corrections_of(home, left, right)
     document = {**asdict(found), "corrected": [one.document for one in corrected]}
     return document, [*map(str, corrected), *explanation_lines(found)]
+
+
+def decision_lines(found: Decision) -> Iterator[str]:
+    """Who decided on a title's categories as text, without a correction of its own."""
+    said = ", ".join(found.categories)
+    if found.by == "edition":
+        yield f"“{found.title}”: {said}, corrected by a person at the nearest edition of the show"
+    if found.guide:
+        yield f"“{found.title}”: the guide says: {', '.join(found.guide)}"
+    if not found.voted:
+        yield f"“{found.title}”: no neighbour votes"
+        return
+    sure = f"how sure is unknown: {found.unsure}" if found.unsure else f"confidence {found.confidence:.3f}"
+    held = ", ".join(f"{category} {count}" for category, count in found.votes.items())
+    yield f"“{found.title}”: the vote says: {found.voted}, {sure}"
+    yield f"\nof {len(found.voters)} voters: {held}"
+    width = min(60, max(len(voter.title) for voter in found.voters))
+    for voter in found.voters:
+        yield f"  {voter.cosine:.3f}  {voter.title:<{width}}  {', '.join(voter.categories)}"
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:

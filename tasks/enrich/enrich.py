@@ -202,7 +202,8 @@ def plan(
     with bounded_memory(MEMORY):
         queries = model.embed(guide, wanted)
     neighbours = model.neighbours(queries)
-    for place, labels in model.corrected_editions(guide, wanted, queries, neighbours).items():
+    titles = [guide.title[title] for title in unknown]
+    for place, labels in model.corrected_editions(titles, queries, neighbours).items():
         answers[unknown[place]] = Answer(_of_labels(vocabulary, labels), EDITION)
     spoken = np.array([guide.language[title] for title in wanted], dtype=str)
     for level in range(vocabulary.levels):

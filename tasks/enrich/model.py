@@ -111,26 +111,23 @@ class CategoryModel:
             queries[new] = self.encoder.embed_with_context(raw, contexts, self._dense(shown, *described))[1]
         return queries
 
-    def neighbours(self, queries: Float32[np.ndarray, "titles dim"]) -> Neighbours:
-        """The voters nearest to vectors."""
+    def neighbours(self, queries: Float32[np.ndarray, "titles dim"], without: int = -1) -> Neighbours:
+        """The voters nearest to vectors; the row ``without`` does not vote."""
         from tasks.neighbours.similarity import top_neighbours
 
         k = self.votes.neighbours.shape[1]
-        ids, cosines = top_neighbours(queries, self.vectors(self.voters), k)
-        return Neighbours(np.where(ids >= 0, self.voters[ids], -1), cosines)
+        voters = self.voters[self.voters != without]
+        ids, cosines = top_neighbours(queries, self.vectors(voters), k)
+        return Neighbours(np.where(ids >= 0, voters[ids], -1), cosines)
 
     def corrected_editions(
-        self,
-        guide: GuideTitles,
-        wanted: np.ndarray,
-        queries: Float32[np.ndarray, "titles dim"],
-        neighbours: Neighbours,
+        self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: Neighbours
     ) -> dict[int, Sequence[str]]:
-        """Labels of those wanted titles whose nearest corrected title is an edition of the same show and as
-        near as the nearest voter, by place.
+        """Labels of those titles whose nearest corrected title is an edition of the same show and as near as
+        the nearest voter, by place.
         """
         slots = np.array([self.row_of[show] for show in self.corrections if show in self.row_of], np.int64)
-        if not (len(slots) and len(wanted)):
+        if not (len(slots) and len(titles)):
             return {}
         from tasks.neighbours.similarity import top_neighbours
 
@@ -139,7 +136,7 @@ class CategoryModel:
         found: dict[int, Sequence[str]] = {}
         for place in np.flatnonzero(near):
             slot = self.corrections[self.shows[slots[ids[place, 0]]]]
-            if show_name(slot.title)[0] == show_name(guide.title[wanted[place]])[0]:
+            if show_name(slot.title)[0] == show_name(titles[int(place)])[0]:
                 found[int(place)] = slot.categories
         return found
 

@@ -87,9 +87,14 @@ def test_similar_answers_as_the_readme_prints(home: str):
 
 
 def test_explain_answers_as_its_page_prints(home: str):
-    (example,) = commands(EXPLAIN, "explain")
+    example, of_one = commands(EXPLAIN, "explain")
     assert example in commands(README, "explain")
-    told, found = printed(EXPLAIN, "“"), guidespace(*example, "--home", home)
+    voters, found_voters = (
+        dict(re.findall(r"^  \d\.\d{3}  (.+?)  +(.*)$", text, re.MULTILINE))
+        for text in (printed(EXPLAIN, "“The Graham"), guidespace(*of_one, "--home", home))
+    )
+    assert len(voters) == 10 and len(voters.items() & found_voters.items()) >= 7
+    told, found = printed(EXPLAIN, "“Murder"), guidespace(*example, "--home", home)
     (head, cosine), (found_head, found_cosine) = (
         re.match(r"(.*?): cosine (\d\.\d{3}), number \d", text).groups() for text in (told, found)
     )

@@ -68,6 +68,14 @@ def test_a_title_is_right_at_once_and_as_before_after_undo(night, home, command,
     assert said.startswith(f"“{TITLE}”: music, corrected by a person on {one['corrected_at'][:10]}\n")
     _, said, _ = command("explain", TITLE, "Murder, She Wrote", "--json")
     assert json.loads(said)["corrected"] == [one]
+    _, said, _ = command("explain", TITLE)
+    first, guide, vote = said.splitlines()[:3]
+    assert first.startswith(f"“{TITLE}”: music, corrected by a person on {one['corrected_at'][:10]}")
+    assert "the guide says: crime" in guide and "the vote says: crime" in vote
+    for title, category, guide in ((TITLE, "music", ["crime"]), (NEW, "news", [])):
+        found = json.loads(command("explain", title, "--json")[1])
+        assert found["by"] == "correction" and found["guide"] == guide
+        assert found["categories"] == found["corrected"][0]["categories"] == [category]
     _, said, _ = command("similar", "Murder, She Wrote", "-k", "200", "--json")
     (near,) = [near for near in json.loads(said) if near["title"] == TITLE]
     assert near.items() >= one.items() and near["categories"] == ["music"]

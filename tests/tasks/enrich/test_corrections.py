@@ -11,6 +11,7 @@ import pytest
 
 from storage.corrections import Correction
 from tasks.enrich.enrich import CORRECTED, EDITION, VOTE
+from tasks.enrich.explain import decide
 from tasks.enrich.model import CategoryModel
 from tests.tasks.enrich.guides import ADDED, KNOWN, NEW, programme
 
@@ -82,7 +83,18 @@ def test_a_slot_answers_for_editions_that_it_is_nearest_to(model: Path) -> None:
     row, voter = opened.row_of[KNOWN.casefold()], opened.voters[0]
     titles = [f"Celebrity {KNOWN}", "Harbour kitchen murders", f"{KNOWN} II"]
     queries = opened.vectors(np.array([row, row, voter]))
-    guide: Any = SimpleNamespace(title=titles)
-    asked = np.arange(3), queries, opened.neighbours(queries)
-    assert opened.corrected_editions(guide, *asked) == {0: ("football",)}
-    assert CategoryModel(model).corrected_editions(guide, *asked) == {}
+    asked = titles, queries, opened.neighbours(queries)
+    assert opened.corrected_editions(*asked) == {0: ("football",)}
+    assert CategoryModel(model).corrected_editions(*asked) == {}
+
+
+def test_of_one_title_a_correction_decides_for_it_and_for_its_editions(model: Path) -> None:
+    """The edition, which the model lacks, has the vector of the corrected title here."""
+    before, after = CategoryModel(model), CategoryModel(model, corrected(KNOWN, "football"))
+    alike: Any = SimpleNamespace(embed=lambda _: before.vectors(np.array([before.row_of[KNOWN.casefold()]])))
+    before.encoder = after.encoder = alike
+    for asked, by in ((KNOWN, "correction"), (f"Celebrity {KNOWN}", "edition")):
+        found, voted = decide(after, asked), decide(before, asked)
+        assert found.by == by and found.categories == ["football"] != voted.categories
+        assert found.votes == voted.votes and found.voters == voted.voters
+    assert decide(before, f"Celebrity {KNOWN}").by == "vote"

@@ -1,0 +1,96 @@
+"""The command ``explain`` of one title: what it is and who decided so. Of two: tests/tasks/search."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from flows.__main__ import main
+from flows.champion import champion_folder
+from flows.latest import read_latest
+from tasks.enrich.explain import decide
+from tasks.enrich.model import CategoryModel
+
+UNKNOWN = "Zebra Kitchen Blues"
+TITLE = "Midsomer Murders"
+
+
+@pytest.fixture
+def explain(night, capsys):
+    """Runs the command in this process: its exit code, what it prints, and its errors."""
+
+    def explain_(*arguments):
+        capsys.readouterr()
+        return main(["explain", *arguments, "--home", str(night[0])]), *capsys.readouterr()
+
+    return explain_
+
+
+@pytest.fixture(scope="module")
+def model(night):
+    """The model that serves."""
+    return CategoryModel(champion_folder(str(night[0])))
+
+
+def test_the_vote_is_that_of_the_evaluation(night, model):
+    """Of held-out titles as they air: whether the first label is right, and how many voters agree."""
+    latest = read_latest(night[0], "corpus")
+    titles = pq.read_table(Path(latest["corpus"]) / "titles.parquet", columns=["title"])["title"]
+    file, asked = Path(latest["scores"]).parent / "queries.parquet", [("form", "==", "title_context")]
+    queries = pq.read_table(file, filters=asked).to_pylist()[::8]
+    assert len(queries) > 20 and len({query["protocol"] for query in queries}) == 3
+    for query in queries:
+        found = decide(model, titles[query["title_id"]].as_py())
+        assert found.by == "guide" and (found.voted in found.guide) == query["correct"]
+        agree = [bool({*voter.categories} & {*found.guide}) for voter in found.voters]
+        assert sum(agree) / len(agree) == pytest.approx(query["precision_at_k"])
+
+
+def test_voters_are_labelled_training_titles_and_never_the_title_itself(model):
+    rows = pq.read_table(model.folder / "titles.parquet").to_pylist()
+    training = {row["title"]: row["labels"] for row in rows if row["split"] == "train" and row["labels"]}
+    for row in model.voters[::300]:
+        found = decide(model, rows[row]["title"])
+        assert len(found.voters) == 10 and found.title not in {voter.title for voter in found.voters}
+        assert all(training[voter.title] == voter.categories for voter in found.voters)
+        cosines = [voter.cosine for voter in found.voters]
+        assert cosines == sorted(cosines, reverse=True) and 0 < cosines[0] <= 1
+        for category, count in found.votes.items():
+            assert count == sum(category in voter.categories for voter in found.voters)
+        assert next(iter(found.votes)) == found.voted and found.votes[found.voted] == max(
+            found.votes.values()
+        )
+
+
+def test_a_title_without_categories_is_decided_by_the_vote(model):
+    bare = next(row for row, labels in enumerate(model.labels) if not labels)
+    titles = pq.read_table(model.folder / "titles.parquet", columns=["title"])["title"]
+    found = decide(model, titles[bare].as_py())
+    assert found.by == "vote" and found.categories == [found.voted] and not found.guide
+
+
+def test_what_is_said_is_in_the_document(explain):
+    code, said, _ = explain(TITLE, "--json")
+    document = json.loads(said)
+    assert code == 0 and (document["title"], document["by"]) == (TITLE, "guide")
+    assert document["categories"] == document["guide"] == ["crime"] and document["corrected"] == []
+    assert document["voted"] == "crime" and 0.5 < document["confidence"] <= 1 and not document["unsure"]
+    _, said, _ = explain(f"{TITLE} (2/3)")  # any airing names the show
+    guide, vote, empty, votes, *voters = said.splitlines()
+    assert guide == f"“{TITLE}”: the guide says: crime" and not empty
+    assert vote == f"“{TITLE}”: the vote says: crime, confidence {document['confidence']:.3f}"
+    assert votes.startswith(f"of 10 voters: crime {document['votes']['crime']}")
+    for line, voter in zip(voters, document["voters"], strict=True):
+        assert line.split()[0] == f"{voter['cosine']:.3f}" and voter["title"] in line
+        assert line.endswith(", ".join(voter["categories"]))
+
+
+def test_a_title_that_the_guide_lacks(explain):
+    code, said, _ = explain(UNKNOWN, "--json")
+    document = json.loads(said)
+    assert code == 0 and document["by"] == "vote" and document["categories"] == [document["voted"]]
+    assert len(document["voters"]) == 10 and document["guide"] == [] and 0 < document["confidence"] <= 1
+    assert "the guide says" not in explain(UNKNOWN)[1]
+    code, said, error = explain("☃☃☃")
+    assert code == 2 and not said and "nothing is known of the title '☃☃☃'" in error
