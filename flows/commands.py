@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Option, Typer
 
@@ -46,11 +46,6 @@ BUCKETS = "fasttext: hash buckets to distil into, for a smaller file [default: t
 WORDS = "a word; - reads them from standard input, one a line"
 WordList = Annotated[list[str], Argument(metavar="WORD ...", help=WORDS)]
 VECTORS = "fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file"
-OPTIMIZERS = "names of optimizers, and yellowfin [default: all]"
-RATES = "factors on each one's own learning rate [default: 0.3 1 3]"
-SEARCHES = "esgd, random, tpe: searches over optimizers and rates, instead of each at each rate"
-RANGE_TEST = "show each optimizer's learning-rate range test too"
-TUNING = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
 BELOW = "only this one and those below it, such as train or train.optimizer"
 AsOf = Annotated[datetime.datetime | None, Option(parser=read_instant, metavar="DATE", help=AS_OF)]
 Query = Annotated[str | None, Argument(help=QUERY)]
@@ -61,12 +56,6 @@ Format = Annotated[Form, Option("--format", help=FORMS)]
 Buckets = Annotated[int | None, Option(help=BUCKETS)]
 NgramModel = Annotated[Path, Argument(metavar="MODEL", help="fastText .bin or .ftz")]
 VectorModel = Annotated[Path, Argument(metavar="MODEL", help=VECTORS)]
-Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS)]
-Sizes = Annotated[list[int], Option(metavar="N ...", help="dimensions [default: 32 128 256]")]
-Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES)]
-Searches = Annotated[list[str], Option("--search", metavar="NAME ...", help=SEARCHES)]
-RangeTest = Annotated[bool, Option("--range-test", help=RANGE_TEST)]
-TuningSet = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=TUNING)]
 Below = Annotated[str, Argument(metavar="NAME", help=BELOW)]
 
 
@@ -76,7 +65,8 @@ def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
         print(line)
 
 
-def _count(feeds: list[str]) -> str:
+def count_feeds(feeds: list[str]) -> str:
+    """How many feeds there are, in words."""
     return f"{len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
 
 
@@ -85,7 +75,7 @@ def nightly(
     home: Home = HOME, feeds: Feeds = NONE, preset: Preset = "laptop", changes: Set = NONE, as_of: AsOf = None
 ) -> int:
     """Read a guide, learn its space, score it and publish it."""
-    print(f"GuideSpace: nightly run of {_count(feeds)} into {home}, preset {preset}", flush=True)
+    print(f"GuideSpace: nightly run of {count_feeds(feeds)} into {home}, preset {preset}", flush=True)
     from flows.server import start_prefect
     from tasks.ingest.check import check_feeds
     from tasks.ingest.settings import IngestSettings
@@ -103,7 +93,7 @@ def nightly(
 @app.command()
 def ingest(feeds: Feeds, home: Home = HOME, changes: Set = NONE) -> int:
     """Read guides into the catalogue; learn nothing. The snapshot is published."""
-    print(f"GuideSpace: reading {_count(feeds)} into {home}", flush=True)
+    print(f"GuideSpace: reading {count_feeds(feeds)} into {home}", flush=True)
     from flows.reading import read_feeds, reading_settings
     from tasks.ingest.check import check_feeds
 
@@ -249,46 +239,6 @@ def neighbours(model: VectorModel, word: str, k: Number = 10, as_json: AsJson = 
 
     found = find_neighbours(model, word, k)
     show(found, as_json, (f"{near['cosine']:.3f}  {near['word']}" for near in found))
-
-
-@app.command()
-def tune(
-    feeds: Feeds,
-    home: Home = HOME,
-    preset: Preset = "laptop",
-    changes: TuningSet = NONE,
-    optimizers: Optimizers = NONE,
-    sizes: Sizes = NONE,
-    rates: Rates = NONE,
-    search: Searches = NONE,
-    range_test: RangeTest = False,
-) -> int:
-    """Compare optimizers at several sizes and learning rates on the same batches, or search over them."""
-    print(f"GuideSpace: comparison of optimizers on {_count(feeds)} in {home}, preset {preset}", flush=True)
-    from flows.assignments import override
-    from flows.console import run
-    from flows.server import start_prefect
-    from flows.settings import choose
-    from tasks.ingest.check import check_feeds
-    from tasks.ingest.settings import IngestSettings
-    from tasks.train.tuning.entries import entries
-    from tasks.train.tuning.settings import Search, TuningSettings
-
-    check_feeds(feeds, IngestSettings())
-    given = {"optimizers": tuple(optimizers), "sizes": tuple(sizes), "rates": tuple(rates)}
-    known = {kind.name: kind for kind in get_args(Search)}
-    if unknown := ", ".join(sorted(set(search) - known.keys())):
-        raise BadParameter(f"no search is called {unknown}; known are {', '.join(known)}")
-    given |= {"searches": tuple(known[name]() for name in search), "range_test": range_test}
-    own = [change.removeprefix("tuning.") for change in changes if change.startswith("tuning.")]
-    try:
-        tuning = TuningSettings(**{name: values for name, values in given.items() if values})
-    except ValueError as error:
-        raise BadParameter(str(error)) from error
-    tuning = override(tuning, own)
-    settings = choose(preset, [change for change in changes if not change.startswith("tuning.")], feeds)
-    entries(settings.train, tuning.optimizers)  # refuses an unknown optimizer
-    return run("tune", feeds, home, (settings, tuning), start_prefect(home))
 
 
 @app.command()

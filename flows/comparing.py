@@ -1,16 +1,69 @@
-"""The command ``guidespace ablate``; imports stand inside, as in commands.py."""
+"""The commands ``guidespace tune`` and ``ablate``; imports stand inside, as in commands.py."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
-from typer import Option
+from typer import BadParameter, Option
 
-from flows.commands import HOME, NONE, Feeds, Home, Preset, Set, app
+from flows.commands import HOME, NONE, Feeds, Home, Preset, Set, app, count_feeds
 
 BLOCKS = "blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
 Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS)]
 Seeds = Annotated[int, Option(metavar="N", help="trainings of each block on each fold", min=1, max=100)]
 Folds = Annotated[int, Option(metavar="N", help="splits into training and held-out titles", min=1, max=5)]
 Workers = Annotated[int, Option(metavar="N", help="processes that train; -1: one a core", min=-1, max=256)]
+OPTIMIZERS = "names of optimizers, and yellowfin [default: all]"
+RATES = "factors on each one's own learning rate [default: 0.3 1 3]"
+SEARCHES = "esgd, random, tpe: searches over optimizers and rates, instead of each at each rate"
+RANGE_TEST = "show each optimizer's learning-rate range test too"
+TUNING = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
+Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS)]
+Sizes = Annotated[list[int], Option(metavar="N ...", help="dimensions [default: 32 128 256]")]
+Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES)]
+Searches = Annotated[list[str], Option("--search", metavar="NAME ...", help=SEARCHES)]
+RangeTest = Annotated[bool, Option("--range-test", help=RANGE_TEST)]
+TuningSet = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=TUNING)]
+
+
+@app.command()
+def tune(
+    feeds: Feeds,
+    home: Home = HOME,
+    preset: Preset = "laptop",
+    changes: TuningSet = NONE,
+    optimizers: Optimizers = NONE,
+    sizes: Sizes = NONE,
+    rates: Rates = NONE,
+    search: Searches = NONE,
+    range_test: RangeTest = False,
+) -> int:
+    """Compare optimizers at several rates, or search over them."""
+    print(
+        f"GuideSpace: comparison of optimizers on {count_feeds(feeds)} in {home}, preset {preset}", flush=True
+    )
+    from flows.assignments import override
+    from flows.console import run
+    from flows.server import start_prefect
+    from flows.settings import choose
+    from tasks.ingest.check import check_feeds
+    from tasks.ingest.settings import IngestSettings
+    from tasks.train.tuning.entries import entries
+    from tasks.train.tuning.settings import Search, TuningSettings
+
+    check_feeds(feeds, IngestSettings())
+    given = {"optimizers": tuple(optimizers), "sizes": tuple(sizes), "rates": tuple(rates)}
+    known = {kind.name: kind for kind in get_args(Search)}
+    if unknown := ", ".join(sorted(set(search) - known.keys())):
+        raise BadParameter(f"no search is called {unknown}; known are {', '.join(known)}")
+    given |= {"searches": tuple(known[name]() for name in search), "range_test": range_test}
+    own = [change.removeprefix("tuning.") for change in changes if change.startswith("tuning.")]
+    try:
+        tuning = TuningSettings(**{name: values for name, values in given.items() if values})
+    except ValueError as error:
+        raise BadParameter(str(error)) from error
+    tuning = override(tuning, own)
+    settings = choose(preset, [change for change in changes if not change.startswith("tuning.")], feeds)
+    entries(settings.train, tuning.optimizers)  # refuses an unknown optimizer
+    return run("tune", feeds, home, (settings, tuning), start_prefect(home))
 
 
 @app.command()

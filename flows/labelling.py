@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def patterns(home: Home = HOME, changes: Set = NONE, kept: Kept = False, as_json: AsJson = False) -> int:
-    """Learn what sub-titles are (episode numbers, guests, teams …) and label those of the catalogue."""
+    """Learn what sub-titles are: dates, guests, teams, numbers."""
     from flows.assignments import override
     from flows.console import run_flow
     from flows.server import start_prefect
