@@ -122,9 +122,7 @@ def claims(quick: bool) -> list[Claim]:
         print(f"{name:<15} precision {precision(done.rows, name):.2f}, recall {recall(done.rows, name):.2f}")
     macro = macro_precision(done.rows)
     return [
-        Claim(
-            name="sub-titles that no rule labels: macro precision, patterns given", value=macro, aim=0.9
-        ),
+        Claim(name="sub-titles that no rule labels: macro precision, patterns given", value=macro, aim=0.9),
         Claim(name="training on one thread, s", value=done.seconds, aim=120, better="less"),
         Claim(name="the same, CPU s", value=done.cpu_seconds, better=None),
     ]

@@ -46,7 +46,7 @@ from tasks.subtitles.settings import PatternSettings
 
 HEAD = "head.safetensors"
 ABOUT = "patterns.json"
-# The least probability of an answer, chosen on benchmarks/sub_titles_development*.tsv for a precision of about .9.
+# The least probability of an answer: about .9 are right on benchmarks/sub_titles_development*.tsv.
 LEAST = {
     "date": 0.95,
     "teams": 0.8,
