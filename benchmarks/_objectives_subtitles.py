@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from benchmarks.claims import Claim
-from tasks.subtitles.classifier import PatternClassifier, PatternTraining
+from tasks.subtitles.classifier import LEAST, PatternClassifier, PatternTraining
 from tasks.subtitles.rules import PATTERNS, match_rule
 from tasks.subtitles.settings import PatternSettings
 
 HERE = Path(__file__).resolve().parent
-REPORTED, DEVELOPMENT = HERE / "sub_titles.tsv", HERE / "sub_titles_development.tsv"
+REPORTED = HERE / "sub_titles.tsv"
 FOLDERS = ("guides", "described")
 
 
@@ -62,7 +62,7 @@ def read_labelled(file: Path) -> list[tuple[str, str, float]]:
     return [(text, pattern, float(weight)) for pattern, weight, _, _, text in lines[1:]]
 
 
-def measure(settings: PatternSettings | None = None, file: Path = REPORTED, threads: int = 2) -> Measured:
+def measure(settings: PatternSettings | None = None, file: Path = REPORTED, threads: int = 1) -> Measured:
     """Trains on all guides with so many threads, and asks about the sub-titles of a file."""
     texts = real_sub_titles()
     torch.set_num_threads(threads)
@@ -83,13 +83,10 @@ def answer(model: PatternClassifier, file: Path = REPORTED) -> list[Row]:
     return [Row(*row, *(name, value)) for (row, name, value) in said]
 
 
-def precision(rows: list[Row], pattern: str, *, weighted: bool = False) -> float:
+def precision(rows: list[Row], pattern: str) -> float:
     """The share of what is said to be of a pattern that is; nan where nothing is."""
-    weights = [
-        (row.weight if weighted else 1.0, row.pattern == pattern) for row in rows if row.said == pattern
-    ]
-    total = sum(weight for weight, _ in weights)
-    return sum(weight for weight, right in weights if right) / total if total else float("nan")
+    right = [row.pattern == pattern for row in rows if row.said == pattern]
+    return sum(right) / len(right) if right else float("nan")
 
 
 def recall(rows: list[Row], pattern: str) -> float:
@@ -98,9 +95,9 @@ def recall(rows: list[Row], pattern: str) -> float:
     return sum(own) / len(own)
 
 
-def macro_precision(rows: list[Row], *, weighted: bool = False) -> float:
-    """The mean over patterns; a pattern that is never given has no precision and counts as zero."""
-    return float(np.mean(np.nan_to_num([precision(rows, name, weighted=weighted) for name in PATTERNS])))
+def macro_precision(rows: list[Row]) -> float:
+    """The mean over the patterns that the classifier may give; one that is never given counts as zero."""
+    return float(np.mean(np.nan_to_num([precision(rows, name) for name in LEAST])))
 
 
 def confusion(rows: list[Row]) -> str:
@@ -122,18 +119,11 @@ def claims(quick: bool) -> list[Claim]:
     done = measure()
     print(confusion(done.rows))
     for name in PATTERNS:
-        said = [
-            precision(done.rows, name),
-            precision(done.rows, name, weighted=True),
-            recall(done.rows, name),
-        ]
-        print(f"{name:<15} precision {said[0]:.2f}, weighted {said[1]:.2f}, recall {said[2]:.2f}")
+        print(f"{name:<15} precision {precision(done.rows, name):.2f}, recall {recall(done.rows, name):.2f}")
     macro = macro_precision(done.rows)
-    weighted = macro_precision(done.rows, weighted=True)
     return [
-        Claim(name="sub-titles that no rule labels: macro precision", value=macro, aim=0.9),
-        Claim(name="the same, weighted by how many each stands for", value=weighted, better=None),
-        Claim(name="training on two threads, s", value=done.seconds, aim=120, better="less"),
+        Claim(name="sub-titles that no rule labels: macro precision, patterns given", value=macro, aim=0.9),
+        Claim(name="training on one thread, s", value=done.seconds, aim=120, better="less"),
         Claim(name="the same, CPU s", value=done.cpu_seconds, better=None),
     ]
 

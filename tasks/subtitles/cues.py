@@ -15,87 +15,23 @@ from tasks.subtitles.rules import PLAIN, clean, first_names, places
 _ANY = re.IGNORECASE
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _NUMBER = re.compile(r"\d+")
-_DAYS = (
-    "Monday",
-    "Wednesday",
-    "Saturday",
-    "Montag",
-    "Donnerstag",
-    "Freitag",
-    "Sonntag",
-    "lundi",
-    "mercredi",
-    "dimanche",
-)
-_MONTHS = (
-    "January",
-    "March",
-    "April",
-    "May",
-    "June",
-    "August",
-    "November",
-    "Januar",
-    "März",
-    "Juli",
-    "mars",
-    "août",
-)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\S+", text))
+
+
+_DAYS = _words("Monday Wednesday Saturday Montag Donnerstag Freitag Sonntag lundi mercredi dimanche")
+_MONTHS = _words("January March April May June August November Januar März Juli mars août")
 _TIME = re.compile(r"\d{1,2}[:.]\d\d(?: (?:am|pm|Uhr))?(?: - \d{1,2}:\d\d (?:am|pm))?")
 # Words that stand for the cue words, as titles have them too (tasks/text/marks.py).
-_EPISODES = tuple(
-    re.findall(
-        r"\S+",
-        "episodio episódio episode aflevering avsnitt afsnit odcinek díl epizoda επεισόδιο επ. jakso bölüm "
-        "capítulo chapter kapitel puntata emission volume no.",
-    )
+_EPISODES = _words(
+    "episodio episódio episode aflevering avsnitt afsnit odcinek díl epizoda επεισόδιο επ. jakso bölüm "
+    "capítulo chapter kapitel puntata emission volume no."
 )
-_PARTS = (
-    "parte",
-    "parte",
-    "partie",
-    "part",
-    "teil",
-    "osa",
-    "część",
-    "časť",
-    "část",
-    "rész",
-    "díl",
-    "del",
-    "deel",
-    "p",
-)
-_ORDINALS = (
-    "first",
-    "second",
-    "third",
-    "prima",
-    "seconda",
-    "primera",
-    "segunda",
-    "primeira",
-    "première",
-    "erster",
-)
-_COUNTS = (
-    "one",
-    "two",
-    "three",
-    "four",
-    "ten",
-    "fifty",
-    "uno",
-    "dos",
-    "um",
-    "deux",
-    "drei",
-    "I",
-    "II",
-    "III",
-    "IV",
-    "X",
-)
+_PARTS = _words("parte parte partie part teil osa część časť část rész díl del deel p")
+_ORDINALS = _words("first second third prima seconda primera segunda primeira première erster")
+_COUNTS = _words("one two three four ten fifty uno dos um deux drei I II III IV X")
 _BETWEEN = (" - ", "-", " – ", "–", " at ", " @ ", " gegen ", " x ", " contre ", " mod ", " contra ", " vs ")
 _SEPARATORS = ("; ", "; ", ";", " / ", "//", "/", "/ ", " + ", " | ", " • ", " ----- ")
 
@@ -195,10 +131,22 @@ class Cues:
         if colon and self._chance(0.6):
             text = match if self._chance(0.8) else f"{head} - {match}"
         text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(_BETWEEN), text, flags=_ANY)
-        if self._chance(0.2):
-            text += self._random.choice(
-                (" (M)", " (k)", ", 2. halvleg", ", Highlights", f": {self._phrase()}")
+        if self._chance(0.3):  # a heading, as competitions have them
+            heading = self._random.choice(
+                (f"{self._phrase()} {self._random.randint(1990, 2030)}", self._phrase())
             )
+            text = f"{heading}{self._random.choice((': ', ' - '))}{text}"
+        if self._chance(0.3):
+            word, phrase = self._word(), self._phrase()
+            endings = (
+                f", Highlights aus {word}",
+                " - Highlights",
+                " (M)",
+                " (k)",
+                ", 2. halvleg",
+                ", Highlights",
+            )
+            text += self._random.choice((*endings, f": {phrase}"))
         return text
 
     def _competition(self, text: str) -> str:
@@ -294,6 +242,8 @@ class Cues:
         return self._listed(text, (", ", " - ", " to ", " e ", " til ")) if "," in text else text
 
     def _plain(self, text: str) -> str:
+        if self._chance(0.06):
+            return self._no_date()
         words = text.split()
         if len(words) > 1 and self._chance(0.6):  # some words in a row: a phrase without what the rule saw
             length = self._random.randint(1, min(4, len(words)))
@@ -313,3 +263,17 @@ class Cues:
                 )
             )  # fmt: skip
         return text[:1].upper() + text[1:]
+
+    def _no_date(self) -> str:
+        """Numbers that are neither a date nor count an episode: years, verses, amounts, lists."""
+        year, one, other = (self._random.randint(*span) for span in ((1500, 2030), (1, 150), (1, 40)))
+        word, until = self._word(), year + self._random.randint(1, 60)
+        row = self._random.choice((", ", ",", "-")).join(str(one + step) for step in range(other % 4 + 3))
+        return self._random.choice(
+            (
+                row, f"{word} {year}-{until}", f"{year}-{until}", f"{word}, {year}-{until}",
+                f"{one}.000 {word}", f"{word} {one}:{other}", f"{word} {one}:{other}-{other + 5}",
+                f"{year}-{until}: {word}", f"{year}: {self._phrase()}", f"{word} {one}-{other}",
+                f"{word} x {self._word()} x {self._word()}",
+            )
+        )  # fmt: skip

@@ -14,14 +14,13 @@ class PatternSettings:
         Recurrent(character_dim=24, hidden=96, max_length=96), "How the characters of a sub-title are read"
     )
     training: RecurrentTrainingSettings = setting(
-        RecurrentTrainingSettings(epochs=4, batch_size=128, optimizer=Adam(learning_rate=0.004)),
+        RecurrentTrainingSettings(epochs=3, batch_size=256, optimizer=Adam(learning_rate=0.006)),
         "How it is trained, and for how long",
     )
     examples: int = setting(
         4000, "Training sub-titles of a pattern, some several times with other cues", ge=10
     )
     unlabelled: int = setting(24_000, "Sub-titles that no rule labels and that count as plain titles", ge=0)
-    minimum_probability: float = setting(0.95, "No pattern is given below it", ge=0, lt=1)
 
 
 @configurable

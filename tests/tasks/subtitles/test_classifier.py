@@ -10,8 +10,10 @@ import torch
 from tasks.optimizers import Adam
 from tasks.recurrent.encoder import Recurrent
 from tasks.recurrent.training import RecurrentTrainingSettings
-from tasks.subtitles.classifier import PatternClassifier, PatternError, PatternTraining
+from tasks.subtitles.classifier import LEAST, PatternClassifier, PatternError, PatternTraining
 from tasks.subtitles.confusion import confusion_table, count_confusion, plot_confusion, precisions
+from tasks.subtitles.ngrams import ngrams
+from tasks.subtitles.rules import PATTERNS
 from tasks.subtitles.settings import PatternSettings
 
 FIRST = ("Lost", "Silent", "Golden", "Burning", "Broken", "Hidden")
@@ -30,7 +32,6 @@ SMALL = PatternSettings(
     training=RecurrentTrainingSettings(epochs=3, batch_size=32, optimizer=Adam(learning_rate=0.01)),
     examples=300,
     unlabelled=4,
-    minimum_probability=0.3,
 )
 
 
@@ -64,9 +65,7 @@ def test_rules_decide_where_they_speak_and_have_no_probability(trained):
 
 def test_what_is_not_sure_has_no_pattern(trained):
     model = trained[1]
-    careful = PatternClassifier(
-        model.encoder, model.head, model.classes, {**model.about, "minimum_probability": 0.9999}
-    )
+    careful = PatternClassifier(model.encoder, model.head, model.classes, {**model.about, "least": {}})
     assert careful.classify(["qqq 7 - zzz; ß"]).names == [""]
 
 
@@ -74,6 +73,17 @@ def test_examples_are_the_most_frequent_that_no_rule_labels(trained):
     texts = ["Episode 3", "Lost Garden; Broken Winter", "Golden Letter; Silent River"]
     found = trained[1].classify(texts)
     assert found.examples(texts, [9, 2, 5], 1)["segments"] == ["Golden Letter; Silent River"]
+
+
+def test_ngrams_of_a_text_do_not_depend_on_its_neighbours():
+    found, alone = ngrams(["Anna Loos", "", "Ørken 9"]), ngrams(["Ørken 9"])
+    assert np.array_equal(found[2], alone[0]) and 0 <= found.values.min() <= found.values.max() < 1 << 16
+    assert len(ngrams([])) == 0
+    assert len(set(ngrams(["Anna Loos"])[0]) & set(ngrams(["Tom Bix"])[0])) >= 10  # one shape
+
+
+def test_guests_and_places_are_left_to_the_rules():
+    assert set(PATTERNS) - set(LEAST) == {"guests", "place"}
 
 
 def test_files_give_the_same_classifier(trained, tmp_path):
@@ -115,9 +125,9 @@ def test_confusion_counts_held_out_sub_titles(trained):
 @pytest.mark.slow
 @pytest.mark.skipif("GUIDESPACE_DATA" not in os.environ, reason="needs real guides (GUIDESPACE_DATA)")
 def test_precision_on_what_no_rule_labels_has_not_fallen():
-    """The aim of .9 over all patterns is not reached (docs/LOG.md): below what training gives today."""
+    """The aim of .9 over the patterns that are given is not reached (docs/LOG.md): below what it is today."""
     from benchmarks._objectives_subtitles import macro_precision, measure, precision
 
     done = measure()
-    assert macro_precision(done.rows) >= 0.5 and precision(done.rows, "plain_title") >= 0.85
+    assert macro_precision(done.rows) >= 0.75 and precision(done.rows, "plain_title") >= 0.95
     assert done.cpu_seconds < 120
