@@ -19,7 +19,7 @@ test: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -n 2 --dist loadfile
 
 slow: $(DEVELOPER)
-	.venv/bin/python -m pytest -q -m slow
+	.venv/bin/python -m pytest -q -m slow -n 2 --dist loadfile
 
 check: $(DEVELOPER)
 	.venv/bin/ruff check .
