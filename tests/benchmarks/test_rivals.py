@@ -13,6 +13,8 @@ from benchmarks._rivals.ours import Ours
 from benchmarks._rivals.plain import LabelMode, Plain
 from benchmarks.training import SHORT_BAGS, Run, runs_of
 
+pytestmark = pytest.mark.slow
+
 RIVALS = [
     Ours(SHORT_BAGS),
     Plain(),

@@ -68,6 +68,7 @@ def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
         ablate.validate_parameters({**deployment["parameters"], "ablation": {"sedes": 1}})
 
 
+@pytest.mark.slow
 def test_an_unknown_block_is_one_clear_line(tmp_path):
     done = guidespace("ablate", "--feed", SAMPLE, "--home", tmp_path / "home", "--blocks", "ngrams")
     assert done.returncode == 2 and "no block is called 'ngrams'" in done.stderr

@@ -10,6 +10,8 @@ import pytest
 from tests.flows.command import ROOT, SAMPLE, guidespace
 from tests.tasks.enrich.guides import programme
 
+pytestmark = pytest.mark.slow
+
 CATEGORIES = re.compile(rb"<category[^>]*>[^<]*</category>")
 
 
