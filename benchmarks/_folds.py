@@ -16,10 +16,13 @@ from tasks.baselines import Baseline
 from tasks.baselines.inputs import TitleInputs, dense_inputs
 from tasks.baselines.predictions import LabelledTitles, Predictions
 from tasks.baselines.tfidf import SEPARATOR
+from tasks.encoder.bags import Bagger
 from tasks.scoring.folds import SALTS, Answers, answer_knn, to_answer
 from tasks.scoring.metrics import judge
 from tasks.scoring.protocols import FORMS, PROTOCOLS, Titles
 from tasks.text.titles import parse_title
+from tasks.train.early_stopping import without_context
+from tasks.train.step import Learner
 
 
 @dataclass(frozen=True)
@@ -129,3 +132,10 @@ def answer(fold: Fold, baseline: Baseline) -> Answers:
                 judged = judge(predictions, titles.labels.take(queries), labels)
                 answers[form, protocol] = to_answer(judged, fold.family[queries])
     return answers
+
+
+def vectors_alone(learner: Learner, corpus: OpenCorpus) -> np.ndarray:
+    """What a learner makes of all titles without how they air: unit vectors, float32 (titles, dim)."""
+    tokens = without_context(corpus, np.arange(len(corpus.tokens)))
+    dense = learner.settings.encoder.dense(corpus.sentences[:], corpus.descriptions[:])
+    return learner.vectors(tokens, Bagger(corpus.kinds), dense).numpy()

@@ -14,15 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks._folds import Fold, make_folds
+from benchmarks._folds import Fold, make_folds, vectors_alone
 from benchmarks.claims import guides
-from storage.arrays import Ragged
-from tasks.encoder.bags import Bagger
 from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, percentiles
 from tasks.scoring.folds import RESAMPLES, SALTS, K
 from tasks.scoring.metrics import Judged, measure_weighted
 from tasks.scoring.protocols import PROTOCOLS, judge_knn
-from tasks.text.words import CONTEXT
 from tasks.train.loop import Training
 from tasks.train.settings import TrainSettings
 
@@ -46,11 +43,7 @@ def title_vectors(fold: Fold, settings: TrainSettings) -> np.ndarray:
     training = Training(fold.folder, settings)
     for _ in training.run():
         pass
-    corpus = fold.opened
-    kept = corpus.kinds[corpus.tokens.values] < CONTEXT
-    tokens = Ragged(np.r_[0, np.cumsum(kept)][corpus.tokens.offsets], corpus.tokens.values[kept])
-    dense = settings.encoder.dense(corpus.sentences[:], corpus.descriptions[:])
-    return training.learner.vectors(tokens, Bagger(corpus.kinds), dense).numpy()
+    return vectors_alone(training.learner, fold.opened)
 
 
 def judge_rare(fold: Fold, settings: TrainSettings) -> tuple[Judged, np.ndarray]:

@@ -17,17 +17,13 @@ from statistics import mean, median
 from time import process_time
 from typing import NamedTuple
 
-import numpy as np
-
 from benchmarks._apart import call_apart
+from benchmarks._folds import vectors_alone
 from benchmarks.claims import Claim, guides, run
 from benchmarks.road import make_corpus
-from storage.arrays import Ragged
 from storage.formats.corpus import open_corpus
-from tasks.encoder.bags import Bagger
 from tasks.pool import open_pool
 from tasks.scoring.protocols import Titles, judge_knn
-from tasks.text.words import CONTEXT
 from tasks.train.loop import Training
 from tasks.train.population.esgd import ESGD, survivors
 from tasks.train.population.members import restore_member
@@ -92,10 +88,7 @@ def trained(space: Space, trial: Trial) -> Learner:
 def held_out(folder: Path, learner: Learner) -> float:
     """Precision@10 on unseen_title, of the title alone."""
     corpus = open_corpus(folder)
-    kept = corpus.kinds[corpus.tokens.values] < CONTEXT
-    tokens = Ragged(np.r_[0, np.cumsum(kept)][corpus.tokens.offsets], corpus.tokens.values[kept])
-    dense = learner.settings.encoder.dense(corpus.sentences[:], corpus.descriptions[:])
-    vectors, titles = learner.vectors(tokens, Bagger(corpus.kinds), dense).numpy(), Titles.of(corpus)
+    vectors, titles = vectors_alone(learner, corpus), Titles.of(corpus)
     own = judge_knn(titles, vectors, titles.labelled("unseen_title"), titles.labelled("train"), K)
     assert own.precision_at_k is not None
     return float(own.precision_at_k.mean())

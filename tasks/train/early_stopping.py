@@ -33,7 +33,7 @@ class TuningSet:
         base = self.training[:: -(-len(self.training) // (BASE if share else SAMPLE)) or 1]
         self._bagger = Bagger(corpus.kinds)
         sets = self.aside, base
-        self._aside, self._base = (_without_context(corpus, rows) for rows in sets)
+        self._aside, self._base = (without_context(corpus, rows) for rows in sets)
         self._dense = [(corpus.sentences[rows], corpus.descriptions[rows]) for rows in sets]
         labels = (corpus.labels.take(some).members(len(corpus.label_names)) for some in (self.aside, base))
         self._aside_labels, self._base_labels = (torch.from_numpy(own).float() for own in labels)
@@ -80,7 +80,8 @@ def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
     return float(torch.special.entr(shares).sum().exp()) if values.any() else 0.0
 
 
-def _without_context(corpus: OpenCorpus, rows: np.ndarray) -> Ragged:
+def without_context(corpus: OpenCorpus, rows: np.ndarray) -> Ragged:
+    """Token ids of titles alone, without how they air."""
     tokens = corpus.tokens.take(rows)
     kept = corpus.kinds[tokens.values] < CONTEXT
     return Ragged(np.concatenate([[0], np.cumsum(kept)])[tokens.offsets], tokens.values[kept])
