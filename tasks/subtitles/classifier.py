@@ -47,7 +47,7 @@ from tasks.subtitles.settings import PatternSettings
 
 HEAD = "head.safetensors"
 ABOUT = "patterns.json"
-# The least probability of an answer, of .65, .7 … .95: that from which on .93 are right on
+# The least probability of an answer: from it on .93 or more are right on the sub-titles of
 # benchmarks/sub_titles_development*.tsv.
 LEAST = {
     "date": 0.65,
