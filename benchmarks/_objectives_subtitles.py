@@ -96,7 +96,7 @@ def precision(rows: list[Row], pattern: str) -> float:
 
 
 def recall(rows: list[Row], pattern: str) -> float:
-    """The share of the guides' sub-titles of a pattern that are said to be, estimated by the rows' weights."""
+    """The share of the guides' sub-titles of a pattern that are said to be one, by the weights of rows."""
     own = [row for row in rows if row.pattern == pattern]
     return sum(row.weight for row in own if row.said == pattern) / sum(row.weight for row in own)
 
