@@ -25,11 +25,11 @@ _DAYS = _words("Monday Wednesday Saturday Montag Donnerstag Freitag Sonntag lund
 _MONTHS = _words("January March April May June August November Januar März Juli mars août")
 _TIME = re.compile(r"\d{1,2}[:.]\d\d(?: (?:am|pm|Uhr))?(?: - \d{1,2}:\d\d (?:am|pm))?")
 # Words that stand for the cue words, as titles have them too (tasks/text/marks.py).
-_EPISODES = _words(
+EPISODES = _words(
     "episodio episódio episode aflevering avsnitt afsnit odcinek díl epizoda επεισόδιο επ. jakso bölüm "
     "capítulo chapter kapitel puntata emission volume no."
 )
-_PARTS = _words("parte parte partie part teil osa część časť část rész díl del deel p")
+PARTS = _words("parte parte partie part teil osa część časť část rész díl del deel p")
 _ORDINALS = _words("first second third prima seconda primera segunda primeira première erster")
 _COUNTS = _words("one two three four ten fifty uno dos um deux drei I II III IV X")
 _BETWEEN = (" - ", "-", " – ", "–", " at ", " @ ", " gegen ", " x ", " contre ", " mod ", " contra ", " vs ")
@@ -165,7 +165,7 @@ class Cues:
     def _part(self, text: str) -> str:
         text = self._numbers(text)
         cue, choice = r"(\W*)\b(?:part|pt\.?|teil|partie) ?(\d+|\w+)\b", self._random.random()
-        word = self._cased(self._random.choice(_PARTS))
+        word = self._cased(self._random.choice(PARTS))
         number = str(self._random.randint(1, 9)) if self._chance(0.7) else self._random.choice(_COUNTS)
         if self._chance(0.15):
             text += self._random.choice((": ", ", ", " - ")) + self._phrase()
@@ -188,7 +188,7 @@ class Cues:
         if choice < 0.3:
             text = re.sub(cue, lambda _: self._word(), text, flags=_ANY)
         elif choice < 0.8:
-            text = re.sub(cue, lambda _: self._cased(self._random.choice(_EPISODES)), text, flags=_ANY)
+            text = re.sub(cue, lambda _: self._cased(self._random.choice(EPISODES)), text, flags=_ANY)
         if self._chance(0.2):
             text = _NUMBER.sub(lambda _: self._cased(self._random.choice(_COUNTS)), text)
         if self._chance(0.15):
@@ -204,7 +204,7 @@ class Cues:
         """A title behind its number, or a number behind the word for it and a title."""
         number, total = self._random.randint(1, 99), self._random.randint(10, 200)
         word, behind = (
-            self._cased(self._random.choice(_EPISODES)),
+            self._cased(self._random.choice(EPISODES)),
             (". ", ") ", f"/{total}", f"/{total}: ", ""),
         )
         front = f"{number}{self._random.choice(behind)}"

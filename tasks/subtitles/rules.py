@@ -24,7 +24,7 @@ _MONTHS = (
     "janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre"
 )
 _COUNT = r"(?:\d{1,3}|[IVX]{1,4}|one|two|three|four|eins|zwei|drei|une?|deux|trois)"
-_JOINED = r",\s+(?:and|und|et|&)\s+|,\s+|\s+(?:and|und|et|&|/)\s+"
+_JOINED = r"\s*;\s*|,\s+(?:and|und|et|&)\s+|,\s+|\s+(?:and|und|et|&|/)\s+"
 
 
 class Rule(NamedTuple):
@@ -54,18 +54,19 @@ def places() -> frozenset[str]:
 def _is_match(text: str) -> bool:
     """Two short names with ``v`` or ``vs`` between them, a heading before a colon aside."""
     sides = re.split(r"\s+(?:v|vs)\.?\s+", text.rpartition(": ")[2], flags=_ANY)
-    return len(sides) == 2 and all(len(side.split()) <= 5 and _is_capitalised(side) for side in sides)
+    return len(sides) == 2 and all(len(side.split()) <= 5 and is_capitalised(side) for side in sides)
 
 
-def _is_capitalised(text: str) -> bool:
+def is_capitalised(text: str) -> bool:
+    """Whether there are words and none begins with a small letter."""
     words = re.findall(r"[^\W_][\w'’.\-]*", text)
     return bool(words) and all(not word[0].islower() for word in words)
 
 
-def _is_person(text: str, *, known: bool) -> bool:
+def is_person(text: str, *, known: bool) -> bool:
     """Two or three capitalised words, the first a ``known`` first name if so asked."""
     words = text.split()
-    if not 2 <= len(words) <= 3 or not _is_capitalised(text) or re.search(r"\d|[:!?/]", text):
+    if not 2 <= len(words) <= 3 or not is_capitalised(text) or re.search(r"\d|[:!?/]", text):
         return False
     return not known or words[0] in first_names()
 
@@ -75,8 +76,8 @@ def _is_guest_list(text: str) -> bool:
     if cued := re.match(r"(?:guests?|with|mit|gäste|invités?|avec|featuring|feat\.)\s*:?\s+(.+)", text, _ANY):
         text = cued[1]
     people = re.split(_JOINED, text)
-    known = sum(_is_person(each, known=True) for each in people)
-    return 2 * known >= len(people) and all(_is_person(each, known=False) for each in people)
+    known = sum(is_person(each, known=True) for each in people)
+    return 2 * known >= len(people) and all(is_person(each, known=False) for each in people)
 
 
 def _is_place(text: str) -> bool:
@@ -85,7 +86,7 @@ def _is_place(text: str) -> bool:
         return True
     parts = re.split(r",\s+| (?:to|nach) ", text)
     known = sum(part in places() for part in parts)
-    capitalised = all(_is_capitalised(part) and len(part.split()) <= 3 for part in parts)
+    capitalised = all(is_capitalised(part) and len(part.split()) <= 3 for part in parts)
     return len(parts) > 1 and 2 * known >= len(parts) and capitalised and not re.search(r"[\d:]", text)
 
 

@@ -63,6 +63,16 @@ def test_rules_decide_where_they_speak_and_have_no_probability(trained):
     assert found.count(ruled=True) == {"episode_number": 1}
 
 
+def test_a_pattern_is_withheld_where_the_sub_title_has_no_form_of_it(trained):
+    model = trained[1]
+    eager = PatternClassifier(
+        model.encoder, model.head, model.classes, {**model.about, "least": dict.fromkeys(PATTERNS, 0.0)}
+    )
+    asked = ["Kapitel 12", "Oldsmobile 12"]
+    said = [model.classes[best] for best in model.probabilities(asked).argmax(axis=1)]
+    assert said == ["episode_number"] * 2 and eager.classify(asked).names == ["episode_number", ""]
+
+
 def test_what_is_not_sure_has_no_pattern(trained):
     model = trained[1]
     careful = PatternClassifier(model.encoder, model.head, model.classes, {**model.about, "least": {}})
@@ -125,9 +135,9 @@ def test_confusion_counts_held_out_sub_titles(trained):
 @pytest.mark.slow
 @pytest.mark.skipif("GUIDESPACE_DATA" not in os.environ, reason="needs real guides (GUIDESPACE_DATA)")
 def test_precision_on_what_no_rule_labels_has_not_fallen():
-    """The aim of .9 over the patterns that are given is not reached (docs/LOG.md): below what it is today."""
     from benchmarks._objectives_subtitles import macro_precision, measure, precision
 
     done = measure()
-    assert macro_precision(done.rows) >= 0.75 and precision(done.rows, "plain_title") >= 0.95
+    assert macro_precision(done.rows) >= 0.9 and precision(done.rows, "plain_title") >= 0.95
+    assert done.answered >= 0.45 * done.unlabelled
     assert done.cpu_seconds < 120
