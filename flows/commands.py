@@ -127,10 +127,12 @@ def similar(
 ) -> None:
     """Titles like this one under the model that serves. It may be one that no guide has."""
     from flows.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
+    from storage.corrections import read_corrections
+    from storage.workspace import Workspace
     from tasks.search.search import Query
 
     opened, query = open_champion(home, search), Query(title, description, channel, hour)
-    found = neighbour_documents(home, opened.similar(query, k))
+    found = neighbour_documents(read_corrections(Workspace(home).home), opened.similar(query, k))
     for note in filter(None, (opened.recall_note(k, query), *corrections_of(home, title))):
         print(note, file=sys.stderr)
     show(found, as_json, neighbour_lines(found))
