@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -77,7 +77,10 @@ def theirs(home: Path, port: int) -> Server:
     """``mlflow models serve``."""
     command = [sys.executable, "-m", "mlflow", "models", "serve", "--env-manager", "local"]
     command += ["-m", f"models:/{MODEL_NAME}@champion", "--host", "127.0.0.1", "-p", str(port)]
-    environment = {"MLFLOW_TRACKING_URI": f"sqlite:///{home / 'mlflow.db'}", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    environment = {
+        "MLFLOW_TRACKING_URI": f"sqlite:///{home / 'mlflow.db'}",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+    }
     return Server(
         command,
         environment,
@@ -223,31 +226,29 @@ def _apart(port: int, path: str, bodies: list[str]) -> Loaded:
 
 
 def _beside(own: dict[str, Any], other: dict[str, Any], many: int) -> Iterator[Claim]:
-    rival = {"rival": MLFLOW}
+    """Ours beside MLflow's."""
+
+    def both(name: str, mine: float, their: float, better: Literal["more", "less"] = "less") -> Claim:
+        return Claim(name=name, value=mine, rival=MLFLOW, rival_value=their, better=better)
+
     mine, their = own["all"], other["all"]
     what = f"{CLIENTS} clients, {many:,} requests"
-    yield Claim(
-        name=f"{what}: p50, ms", value=mine.percentile(50), **rival, rival_value=their.percentile(50), better="less"
-    )
+    for share in (50, 99):
+        yield both(f"{what}: p{share}, ms", mine.percentile(share), their.percentile(share))
     yield Claim(name=f"{what}: p99, ms", value=mine.percentile(99), aim=20, better="less")
-    yield Claim(
-        name=f"{what}: p99, ms", value=mine.percentile(99), **rival, rival_value=their.percentile(99), better="less"
-    )
-    rates = (len(loaded.milliseconds) / loaded.seconds for loaded in (mine, their))
-    yield Claim(name=f"{what}: requests/s", value=next(rates), **rival, rival_value=next(rates))
+    rates = [len(loaded.milliseconds) / loaded.seconds for loaded in (mine, their)]
+    yield both(f"{what}: requests/s", *rates, better="more")
     yield Claim(name=f"{what}: errors", value=mine.errors, aim=0, better="less")
-    mine, their = own["new"], other["new"]
     what = f"{CLIENTS} clients, new titles alone"
     for share in (50, 99):
-        pair = mine.percentile(share), their.percentile(share)
-        yield Claim(name=f"{what}: p{share}, ms", value=pair[0], **rival, rival_value=pair[1], better="less")
-    pair = own["start"], other["start"]
-    yield Claim(name="cold start to the first answer, s", value=pair[0], aim=4, better="less")
-    yield Claim(name="cold start to the first answer, s", value=pair[0], **rival, rival_value=pair[1], better="less")
+        pair = own["new"].percentile(share), other["new"].percentile(share)
+        yield both(f"{what}: p{share}, ms", *pair)
+    yield both("cold start to the first answer, s", own["start"], other["start"])
+    yield Claim(name="cold start to the first answer, s", value=own["start"], aim=4, better="less")
     for when in ("begin", "end"):
-        where = f"memory at the {when} of all requests, MiB"
-        yield Claim(name=where, value=own[when], **rival, rival_value=other[when], better="less")
-    yield Claim(name="memory at the end over the beginning", value=own["end"] / own["begin"], aim=1.05, better="less")
+        yield both(f"memory at the {when} of all requests, MiB", own[when], other[when])
+    grown = own["end"] / own["begin"]
+    yield Claim(name="memory at the end over the beginning", value=grown, aim=1.05, better="less")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Metrics:
         own = {"registry": self.registry, "namespace": "guidespace"}
         labels = ["path", "status"]
         self.requests = Counter("requests", "Requests answered, by path and HTTP status", labels, **own)
-        self.errors = Counter("errors", "Requests answered 400 or more, by path and HTTP status", labels, **own)
+        self.errors = Counter("errors", "Requests answered 400 or above, by path and status", labels, **own)
         self.seconds = Histogram(
             "request_seconds", "From the head of a request to its answer", ["path"], buckets=SECONDS, **own
         )
@@ -136,7 +136,7 @@ def make_app(served: Served, token: str = "") -> FastAPI:
     async def ask(request: Request, kind: Kind, asked: Asked) -> Response:
         queries = asked.queries()
         metrics.titles.labels(request.url.path).inc(len(queries))
-        found = await batches.ask(kind, queries)
+        found = served.kept(kind, queries) or await batches.ask(kind, queries)
         model, answers = _about(served, found[0][0]), b",".join(answer for _, answer in found)
         return Response(b'{"model":%b,"answers":[%b]}' % (model, answers), media_type="application/json")
 

@@ -32,12 +32,13 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
     """Answer over HTTP what titles are like and what they are. The model that serves is reloaded."""
     token = os.environ.get(TOKEN, "")
     if not token and not is_loopback(host):
-        raise ServeError(f"--host {host} is open to other machines; set {TOKEN} to a secret that clients send")
+        raise ServeError(
+            f"--host {host} is open to other machines; set {TOKEN} to a secret that clients send"
+        )
     listening = listen(host, port)
     import torch
     import uvicorn
 
-    torch.set_num_threads(1)  # also of threads that begin later
     from flows.serving.app import make_app
     from flows.serving.space import Served
     from storage.workspace import Workspace
@@ -46,11 +47,14 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
     config = uvicorn.Config(
         make_app(served, token), access_log=False, log_level="warning", server_header=False, lifespan="off"
     )
+    torch.set_num_threads(1)  # also of threads that begin later
     threading.Thread(target=served.watch, name="watch", daemon=True).start()
     address = f"[{host}]" if ":" in host else host
     where = f"http://{address}:{listening.getsockname()[1]}"
     version = served.space.champion.version
-    print(f"GuideSpace: {served.registry.name} version {version} serves at {where} ({where}/docs)", flush=True)
+    print(
+        f"GuideSpace: {served.registry.name} version {version} serves at {where} ({where}/docs)", flush=True
+    )
     signal.set_wakeup_fd(-1)  # uvicorn answers what has begun, and then ends
     try:
         uvicorn.Server(config).run([listening])

@@ -1,6 +1,6 @@
-"""What is asked and answered over HTTP: ``similar --json`` and ``explain --json`` (docs/json.md), in batches.
+"""What is asked and answered over HTTP: ``similar --json`` and ``explain --json``, in batches.
 
-The answers are written by hand (space.py); these classes are what the OpenAPI page and the tests know of them.
+Answers are written by space.py; these classes are what the OpenAPI page and the tests know of them.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class AskedSimilar(Asked):
     """Titles whose like is looked for."""
 
     k: int = Field(10, ge=1, le=MOST, description="neighbours of each title")
-    tonight: bool = Field(False, description="only titles of which a programme is still to begin this evening")
+    tonight: bool = Field(False, description="only titles that are still to begin this evening")
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,9 @@ def explain_refusal(error: ValidationError) -> str:
     """One line: where, what was expected, the value seen, an example."""
     problems: list[Any] = error.errors(include_url=False)
     problem = max(problems, key=lambda one: len(one["loc"]))  # of a union the most specific one
-    place = ".".join(str(part) for part in problem["loc"] if not str(part).startswith(("constrained", "Prog")))
+    place = ".".join(
+        str(part) for part in problem["loc"] if not str(part).startswith(("constrained", "Prog"))
+    )
     if problem["type"] == "json_invalid":
         return f"the body is no JSON in UTF-8: {problem['ctx']['error']}; expected for example {EXAMPLE}"
     value = repr(problem["input"])

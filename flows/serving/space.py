@@ -6,9 +6,11 @@ the one that they began with.
 """
 
 import datetime
+import gc
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +49,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Coming:
-    """What airs this evening: a search over its titles, and the airings of each show; or why there is none."""
+    """A search over the titles of this evening, and the airings of each show; or why there is none."""
 
     search: TitleSearch | None
     airings: Mapping[str, list[dict[str, Any]]]
@@ -80,14 +82,13 @@ class Space:
         Raises:
             Unavailable: The home has no programmes of this evening, or the model keeps no votes.
         """
-        new = [query for query in dict.fromkeys(queries) if (kind, query) not in self.kept]
-        found = dict(zip(new, map(to_json, self._compute(kind, new)) if new else (), strict=True))
-        answers = [found[query] if query in found else self.kept[kind, query] for query in queries]
-        for query, answer in found.items():
-            while len(self.kept) >= KEPT:
-                del self.kept[next(iter(self.kept))]
-            self.kept[kind, query] = answer
-        return answers
+        found = {query: self.kept.get((kind, query), b"") for query in queries}
+        if new := [query for query, answer in found.items() if not answer]:
+            for query, answer in zip(new, self._compute(kind, new), strict=True):
+                while len(self.kept) >= KEPT:
+                    del self.kept[next(iter(self.kept))]
+                found[query] = self.kept[kind, query] = to_json(answer)
+        return [found[query] for query in queries]
 
     def _compute(self, kind: Kind, queries: Sequence[Query]) -> list[dict[str, Any]]:
         if kind.form == "similar":
@@ -105,7 +106,9 @@ class Space:
             if tonight:
                 for one in near or ():
                     one["airings"] = self.coming.airings[parse_title(one["title"]).show_key]
-            answers.append({"title": query.title, "neighbours": near, "reason": str(found) if failed else None})
+            answers.append(
+                {"title": query.title, "neighbours": near, "reason": str(found) if failed else None}
+            )
         return answers
 
     def _vectors(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -178,10 +181,8 @@ class Space:
         """Computes what the first requests would wait for."""
         titles = self.search.columns["title"][:1]
         self.answer(Kind("similar", 1), [*map(Query, titles), Query("A Film that No Guide Has")])
-        try:
+        with suppress(Unavailable):
             self.answer(Kind("categories"), [*map(Query, titles)])
-        except Unavailable:
-            pass
         self.coming  # noqa: B018
 
 
@@ -200,9 +201,16 @@ class Served:
         space = self.space
         return [(space.champion, answer) for answer in space.answer(kind, queries)]
 
+    def kept(self, kind: Kind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
+        """Answers that were given before; none where one of them was not."""
+        space = self.space
+        found = [space.kept.get((kind, query)) for query in queries]
+        return [(space.champion, answer) for answer in found if answer] if None not in found else []
+
     def watch(self) -> None:
         """Looks for another model, corrections or guide until ``end``."""
         self.space.prepare()
+        gc.freeze()  # a collection would go through a million objects that stay: .3 s
         while not self._ended.wait(LOOKS_SECONDS):
             try:
                 self.look()
@@ -228,6 +236,9 @@ class Served:
             self.reloads += 1
             print(f"guidespace serve: version {champion.version} serves now", flush=True)
         self.space, self._seen = space, seen
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
 
     def _look(self) -> tuple[Seen, Champion]:
         champion = self.registry.champion()

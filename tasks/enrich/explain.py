@@ -58,7 +58,7 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
     queries = np.zeros((len(titles), model.dim), dtype=np.float32)
     queries[rows >= 0] = model.vectors(rows[rows >= 0])
     if (rows < 0).any():
-        queries[rows < 0] = model.encoder.embed([titles[place] for place in np.flatnonzero(rows < 0)])
+        queries[rows < 0] = model.encoder.embed([title for title, row in zip(titles, rows) if row < 0])
     neighbours = model.neighbours(queries, rows)
     votes, _, confidence = ballot.count(neighbours, np.where(rows >= 0, model.languages[rows], ""))
     editions = model.corrected_editions(titles, queries, neighbours)

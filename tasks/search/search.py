@@ -149,7 +149,9 @@ class TitleSearch:
             places = [place for place, own in asked.items() if own.aired == aired and vectors[place].any()]
             if places:
                 shows = [parse_title(queries[place].title).show_key for place in places]
-                found = (among or self)._nearest(aired, np.array([vectors[place] for place in places]), shows, k)
+                found = (among or self)._nearest(
+                    aired, np.array([vectors[place] for place in places]), shows, k
+                )
                 answers |= zip(places, found, strict=True)
         return list(answers.values())
 
@@ -247,18 +249,18 @@ class TitleSearch:
         while len(waiting):
             ids, cosines = self._index(aired).nearest(vectors[waiting], count)
             for place, rows, values in zip(waiting, ids.tolist(), cosines.tolist(), strict=True):
-                found[place] = self._lines(shows[place], rows, values)[:k]
+                found[place] = self._lines(shows[place], rows, values, k)
             fewer = [place for place in waiting if len(found[place]) < k]
             waiting, count = fewer if count < len(self.full) else [], 4 * count
         return found
 
-    def _lines(self, show: str, rows: Sequence[int], values: Sequence[float]) -> list[Neighbour]:
+    def _lines(self, show: str, rows: Sequence[int], values: Sequence[float], k: int) -> list[Neighbour]:
         names, shows, labels, channels = (self.columns[name] for name in COLUMNS)
         near = [
             (row, value) for row, value in zip(rows, values, strict=True) if row >= 0 and shows[row] != show
         ]
         found = []
-        for fold in fold_editions([names[row] for row, _ in near]):
+        for fold in fold_editions([names[row] for row, _ in near])[:k]:
             row, value = near[fold.first]
             about = labels[row], channels[row], len(fold.others)
             found.append(Neighbour(names[row], round(value, 4), *about))
