@@ -77,7 +77,7 @@ class Metrics:
         """As Prometheus reads them."""
         champion = self._served.space.champion
         self._model.clear()
-        self._model.labels(self._served.registry.name, champion.version, champion.digest).set(1)
+        self._model.labels(self._served.name, champion.version, champion.digest).set(1)
         return generate_latest(self.registry)
 
 
@@ -116,7 +116,7 @@ def make_app(served: Served, token: str = "") -> FastAPI:
 
     def check(given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> None:
         found = given.credentials if given else ""
-        if not hmac.compare_digest(found.encode(), token.encode()):
+        if not hmac.compare_digest(found.encode("latin-1"), token.encode()):  # as headers are decoded
             what = "another token" if given else "no token"
             raise HTTPException(401, f"{what} was given; expected the header Authorization: Bearer TOKEN")
 
@@ -182,7 +182,7 @@ def make_app(served: Served, token: str = "") -> FastAPI:
 
 def _about(served: Served, champion: Champion) -> bytes:
     """The model as JSON: schema.Serving."""
-    about = {"name": served.registry.name, "version": champion.version, "digest": champion.digest}
+    about = {"name": served.name, "version": champion.version, "digest": champion.digest}
     return json.dumps(about).encode()
 
 

@@ -53,7 +53,7 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
     where = f"http://{address}:{listening.getsockname()[1]}"
     version = served.space.champion.version
     print(
-        f"GuideSpace: {served.registry.name} version {version} serves at {where} ({where}/docs)", flush=True
+        f"GuideSpace: {served.name} version {version} serves at {where} ({where}/docs)", flush=True
     )
     signal.set_wakeup_fd(-1)  # uvicorn answers what has begun, and then ends
     try:

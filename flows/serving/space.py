@@ -191,7 +191,8 @@ class Served:
 
     def __init__(self, home: Path, name: str | None = None) -> None:
         self.registry = Registry(home, name=name)
-        self.home, self.reloads, self.failures = self.registry.home, 0, 0
+        self.home, self.name = self.registry.home, self.registry.name  # read from home.json: once
+        self.reloads = self.failures = 0
         self._seen, champion = self._look()
         self.space = self._open(champion)
         self._ended, self._failed = threading.Event(), ""
@@ -244,7 +245,7 @@ class Served:
         champion = self.registry.champion()
         if champion is None:
             advice = "run `guidespace nightly --feed …` first"
-            raise HomeError(f"{self.registry.name} in {self.registry.in_shell} has no champion; {advice}")
+            raise HomeError(f"{self.name} in {self.registry.in_shell} has no champion; {advice}")
         file = self.home / CORRECTIONS
         corrected = file.stat().st_mtime_ns if file.exists() else 0
         guides = Workspace(self.home, create=False).place(Guide, "any").parent.glob("*/artifact.json")
