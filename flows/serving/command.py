@@ -52,9 +52,7 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
     address = f"[{host}]" if ":" in host else host
     where = f"http://{address}:{listening.getsockname()[1]}"
     version = served.space.champion.version
-    print(
-        f"GuideSpace: {served.name} version {version} serves at {where} ({where}/docs)", flush=True
-    )
+    print(f"GuideSpace: {served.name} version {version} serves at {where} ({where}/docs)", flush=True)
     signal.set_wakeup_fd(-1)  # uvicorn answers what has begun, and then ends
     try:
         uvicorn.Server(config).run([listening])

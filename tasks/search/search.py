@@ -290,8 +290,8 @@ class TitleSearch:
     def _rows(self) -> dict[str, int]:
         count = len(self.titles)
         known = "airings" in self.titles.column_names
-        airings = self.titles["airings"].to_numpy() if known else np.zeros(count, dtype=np.int64)
-        order = np.argsort(-airings.astype(np.int64), kind="stable")[::-1]
+        airings = np.array(self.titles["airings"].to_pylist() if known else [0] * count, dtype=np.int64)
+        order = np.argsort(-airings, kind="stable")[::-1]
         return {self.columns["show_key"][row]: int(row) for row in order}
 
     @cached_property

@@ -342,6 +342,26 @@ def test_another_champion_serves_without_a_lost_request(
 
 
 @slow
+def test_a_rollback_is_one_command(home: Path, tmp_path: Path) -> None:
+    registry = Registry(home, code=STAND_IN)
+    registry.promote("2", "not worse", at=AT + datetime.timedelta(days=5))
+    try:
+        done = guidespace("rollback", "--home", home)
+        assert (done.returncode, done.stdout) == (
+            0,
+            "guidespace-titles: version 1 serves, version 2 no longer\n",
+        )
+        champion = registry.champion()
+        assert champion is not None and champion.version == "1"
+        again = guidespace("rollback", "--home", home)
+        assert again.returncode == 2 and len(again.stderr.splitlines()) == 1
+        assert "was promoted before version 1; it stays champion" in again.stderr
+    finally:
+        for day, version in ((6, "2"), (7, "1")):
+            registry.promote(version, "back", at=AT + datetime.timedelta(days=day))
+
+
+@slow
 def test_two_thousand_requests_without_an_error_or_growth(
     server: tuple[str, subprocess.Popen[bytes], Path], titles: list[str]
 ) -> None:

@@ -126,13 +126,12 @@ def test_a_version_that_was_rolled_back_is_not_promoted_again_but_by_a_person(st
     assert stage.registry.rolled_back("2") == "" and stage.registry.champion().version == "2"
 
 
-def test_a_table_shows_what_both_models_answer(stage):
-    import mlflow
-
-    mlflow.set_tracking_uri(stage.registry.uri)
+def test_a_table_shows_what_both_models_answer(stage, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", stage.registry.uri)  # load_table asks MLflow's global one
+    tracking = Tracking(stage.home)
 
     def table():
-        return mlflow.load_table("evaluation.json", run_ids=[stage.run])
+        return tracking.client.load_table(tracking.experiment_id, "evaluation.json", run_ids=[stage.run])
 
     stage.promote("a" * 64)
     assert [*table().columns] == ["title", "held_out", "categories", "quality", "nearest"]
