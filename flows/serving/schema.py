@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tasks.enrich.explain import Decision
 from tasks.search.search import MOST, Neighbour, Query
 
-MOST_TITLES = 256  # of one request, which the others wait for: .2 s
+MOST_TITLES = 256  # of one request, which the others wait for
 MOST_BYTES = 1 << 20
 SHOWN = 80  # characters of a value that is refused
 EXAMPLE = '{"titles": ["Cooking with Nigella"]}'

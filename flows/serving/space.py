@@ -30,7 +30,7 @@ from tasks.enrich.vocabulary import Own
 from tasks.search.search import Query, SearchError, TitleSearch
 from tasks.text.titles import parse_title
 
-KEPT = 10_000  # answers of one Space, of a title each: some 1.5 KB
+KEPT = 10_000  # answers of one Space, of a title each
 LOOKS_SECONDS = 2.0  # between two looks at what serves
 EVENING = datetime.timedelta(minutes=10)  # after which it is read again, without what has begun
 
@@ -148,7 +148,7 @@ class Space:
     @cached_property
     def coming(self) -> Coming:
         """The programmes that begin this evening, from ``now`` on."""
-        from flows.tonight import evening_of  # DuckDB, half a second: not before the first answer
+        from flows.tonight import evening_of  # DuckDB: not before the first answer
         from storage.catalogue.evening import coming_programmes
         from storage.catalogue.feeds import utc
         from tasks.tonight.programmes import fold_programmes
@@ -211,7 +211,7 @@ class Served:
     def watch(self) -> None:
         """Looks for another model, corrections or guide until ``end``."""
         self.space.prepare()
-        gc.freeze()  # a collection would go through a million objects that stay: .3 s
+        gc.freeze()  # a collection would go through all titles, which stay
         while not self._ended.wait(LOOKS_SECONDS):
             try:
                 self.look()
