@@ -54,6 +54,7 @@ Out = Annotated[Path, Argument(help="file to write; a folder for labels")]
 Form = Literal["labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary"]
 Format = Annotated[Form, Option("--format", help=FORMS)]
 Buckets = Annotated[int | None, Option(help=BUCKETS)]
+Promote = Annotated[bool, Option("--promote", help="make its model the champion, whatever the gate says")]
 NgramModel = Annotated[Path, Argument(metavar="MODEL", help="fastText .bin or .ftz")]
 VectorModel = Annotated[Path, Argument(metavar="MODEL", help=VECTORS)]
 Below = Annotated[str, Argument(metavar="NAME", help=BELOW)]
@@ -72,9 +73,15 @@ def count_feeds(feeds: list[str]) -> str:
 
 @app.command()
 def nightly(
-    home: Home = HOME, feeds: Feeds = NONE, preset: Preset = "laptop", changes: Set = NONE, as_of: AsOf = None
+    home: Home = HOME,
+    feeds: Feeds = NONE,
+    preset: Preset = "laptop",
+    changes: Set = NONE,
+    as_of: AsOf = None,
+    promote: Promote = False,
 ) -> int:
     """Read a guide, learn its space, score it and publish it."""
+    changes = [*changes, "publish.promote=always"] if promote else changes
     print(f"GuideSpace: nightly run of {count_feeds(feeds)} into {home}, preset {preset}", flush=True)
     from flows.server import start_prefect
     from tasks.ingest.check import check_feeds
@@ -88,6 +95,17 @@ def nightly(
 
     settings = choose(preset, changes, feeds)
     return run("nightly", feeds, home, (settings, as_of), starting or start_prefect(home))
+
+
+@app.command()
+def rollback(home: Home = HOME) -> None:
+    """Let the model serve that served before. The gate then leaves out the one that is taken back."""
+    from storage.tracking import Registry
+    from storage.workspace import Workspace
+
+    registry = Registry(Workspace(home, create=False).home)
+    before, now = registry.rollback(at=datetime.datetime.now(datetime.UTC))
+    print(f"{registry.name}: version {now} serves, version {before} no longer")
 
 
 @app.command()
@@ -127,10 +145,12 @@ def similar(
 ) -> None:
     """Titles like this one under the model that serves. It may be one that no guide has."""
     from flows.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
+    from storage.corrections import read_corrections
+    from storage.workspace import Workspace
     from tasks.search.search import Query
 
     opened, query = open_champion(home, search), Query(title, description, channel, hour)
-    found = neighbour_documents(home, opened.similar(query, k))
+    found = neighbour_documents(read_corrections(Workspace(home).home), opened.similar(query, k))
     for note in filter(None, (opened.recall_note(k, query), *corrections_of(home, title))):
         print(note, file=sys.stderr)
     show(found, as_json, neighbour_lines(found))

@@ -31,6 +31,7 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("flows.export", "ExportError", REFUSED),
     ("flows.assignments", "SettingError", REFUSED),
     ("flows.words", "WordsError", REFUSED),
+    ("flows.serving.command", "ServeError", REFUSED),
     ("flows.correct", "CorrectionError", REFUSED),
     ("tasks.ablate.blocks", "UnknownBlock", REFUSED),
     ("tasks.train.tuning.entries", "UnknownOptimizer", REFUSED),

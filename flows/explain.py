@@ -39,13 +39,15 @@ def corrections_of(home: str, *titles: str) -> list[Correction]:
     return [made[show] for show in shows if show in made]
 
 
-def neighbour_documents(home: str, neighbours: Sequence[Neighbour]) -> list[dict[str, Any]]:
+def neighbour_documents(
+    made: Mapping[str, Correction], neighbours: Sequence[Neighbour]
+) -> list[dict[str, Any]]:
     """Neighbours as JSON; of one that a person corrected, with these categories and ``corrected_at``."""
-    made, found = read_corrections(Workspace(home).home), []
+    found = []
     for near in neighbours:
         correction = made.get(parse_title(near.title).show_key)
         told = correction.document if correction else {}
-        found.append({**asdict(near), **told, "title": near.title})
+        found.append({**vars(near), **told, "title": near.title})
     return found
 
 

@@ -144,3 +144,19 @@ def learnt(
     with disable_run_logger():
         checkpoint, encoder = worlds.learn(home, vocabulary, corpus)
     return home, guide, vocabulary, corpus, checkpoint, encoder
+
+
+@pytest.fixture(scope="session")
+def toy_model(
+    learnt: tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, TitleEncoderFiles],
+) -> Path:
+    """The toy world as a Model folder, by the stages themselves. Read only."""
+    from prefect.logging import disable_run_logger
+
+    from tasks.embed.task import embed
+    from tasks.publish.task import pack
+
+    home, _, _, corpus, _, encoder = learnt
+    with disable_run_logger():
+        vectors = embed.fn(str(home), corpus, encoder)
+        return home / pack.fn(str(home), corpus, encoder, vectors).path

@@ -30,6 +30,8 @@ LINEAGE = "guidespace.lineage"
 PROMOTED_AT = "guidespace.promoted_at"
 REASON = "guidespace.reason"
 QUALITY = "guidespace.score.quality"
+ROLLED_BACK = "guidespace.rolled_back_at"
+MOST_VERSIONS = 1_000  # that a rollback looks through
 HOME = "guidespace.home"
 LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store takes a version's model_id and does not keep it
 
@@ -95,22 +97,68 @@ class Registry(Connection):
         """The newest version of that digest whose files still exist."""
         query = f"name = '{self.name}' AND tags.`{DIGEST}` = '{digest}'"
         for version in self.client.search_model_versions(query, order_by=["version_number DESC"]):
-            if not str(version.source).startswith("/") or Path(str(version.source)).is_dir():
+            if self._has_files(version):
                 return version
         return None
 
     def promote(self, version: str, reason: str, *, at: datetime, quality: float | None = None) -> None:
         """Moves the alias ``champion`` and records when, why and at which quality."""
-        tags = {PROMOTED_AT: at.astimezone(UTC).isoformat(), REASON: reason}
-        for key, value in (tags if quality is None else {**tags, QUALITY: repr(quality)}).items():
-            self.client.set_model_version_tag(self.name, version, key, value)
+        tags = {PROMOTED_AT: at.astimezone(UTC).isoformat()}
+        tags |= {} if quality is None else {QUALITY: repr(quality)}
+        self._tag(version, {**tags, REASON: reason})
+        if ROLLED_BACK in self.client.get_model_version(self.name, version).tags:
+            self.client.delete_model_version_tag(self.name, version, ROLLED_BACK)
         self.client.set_registered_model_alias(self.name, "champion", version)
 
+    def refuse(self, version: str, reason: str) -> None:
+        """Records why a version was not promoted."""
+        self._tag(version, {REASON: reason})
+
+    def rollback(self, *, at: datetime) -> tuple[str, str]:
+        """Gives the alias ``champion`` to the version that had it before; returns the old and the new one.
+
+        The version that loses it is no longer among the promoted ones: the gate leaves it out
+        (``rolled_back``), and another rollback goes further back.
+
+        Raises:
+            TrackingError: No version is champion, or none whose files exist was promoted before it.
+        """
+        model = self._find()
+        if model is None or not (present := str(model.aliases.get("champion", ""))):
+            raise TrackingError(f"no version of {self.name} is champion: there is nothing to roll back")
+        before = [one.version for one in self.promoted(limit=MOST_VERSIONS)]
+        older = before[before.index(present) + 1 :] if present in before else before
+        for version in older:
+            found = self.client.get_model_version(self.name, version)
+            if self._has_files(found):
+                self._tag(present, {ROLLED_BACK: at.astimezone(UTC).isoformat()})
+                self.client.set_registered_model_alias(self.name, "champion", version)
+                return present, version
+        raise TrackingError(
+            f"no version of {self.name} that still has its files was promoted before version {present}; "
+            "it stays champion"
+        )
+
+    def rolled_back(self, version: str) -> str:
+        """The day on which a person took a version back; empty where nobody did."""
+        return self.client.get_model_version(self.name, version).tags.get(ROLLED_BACK, "")[:10]
+
+    def _tag(self, version: str, tags: dict[str, str]) -> None:
+        for key, value in tags.items():
+            self.client.set_model_version_tag(self.name, version, key, value)
+
+    @staticmethod
+    def _has_files(version: RegisteredVersion) -> bool:
+        return not str(version.source).startswith("/") or Path(str(version.source)).is_dir()
+
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
-        """The versions promoted last (of one lineage, where given), newest first, with the champion."""
+        """The versions promoted last (of one lineage, where given), newest first, with the champion; without
+        those that a person took back.
+        """
         query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''"
         query += f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
-        found = [(one.tags, int(one.version)) for one in self.client.search_model_versions(query)]
+        versions = self.client.search_model_versions(query)
+        found = [(one.tags, int(one.version)) for one in versions if ROLLED_BACK not in one.tags]
         found.sort(key=lambda one: (one[0][PROMOTED_AT], one[1]), reverse=True)
         last = [(str(version), tags.get(QUALITY)) for tags, version in found[:limit]]
         return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]

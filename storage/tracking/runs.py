@@ -163,6 +163,16 @@ class Tracking(Connection):
         """Writes a text as a file among the run's artifacts; MLflow's page shows .csv as a table."""
         self.client.log_text(run_id, text, name)
 
+    def log_table(self, run_id: str, columns: Mapping[str, Sequence[object]], name: str) -> None:
+        """Writes a table as JSON that MLflow's page shows under *Evaluation*, in place of an earlier one.
+
+        MLflow's own ``log_table`` would append to that of a run which is resumed.
+        """
+        rows = [list(row) for row in zip(*columns.values(), strict=True)]
+        text = json.dumps({"columns": [*columns], "data": rows}, ensure_ascii=False)
+        self.client.log_text(run_id, text, name)
+        self.set_tags(run_id, {"mlflow.loggedArtifacts": json.dumps([{"path": name, "type": "table"}])})
+
     def _runs_of(self, flow_run_id: str) -> list[Run]:
         query, newest_first = f"tags.`{FLOW_RUN_ID}` = '{flow_run_id}'", ["attributes.start_time DESC"]
         return list(self.client.search_runs([self.experiment_id], query, order_by=newest_first))

@@ -157,7 +157,7 @@ class TitleEncoder:
         content = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
         arrays = load_file(folder / "rows.safetensors")
         bag = {name: value for name, value in content["encoder"].items() if name not in _GONE}
-        table = pq.read_table(folder / "tokens.parquet", columns=["kind", "token"])
+        table = pq.ParquetFile(folder / "tokens.parquet").read(["kind", "token"])  # read_table imports pandas
         kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
         key = next(key for key in SOURCES if key in content)
         unseen_words = SOURCES[key].restore(content[key], arrays)

@@ -3,13 +3,13 @@ by the nearest edition of the show, the vote of the nearest training titles. The
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import pyarrow.parquet as pq
 
-from tasks.enrich.model import CategoryModel
+from tasks.enrich.model import Ballot, CategoryModel
 from tasks.enrich.vocabulary import Own
 from tasks.search.search import SearchError, nothing_known
 from tasks.text.titles import parse_title
@@ -45,40 +45,55 @@ def decide(model: CategoryModel, title: str) -> Decision:
     Raises:
         SearchError: Nothing is known of the title, and no person corrected it.
     """
-    show = parse_title(title).show_key
-    row, correction = model.row_of.get(show, -1), model.corrections.get(show)
-    queries = model.vectors(np.array([row])) if row >= 0 else model.encoder.embed([title])
-    if not (queries.any() or correction):
-        raise SearchError(nothing_known(title))
-    neighbours = model.neighbours(queries, without=row)
-    spoken = np.array([model.languages[row] if row >= 0 else ""])
-    vote = model.vote(neighbours, spoken, Own({}), 0, 1.0)  # the precision asked for changes no confidence
-    (first,), unsure = vote.names, str(vote.held_out.get("reason", ""))
-    guide = model.labels[row] if row >= 0 else []
-    if correction:
-        by, categories = "correction", [*correction.categories]
-        guide = guide if {*guide} != {*categories} else []
-    elif guide:
-        by, categories = "guide", guide
-    elif edition := model.corrected_editions([title], queries, neighbours):
-        by, categories = "edition", [*edition[0]]
-    else:
-        by, categories = ("vote", [first]) if first else (None, [])
-    titles = pq.read_table(model.folder / "titles.parquet", columns=["title"])["title"]
-    voters = [
-        Voter(title=titles[int(near)].as_py(), cosine=round(float(cosine), 4), categories=model.labels[near])
-        for near, cosine in zip(neighbours.ids[0], neighbours.cosines[0], strict=True)
-        if near >= 0
-    ]
-    held = Counter(category for voter in voters for category in voter.categories)
-    return Decision(
-        title=titles[row].as_py() if row >= 0 else title,
-        categories=categories,
-        by=by,
-        guide=guide,
-        voted=first,
-        confidence=round(float(vote.confidence[0]), 4) if first and not unsure else None,
-        unsure=unsure,
-        votes=dict(sorted(held.items(), key=lambda one: (one[0] != first, -one[1]))),
-        voters=voters,
-    )
+    (found,) = decide_many(model, [title], model.ballot(Own({}), 0))
+    if isinstance(found, SearchError):
+        raise found
+    return found
+
+
+def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> list[Decision | SearchError]:
+    """``decide`` for many at once; in place of a decision the reason why there is none."""
+    shows = [parse_title(title).show_key for title in titles]
+    rows = np.array([model.row_of.get(show, -1) for show in shows], dtype=np.int64)
+    queries = np.zeros((len(titles), model.dim), dtype=np.float32)
+    queries[rows >= 0] = model.vectors(rows[rows >= 0])
+    if (rows < 0).any():
+        queries[rows < 0] = model.encoder.embed([title for title, row in zip(titles, rows) if row < 0])
+    neighbours = model.neighbours(queries, rows)
+    votes, _, confidence = ballot.count(neighbours, np.where(rows >= 0, model.languages[rows], ""))
+    editions = model.corrected_editions(titles, queries, neighbours)
+    found: list[Decision | SearchError] = []
+    for place, (title, row, first) in enumerate(zip(titles, rows.tolist(), votes, strict=True)):
+        correction = model.corrections.get(shows[place])
+        if not (queries[place].any() or correction):
+            found.append(SearchError(nothing_known(title)))
+            continue
+        guide = model.labels[row] if row >= 0 else []
+        if correction:
+            by, categories = "correction", [*correction.categories]
+            guide = guide if {*guide} != {*categories} else []
+        elif guide:
+            by, categories = "guide", guide
+        elif place in editions:
+            by, categories = "edition", [*editions[place]]
+        else:
+            by, categories = ("vote", [first]) if first else (None, [])
+        voters = [
+            Voter(title=model.titles[near], cosine=round(cosine, 4), categories=model.labels[near])
+            for near, cosine in zip(*(own[place].tolist() for own in neighbours), strict=True)
+            if near >= 0
+        ]
+        held = Counter(category for voter in voters for category in voter.categories)
+        decision = Decision(
+            title=model.titles[row] if row >= 0 else title,
+            categories=categories,
+            by=by,
+            guide=guide,
+            voted=first,
+            confidence=round(float(confidence[place]), 4) if first and not ballot.unsure else None,
+            unsure=ballot.unsure,
+            votes=dict(sorted(held.items(), key=lambda one: (one[0] != first, -one[1]))),
+            voters=voters,
+        )
+        found.append(decision)
+    return found

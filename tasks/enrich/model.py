@@ -33,6 +33,8 @@ from tasks.text.titles import parse_title
 
 if TYPE_CHECKING:
     from tasks.encoder.title_encoder import TitleEncoder
+    from tasks.neighbours.index import Exact
+    from tasks.scoring.confidence import Calibrations
 
 _CHUNK = 4096  # texts encoded, titles compared at a time
 _EQUAL = 1e-5  # cosines of the same two titles, computed in other blocks, are nearer than this
@@ -60,6 +62,40 @@ class Voted:
     confidence: np.ndarray
     chosen: np.ndarray
     held_out: dict[str, object]
+
+
+@dataclass(frozen=True, eq=False)
+class Ballot:
+    """What can be voted for at one level of a vocabulary, and the held-out titles that say how sure it is.
+
+    Attributes:
+        names: What is voted for.
+        labels: Which of the names each title of the model has.
+        scores, correct, spoken, groups: Of held-out titles: the score of the name put first, whether it is
+            right, the language and the franchise.
+        calibrations: Score to confidence; None where too few are held out.
+        unsure: Why there are none.
+    """
+
+    names: list[str]
+    labels: Ragged
+    scores: np.ndarray
+    correct: np.ndarray
+    spoken: np.ndarray
+    groups: np.ndarray
+    calibrations: "Calibrations | None"
+    unsure: str
+
+    def count(
+        self, neighbours: Neighbours, languages: np.ndarray
+    ) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Names put first (empty where none is voted for), their scores and confidences (0 without any)."""
+        from tasks.scoring.confidence import score_votes
+
+        first, scores = score_votes(neighbours.ids, neighbours.cosines, self.labels, len(self.names))
+        names = [self.names[label] if label >= 0 else "" for label in first]
+        sure = self.calibrations
+        return names, scores, np.zeros(len(first)) if sure is None else sure.confidence(scores, languages)
 
 
 class CategoryModel:
@@ -94,6 +130,18 @@ class CategoryModel:
 
         return TitleEncoder.open(self.folder)
 
+    @cached_property
+    def titles(self) -> list[str]:
+        """Titles as people read them."""
+        return pq.read_table(self.folder / "titles.parquet", columns=["title"])["title"].to_pylist()
+
+    @cached_property
+    def voters_index(self) -> "Exact":
+        """The voters, checked once."""
+        from tasks.neighbours.index import Exact
+
+        return Exact(self.vectors(self.voters))
+
     def vectors(self, rows: np.ndarray) -> Float32[np.ndarray, "titles dim"]:
         """Unit vectors of the model's titles as they air."""
         whole = open_array(self.folder, "similarity")
@@ -111,14 +159,17 @@ class CategoryModel:
             queries[new] = self.encoder.embed_with_context(raw, contexts, self._dense(shown, *described))[1]
         return queries
 
-    def neighbours(self, queries: Float32[np.ndarray, "titles dim"], without: int = -1) -> Neighbours:
-        """The voters nearest to vectors; the row ``without`` does not vote."""
-        from tasks.neighbours.similarity import top_neighbours
-
+    def neighbours(
+        self, queries: Float32[np.ndarray, "titles dim"], own: np.ndarray | None = None
+    ) -> Neighbours:
+        """The voters nearest to vectors; ``own`` are rows that do not vote on themselves (-1: none)."""
         k = self.votes.neighbours.shape[1]
-        voters = self.voters[self.voters != without]
-        ids, cosines = top_neighbours(queries, self.vectors(voters), k)
-        return Neighbours(np.where(ids >= 0, voters[ids], -1), cosines)
+        ids, cosines = self.voters_index.nearest(queries, k + (own is not None))
+        ids = np.append(self.voters, -1)[ids]
+        if own is not None:  # leave it out, else the last one
+            others = np.argsort(ids == own[:, None], axis=1, kind="stable")[:, :k]
+            ids, cosines = np.take_along_axis(ids, others, 1), np.take_along_axis(cosines, others, 1)
+        return Neighbours(ids, cosines)
 
     def corrected_editions(
         self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: Neighbours
@@ -140,6 +191,24 @@ class CategoryModel:
                 found[int(place)] = slot.categories
         return found
 
+    def ballot(self, vocabulary: Vocabulary, level: int) -> "Ballot":
+        """What the model's titles vote for at a level, calibrated on the held-out ones."""
+        from tasks.scoring import confidence as sure
+
+        names, labels = self._names(vocabulary, level)
+        held = np.flatnonzero(labels.lengths[self.votes.titles] > 0)
+        truth = labels.take(self.votes.titles[held])
+        votes = self.votes.neighbours[held], self.votes.cosines[held]
+        answers, scores = sure.score_votes(*votes, labels, len(names))
+        correct, spoken = sure.holds(truth, answers), self.languages[self.votes.titles[held]]
+        families = [parse_title(self.shows[row]).family for row in self.votes.titles[held]]
+        groups = np.unique(np.array(families, dtype=str), return_inverse=True)[1]
+        try:
+            calibrations, unsure = sure.Calibrations.fit(scores, correct, spoken), ""
+        except sure.TooFewHeldOut as error:
+            calibrations, unsure = None, str(error)
+        return Ballot(names, labels, scores, correct, spoken, groups, calibrations, unsure)
+
     def vote(
         self,
         neighbours: Neighbours,
@@ -151,26 +220,16 @@ class CategoryModel:
         """The name at a level that each title's neighbours vote for, and whether to write it."""
         from tasks.scoring import confidence as sure
 
-        names, labels = self._names(vocabulary, level)
-        ids = neighbours.ids
-        first, scores = sure.score_votes(ids, neighbours.cosines, labels, len(names))
-        told, nothing = [names[label] if label >= 0 else "" for label in first], np.zeros(len(first))
-        held = np.flatnonzero(labels.lengths[self.votes.titles] > 0)
-        truth = labels.take(self.votes.titles[held])
-        votes = self.votes.neighbours[held], self.votes.cosines[held]
-        answers, own = sure.score_votes(*votes, labels, len(names))
-        correct = sure.holds(truth, answers)
-        spoken = self.languages[self.votes.titles[held]]
-        families = [parse_title(self.shows[row]).family for row in self.votes.titles[held]]
-        groups = np.unique(np.array(families, dtype=str), return_inverse=True)[1]
-        try:
-            crossed = sure.cross_fitted(own, correct, groups, spoken)
-        except sure.TooFewHeldOut as error:
-            return Voted(told, nothing, nothing > 0, {"n": len(held), "reason": str(error)})
-        calibrations = sure.Calibrations.fit(own, correct, spoken)
-        confidence = calibrations.confidence(scores, languages)
-        figures = sure.measure_confidence(crossed, own, correct, spoken, (minimum_precision,))
-        return Voted(told, confidence, calibrations.reach(scores, languages, minimum_precision), figures)
+        ballot = self.ballot(vocabulary, level)
+        names, scores, confidence = ballot.count(neighbours, languages)
+        if ballot.calibrations is None:
+            reason = {"n": len(ballot.scores), "reason": ballot.unsure}
+            return Voted(names, confidence, confidence > 0, reason)
+        held = ballot.scores, ballot.correct
+        crossed = sure.cross_fitted(*held, ballot.groups, ballot.spoken)
+        figures = sure.measure_confidence(crossed, *held, ballot.spoken, (minimum_precision,))
+        chosen = ballot.calibrations.reach(scores, languages, minimum_precision)
+        return Voted(names, confidence, chosen, figures)
 
     def _names(self, vocabulary: Vocabulary, level: int) -> tuple[list[str], Ragged]:
         """Names of a level, and which of them each title of the model has."""

@@ -6,8 +6,8 @@ promoted if the 95 % interval of mean(challenger − champion), a paired bootstr
 wholly below 0, nor that of its own mean wholly below the best of the last 30 promoted: else many small steps
 could carry quality down.
 
-A challenger that cannot be compared is not promoted, unless it is the first of its lineage (other feeds or
-another salt than any model promoted before): then it replaces nothing that was scored on comparable titles.
+A challenger that cannot be compared is not promoted until a person says so, unless no model was promoted
+before.
 """
 
 import hashlib
@@ -28,6 +28,7 @@ from tasks.scoring.protocols import Titles, judge_knn
 
 REMEMBERED = 30  # promoted models
 FORM, NO_TITLES = "title_only", "no held-out title to judge the challenger by"
+ANYWAY = "run again with --promote (publish.promote=always) to promote it all the same"
 
 
 class NotComparable(Exception):
@@ -125,7 +126,7 @@ def decide(
         rng, resamples: Of the bootstrap.
         same_model: Challenger and champion are the same model: there is nothing to decide.
         incomparable: Why they cannot be compared; empty where they can, or where there is no champion yet.
-        first: No model of this lineage was promoted before.
+        first: No model was promoted before.
     """
     challenger, champion, protocols, groups = answers
     for values in (challenger, *(() if champion is None else (champion,))):
@@ -144,13 +145,10 @@ def decide(
     if same_model:
         return answer(False, "same model: challenger and champion are one, nothing to decide")
     if incomparable and first:
-        return answer(
-            True, f"the first model of these feeds and this salt; {judged}; not compared: {incomparable}"
-        )
+        return answer(True, f"the first model; {judged}; not compared: {incomparable}")
     if incomparable:
-        anyway = "run again with --set publish.promote=always to promote it all the same"
         what = f"not comparable with the champion, which stays: {incomparable}"
-        return answer(False, f"{what}; {judged}; {anyway}")
+        return answer(False, f"{what}; {judged}; {ANYWAY}")
     if champion is None:
         return answer(True, f"there is no champion yet; {judged}")
     numbered = number_groups(protocols, groups)

@@ -1,5 +1,6 @@
 """Stage publish: everything to Page and Model; the gate; the report."""
 
+import dataclasses
 import io
 import json
 import shutil
@@ -35,7 +36,8 @@ from storage.stages import Stage
 from storage.tracking import Champion, ModelVersion, Registry, Tracking, TrackingError
 from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.publish.gate import NotComparable, ask_both, decide, lineage
+from tasks.publish.examples import example_table
+from tasks.publish.gate import ANYWAY, NotComparable, ask_both, decide, lineage
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, facts_of, map_content, render_map
 from tasks.publish.plots.memory import plot_memory
@@ -140,7 +142,8 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
 def promote(
     home: str, guide: Guide, corpus: Corpus, model: Model, scores: Scores, settings: PublishSettings, run: str
 ) -> Verdict:
-    """Registers the model as challenger and, if the gate says so, makes it the champion; never cached.
+    """Registers the model as challenger and, if the gate says so, makes it the champion; logs a table of
+    titles that both answer; never cached.
 
     The same model changes nothing. TrackingError: ``publish.registered_model`` names another home's model.
     """
@@ -150,8 +153,8 @@ def promote(
     line = lineage(str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist())
     example = pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"][0].as_py()
     version = registry.register(run, folder, model.digest, example_title=example, lineage=line)
-    past = registry.promoted(line)
-    champion, missing = _champion(registry, past)
+    past, ever = registry.promoted(line), registry.promoted(limit=1)
+    champion, missing = _champion(registry, ever)
     same = champion is not None and champion.digest == model.digest
     best = [before.quality for before in reversed(past) if before.quality is not None]
     asked = workspace.folder(corpus), workspace.folder(scores)
@@ -161,8 +164,11 @@ def promote(
         answers, missing = ask_both(*asked, None), str(error)
     rng = np.random.default_rng(settings.seed)
     decision = decide(
-        answers, best, rng, settings.resamples, same_model=same, incomparable=missing, first=not past
+        answers, best, rng, settings.resamples, same_model=same, incomparable=missing, first=not ever
     )
+    if decision.promote and (day := registry.rolled_back(version)):
+        reason = f"a person rolled this version back on {day}; {ANYWAY}; the gate said: {decision.reason}"
+        decision = dataclasses.replace(decision, promote=False, reason=reason)
     move = not same and {"auto": decision.promote, "always": True, "never": False}[settings.promote]
     reason, now = decision.reason, datetime.now(UTC)
     if move != decision.promote:
@@ -170,6 +176,11 @@ def promote(
     if move:
         registry.promote(version, reason, at=now, quality=decision.quality)
     if not same:
+        if not move:
+            registry.refuse(version, reason)
+        beside = champion.folder if champion and answers.champion is not None else None
+        table = example_table(*asked, answers, folder, beside)
+        Tracking(home).log_table(run, table, "evaluation.json")
         what = f"{'Champion since' if move else 'Not promoted on'} {now:%Y-%m-%d %H:%M} UTC: {reason}."
         made_of = f"{model.counts['titles']:,} titles of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}."
         registry.describe(version, f"{what}\n\n{made_of}")
@@ -187,7 +198,7 @@ def promote(
 
 
 def _champion(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
-    """The champion, or None and why there is none; no reason where none of this lineage ever was."""
+    """The champion, or None and why there is none; no reason where none ever was."""
     try:
         champion = registry.champion()
     except TrackingError as error:

@@ -63,6 +63,7 @@ def show_name(title: str) -> tuple[str, bool]:
     return " ".join(kept[:cut]), cut == len(kept)
 
 
+@functools.lru_cache(maxsize=65536)
 def _beginnings(name: str) -> list[str]:
     """Beginnings of two telling words or more, shortest first; "sky news" is none, as news are a heading."""
     words, (_, headings) = name.split(), _listed()

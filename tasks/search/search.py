@@ -4,7 +4,7 @@ Titles are compared by similarity vectors: what a title means beside how it airs
 has no airings: what it means, beside what its words tell, is compared with the same of the guide's titles.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -128,8 +128,12 @@ class TitleSearch:
             raise found
         return found
 
-    def similar_many(self, queries: Sequence[Query], k: int = 10) -> list[list[Neighbour] | SearchError]:
-        """``similar`` for many at once; in place of neighbours the reason why there are none."""
+    def similar_many(
+        self, queries: Sequence[Query], k: int = 10, among: "TitleSearch | None" = None
+    ) -> list[list[Neighbour] | SearchError]:
+        """``similar`` for many at once; in place of neighbours the reason why there are none. They are looked
+        for ``among`` the titles of another search (``only``), where it is given.
+        """
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST:
             raise SearchError(f"k is {k!r}; it is a whole number from 1 to {MOST}")
         answers: dict[int, list[Neighbour] | SearchError] = {}
@@ -145,9 +149,32 @@ class TitleSearch:
             places = [place for place, own in asked.items() if own.aired == aired and vectors[place].any()]
             if places:
                 shows = [parse_title(queries[place].title).show_key for place in places]
-                found = self._nearest(aired, np.array([vectors[place] for place in places]), shows, k)
+                found = (among or self)._nearest(
+                    aired, np.array([vectors[place] for place in places]), shows, k
+                )
                 answers |= zip(places, found, strict=True)
         return list(answers.values())
+
+    def only(self, shows: Mapping[str, str]) -> "TitleSearch":
+        """The search over some shows: show key to a title of it, by which it is embedded where the guide
+        lacks it.
+        """
+        rows = np.array([self._rows.get(show, -1) for show in shows], dtype=np.int64)
+        known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+        vectors = np.zeros((2, len(rows), self.full.shape[1]), dtype=np.float32)
+        for own, table in zip(vectors, (self.full, self.alone), strict=True):
+            own[known] = table[rows[known]]
+        titles = list(shows.values())
+        vectors[:, new] = self.embed([self.look_up(Query(titles[place])) for place in new])
+        about = [
+            {name: own[row] for name, own in self.columns.items()}
+            if row >= 0
+            else {"title": parse_title(title).display, "show_key": show, "labels": [], "channels": []}
+            for row, (show, title) in zip(rows.tolist(), shows.items(), strict=True)
+        ]
+        table = pa.Table.from_pylist(about, self.titles.select(COLUMNS).schema)
+        nothing = np.zeros((len(rows), self.dense.shape[1]), dtype=np.float32)
+        return TitleSearch(self.encoder, table, vectors[0], vectors[1], nothing, self.search)
 
     def look_up(self, query: Query) -> Asked:
         """What the guide has of a query: its title with most airings of that show, and how it airs.
@@ -222,18 +249,18 @@ class TitleSearch:
         while len(waiting):
             ids, cosines = self._index(aired).nearest(vectors[waiting], count)
             for place, rows, values in zip(waiting, ids.tolist(), cosines.tolist(), strict=True):
-                found[place] = self._lines(shows[place], rows, values)[:k]
+                found[place] = self._lines(shows[place], rows, values, k)
             fewer = [place for place in waiting if len(found[place]) < k]
             waiting, count = fewer if count < len(self.full) else [], 4 * count
         return found
 
-    def _lines(self, show: str, rows: Sequence[int], values: Sequence[float]) -> list[Neighbour]:
+    def _lines(self, show: str, rows: Sequence[int], values: Sequence[float], k: int) -> list[Neighbour]:
         names, shows, labels, channels = (self.columns[name] for name in COLUMNS)
         near = [
             (row, value) for row, value in zip(rows, values, strict=True) if row >= 0 and shows[row] != show
         ]
         found = []
-        for fold in fold_editions([names[row] for row, _ in near]):
+        for fold in fold_editions([names[row] for row, _ in near])[:k]:
             row, value = near[fold.first]
             about = labels[row], channels[row], len(fold.others)
             found.append(Neighbour(names[row], round(value, 4), *about))
@@ -263,8 +290,8 @@ class TitleSearch:
     def _rows(self) -> dict[str, int]:
         count = len(self.titles)
         known = "airings" in self.titles.column_names
-        airings = self.titles["airings"].to_numpy() if known else np.zeros(count, dtype=np.int64)
-        order = np.argsort(-airings.astype(np.int64), kind="stable")[::-1]
+        airings = np.array(self.titles["airings"].to_pylist() if known else [0] * count, dtype=np.int64)
+        order = np.argsort(-airings, kind="stable")[::-1]
         return {self.columns["show_key"][row]: int(row) for row in order}
 
     @cached_property

@@ -54,6 +54,7 @@ def test_mlflow_has_the_headline_first_no_intervals_and_pages_instead_of_raw_plo
         "plots.html",
         "scores.json",
         "dropped_categories.csv",
+        "evaluation.json",
     }
     assert "ci95" in (artifacts / "scores.json").read_text()
 

@@ -92,6 +92,44 @@ def test_promotion_and_rollback(tracking: Tracking, registry: Registry, tmp_path
     assert registry.champion() is None
 
 
+def test_a_rollback_goes_back_one_by_one_and_no_further(
+    tracking: Tracking, registry: Registry, tmp_path: Path
+) -> None:
+    with pytest.raises(TrackingError, match="no version of guidespace-titles is champion"):
+        registry.rollback(at=NIGHT)
+    run_id = tracking.start_run("flow-1", "friday")
+    for day, digest in enumerate(("aaa", "bbb", "ccc", "ddd")):
+        version = register(registry, run_id, tmp_path, digest)
+        if digest != "ccc":  # the gate refused that one
+            registry.promote(version, "not worse", at=NIGHT + timedelta(days=day), quality=0.5)
+    registry.refuse("3", "worse than the champion")
+    assert tracking.client.get_model_version(MODEL_NAME, "3").tags["guidespace.reason"].startswith("worse")
+    assert registry.rollback(at=NIGHT + timedelta(days=9)) == ("4", "2")
+    champion = registry.champion()
+    assert champion is not None and champion.digest == "bbb"
+    assert registry.rolled_back("4") == "2026-11-30" and registry.rolled_back("2") == ""
+    assert registry.promoted() == [("2", 0.5), ("1", 0.5)]
+    assert registry.rollback(at=NIGHT) == ("2", "1")
+    with pytest.raises(TrackingError, match="was promoted before version 1; it stays champion"):
+        registry.rollback(at=NIGHT)
+    registry.promote("4", "by a person", at=NIGHT + timedelta(days=10))
+    assert registry.rolled_back("4") == "" and registry.promoted(limit=1) == [("4", 0.5)]
+
+
+def test_a_rollback_passes_over_versions_without_files(
+    tracking: Tracking, registry: Registry, tmp_path: Path
+) -> None:
+    run_id, places = tracking.start_run("flow-1", "friday"), []
+    for day, digest in enumerate(("aaa", "bbb", "ccc")):
+        version = register(registry, run_id, tmp_path, digest)
+        registry.promote(version, "not worse", at=NIGHT + timedelta(days=day))
+        champion = registry.champion()
+        assert champion is not None
+        places.append(champion.folder.parents[1])
+    shutil.rmtree(places[1])
+    assert registry.rollback(at=NIGHT) == ("3", "1")
+
+
 def test_a_chosen_name_is_known_to_whoever_reads_the_home(
     tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
 ) -> None:

@@ -3,6 +3,7 @@ judged by."""
 
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -101,16 +102,49 @@ def test_a_challenger_that_cannot_be_compared_is_not_promoted(stage):
     assert [past.version for past in stage.registry.promoted()] == ["1"]
 
 
-def test_the_first_model_of_a_lineage_is_promoted_without_a_comparison(stage, monkeypatch):
+def test_other_feeds_do_not_replace_a_champion_without_a_comparison(stage, monkeypatch):
     stage.promote("a" * 64)
     damage(stage.registry)
     monkeypatch.setattr("tasks.publish.task.lineage", lambda salt, sources: "of-other-feeds")
     verdict = stage.promote("b" * 64)
-    assert verdict.champion and stage.registry.champion().version == "2"
-    assert (
-        "the first model of these feeds" in verdict.reason
-        and "cannot be read by this version" in verdict.reason
+    assert not verdict.champion and stage.registry.champion().version == "1"
+    assert verdict.reason.startswith("not comparable with the champion, which stays: ")
+    assert "run again with --promote (publish.promote=always)" in verdict.reason
+
+
+def test_a_version_that_was_rolled_back_is_not_promoted_again_but_by_a_person(stage):
+    for digest in "ab":
+        assert stage.promote(digest * 64).champion
+    assert stage.registry.rollback(at=datetime(2026, 11, 23, 9, tzinfo=UTC)) == ("2", "1")
+    verdict = stage.promote("b" * 64)
+    assert (verdict.version, verdict.champion) == ("2", False) and stage.registry.champion().version == "1"
+    assert verdict.reason.startswith(
+        "a person rolled this version back on 2026-11-23; run again with --promote"
     )
+    assert stage.promote("c" * 64).champion and stage.registry.champion().version == "3"
+    assert stage.promote("b" * 64, promote="always").champion
+    assert stage.registry.rolled_back("2") == "" and stage.registry.champion().version == "2"
+
+
+def test_a_table_shows_what_both_models_answer(stage, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", stage.registry.uri)  # load_table asks MLflow's global one
+    tracking = Tracking(stage.home)
+
+    def table():
+        return tracking.client.load_table(tracking.experiment_id, "evaluation.json", run_ids=[stage.run])
+
+    stage.promote("a" * 64)
+    assert [*table().columns] == ["title", "held_out", "categories", "quality", "nearest"]
+    stage.promote("b" * 64)
+    found = table()
+    assert {"champion_quality", "champion_nearest", "verdict"} < {*found.columns} and 2 < len(found) <= 100
+    assert {*found["verdict"]} == {"same"} and [*found["nearest"]] == [*found["champion_nearest"]]
+    kind = found["categories"][0]
+    near = found["nearest"][0].split("; ")
+    assert len(near) == 5 and all(line.endswith(")") and float(line[-5:-1]) <= 1 for line in near)
+    assert kind and found["title"].is_unique
+    stage.promote("b" * 64)  # the champion itself: nothing to show
+    assert len(table()) == len(found)
 
 
 def test_a_champion_whose_files_are_gone_neither_ends_the_run_nor_is_replaced(stage):
@@ -167,6 +201,8 @@ def test_a_version_says_in_few_tags_and_a_description_what_became_of_it(stage):
     assert version.description.startswith("Champion since ") and verdict.reason in version.description
     damage(stage.registry)
     refused = stage.promote("b" * 64)
+    tags = stage.registry.client.get_model_version(refused.name, refused.version).tags
+    assert tags["guidespace.reason"] == refused.reason and "guidespace.promoted_at" not in tags
     assert stage.registry.client.get_model_version(refused.name, refused.version).description.startswith(
         "Not promoted on "
     )

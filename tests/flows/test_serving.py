@@ -1,0 +1,406 @@
+"""``guidespace serve``: what it answers, refuses and counts, and that it reloads without losing a request."""
+
+import asyncio
+import datetime
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from starlette.testclient import TestClient
+
+from flows.__main__ import main
+from flows.explain import neighbour_documents
+from flows.serving.app import make_app
+from flows.serving.batches import Batches
+from flows.serving.command import is_loopback
+from flows.serving.schema import MOST_BYTES, AskedSimilar, CategoryAnswers, SimilarAnswers, explain_refusal
+from flows.serving.space import Kind, Served, Space, Unavailable
+from storage.corrections import Correction, write_corrections
+from storage.tracking import Registry, Tracking
+from tasks.enrich.explain import decide
+from tasks.enrich.model import CategoryModel
+from tasks.search.search import Query, TitleSearch
+from tests import worlds
+from tests.flows.command import ROOT, guidespace
+
+STAND_IN = ROOT / "tests" / "storage" / "served_stand_in.py"
+AT = datetime.datetime(2025, 3, 1, 20, tzinfo=datetime.UTC)
+NEW = "A Film That No Guide Has"
+CLIENTS = 8
+slow = pytest.mark.slow
+
+
+def test_requests_that_wait_are_answered_together_each_its_own() -> None:
+    seen: list[tuple[str, list[int]]] = []
+    go_on = threading.Event()
+
+    def answer(kind: str, questions: list[int]) -> list[str]:
+        seen.append((kind, questions))
+        go_on.wait(10)
+        if kind == "wrong":
+            raise ValueError("wrong")
+        return [f"{kind}{question}" for question in questions]
+
+    async def ask() -> list[Any]:
+        batches = Batches(answer)
+        first = asyncio.create_task(batches.ask("a", [0]))
+        while not seen:
+            await asyncio.sleep(0.01)
+        others = [("a", [1, 2]), ("b", [3]), ("a", [4]), ("wrong", [5])]
+        asked = [asyncio.create_task(batches.ask(*other)) for other in others]
+        asked[2].cancel()  # a client that has gone
+        await asyncio.sleep(0.01)
+        go_on.set()
+        return [await first, *await asyncio.gather(*asked, return_exceptions=True)]
+
+    first, both, other, gone, failed = asyncio.run(ask())
+    assert (first, both, other) == (["a0"], ["a1", "a2"], ["b3"])
+    assert isinstance(gone, asyncio.CancelledError) and str(failed) == "wrong"
+    assert [kind for kind, _ in seen] == ["a", "a", "b", "wrong"] and seen[1][1][:2] == [1, 2]
+
+
+REFUSED = [
+    (b'{"titles": []}', "titles: List should have at least 1 item"),
+    (b'{"titles": "News"}', "titles: Input should be a valid array, got 'News'"),
+    (b'{"titles": ["News", 7]}', "titles.1: Input should be a valid string, got 7"),
+    (b'{"titles": ["  "]}', "titles.0: String should match pattern"),
+    (
+        b'{"titles": [{"title": "News", "hour": 24}]}',
+        "titles.0.hour: Input should be less than or equal to 23",
+    ),
+    (b'{"titles": [{"title": "News", "day": 1}]}', "titles.0.day: Extra inputs are not permitted, got 1"),
+    (b'{"titles": ["News"], "k": 1001}', "k: Input should be less than or equal to 1000, got 1001"),
+    (b'{"titles": ["News"], "k": "3"}', "k: Input should be a valid integer, got '3'"),
+    (b'{"titles": ["News"], "K": 3}', "K: Extra inputs are not permitted, got 3"),
+    (b'{"title": "News"}', "titles: Field required"),
+    (b'{"titles": ["News"]', "the body is no JSON in UTF-8: EOF while parsing"),
+    (b'{"titles": ["\xff"]}', "the body is no JSON in UTF-8: invalid unicode code point"),
+    (b'{"titles": ["\\ud800"]}', "the body is no JSON in UTF-8"),
+    (b"", "the body is no JSON in UTF-8: EOF"),
+    (b"[]", "the body: Input should be an object, got []"),
+    (json.dumps({"titles": ["News"] * 257}).encode(), "titles: List should have at most 256 items"),
+    (json.dumps({"titles": ["N" * 1001]}).encode(), "titles.0: String should have at most 1000 characters"),
+]
+
+
+@pytest.mark.parametrize(("body", "reason"), REFUSED)
+def test_what_is_refused_says_where_what_and_what_instead(body: bytes, reason: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        AskedSimilar.model_validate_json(body)
+    told = explain_refusal(caught.value)
+    assert told.startswith(reason) and told.endswith(
+        'expected for example {"titles": ["Cooking with Nigella"]}'
+    )
+    assert len(told) < 400
+
+
+def test_other_machines_need_a_token(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GUIDESPACE_SERVE_TOKEN", raising=False)
+    for host in ("0.0.0.0", "::", "192.168.1.2", "example.org"):
+        assert not is_loopback(host)
+        assert main(["serve", "--home", str(tmp_path), "--host", host]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert host in line and "set GUIDESPACE_SERVE_TOKEN" in line
+    assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
+
+
+@pytest.fixture(scope="module")
+def home(toy_model: Path, learnt: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the toy world's guide and two versions of its model; the first is champion."""
+    home = tmp_path_factory.mktemp("served") / "home"
+    shutil.copytree(learnt[0], home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        tracking, registry = Tracking(home), Registry(home, code=STAND_IN)
+        run = tracking.start_run("flow-1", "friday")
+        for digest in ("a" * 64, "b" * 64):
+            registry.register(run, toy_model, digest, example_title="News", lineage="salt")
+        registry.promote("1", "the first", at=AT)
+        registry.promote("2", "not worse", at=AT + datetime.timedelta(days=1))
+        registry.promote("1", "the first again", at=AT + datetime.timedelta(days=2))
+        tracking.end_run(run)
+    return home
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Served:
+    return Served(home)
+
+
+@pytest.fixture(scope="module")
+def titles(toy_model: Path) -> list[str]:
+    return pq.read_table(toy_model / "titles.parquet", columns=["title"])["title"].to_pylist()
+
+
+def client_of(served: Served, token: str = "", sent: str = "") -> TestClient:
+    headers = {"Authorization": f"Bearer {sent}"} if sent else {}
+    return TestClient(make_app(served, token), base_url="http://localhost", headers=headers)
+
+
+@slow
+def test_answers_are_those_of_the_commands(served: Served, titles: list[str]) -> None:
+    folder, asked = served.space.champion.folder, [titles[0], titles[7], NEW, "ᎣᏏᏲ"]
+    with client_of(served) as client:
+        similar = client.post("/similar", json={"titles": asked, "k": 4})
+        several = client.post("/similar", json={"titles": [{"title": NEW, "hour": 20, "description": "x"}]})
+        categories = client.post("/categories", json={"titles": asked})
+        vectors = client.post("/vectors", json={"titles": asked})
+    assert {one.status_code for one in (similar, several, categories, vectors)} == {200}
+    assert similar.json()["model"] == {"name": "guidespace-titles", "version": "1", "digest": "a" * 64}
+    search, model = TitleSearch.open(folder), CategoryModel(folder)
+    for title, answer in zip(asked[:3], similar.json()["answers"], strict=False):
+        near = neighbour_documents({}, search.similar(title, 4))
+        assert answer == {"title": title, "neighbours": near, "reason": None} and len(near) == 4
+    for title, answer in zip(asked[:2], categories.json()["answers"], strict=False):
+        assert answer["decision"] == json.loads(json.dumps(asdict(decide(model, title))))
+    for answers in (similar, categories, vectors):
+        assert "nothing is known of the title 'ᎣᏏᏲ'" in answers.json()["answers"][3]["reason"]
+    told = several.json()["answers"][0]["neighbours"]
+    assert told == neighbour_documents({}, search.similar(Query(NEW, "x", hour=20)))
+    known, _, new, none = vectors.json()["answers"]
+    assert known["vector"] == pytest.approx(search.full[0].tolist()) and known["aired"]
+    assert not new["aired"] and none["vector"] is None
+    TypeAdapter(SimilarAnswers).validate_json(similar.content, strict=True)
+    TypeAdapter(CategoryAnswers).validate_json(categories.content, strict=True)
+
+
+@slow
+def test_only_what_airs_this_evening_with_its_airings(home: Path, served: Served, titles: list[str]) -> None:
+    space = Space(served.home, served.space.champion, served.space.search, {}, AT)
+    kind = Kind("similar", 5, tonight=True)
+    answer = json.loads(space.answer(kind, [Query(titles[-1])])[0])
+    begins = [near["airings"][0]["start"] for near in answer["neighbours"]]
+    assert len(begins) == 5 and all("2025-03-01T20" <= start < "2025-03-02" for start in begins)
+    later = Space(served.home, space.champion, space.search, {}, AT + datetime.timedelta(days=300))
+    with pytest.raises(Unavailable, match="the guide has no programme from 2025-12-26 20:00"):
+        later.answer(kind, [Query(titles[-1])])
+
+
+def test_a_search_among_some_shows_embeds_those_that_the_guide_lacks(toy_model: Path) -> None:
+    search = TitleSearch.open(toy_model)
+    row = 5
+    some = {search.columns["show_key"][row]: search.columns["title"][row], "nobody cooks": "Nobody Cooks"}
+    only = search.only(some)
+    assert only.columns["title"] == [search.columns["title"][row], "Nobody Cooks"]
+    ((near,),) = search.similar_many([Query("Nobody cooks")], 5, only)  # pyright: ignore[reportAssignmentType]
+    assert near.title == search.columns["title"][row]
+    first, second = search.similar_many([Query(search.columns["title"][0])], 5, only)[0]  # pyright: ignore
+    assert {first.title, second.title} == {*only.columns["title"]}
+    alone = search.embed([search.look_up(Query("Nobody Cooks"))])[0]
+    assert (only.full[1] == alone).all() and (only.full[0] == search.full[row]).all()
+
+
+@slow
+def test_a_token_is_asked_for_where_there_is_one(served: Served) -> None:
+    asked = {"titles": [NEW]}
+    for sent, status in (("", 401), ("wrong", 401), ("sécret", 200)):
+        headers = {"Authorization": f"Bearer {sent}".encode()} if sent else {}
+        with client_of(served, token="sécret") as client:
+            answered = [
+                client.post(path, json=asked, headers=headers) for path in ("/similar", "/categories")
+            ]
+            answered.append(client.get("/metrics", headers=headers))
+            assert {one.status_code for one in answered} == {status}
+            assert client.get("/health").status_code == 200
+    assert "Bearer TOKEN" in client_of(served, token="sécret").post("/similar", json=asked).json()["reason"]
+
+
+@slow
+def test_refusals_by_http_are_400_and_counted(served: Served) -> None:
+    with client_of(served) as client:
+        for body, reason in REFUSED:
+            answer = client.post("/similar", content=body)
+            assert answer.status_code == 400 and answer.json()["reason"].startswith(reason)
+        large = client.post("/vectors", content=b" " * (MOST_BYTES + 1))
+        assert (large.status_code, large.json()["reason"][:39]) == (
+            400,
+            "the body has more than 1,048,576 bytes;",
+        )
+        assert client.post("/similar", json={"titles": [NEW], "tonight": True}).status_code == 503
+        assert client.get("/nothing").json() == {"reason": "there is no /nothing; /docs has what there is"}
+        assert client.get("/health", headers={"Host": "elsewhere.example"}).status_code == 400
+        told = client.get("/metrics").text
+    assert f'guidespace_requests_total{{path="/similar",status="400"}} {len(REFUSED)}.0' in told
+    assert f'guidespace_errors_total{{path="/similar",status="400"}} {len(REFUSED)}.0' in told
+    assert 'guidespace_requests_total{path="/similar",status="503"} 1.0' in told
+    assert 'guidespace_request_seconds_bucket{le="0.02",path="/similar"}' in told
+    assert f'guidespace_model_info{{digest="{"a" * 64}",model="guidespace-titles",version="1"}} 1.0' in told
+    assert "process_resident_memory_bytes" in told
+
+
+@slow
+def test_what_a_person_corrects_counts_without_a_reload(
+    home: Path, served: Served, titles: list[str]
+) -> None:
+    before = served.space
+    near = json.loads(served.answer(Kind("similar", 1), [Query(titles[0])])[0][1])["neighbours"][0]["title"]
+    made = Correction(show_key=near.casefold(), title=near, categories=("news",), corrected_at=AT)
+    try:
+        write_corrections(home, [made])
+        served.look()
+        assert served.space is not before and served.reloads == 0
+        assert served.space.search is before.search  # the model is opened once
+        found = json.loads(served.answer(Kind("similar", 1), [Query(titles[0])])[0][1])["neighbours"][0]
+        assert (found["categories"], found["corrected_at"]) == (["news"], "2025-03-01T20:00:00+00:00")
+    finally:
+        (home / "corrections.json").unlink()
+
+
+@pytest.fixture
+def server(home: Path, tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], Path]]:
+    """Address, process and log of ``guidespace serve`` on a free port."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "GUIDE"))}
+    command = [sys.executable, "-m", "flows", "serve", "--home", str(home), "--port", "0"]
+    log = tmp_path / "serve.log"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**known, "OMP_NUM_THREADS": "1"},
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + 120
+        while " serves at " not in (told := log.read_text()):
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"guidespace serve did not come up:\n{told}")
+            time.sleep(0.1)
+        yield told.split(" serves at ")[1].split()[0], process, log
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+def ask_by_clients(url: str, titles: list[str], ended: threading.Event) -> list[tuple[int, str]]:
+    """Status and version of each answer to CLIENTS clients that ask until ``ended``."""
+    found: list[tuple[int, str]] = []
+
+    def ask(own: int) -> None:
+        with httpx.Client(base_url=url, timeout=60) as client:
+            place = own
+            while not ended.is_set():
+                body = {"titles": [titles[place % len(titles)] if place % 5 else f"{NEW} {place}"]}
+                answer = client.post("/similar", json=body)
+                version = answer.json()["model"]["version"] if answer.status_code == 200 else ""
+                found.append((answer.status_code, version))
+                place += CLIENTS
+
+    threads = [threading.Thread(target=ask, args=(own,)) for own in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@slow
+def test_another_champion_serves_without_a_lost_request(
+    server: tuple[str, subprocess.Popen[bytes], Path], home: Path, titles: list[str]
+) -> None:
+    url, process, log = server
+    registry, ended = Registry(home, code=STAND_IN), threading.Event()
+
+    def move() -> None:
+        try:
+            registry.promote("2", "not worse", at=AT + datetime.timedelta(days=3))
+            deadline = time.monotonic() + 90
+            while httpx.get(f"{url}/health").json()["model"]["version"] != "2":
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.2)
+            time.sleep(0.5)
+        finally:
+            ended.set()
+
+    mover = threading.Thread(target=move)
+    mover.start()
+    found = ask_by_clients(url, titles, ended)
+    mover.join()
+    registry.promote("1", "back", at=AT + datetime.timedelta(days=4))
+    assert {status for status, _ in found} == {200} and {version for _, version in found} == {"1", "2"}
+    assert [version for _, version in found[-CLIENTS:]] == ["2"] * CLIENTS
+    assert "guidespace_model_reloads 1.0" in httpx.get(f"{url}/metrics").text
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert log.read_text().splitlines()[-1] == "GuideSpace: serves no longer"
+
+
+@slow
+def test_a_rollback_is_one_command(home: Path, tmp_path: Path) -> None:
+    registry = Registry(home, code=STAND_IN)
+    registry.promote("2", "not worse", at=AT + datetime.timedelta(days=5))
+    try:
+        done = guidespace("rollback", "--home", home)
+        assert (done.returncode, done.stdout) == (
+            0,
+            "guidespace-titles: version 1 serves, version 2 no longer\n",
+        )
+        champion = registry.champion()
+        assert champion is not None and champion.version == "1"
+        again = guidespace("rollback", "--home", home)
+        assert again.returncode == 2 and len(again.stderr.splitlines()) == 1
+        assert "was promoted before version 1; it stays champion" in again.stderr
+    finally:
+        for day, version in ((6, "2"), (7, "1")):
+            registry.promote(version, "back", at=AT + datetime.timedelta(days=day))
+
+
+@slow
+def test_two_thousand_requests_without_an_error_or_growth(
+    server: tuple[str, subprocess.Popen[bytes], Path], titles: list[str]
+) -> None:
+    from benchmarks.serve import load, resident
+
+    url, process, _ = server
+    port = int(url.rpartition(":")[2])
+    bodies = [
+        json.dumps({"titles": [titles[place % len(titles)] if place % 5 else f"{NEW} {place}"]})
+        for place in range(2000)
+    ]
+    assert load(port, "/similar", bodies[:400], CLIENTS).errors == 0
+    before = resident(process.pid)
+    found = load(port, "/similar", bodies, CLIENTS)
+    assert found.errors == 0 and len(found.milliseconds) == 2000 and found.milliseconds.min() > 0
+    assert resident(process.pid) < 1.1 * before
+    taken = guidespace("serve", "--home", "nowhere", "--port", port)
+    assert taken.returncode == 2 and f"cannot listen on 127.0.0.1, port {port}" in taken.stderr
+
+
+@slow
+def test_the_page_explains_and_tries(
+    server: tuple[str, subprocess.Popen[bytes], Path], launched: Any
+) -> None:
+    page = launched.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{server[0]}/docs")
+    headings = page.locator("h2").all_inner_texts()
+    assert headings == ["POST /similar", "POST /vectors", "POST /categories", "GET /health", "GET /metrics"]
+    page.get_by_role("button", name="Send").first.click()
+    answer = page.locator("pre", has_text="neighbours").first
+    answer.wait_for()
+    assert answer.inner_text().startswith("200\n{")
+    assert all(url.startswith((server[0], "data:")) for url in asked)
+    page.close()
+
+
+def test_without_a_model_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    worlds.publish_guide(tmp_path / "home", worlds.programmes(5))
+    assert main(["serve", "--home", str(tmp_path / "home"), "--port", "0"]) == 2
+    assert "has no champion; run `guidespace nightly" in capsys.readouterr().err
