@@ -6,11 +6,16 @@ run, whose client then waits 75 s for an answer, and a run ended by SIGKILL leav
 pipe that nobody writes to, which the kernel closes when the client's process is gone, however it ended.
 """
 
+import asyncio
 import atexit
+import importlib.metadata
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing, suppress
 from pathlib import Path
 
 from storage.workspace import Workspace
@@ -78,6 +83,34 @@ def _start() -> None:
         OwnServer().start()
 
 
+def migrate() -> None:
+    """Gives a new PREFECT_HOME its SQLite database: a copy of an empty one of this version of Prefect.
+
+    Prefect's migrations take half of its server's first start (6 of 11 CPU seconds). The empty database is
+    migrated once and kept in the environment (``sys.prefix``), where that can be written.
+    """
+    from prefect.server.database import provide_database_interface
+    from prefect.settings import get_current_settings
+
+    url = str(get_current_settings().server.database.connection_url.get_secret_value())
+    _, is_file, path = url.partition("sqlite+aiosqlite:///")
+    database = Path(path)
+    if not is_file or database.exists():
+        return
+    database.parent.mkdir(parents=True, exist_ok=True)
+    empty = Path(sys.prefix, "share", "guidespace", f"prefect-{importlib.metadata.version('prefect')}.db")
+    if empty.exists():
+        shutil.copyfile(empty, database)
+        return
+    asyncio.run(provide_database_interface().create_db())
+    with suppress(OSError):
+        empty.parent.mkdir(parents=True, exist_ok=True)
+        temporary = empty.with_suffix(f".{os.getpid()}.tmp")
+        with closing(sqlite3.connect(database)) as made, closing(sqlite3.connect(temporary)) as copy:
+            made.backup(copy)
+        temporary.replace(empty)
+
+
 def _serve(port: int) -> None:
     """Runs the server until the client's process is gone or SIGTERM comes."""
     import uvicorn
@@ -87,6 +120,7 @@ def _serve(port: int) -> None:
         os._exit(0)
 
     threading.Thread(target=end_with_the_client, name="client", daemon=True).start()
+    migrate()
     app = "prefect.server.api.server:create_app"
     uvicorn.run(app, factory=True, host="127.0.0.1", port=port, log_level="error", lifespan="on")
 

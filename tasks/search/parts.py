@@ -9,7 +9,6 @@ To a word belong its row, its character n-grams, its marks as first or last word
 words that it is in; what is left of the text is its form.
 """
 
-from collections import ChainMap
 from collections.abc import Sequence
 from functools import partial
 
@@ -61,7 +60,7 @@ def parts_of(
     lengths = np.array([len(own) + len(NO_WORDS) for own in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     rows, kinds, row_of, tokens = _known_tokens(encoder, titles, contexts)
-    owners = [_owners(*token, own) for mine, own in zip(tokens, words, strict=True) for token in mine]
+    owners = [owner for mine, own in zip(tokens, words, strict=True) for owner in _owners(mine, own)]
     entries = [[row_of[token] for token in own] for own in tokens]
     bags = Bagger(kinds).bags(Ragged.from_rows(entries, dtype=np.int64), dense=dense)
     shares = np.array([len(own) for own in owners], dtype=np.int64)
@@ -99,17 +98,17 @@ Token = tuple[int, str]
 
 def _known_tokens(
     encoder: TitleEncoder, titles: Sequence[str], contexts: Sequence[Sequence[str]]
-) -> tuple[np.ndarray, np.ndarray, ChainMap[Token, int], list[list[Token]]]:
+) -> tuple[np.ndarray, np.ndarray, dict[Token, int], list[list[Token]]]:
     """Rows and kinds with those of unseen words behind, row by token, and the known tokens of each title."""
     rows, kinds = encoder.rows, encoder.kinds
     tokens = [encoder.tokenizer.tokens(title) for title in titles]
     every = dict.fromkeys(token for own in tokens for token in own)
     unseen = [text for kind, text in every if kind == WORD and (kind, text) not in encoder.ids]
-    row_of = ChainMap(encoder.ids)
+    row_of = encoder.ids
     if unseen:
         vectors, found = encoder.unseen_words.vectors(unseen)
         more = [((WORD, text), len(rows) + place) for place, text in enumerate(unseen) if found[place]]
-        row_of = ChainMap(encoder.ids, dict(more))
+        row_of = encoder.ids | dict(more)
         rows = np.concatenate([rows, vectors])
         kinds = np.concatenate([kinds, np.full(len(unseen), WORD, dtype=np.int8)])
     known = [[token for token in own if token in row_of] for own in tokens]
@@ -120,19 +119,24 @@ def _known_tokens(
     return rows, kinds, row_of, known
 
 
-def _owners(kind: int, text: str, words: list[str]) -> list[int]:
-    """Places of the words that a token belongs to, both of a bigram; of no word, the place in NO_WORDS."""
-    if kind >= CONTEXT:
-        return [len(words) + NO_WORDS.index(f"({KINDS[kind]})")]
-    if kind == RAW:
-        kind, text = WORD, text.removeprefix("raw:").casefold()
-
-    def owns(word: str) -> bool:
-        return (
-            (kind == WORD and word == text)
-            or (kind == BIGRAM and word in text.split(" "))
-            or (kind == NGRAM and text in f"<{word}>")
-            or (kind == EDGE and text in (f"^{word}", f"{word}$"))
-        )
-
-    return [place for place, word in enumerate(words) if owns(word)] or [len(words)]
+def _owners(tokens: Sequence[Token], words: Sequence[str]) -> list[list[int]]:
+    """Places of the words that each token belongs to, both of a bigram; of no word, a place in NO_WORDS."""
+    wrapped = [f"<{word}>" for word in words]
+    edges = [(f"^{word}", f"{word}$") for word in words]
+    found: list[list[int]] = []
+    for kind, text in tokens:
+        if kind >= CONTEXT:
+            found.append([len(words) + NO_WORDS.index(f"({KINDS[kind]})")])
+            continue
+        if kind == NGRAM:
+            places = [place for place, word in enumerate(wrapped) if text in word]
+        elif kind == BIGRAM:
+            pair = text.split(" ")
+            places = [place for place, word in enumerate(words) if word in pair]
+        elif kind == EDGE:
+            places = [place for place, edge in enumerate(edges) if text in edge]
+        else:
+            whole = text.removeprefix("raw:").casefold() if kind == RAW else text
+            places = [place for place, word in enumerate(words) if kind in (WORD, RAW) and word == whole]
+        found.append(places or [len(words)])
+    return found
