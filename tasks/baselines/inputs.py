@@ -1,8 +1,8 @@
 """What baselines read of titles: text, and the dense vector that training reads too."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class TitleInputs:
 
     texts: Sequence[str]  # with context tokens behind a separator in the form title_context (see tfidf.py)
     dense: Float32[np.ndarray, "titles features"]  # unit norm, or zero where nothing is known of a title
+    derived: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # see TfidfFeatures
 
     def __post_init__(self) -> None:
         if len(self.texts) != len(self.dense):

@@ -31,7 +31,7 @@ import numpy as np
 
 from tasks.baselines.inputs import TitleInputs
 from tasks.baselines.predictions import LabelledTitles, Predictions, predict_from_scores
-from tasks.baselines.tfidf import TfidfFeatures
+from tasks.baselines.tfidf import TfidfFeatures, transform
 from tasks.form import configurable, setting
 from tasks.linear.logistic import SparseLogistic
 from tasks.linear.proximal import ProximalSgd
@@ -49,7 +49,7 @@ class FittedL1Logistic:
         """Ranks labels by their margins; predicts those with a positive one. Unseen labels are last."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
-            inputs = self.features.transform(titles.texts).tocsr()
+            inputs = transform(self.features, titles)
             margins = self.model.decision_function(inputs).astype(np.float64)
         margins[:, self.frequency == 0] = -np.inf
         return predict_from_scores(margins, margins > 0, self.frequency)

@@ -5,7 +5,7 @@ titles hold, and labels equal even in that to a fixed shuffle of the label ids: 
 together ("movie", "action") tie by construction, and an alphabetical winner costs up to three points.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,6 @@ class LabelledTitles:
     titles: TitleInputs
     labels: Ragged
     label_count: int
-    shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # see TfidfFeatures
 
     def __post_init__(self) -> None:
         values, empty = self.labels.values, np.flatnonzero(self.labels.lengths == 0)

@@ -106,9 +106,17 @@ class TfidfFeatures:
 
     def shared_by(self, training: LabelledTitles) -> tuple[Any, Any]:
         """The same of training titles, computed once for all baselines with these settings."""
-        if self not in training.shared:
-            training.shared[self] = self.fit_transform(training.titles.texts)
-        return training.shared[self]
+        derived = training.titles.derived
+        if self not in derived:
+            derived[self] = self.fit_transform(training.titles.texts)
+        return derived[self]
+
+
+def transform(features: Any, titles: TitleInputs) -> Any:
+    """Features of titles by a fitted FeatureUnion, CSR; computed once for all baselines that share it."""
+    if features not in titles.derived:
+        titles.derived[features] = features.transform(titles.texts).tocsr()
+    return titles.derived[features]
 
 
 def _title(text: str) -> str:
@@ -130,7 +138,7 @@ class FittedTfidfKnn:
 
     def predict(self, titles: TitleInputs) -> Predictions:
         """The vote of each title's neighbours; titles that share no feature with it are no neighbours."""
-        asked = self.features.transform(titles.texts) if len(titles) else self.base[:0]
+        asked = transform(self.features, titles) if len(titles) else self.base[:0]
         ids, cosines = top_by_cosine(asked, self.base, self.k)
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
@@ -161,7 +169,7 @@ class FittedTfidfSvm:
         """Ranks labels by margin, those of no training title last; predicts those with a positive one."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
-            inputs = _beside(self.features.transform(titles.texts), titles.dense @ self.directions)
+            inputs = _beside(transform(self.features, titles), titles.dense @ self.directions)
             margins = np.where(self.frequency > 0, self.machines.decision_function(inputs), -np.inf)
         return predict_from_scores(margins, margins > 0, self.frequency)
 
