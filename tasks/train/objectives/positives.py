@@ -34,6 +34,11 @@ class BasePositives:
 
     name: str
 
+    @property
+    def refresh_steps(self) -> int:
+        """See the objective's."""
+        return 0
+
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
         """State kept in checkpoints, at the start."""
         return {}
@@ -141,12 +146,20 @@ class Nearest(BasePositives):
     """One of the titles that are nearest to the anchor now, within a class of its own, by the learner's
     vectors of titles as they air.
 
-    They are looked up at the start of each epoch, since its batches are planned there: first by the rows'
+    They are looked up at the start of each epoch, and every ``refresh`` steps within it: first by the rows'
     random start, by which titles are near that share words.
     """
 
     name: Literal["nearest"] = "nearest"
     neighbours: int = setting(50, "Nearest titles that a positive is drawn from", ge=1, le=1000)
+    refresh: int = setting(
+        0, "Steps of an epoch after which they are looked up again; 0: at its start alone", ge=0
+    )
+
+    @property
+    def refresh_steps(self) -> int:
+        """See the objective's."""
+        return self.refresh
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
         """Nearest titles, int32 (titles, neighbours): best first, -1 behind the last."""
