@@ -21,6 +21,7 @@ from storage.formats.corpus import OpenCorpus
 from storage.shapes import Float32, Int64
 from tasks.form import configurable, setting
 from tasks.neighbours.similarity import top_neighbours
+from tasks.text.titles import FUNCTION_WORDS
 from tasks.text.words import WORD
 
 Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]
@@ -77,9 +78,10 @@ class Topics(BasePositives):
 
     Topics come from a non-negative factorisation X ≈ W H of the training titles' words, X weighted by TF-IDF:
     a title's topic is the argmax of its row of W (none, where that is zero), a topic's words are the greatest
-    of its row of H. Words of one title, and those of too many, are left out. scikit-learn computes it when
-    training begins; a machine without it can train with tags or nearest. After Lee, Seung. Learning the parts
-    of objects by non-negative matrix factorization. Nature 401, 1999. https://doi.org/10.1038/44565
+    of its row of H. Words of one title, those of too many, and articles and the like are left out.
+    scikit-learn computes it when training begins; a machine without it can train with tags or nearest. After
+    Lee, Seung. Learning the parts of objects by non-negative matrix factorization. Nature 401, 1999.
+    https://doi.org/10.1038/44565
     """
 
     name: Literal["topics"] = "topics"
@@ -102,6 +104,9 @@ class Topics(BasePositives):
         vocabulary = np.flatnonzero(
             (np.asarray(corpus.kinds) == WORD) & (frequency > 1) & (frequency <= most)
         )
+        names = pq.read_table(corpus.folder / "token_names.parquet", columns=["token"])["token"]
+        words = names.take(vocabulary).to_pylist()
+        vocabulary = vocabulary[np.array([word not in FUNCTION_WORDS for word in words], dtype=bool)]
         cells = np.ones(len(tokens.values)), tokens.values, tokens.offsets
         counts = csr_matrix(cells, (len(rows), len(corpus.kinds)))[:, vocabulary]
         wanted = max(1, min(self.topics, *counts.shape))

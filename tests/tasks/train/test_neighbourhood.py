@@ -1,12 +1,15 @@
 """The neighbourhood objective against a loop over triplets; where positives come from."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given, settings
@@ -159,6 +162,17 @@ def test_topics_are_shown_by_their_words(toy_corpus: Path):
     for topic in topics:
         assert 0 < len(topic["words"]) <= 10 and 0 < len(topic["examples"]) <= 5
         assert topic["words"][0] in " ".join(topic["examples"]).lower()
+
+
+def test_articles_make_no_topic(toy_corpus: Path, tmp_path: Path):
+    shutil.copytree(toy_corpus, folder := tmp_path / "corpus")
+    names = pq.read_table(file := folder / "token_names.parquet")
+    plain = Topics(topics=6).details(folder, Topics(topics=6).buffers(open_corpus(folder)))["topics"]
+    first = plain[0]["words"][0]
+    changed = pc.if_else(pc.equal(names["token"], first), "und", names["token"])
+    pq.write_table(names.set_column(names.schema.get_field_index("token"), "token", changed), file)
+    topics = Topics(topics=6).details(folder, Topics(topics=6).buffers(open_corpus(folder)))["topics"]
+    assert topics and not any("und" in topic["words"] for topic in topics)
 
 
 def test_topics_without_scikit_learn_say_so_in_one_line(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
