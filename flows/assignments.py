@@ -24,6 +24,7 @@ def override(settings: S, assignments: Sequence[str]) -> S:
         SettingError: An unknown name, or a value out of bounds.
     """
     values = dataclasses.asdict(settings)  # pyright: ignore[reportArgumentType]
+    adapter: TypeAdapter[Any] = TypeAdapter(type(settings))
     for assignment in assignments:
         path, separator, text = assignment.partition("=")
         *parents, last = path.strip().split(".")
@@ -38,11 +39,13 @@ def override(settings: S, assignments: Sequence[str]) -> S:
         before, parent[last] = parent.get(last), text
         if isinstance(before, dict) and "name" in before:
             parent[last] = {"name": text}
+            with contextlib.suppress(ValidationError):  # its values, some of which may be strategies, too
+                values = dataclasses.asdict(adapter.validate_python(values))
         elif not isinstance(before, str):
             with contextlib.suppress(ValueError):
                 parent[last] = from_json(text)
     try:
-        return TypeAdapter(type(settings)).validate_python(values)
+        return adapter.validate_python(values)
     except ValidationError as error:
         raise SettingError(f"--set {' '.join(assignments)}: {_explain(error)}") from error
 

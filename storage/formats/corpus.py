@@ -25,6 +25,7 @@ TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LISTS)), pa.field(
 class OpenCorpus:
     """A Corpus folder, mapped. Every array has one entry a title unless said otherwise."""
 
+    folder: Path
     tokens: Ragged  # ids of known tokens
     labels: Ragged  # label ids
     split: np.ndarray  # int8, index into storage.formats.vocabulary.SPLITS
@@ -54,6 +55,7 @@ def open_corpus(folder: Path) -> OpenCorpus:
     for name in ("sentences", "descriptions"):
         opened[name] = open_array(folder, name) if (Path(folder) / f"{name}.npy").exists() else absent
     return OpenCorpus(
+        folder=Path(folder),
         tokens=Ragged.open(folder, "tokens"),
         labels=Ragged.open(folder, "labels"),
         label_names=json.loads((Path(folder) / "label_names.json").read_text(encoding="utf-8")),

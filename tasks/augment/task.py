@@ -42,6 +42,10 @@ def augment(
     with safe_open(workspace.folder(checkpoint) / "checkpoint.safetensors", framework="numpy") as opened:
         rows, touched = opened.get_tensor("rows"), opened.get_tensor("touched")
         layer = opened.get_tensor(f"{LAYER}.rows")
+        slots = None
+        if encoder.nearest_slot:
+            keys = opened.get_tensor("buffer.memory_keys")
+            slots = keys[keys.any(axis=1)]
     frequency, tokens = table["document_frequency"].to_numpy(), table["token"].to_pylist()
     touched &= frequency > 0
     kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
@@ -58,7 +62,7 @@ def augment(
         dense = encoder.dense(titles.sentences[shown], titles.descriptions[shown])
         meaning = Meaning.fit(workspace.details(corpus)["sentences"], layer, dense)
     with STAGE.publish(home, vocabulary, corpus, checkpoint, encoder, settings) as draft:
-        made = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning)
+        made = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)
         made.save(draft.folder, tokens_parquet)
         draft.counts |= {"tokens": len(ids), "words": len(learnt), unseen_words.key: unseen_words.size}
         draft.details["checkpoint"] = checkpoint.digest

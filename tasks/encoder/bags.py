@@ -113,6 +113,12 @@ class Bag:
         ge=0,
         le=1,
     )
+    nearest_slot: float = setting(
+        0.0,
+        "Weight of the nearest slot of objective rare_memory beside a finished vector, which has twice the "
+        "dimensions then; 0: none",
+        ge=0,
+    )
 
     def weights(self) -> Float[Tensor, " kinds"]:
         """α of each kind, in the order of tasks.text.words.KINDS."""

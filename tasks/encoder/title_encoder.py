@@ -22,6 +22,7 @@ from tasks.encoder import Bag, Encoder
 from tasks.encoder.bags import LAYER, Bagger
 from tasks.encoder.meaning import WEIGHT, Meaning
 from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
+from tasks.neighbours.similarity import top_neighbours
 from tasks.text.tokenizers import Fitted, describe, restore
 from tasks.text.words import KINDS, NGRAM, WORD
 
@@ -41,11 +42,17 @@ class TitleEncoder:
     kinds: Int8[np.ndarray, " tokens"]
     unseen_words: UnseenWords  # for words without a row
     meaning: Meaning | None = None  # None where the corpus has no sentence vectors
+    slots: Float32[np.ndarray, "slots dim"] | None = None  # keys of a memory: see beside_slot
 
     @property
     def dim(self) -> int:
-        """Dimensions of a vector."""
+        """Dimensions of a row, and of a title's vector without a slot."""
         return self.rows.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Dimensions of a title's vector."""
+        return self.dim if self.slots is None else 2 * self.dim
 
     def dense(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
         """Dense inputs x of raw titles, and a description of each or of none: float32 (titles, features)."""
@@ -54,8 +61,8 @@ class TitleEncoder:
         return self.meaning.dense(self.bag, raw_titles, descriptions)
 
     def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
-        """Unit vectors of raw titles, float32 (titles, dim); zero where no word, no n-gram and no x is known.
-        ``dense`` is x, float32 (titles, features), that of the titles if None.
+        """Unit vectors of raw titles, float32 (titles, width); zero where no word, no n-gram and no x is
+        known. ``dense`` is x, float32 (titles, features), that of the titles if None.
         """
         return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
 
@@ -65,19 +72,19 @@ class TitleEncoder:
         contexts: Sequence[Sequence[str]],
         dense: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Unit vectors, float32 (titles, dim), of raw titles alone, and with the tokens of how each airs
+        """Unit vectors, float32 (titles, width), of raw titles alone, and with the tokens of how each airs
         (storage/catalogue/contexts.py); zero where nothing is known. ``dense`` as in ``embed``.
         """
         dense = self.dense(raw_titles) if dense is None else dense
-        alone, full = np.zeros((2, len(raw_titles), self.dim), dtype=np.float32)
+        alone, full = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
         for start in range(0, len(raw_titles), _CHUNK):
             chunk = slice(start, start + _CHUNK)
             alone[chunk], full[chunk] = self._embed(raw_titles[chunk], contexts[chunk], dense[chunk])
         return alone, full
 
     def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Vectors for `similar`, float32 (titles, meaning + dim): meanings of x beside ``vectors``, of titles
-        alone or with how they air; without a sentence encoder the latter.
+        """Vectors for `similar`, float32 (titles, meaning + width): meanings of x beside ``vectors``, of
+        titles alone or with how they air; without a sentence encoder the latter.
         """
         if self.meaning is None:
             return vectors
@@ -132,7 +139,8 @@ class TitleEncoder:
         known = bags.ids[bags.ids < len(self.rows)].numpy()  # behind them those of unseen words
         rows = np.concatenate([self.rows[known], more[bags.ids[len(known) :].numpy() - len(self.rows)]])
         with torch.inference_mode():
-            return self.bag.encode(torch.from_numpy(rows), bags, layer).numpy()
+            vectors = self.bag.encode(torch.from_numpy(rows), bags, layer).numpy()
+        return beside_slot(vectors, self.slots, self.bag.nearest_slot)
 
     def save(self, folder: Path, tokens_parquet: Path) -> None:
         """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet, whose row i is row i."""
@@ -144,6 +152,8 @@ class TitleEncoder:
         if self.meaning:
             arrays |= {LAYER: self.meaning.layer, "projection": self.meaning.projection}
             content["sentences"] = dict(self.meaning.about)
+        if self.slots is not None:
+            arrays["slots"] = self.slots
         arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         save_file(arrays, folder / "rows.safetensors")
         text = json.dumps(content, indent=1, ensure_ascii=False)
@@ -166,10 +176,24 @@ class TitleEncoder:
         meaning = None
         if about := content.get("sentences"):
             meaning = Meaning(about, arrays[LAYER], arrays["projection"])
-        return TitleEncoder(tokenizer, encoder, ids, arrays["rows"], kinds, unseen_words, meaning)
+        rows, slots = arrays["rows"], arrays.get("slots")
+        return TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)
 
 
 def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:
     """(kind, text) to row of the tokens that training touched; any other row is still random."""
     pairs = zip(kinds.tolist(), tokens, strict=True)
     return {pair: row for row, (pair, known) in enumerate(zip(pairs, touched, strict=True)) if known}
+
+
+def beside_slot(
+    vectors: Float32[np.ndarray, "titles dim"], slots: Float32[np.ndarray, "slots dim"] | None, weight: float
+) -> Float32[np.ndarray, "titles width"]:
+    """Each unit vector q beside the key of the slot of a memory (tasks/train/memory) that is nearest to it:
+    normalise(q ‖ weight · K[nearest(q)]), of twice the dimensions; q alone without ``slots``.
+    """
+    if slots is None:
+        return vectors
+    nearest = top_neighbours(vectors, slots, 1)[0][:, 0]
+    keys = np.where(nearest[:, None] >= 0, slots[nearest], np.float32(0))
+    return unit_rows(np.hstack([vectors, np.float32(weight) * keys]))

@@ -115,7 +115,8 @@ class CategoryModel:
         self.descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # texts a title
         table = pq.read_table(folder / "titles.parquet", columns=columns, use_threads=False)
         with safe_open(folder / "rows.safetensors", "numpy") as rows:
-            self.dim = int(rows.get_slice("rows").get_shape()[1])
+            parts = {"rows", "slots"} & {*rows.keys()}
+            self.dim = sum(int(rows.get_slice(name).get_shape()[1]) for name in parts)
         self.labels: list[list[str]] = table["labels"].to_pylist()
         self.languages = np.array([code or "" for code in table["language"].to_pylist()], dtype=str)
         self.shows = table["show_key"].to_pylist()

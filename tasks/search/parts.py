@@ -5,6 +5,7 @@ it airs, v = normalise(bag + s), where s is the learnt layer's answer to the mea
 
     [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
 
+Where vectors have the nearest slot of a memory beside v (``beside_slot``), that is one part more.
 To a word belong its row, its character n-grams, its marks as first or last word, and half of each pair of
 words that it is in; what is left of the text is its form.
 """
@@ -19,12 +20,12 @@ from torch.nn import functional as F
 from storage.arrays import Ragged, unit_rows
 from tasks.encoder.bags import SMALLEST, Bagger
 from tasks.encoder.meaning import WEIGHT
-from tasks.encoder.title_encoder import TitleEncoder
+from tasks.encoder.title_encoder import TitleEncoder, beside_slot
 from tasks.text.titles import parse_title
 from tasks.text.words import BIGRAM, CONTEXT, CONTEXT_KINDS, EDGE, KINDS, NGRAM, RAW, WORD, split_words
 
-FORM, MEANING = "(form)", "(meaning)"
-NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS))  # parts that stand behind the words
+FORM, MEANING, MEMORY = "(form)", "(meaning)", "(memory)"
+NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMORY)  # behind the words
 
 
 def title_parts(
@@ -83,6 +84,13 @@ def parts_of(
         with torch.inference_mode():
             parts[places] = encoder.bag.sentence_part(bags, torch.from_numpy(encoder.meaning.layer)).numpy()
     parts *= np.repeat(_inverse_norms(unit_rows(bag) + parts[places]), lengths, axis=0)
+    if encoder.slots is not None:
+        sums = np.add.reduceat(parts, offsets[:-1]) if len(titles) else parts[:0]
+        beside = beside_slot(sums, encoder.slots, encoder.bag.nearest_slot)
+        own = beside[:, : encoder.dim]
+        parts *= np.repeat(np.linalg.norm(own, axis=1, keepdims=True), lengths, axis=0)
+        parts = np.hstack([parts, np.zeros_like(parts)])
+        parts[offsets[1:] - len(NO_WORDS) + NO_WORDS.index(MEMORY), encoder.dim :] = beside[:, encoder.dim :]
     first = np.zeros((len(parts), meanings.shape[1]), dtype=np.float32)
     first[places] = meanings
     return [[*own, *NO_WORDS] for own in words], offsets, np.hstack([first, parts])

@@ -6,6 +6,7 @@ One process and one seed give the same bits, also across a resume within an epoc
 
 import math
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import torch
 from storage.artifacts import Progress
 from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import Bagger
-from tasks.loading.loader import BatchLoader
+from tasks.loading.loader import Batch, BatchLoader
 from tasks.optimizers.parameter_groups import NonFiniteGradient
 from tasks.optimizers.schedules import warmed
 from tasks.train.checkpoint import Checkpointer, MemoryCheckpointer, Position
@@ -106,14 +107,10 @@ class Training:
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         """Shows the remaining titles of the epoch; how many."""
         position, settings, shown, saved = self.position, self.settings, 0, time.monotonic()
-        if not position.batch:  # within an epoch the checkpoint has what it began with
-            asked = self.learner.buffers, self.tuning_set.training, self._corpus.labels, self._vectors
-            settings.objective.refresh_(*asked)
-        batches, loaded = self.loader.epoch(position.epoch, position.batch)
         loss = torch.tensor(
             position.loss, dtype=torch.float64, device=self.learner.device
         )  # no .item() in a step
-        for batch in self.table.ahead(loaded, lambda batch: batch.bags.ids):
+        for batches, batch in self.batches(position.epoch, position.batch):
             done = (position.epoch + position.batch / batches) / settings.epochs
             after = (position.epoch + (position.batch + 1) / batches) / settings.epochs
             try:
@@ -128,6 +125,22 @@ class Training:
                 saved = time.monotonic()
         position.loss = loss.item()
         return shown
+
+    def batches(self, epoch: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
+        """The number of batches in an epoch, with each of them from number ``first`` on. The objective's
+        buffers are brought up to date where it is due: a batch's step must be done before the next is taken.
+        """
+        every, number = self.settings.objective.refresh_steps or sys.maxsize, first
+        while True:  # the loader runs ahead within a part of the epoch that one state of the buffers plans
+            if number % every == 0:  # elsewhere the checkpoint has what the part began with
+                asked = self.learner.buffers, self.tuning_set.training, self._corpus.labels, self._vectors
+                self.settings.objective.refresh_(*asked)
+            count, loaded = self.loader.epoch(epoch, number, number + every - number % every)
+            for batch in self.table.ahead(loaded, lambda batch: batch.bags.ids):
+                number += 1
+                yield count, batch
+            if number >= count:
+                return
 
     def _vectors(self) -> torch.Tensor:
         """Of the titles that are trained on, as they air; a row that was not trained counts as it began."""

@@ -10,7 +10,7 @@ from tasks.optimizers import Adam
 from tasks.optimizers.parameter_groups import ParameterGroup, UpdateSettings
 from tasks.optimizers.schedules import Linear, Schedule
 from tasks.pool import AUTOMATIC
-from tasks.train.objectives import Label, Objective
+from tasks.train.objectives import Label, Objective, RareMemory
 from tasks.train.tables import ResidentTable, TableSettings
 
 
@@ -45,3 +45,10 @@ class TrainSettings(UpdateSettings):
     threads: int = setting(1, "CPU threads; more gain little; 0 leaves torch's choice", ge=0)
     order: Order = setting(ByGroup(), "Which titles an epoch shows, and in what order")
     workers: int = setting(AUTOMATIC, "Processes that load batches; 0: none; -1: by size", ge=AUTOMATIC)
+
+    def __post_init__(self) -> None:
+        if (weight := self.encoder.nearest_slot) and not isinstance(self.objective, RareMemory):
+            only = "only objective rare_memory has slots; set train.objective=rare_memory, or the weight to 0"
+            raise ValueError(
+                f"train.encoder.nearest_slot is {weight:g} with objective {self.objective.name}; {only}"
+            )

@@ -11,6 +11,8 @@ from flows.settings import PRESETS, Settings
 from tasks.cluster.dbscan import DBSCAN
 from tasks.optimizers import SGD, Adam, RowwiseAdagrad
 from tasks.text.words import Words
+from tasks.train.objectives import Neighbourhood, RareMemory
+from tasks.train.objectives.positives import Topics
 from tests.contracts.families import families
 
 PLAIN = Settings()
@@ -64,6 +66,13 @@ def test_a_strategy_is_chosen_by_name_with_its_own_defaults():
         Words(),
         DBSCAN(),
     )
+
+
+def test_a_strategy_within_a_strategy_just_named_is_chosen_by_name_too():
+    found = override(PLAIN, ["train.objective=neighbourhood", "train.objective.positives=topics"])
+    assert found.train.objective == Neighbourhood(positives=Topics())
+    found = override(PLAIN, ["train.encoder.nearest_slot=0.5", "train.objective=rare_memory"])
+    assert found.train.objective == RareMemory() and found.train.encoder.nearest_slot == 0.5
 
 
 def test_a_strategys_fields_can_be_set():

@@ -5,6 +5,7 @@ const LEAST_TOLD = 0.05; // of a cosine: what a pair that is not one word adds a
 // What is said of a part that is no word, where it brings two titles together, and where it keeps them apart.
 const PARTS = {
   "(meaning)": ["alike in meaning", "their meaning"],
+  "(memory)": ["near one slot of the memory", "their slots of the memory"],
   "(channel)": ["on like channels", "their channels"],
   "(hour)": ["at like hours", "their hours"],
   "(weekday)": ["on like days", "their days"],

@@ -1,9 +1,10 @@
 """The memory: slots, each with a unit key, a value (a label) and an age.
 
 A batch of queries is written one after the other: what a query finds is what the ones before it have left.
-The nearest slots are found by one product of all queries with the keys at the start, in bfloat16 where the
-processor multiplies it, which leaves a few candidates; these, and the slots that the batch has changed, are
-compared by float32 products of their own. So the result does not depend on how queries are blocked.
+The nearest slots are found by one product of all queries with the keys at the start, kept in bfloat16 (and
+computed in it where the processor can), which leaves a few candidates; these, and the slots that the batch
+has changed, are compared by float32 products of their own. So the result does not depend on how queries are
+blocked. A thread multiplies the next queries while the last ones are written.
 
 Without numba the same is done by NumPy, a query at a time.
 """
@@ -24,8 +25,9 @@ from tasks.train.memory.loops import LANES, SCALE, Queries, Slots, visit, write
 from tasks.train.memory.rules import HitOrMiss, Rule
 
 EMPTY = -1  # the value of an empty slot
-CHUNK = 128  # queries whose scores are held at once: 4 MB at 8,192 slots
+CHUNK = 128  # queries whose scores are held at once: 2 MB at 8,192 slots
 BFLOAT16 = 6.5e-3  # error of a product of unit vectors: 2⁻⁸ of its factors, 2⁻⁹ of itself, and their product
+ROUNDED = 2**-9  # of a product to bfloat16
 POLICIES = ("oldest", "circular", "averaging")  # by number, as the loops know them
 
 
@@ -86,7 +88,8 @@ class Memory(NamedTuple):
         offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[asked])])
         if not asked.all():
             vectors = vectors[torch.from_numpy(asked).to(device)]
-        host = Queries(vectors.cpu().numpy(), own[asked], further[kept], offsets, near[asked], slots[asked])
+        found = near[asked], near[asked].astype(np.float32), slots[asked]
+        host = Queries(vectors.cpu().numpy(), own[asked], further[kept], offsets, *found)
         labels_here = max([int(own.max(initial=0)) + 1, int(self.values.max()) + 1, label_count or 0])
         keys, values, ages, hits, clock = (part.cpu().numpy() for part in self)  # on the CPU the same memory
         noise = np.zeros(count, dtype=np.int64)
@@ -119,26 +122,33 @@ class Memory(NamedTuple):
 def _visit(view: Slots, host: Queries, policy: int, quota: int, keys: Tensor, vectors: Tensor) -> None:
     count, loop = len(view.values), compiled(visit, fastmath=True)
     half = keys.device.type == "cpu" and _multiplies_bfloat16()
-    band = np.float32(2 * (BFLOAT16 if half else product_tolerance()))
     kind, behind = torch.bfloat16 if half else torch.float32, -count % LANES
+    band = np.float32(2 * (BFLOAT16 if half else product_tolerance() + ROUNDED))
     base, asked = F.pad(keys.to(kind), (0, 0, 0, behind)).T, vectors.to(kind)
     start, before = keys.cpu().numpy(), np.pad(view.values.astype(np.int32), (0, behind), constant_values=-1)
     current, changed = before.copy(), np.zeros(count + 1, dtype=np.int64)
-    room = torch.empty(CHUNK, count + behind, dtype=kind, device=keys.device)  # new memory costs 4 ms a step
-    scores = torch.empty(2, CHUNK, count + behind)
+    order = np.append(np.argsort(-view.priorities, kind="stable"), 0)
+    tiles = torch.empty(2, CHUNK, count + behind, dtype=torch.bfloat16)
+    arrays = view, host, policy, quota, start, before, current, changed, order
 
-    def multiply(first: int) -> np.ndarray:
+    def look_ahead(first: int) -> np.ndarray:
         some = asked[first : first + CHUNK]
-        tile = scores[first // CHUNK % 2, : len(some)]
-        return tile.copy_(torch.mm(some, base, out=room[: len(some)])).numpy()
+        tile = tiles[first // CHUNK % 2, : len(some)]
+        if half:
+            torch.mm(some, base, out=tile)
+        else:
+            tile.copy_(some @ base)
+        scores = tile.view(torch.int16).numpy().view(np.uint16)
+        loop(*arrays, first, scores, band, True)
+        return scores
 
     firsts = range(0, len(vectors), CHUNK)
-    with ThreadPoolExecutor(1) as ahead:  # the next product while the loop goes over the last
-        tiles = [ahead.submit(multiply, first) for first in firsts[:1]]
+    with ThreadPoolExecutor(1) as ahead:  # products and what is near at the start, while the last are written
+        found = [ahead.submit(look_ahead, first) for first in firsts[:1]]
         for first in firsts:
-            tile = tiles.pop().result()
-            tiles += [ahead.submit(multiply, after) for after in firsts[first // CHUNK + 1 :][:1]]
-            loop(view, host, policy, quota, start, before, current, changed, first, tile, band)
+            scores = found.pop().result()
+            found += [ahead.submit(look_ahead, after) for after in firsts[first // CHUNK + 1 :][:1]]
+            loop(*arrays, first, scores, band, False)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from tasks.train.memory.rules import AVERAGING, CIRCULAR
 SCALE = 1 << 20  # priorities are ages with noise, in this part of a query
 LANES = 64  # columns of slots whose best scores are kept: few hold a candidate
 NONE, LEAST = np.float32(-4), np.float32(-2)  # below any product of unit vectors
+SIXTEEN = np.uint32(16)  # a bfloat16 is the upper half of a float32
 PARALLEL = 1e-6  # a sum q + K this short has no direction: the slot stays
 
 
@@ -39,6 +40,7 @@ class Queries(NamedTuple):
     others: Int64[np.ndarray, " entries"]  # its other labels
     offsets: Int64[np.ndarray, " queries+1"]  # where they are
     near: Int64[np.ndarray, "queries 2"]  # nearest slot of the label, of no label of its: -1: none
+    products: Float32[np.ndarray, "queries 2"]  # theirs with the query
     slots: Int64[np.ndarray, " queries"]  # the slot written, -1: none
 
 
@@ -98,11 +100,14 @@ def visit(
     values: np.ndarray,
     current: np.ndarray,
     changed: np.ndarray,
+    order: np.ndarray,
     first: int,
     scores: np.ndarray,
     band: np.float32,
+    ahead: bool,
 ) -> None:
-    """``write`` for the queries from number ``first`` on, of which ``scores`` are known.
+    """``write`` for the queries from number ``first`` on, of which ``scores`` are known, in two calls: one
+    ``ahead`` finds what is near at the start, and changes nothing else; the other writes them.
 
     Candidates are the slots whose score lies within ``band`` of the best, and those changed in this batch;
     they are compared by dot products of their own, which do not depend on how the scores were blocked.
@@ -116,38 +121,38 @@ def visit(
         values: int32 (a multiple of LANES,), the values before it, -1 behind them.
         current: int32, the same, -1 for slots that were changed.
         changed: int64 (slots + 1,), the changed slots; the last entry counts them.
+        order: int64 (slots + 1,), the slots by falling priority; the last entry counts those passed by.
         first: Number of the first query.
-        scores: float32 (some, a multiple of LANES), products of queries with ``start``.
+        scores: uint16 (some, a multiple of LANES), products of queries with ``start``, the bits of bfloat16.
         band: Twice the largest error of a score.
+        ahead: Which of the two calls it is.
     """
     count, dim = slots.keys.shape
     of_label, of_rest = np.empty((2, LANES), dtype=np.float32)
     groups = len(values) // LANES
     hidden = np.empty_like(values)
-    places = np.empty(2, dtype=np.int64)
-    products = np.empty(2, dtype=np.float32)
+    view, keys = (values, start) if ahead else (current, slots.keys)
     for row in range(len(scores)):
         number = first + row
         query, label, line = queries.vectors[number], np.int32(queries.labels[number]), scores[row]
-        for turn in range(2):  # as the slots were at the start; as they are now
-            view = values if turn == 0 else current
-            keys = start if turn == 0 else slots.keys
-            several = queries.offsets[number] < queries.offsets[number + 1]
-            if turn == 1 and not several:  # the nearest at the start are the nearest still, unless changed
-                moved = places[0] >= 0 and current[places[0]] < 0
-                if not moved and not (places[1] >= 0 and current[places[1]] < 0):
-                    break
-            elif turn == 0 and several:
-                hidden[:] = values
-                for entry in range(queries.offsets[number], queries.offsets[number + 1]):
-                    for slot in range(len(values)):
-                        hidden[slot] = -1 if values[slot] == queries.others[entry] else hidden[slot]
-                view = hidden
+        places, products = queries.near[number].copy(), queries.products[number].copy()
+        several = queries.offsets[number] < queries.offsets[number + 1]
+        seen = view
+        if ahead and several:
+            seen = hidden
+            hidden[:] = values
+            for entry in range(queries.offsets[number], queries.offsets[number + 1]):
+                for slot in range(len(values)):
+                    hidden[slot] = -1 if values[slot] == queries.others[entry] else hidden[slot]
+        # the nearest at the start are the nearest still, unless they were changed
+        moved = (places[0] >= 0 and current[places[0]] < 0) or (places[1] >= 0 and current[places[1]] < 0)
+        if ahead or several or moved:
             of_label[:], of_rest[:] = NONE, NONE
             for group in range(groups):  # a lane is a column of these groups
                 begin = group * LANES
                 for lane in range(LANES):
-                    score, value = line[begin + lane], view[begin + lane]
+                    score = np.uint32(np.uint32(line[begin + lane]) << SIXTEEN).view(np.float32)
+                    value = seen[begin + lane]
                     same = score if value == label else NONE
                     rest = NONE if value == label or value < 0 else score
                     of_label[lane] = same if same > of_label[lane] else of_label[lane]
@@ -159,16 +164,18 @@ def visit(
                     continue
                 for group in range(groups):
                     slot = group * LANES + lane
-                    side = 0 if view[slot] == label else 1
-                    if view[slot] < 0 or line[slot] < (low_rest if side else low_same):
+                    score = np.uint32(np.uint32(line[slot]) << SIXTEEN).view(np.float32)
+                    side = 0 if seen[slot] == label else 1
+                    if seen[slot] < 0 or score < (low_rest if side else low_same):
                         continue
                     key, product = keys[slot], np.float32(0)
                     for axis in range(dim):
                         product += query[axis] * key[axis]
                     if product > products[side] or (product == products[side] and slot < places[side]):
                         products[side], places[side] = product, slot
-            if turn == 0:
-                queries.near[number, 0], queries.near[number, 1] = places[0], places[1]
+        if ahead:
+            queries.near[number], queries.products[number] = places, products
+            continue
         for position in range(changed[count]):
             slot = changed[position]
             key, product = slots.keys[slot], np.float32(0)
@@ -194,12 +201,13 @@ def visit(
             if policy == CIRCULAR:
                 slot = slots.state[0] % count
             else:
-                oldest = slots.priorities[0]
-                for place in range(count):
-                    oldest = max(oldest, slots.priorities[place])
-                slot = 0
-                while slots.priorities[slot] != oldest:
-                    slot += 1
+                while order[count] < count and slots.written[order[order[count]]] >= 0:
+                    order[count] += 1
+                slot = order[min(order[count], count - 1)]
+                for position in range(changed[count]):
+                    place = changed[position]
+                    apart = slots.priorities[place] - slots.priorities[slot]
+                    slot = place if apart > 0 or (apart == 0 and place < slot) else slot
         queries.slots[number] = slot
         if slot < 0:
             continue

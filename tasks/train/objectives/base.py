@@ -36,11 +36,17 @@ class BaseObjective:
         """What forms the batches; itself where the labels are all it needs."""
         return self  # pyright: ignore[reportReturnType]
 
+    @property
+    def refresh_steps(self) -> int:
+        """Steps of an epoch between calls of ``refresh_``; 0: one call, at its start."""
+        return 0
+
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Brings buffers up to date before an epoch is planned; ``vectors()`` are the learner's of ``rows``,
-        the titles that are trained on: float32 (rows, dim), on the CPU.
+        """Brings buffers up to date before the batches of an epoch, or the rest of them, are planned;
+        ``vectors()`` are the learner's of ``rows``, the titles that are trained on: float32 (rows, dim), on
+        the CPU.
         """
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:

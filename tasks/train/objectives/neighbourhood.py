@@ -60,6 +60,11 @@ class Neighbourhood(BaseObjective):
         """What forms the batches."""
         return NeighbourhoodSampler(self.batch_size, self.positives.draw(corpus, buffers))
 
+    @property
+    def refresh_steps(self) -> int:
+        """Steps between looking for positives anew."""
+        return self.positives.refresh_steps
+
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:

@@ -21,6 +21,7 @@ from storage.formats.corpus import OpenCorpus
 from storage.shapes import Float32, Int64
 from tasks.form import configurable, setting
 from tasks.neighbours.similarity import top_neighbours
+from tasks.text.titles import FUNCTION_WORDS
 from tasks.text.words import WORD
 
 Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]
@@ -33,6 +34,11 @@ class BasePositives:
     """Base of the strategies; ``draw`` is what each has of its own."""
 
     name: str
+
+    @property
+    def refresh_steps(self) -> int:
+        """See the objective's."""
+        return 0
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
         """State kept in checkpoints, at the start."""
@@ -72,9 +78,10 @@ class Topics(BasePositives):
 
     Topics come from a non-negative factorisation X ≈ W H of the training titles' words, X weighted by TF-IDF:
     a title's topic is the argmax of its row of W (none, where that is zero), a topic's words are the greatest
-    of its row of H. Words of one title, and those of too many, are left out. scikit-learn computes it when
-    training begins; a machine without it can train with tags or nearest. After Lee, Seung. Learning the parts
-    of objects by non-negative matrix factorization. Nature 401, 1999. https://doi.org/10.1038/44565
+    of its row of H. Words of one title, those of too many, and articles and the like are left out.
+    scikit-learn computes it when training begins; a machine without it can train with tags or nearest. After
+    Lee, Seung. Learning the parts of objects by non-negative matrix factorization. Nature 401, 1999.
+    https://doi.org/10.1038/44565
     """
 
     name: Literal["topics"] = "topics"
@@ -97,6 +104,9 @@ class Topics(BasePositives):
         vocabulary = np.flatnonzero(
             (np.asarray(corpus.kinds) == WORD) & (frequency > 1) & (frequency <= most)
         )
+        names = pq.read_table(corpus.folder / "token_names.parquet", columns=["token"])["token"]
+        words = names.take(vocabulary).to_pylist()
+        vocabulary = vocabulary[np.array([word not in FUNCTION_WORDS for word in words], dtype=bool)]
         cells = np.ones(len(tokens.values)), tokens.values, tokens.offsets
         counts = csr_matrix(cells, (len(rows), len(corpus.kinds)))[:, vocabulary]
         wanted = max(1, min(self.topics, *counts.shape))
@@ -141,12 +151,20 @@ class Nearest(BasePositives):
     """One of the titles that are nearest to the anchor now, within a class of its own, by the learner's
     vectors of titles as they air.
 
-    They are looked up at the start of each epoch, since its batches are planned there: first by the rows'
+    They are looked up at the start of each epoch, and every ``refresh`` steps within it: first by the rows'
     random start, by which titles are near that share words.
     """
 
     name: Literal["nearest"] = "nearest"
     neighbours: int = setting(50, "Nearest titles that a positive is drawn from", ge=1, le=1000)
+    refresh: int = setting(
+        0, "Steps of an epoch after which they are looked up again; 0: at its start alone", ge=0
+    )
+
+    @property
+    def refresh_steps(self) -> int:
+        """See the objective's."""
+        return self.refresh
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
         """Nearest titles, int32 (titles, neighbours): best first, -1 behind the last."""

@@ -38,8 +38,7 @@ def range_test(corpus: Path, entry: Entry) -> RangeTest:
     training = Training(corpus, entry.settings)
     rates, losses, average, lowest = [], [], 0.0, math.inf
     for epoch in range(EPOCHS):
-        count, batches = training.loader.epoch(epoch, 0)
-        for batch in training.table.ahead(batches, lambda batch: batch.bags.ids):
+        for count, batch in training.batches(epoch):
             done = len(rates) / max(1, EPOCHS * count - 1)
             factor = 10 ** (DECADES * (2 * done - 1))
             try:

@@ -1,6 +1,7 @@
 """Any title to a vector: trained rows stay, unseen words land near their family, and the folder gives the
 same bits."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,18 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from storage.arrays import unit_rows
 from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary
 from storage.formats.corpus import open_corpus
 from tasks.augment.settings import AugmentSettings
+from tasks.encoder import Bag
 from tasks.encoder.bags import Bagger
 from tasks.encoder.title_encoder import ENCODERS, TitleEncoder
+from tasks.search.parts import MEMORY, parts_of
 from tasks.text.tokenizers import TOKENIZERS
 from tasks.text.words import CONTEXT, KINDS, WORD, Words, WordsAndNgrams
 from tasks.tokenize.settings import TokenizeSettings
+from tasks.train.settings import TrainSettings
 from tests.worlds import TRAINING, UNSEEN, WORDS, centred
 
 Learnt = tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, TitleEncoderFiles]
@@ -75,6 +80,43 @@ def test_a_title_of_which_nothing_is_known_is_a_zero_row(encoder: TitleEncoder, 
     )
     vectors = own.embed(["цщъ юяэ", "Harbour kitchen", "", "Цщъ Юяэ (4/6)", "kitchenette"])
     assert vectors.any(axis=1).tolist() == [False, True, False, False, True]
+
+
+@pytest.fixture
+def with_slots(encoder: TitleEncoder) -> TitleEncoder:
+    keys = unit_rows(np.random.default_rng(1).normal(size=(20, encoder.dim)).astype(np.float32))
+    return replace(encoder, slots=keys, bag=replace(encoder.bag, nearest_slot=0.5))
+
+
+def test_the_nearest_slot_stands_beside_a_title(
+    encoder: TitleEncoder, with_slots: TitleEncoder, learnt: Learnt, tmp_path: Path
+):
+    titles = ["Harbour kitchen recipes", "Kitchenette bakers", "Goalpost", "ᚠᚢ"]
+    alone, vectors, keys = encoder.embed(titles), with_slots.embed(titles), with_slots.slots
+    assert keys is not None and with_slots.width == 2 * encoder.dim == vectors.shape[1]
+    for own, vector in zip(alone[:3], vectors[:3], strict=True):
+        expected = np.concatenate([own, 0.5 * keys[(keys @ own).argmax()]]) / np.sqrt(1.25)
+        np.testing.assert_allclose(vector, expected, atol=1e-6)
+    assert not vectors[3].any()
+    with_slots.save(tmp_path, learnt[0] / learnt[2].path / "tokens.parquet")
+    np.testing.assert_array_equal(TitleEncoder.open(tmp_path).embed(titles), vectors)
+
+
+def test_parts_with_a_slot_add_up(with_slots: TitleEncoder):
+    titles = ["Harbour kitchen recipes", "Goalpost", "ᚠᚢ"]
+    names, offsets, parts = parts_of(with_slots, titles)
+    dense = with_slots.dense(titles)
+    expected = with_slots.similarity(dense, with_slots.embed(titles, dense))
+    np.testing.assert_allclose(unit_rows(np.add.reduceat(parts, offsets[:-1])), expected, atol=1e-5)
+    assert all(own[-1] == MEMORY for own in names)
+    assert parts[offsets[1:] - 1][:, -with_slots.dim :].any(axis=1).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("weight", [0.5, 1])
+def test_slots_without_a_memory_are_refused_in_one_line(weight: float):
+    with pytest.raises(ValueError, match=r"nearest_slot is .* with objective label; .*rare_memory") as error:
+        TrainSettings(encoder=Bag(nearest_slot=weight))
+    assert "\n" not in str(error.value)
 
 
 def test_titles_do_not_know_each_other(encoder: TitleEncoder):

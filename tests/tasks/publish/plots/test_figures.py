@@ -27,6 +27,7 @@ def corpus_of(
     each = np.arange(len(tokens), dtype=np.int32)
     weights = np.ones(len(kinds), dtype=np.float32)
     return OpenCorpus(
+        folder=Path(),
         tokens=Ragged.from_rows(tokens),
         labels=Ragged.from_rows(labels),
         split=np.array(split, dtype=np.int8),
