@@ -92,7 +92,8 @@ def migrate() -> None:
     from prefect.server.database import provide_database_interface
     from prefect.settings import get_current_settings
 
-    url = str(get_current_settings().server.database.connection_url.get_secret_value())
+    chosen = get_current_settings().server.database.connection_url
+    url = chosen.get_secret_value() if chosen else ""
     _, is_file, path = url.partition("sqlite+aiosqlite:///")
     database = Path(path)
     if not is_file or database.exists():
