@@ -109,4 +109,4 @@ def _answer_clusters(
     clusters = noise_as_singletons(found.labels)[labelled]
     precision, recall = b_cubed_of_titles(clusters, reference[labelled])
     both = 2 * precision * recall / (precision + recall)
-    return {(CLUSTERS, CLUSTERS): Answer(both, None, family[kept][labelled])}
+    return {(CLUSTERS, CLUSTERS): Answer(both, None, family[kept][labelled], corpus.oov[kept][labelled])}
