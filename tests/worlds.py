@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary
 from storage.workspace import Workspace
+from tasks.augment.distilled import Distilled
 from tasks.augment.settings import AugmentSettings
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.tokenize.settings import TokenizeSettings
@@ -214,9 +215,8 @@ def learn(home: Path, vocabulary: Vocabulary, corpus: Corpus) -> tuple[Checkpoin
     from tasks.augment.task import augment
 
     checkpoint = publish_checkpoint(home, corpus)
-    return checkpoint, augment.fn(
-        str(home), vocabulary, corpus, checkpoint, TRAINING.encoder, AugmentSettings()
-    )
+    settings = AugmentSettings(strategy=Distilled())
+    return checkpoint, augment.fn(str(home), vocabulary, corpus, checkpoint, TRAINING.encoder, settings)
 
 
 def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:

@@ -84,7 +84,7 @@ BLOCKS = (
     # Before and after training.
     _block("tokenizer", "Words and n-grams, not words alone, are", "tokenize.tokenizer=words"),
     _block("subwords", "Words and n-grams, not subwords, are", "tokenize.tokenizer=subwords"),
-    _block("augmentation", "Distilled n-grams of unseen words are", "augment.strategy=none"),
+    _block("augmentation", "No rows for unseen words, not distilled ones, is", "augment.strategy=distilled"),
     # Clusters.
     _block("clusterer", "Chinese Whispers, not DBSCAN, is", "cluster.strategy=dbscan"),
     _block("hdbscan", "Chinese Whispers, not HDBSCAN, is", "cluster.strategy=hdbscan"),
