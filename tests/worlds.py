@@ -86,6 +86,7 @@ Orchard Thunder Crystal Falcon Marble Cedar Amber Desert Canyon Glacier Lagoon T
 Bramble Juniper Saffron Cobalt Ivory Scarlet Hazel Maple Ember Quartz Raven Sparrow Heron Otter
 """.split()  # noqa: SIM905
 START = datetime.datetime(2025, 3, 1, 20)
+AUGMENTING = AugmentSettings(strategy=Distilled())
 TRAINING = TrainSettings(dim=16, epochs=4, threads=1, objective=LeaveOneOutSoftmax(pack=4, packs=24))
 
 
@@ -215,8 +216,7 @@ def learn(home: Path, vocabulary: Vocabulary, corpus: Corpus) -> tuple[Checkpoin
     from tasks.augment.task import augment
 
     checkpoint = publish_checkpoint(home, corpus)
-    settings = AugmentSettings(strategy=Distilled())
-    return checkpoint, augment.fn(str(home), vocabulary, corpus, checkpoint, TRAINING.encoder, settings)
+    return checkpoint, augment.fn(str(home), vocabulary, corpus, checkpoint, TRAINING.encoder, AUGMENTING)
 
 
 def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:
