@@ -12,6 +12,7 @@ from prefect.exceptions import ParameterTypeError
 
 from flows.ablate import ablate
 from flows.assignments import SettingError, override
+from flows.corpus import corpus_inputs
 from flows.plan import plan_ablation
 from flows.settings import LAPTOP, PRESETS
 from storage.artifacts import Answers
@@ -55,6 +56,18 @@ def test_what_does_not_apply_is_left_out_unless_the_user_named_the_change():
     assert plan.left_out == ["hour", "temperature"] and [block.name for block in plan.blocks] == ["edge"]
     with pytest.raises(SettingError, match="no_such"):
         plan_ablation(LAPTOP, AblationSettings(blocks=("train.no_such=1",)))
+
+
+def test_a_corpus_gets_what_persons_corrected_until_then(tmp_path):
+    noon = datetime.datetime(2025, 3, 1, 12, tzinfo=datetime.UTC)
+    made = Correction(show_key="odd", title="Odd", categories=("music",), corrected_at=noon)
+    with Catalogue.open(tmp_path) as catalogue:
+        store_correction(catalogue, made)
+    given = str(tmp_path), LAPTOP.tokenize, LAPTOP.preprocess
+    salt, settings, mapping, corrections = corpus_inputs(*given)
+    assert (salt, settings) == (LAPTOP.tokenize.splits.salt, LAPTOP.preprocess) and mapping
+    assert corrections == {"odd": ("music",)}
+    assert corpus_inputs(*given, noon - datetime.timedelta(days=1))[-1] == {}
 
 
 def test_the_table_of_blocks_is_no_code_of_a_trial():
