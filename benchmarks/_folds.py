@@ -130,7 +130,7 @@ def answer(fold: Fold, baseline: Baseline) -> Answers:
             if len(queries):
                 predictions: Predictions = fitted.predict(inputs.take(queries))
                 judged = judge(predictions, titles.labels.take(queries), labels)
-                answers[form, protocol] = to_answer(judged, fold.family[queries])
+                answers[form, protocol] = to_answer(judged, fold.family[queries], titles.oov[queries])
     return answers
 
 

@@ -69,7 +69,8 @@ def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: Se
         settings = PreprocessSettings(sentences=sentences)
         corpus = preprocess.fn(place, guide, vocabulary, tokenizing.splits.salt, settings)
         checkpoint = train.fn(place, corpus, training)
-        encoder = augment.fn(place, vocabulary, corpus, checkpoint, training.encoder, AugmentSettings())
+        distilled = AugmentSettings(strategy=Distilled())
+        encoder = augment.fn(place, vocabulary, corpus, checkpoint, training.encoder, distilled)
     folder = Workspace(home).folder(corpus)
     return (
         open_corpus(folder),

@@ -8,6 +8,7 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 from pydantic import Field
 
+from flows.corpus import corpus_inputs
 from flows.night import close_crashed, name_run, open_night
 from flows.plan import base_of, plan_ablation
 from flows.settings import LAPTOP, Settings, as_default
@@ -18,7 +19,6 @@ from tasks.ablate.settings import ABLATION, AblationSettings
 from tasks.ablate.task import conclude
 from tasks.ingest.task import ingest
 from tasks.pool import AUTOMATIC, cores, open_pool
-from tasks.preprocess.categories import read_mapping
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.preprocess.task import preprocess
 from tasks.tokenize.settings import TokenizeSettings
@@ -79,7 +79,6 @@ def make_corpus(
 ) -> tuple[PrefectFuture[Vocabulary], PrefectFuture[Corpus]]:
     """Submits the stages up to the Corpus, which begins when ``first`` are done."""
     vocabulary = tokenize.submit(home, guide, tokenized)
-    mapping = read_mapping(preprocessed.category_mapping)
     begin: Any = preprocess.submit
-    made = home, guide, vocabulary, tokenized.splits.salt, preprocessed, mapping
-    return vocabulary, begin(*made, wait_for=first)
+    inputs = corpus_inputs(home, tokenized, preprocessed)
+    return vocabulary, begin(home, guide, vocabulary, *inputs, wait_for=first)

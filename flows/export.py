@@ -113,7 +113,8 @@ def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:
     if form == "fasttext":
         tokens = pq.read_table(model / "tokens.parquet", columns=["document_frequency"])
         frequency, own = tokens["document_frequency"].to_numpy(), require_ngrams(encoder)
-        if words and buckets not in (None, own.buckets):
+        if words and (not own.size or buckets not in (None, own.buckets)):
+            buckets = buckets or Distilled().buckets
             distilled = Distilled(shortest=own.shortest, longest=own.longest, buckets=buckets)
             counts = frequency[[encoder.ids[WORD, word] for word in words]]
             encoder = replace(encoder, unseen_words=distilled.fit(words, vectors, counts))

@@ -4,10 +4,10 @@ import datetime
 
 from prefect import flow
 
+from flows.corpus import corpus_inputs
 from flows.latest import read_figures
 from flows.night import NightlyResult, close_crashed, name_run, open_night
 from flows.settings import LAPTOP, Settings, as_default
-from storage.corrections import labels_by_show, read_corrections
 from storage.stages import previous
 from tasks.augment.task import augment
 from tasks.cluster.task import STAGE as CLUSTERS
@@ -15,7 +15,6 @@ from tasks.cluster.task import cluster
 from tasks.embed.task import embed
 from tasks.evaluate.task import evaluate
 from tasks.ingest.task import check, ingest
-from tasks.preprocess.categories import read_mapping
 from tasks.preprocess.task import preprocess
 from tasks.publish.task import PAGE, draw, pack, promote, report
 from tasks.tokenize.task import tokenize
@@ -43,9 +42,8 @@ def nightly(
         guide = ingest(home, feeds, settings.ingest, as_of)
         anomalies = check(home, guide, night.run)
         vocabulary = tokenize(home, guide, settings.tokenize)
-        salt, mapping = settings.tokenize.splits.salt, read_mapping(settings.preprocess.category_mapping)
-        corrections = labels_by_show(read_corrections(night.workspace.home, as_of))
-        corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, mapping, corrections)
+        inputs = corpus_inputs(home, settings.tokenize, settings.preprocess, as_of)
+        corpus = preprocess(home, guide, vocabulary, *inputs)
         checkpoint = train(home, corpus, settings.train, night.run)
         encoder = augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
         vectors = embed(home, corpus, encoder)

@@ -80,7 +80,8 @@ def _start() -> None:
             )
 
     if not PREFECT_API_URL.value():
-        OwnServer().start()
+        (server := OwnServer()).start()
+        os.environ["PREFECT_API_URL"] = server.api_url  # workers of a task runner would start their own
 
 
 def migrate() -> None:

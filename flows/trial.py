@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from prefect import task
 from prefect.logging import disable_run_logger
+from threadpoolctl import threadpool_limits
 
-from storage.arrays import open_array
 from storage.artifacts import Answers, Corpus, Vocabulary
 from storage.digests import hashes
 from storage.formats.answers import CLUSTERS, write_answers
@@ -29,7 +28,8 @@ from tasks.augment.task import augment
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.stability import several_seeds
-from tasks.embed.task import embed
+from tasks.embed.corpus import embed_corpus
+from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import Submit
 from tasks.scoring.agreement import b_cubed_of_titles, noise_as_singletons, reference_labels
 from tasks.scoring.folds import Answer, answer_knn
@@ -66,22 +66,22 @@ def answer(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning
     """The answers of a trial; called in a process of its own, where nothing of Prefect runs."""
     workspace = Workspace(home)
     opened, folder = open_corpus(workspace.folder(corpus)), workspace.folder(corpus)
-    with _own_home(workspace) as place, disable_run_logger():
+    family = hashes(texts_of(folder / "titles.parquet", "family"), "family")
+    with _own_home(workspace) as place, disable_run_logger(), threadpool_limits(1):  # a process a core
         checkpoint = train.fn(place, corpus, learning.train)
         stages = vocabulary, corpus, checkpoint, learning.train.encoder, learning.augment
-        vectors = Workspace(place).folder(embed.fn(place, corpus, augment.fn(place, *stages)))
-        alone, full = (np.array(open_array(vectors, name)) for name in ("vectors", "full"))
-    family = hashes(texts_of(folder / "titles.parquet", "family"), "family")
-    if learning.cluster is not None:
-        return _answer_clusters(opened, family, full, learning.cluster)
-    titles, forms = Titles.of(opened), {"title_only": alone}
-    if any(pq.read_table(folder / "titles.parquet", columns=["context"])["context"].to_pylist()):
-        forms["title_context"] = full
-    return {
-        key: own
-        for form, vectors in forms.items()
-        for key, own in answer_knn(titles, family, form, vectors, learning.k).items()
-    }
+        encoder = TitleEncoder.open(Workspace(place).folder(augment.fn(place, *stages)))
+        embedded = embed_corpus(folder, encoder)
+        if learning.cluster is not None:
+            return _answer_clusters(opened, family, embedded.full, learning.cluster)
+        titles, forms = Titles.of(opened), {"title_only": embedded.vectors}
+        if any(embedded.contexts):
+            forms["title_context"] = embedded.full
+        return {
+            key: own
+            for form, vectors in forms.items()
+            for key, own in answer_knn(titles, family, form, vectors, learning.k).items()
+        }
 
 
 @contextmanager
@@ -109,4 +109,4 @@ def _answer_clusters(
     clusters = noise_as_singletons(found.labels)[labelled]
     precision, recall = b_cubed_of_titles(clusters, reference[labelled])
     both = 2 * precision * recall / (precision + recall)
-    return {(CLUSTERS, CLUSTERS): Answer(both, None, family[kept][labelled])}
+    return {(CLUSTERS, CLUSTERS): Answer(both, None, family[kept][labelled], corpus.oov[kept][labelled])}

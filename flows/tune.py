@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from prefect import flow
 
+from flows.corpus import corpus_inputs
 from flows.night import close_crashed, name_run, open_night
 from flows.settings import LAPTOP, Settings, as_default
 from flows.task_runner import task_runner
 from storage.artifacts import Corpus
-from storage.corrections import labels_by_show, read_corrections
 from tasks.ingest.task import ingest
-from tasks.preprocess.categories import read_mapping
 from tasks.preprocess.task import preprocess
 from tasks.tokenize.task import tokenize
 from tasks.train.settings import TrainSettings
@@ -63,9 +62,8 @@ def tune(
     with open_night(home, feeds, settings) as night:
         guide = ingest(home, feeds, settings.ingest)
         vocabulary = tokenize(home, guide, settings.tokenize)
-        salt, mapping = settings.tokenize.splits.salt, read_mapping(settings.preprocess.category_mapping)
-        corrections = labels_by_show(read_corrections(night.workspace.home))
-        corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, mapping, corrections)
+        inputs = corpus_inputs(home, settings.tokenize, settings.preprocess)
+        corpus = preprocess(home, guide, vocabulary, *inputs)
         given = home, corpus, settings.train, tuning, night.run
         tables = [test_ranges(*given)] if tuning.range_test else []
         if tuning.searches:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary
 from storage.workspace import Workspace
+from tasks.augment.distilled import Distilled
 from tasks.augment.settings import AugmentSettings
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.tokenize.settings import TokenizeSettings
@@ -85,6 +86,7 @@ Orchard Thunder Crystal Falcon Marble Cedar Amber Desert Canyon Glacier Lagoon T
 Bramble Juniper Saffron Cobalt Ivory Scarlet Hazel Maple Ember Quartz Raven Sparrow Heron Otter
 """.split()  # noqa: SIM905
 START = datetime.datetime(2025, 3, 1, 20)
+AUGMENTING = AugmentSettings(strategy=Distilled())
 TRAINING = TrainSettings(dim=16, epochs=4, threads=1, objective=LeaveOneOutSoftmax(pack=4, packs=24))
 
 
@@ -214,9 +216,7 @@ def learn(home: Path, vocabulary: Vocabulary, corpus: Corpus) -> tuple[Checkpoin
     from tasks.augment.task import augment
 
     checkpoint = publish_checkpoint(home, corpus)
-    return checkpoint, augment.fn(
-        str(home), vocabulary, corpus, checkpoint, TRAINING.encoder, AugmentSettings()
-    )
+    return checkpoint, augment.fn(str(home), vocabulary, corpus, checkpoint, TRAINING.encoder, AUGMENTING)
 
 
 def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:

@@ -1,7 +1,7 @@
 """The Answers on disk: answers.parquet, a row for each held-out title of each form and protocol.
 
 ``precision_at_10`` is null where nothing is a neighbour: of clusters, whose form is CLUSTERS, ``correct`` is
-the B-cubed F of the title.
+the B-cubed F of the title. ``oov``: the title holds a word that no training title holds.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ CLUSTERS = "clusters"
 FILE = "answers.parquet"
 _TEXTS = [(name, pa.string()) for name in ("form", "protocol")]
 _NUMBERS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
-SCHEMA = pa.schema([*_TEXTS, *_NUMBERS])
-Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # correct, precision_at_10, family: (queries,)
+SCHEMA = pa.schema([*_TEXTS, *_NUMBERS, ("oov", pa.bool_())])
+Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]  # (queries,): the last four of SCHEMA
 
 
 def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
@@ -26,22 +26,27 @@ def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> N
 
 
 def _columns(
-    form: str, protocol: str, correct: np.ndarray, precision: np.ndarray | None, family: np.ndarray
+    form: str,
+    protocol: str,
+    correct: np.ndarray,
+    precision: np.ndarray | None,
+    family: np.ndarray,
+    oov: np.ndarray,
 ) -> dict[str, object]:
     nothing = pa.nulls(len(correct), pa.float64())
     names = {"form": [form] * len(correct), "protocol": [protocol] * len(correct)}
     near = nothing if precision is None else precision
-    return {**names, "correct": correct, "precision_at_10": near, "family": family}
+    return {**names, "correct": correct, "precision_at_10": near, "family": family, "oov": oov}
 
 
 def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
     """What ``write_answers`` wrote."""
     table = pq.read_table(folder / FILE)
     forms, protocols = (np.array(table[name].to_pylist(), dtype=str) for name in ("form", "protocol"))
-    correct, precision, family = (table[name].to_numpy() for name in ("correct", "precision_at_10", "family"))
+    correct, precision, family, oov = (table[name].to_numpy() for name in SCHEMA.names[2:])
     found: dict[tuple[str, str], Columns] = {}
     for form, protocol in dict.fromkeys(zip(forms.tolist(), protocols.tolist(), strict=True)):
         rows = (forms == form) & (protocols == protocol)
         near = None if np.isnan(precision[rows]).all() else precision[rows]
-        found[form, protocol] = correct[rows], near, family[rows]
+        found[form, protocol] = correct[rows], near, family[rows], oov[rows]
     return found

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 CLUSTERS = "cluster."  # where a block of clusters begins: it is judged by its clusters, others by categories
+_TITLE = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark")
 _AIRING = ("channel", "hour", "weekday", "duration", "manner")
 
 
@@ -58,9 +59,18 @@ BLOCKS = (
     _block("objective", "Label mode, not leave-one-out softmax, is", "train.objective=leave_one_out_softmax"),
     _block("margin", "Label mode, not a margin over groups, is", "train.objective=leave_one_out_hinge"),
     _block(
+        "negatives", "Label mode, not other classes' titles of the batch, is", "train.objective=neighbourhood"
+    ),
+    _block("memory", "Label mode without a memory of rare events is", "train.objective=rare_memory"),
+    _block(
         "temperature",
         "A temperature of its own with how titles air is",
         "train.objective.context_temperature=0.4",
+    ),
+    _block(
+        "encoder",
+        "A weighted bag, not the mean of each kind alike, is",
+        *(f"train.encoder.{kind}=1" for kind in (*_TITLE, *_AIRING, "length_power")),
     ),
     _block("length power", "Dividing a kind by the root of its tokens is", "train.encoder.length_power=0"),
     _block("dropout", "Dropout of tokens is", "train.dropout=0"),
@@ -74,7 +84,7 @@ BLOCKS = (
     # Before and after training.
     _block("tokenizer", "Words and n-grams, not words alone, are", "tokenize.tokenizer=words"),
     _block("subwords", "Words and n-grams, not subwords, are", "tokenize.tokenizer=subwords"),
-    _block("augmentation", "Distilled n-grams of unseen words are", "augment.strategy=none"),
+    _block("augmentation", "No rows for unseen words, not distilled ones, is", "augment.strategy=distilled"),
     # Clusters.
     _block("clusterer", "Chinese Whispers, not DBSCAN, is", "cluster.strategy=dbscan"),
     _block("hdbscan", "Chinese Whispers, not HDBSCAN, is", "cluster.strategy=hdbscan"),

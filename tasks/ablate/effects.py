@@ -18,15 +18,15 @@ from tasks.scoring.protocols import FORMS, PROTOCOLS
 
 CELLS = [(form, protocol) for protocol in PROTOCOLS for form in FORMS]
 AGREEMENT = (CLUSTERS, CLUSTERS)
-OVERALL, SHOWS = ("all", "all"), ("all", "unseen_show")
+OVERALL, SHOWS, OOV = ("all", "all"), ("all", "unseen_show"), ("all", "oov")
 Folds = Sequence[Sequence[Answers]]  # of each fold the answers of each seed
-Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # quality with the block, without it, and the family
+Columns = tuple[np.ndarray, ...]  # quality with the block, without it, the family, and oov
 
 
 @dataclass(frozen=True)
 class Effect:
     """A block, and by (form, protocol) what it is worth; OVERALL is the mean of all held-out answers, SHOWS
-    that of both forms on shows never seen.
+    that of both forms on shows never seen, OOV that of both on titles with a word never seen.
     """
 
     block: Block
@@ -52,8 +52,9 @@ def measure_effect(block: Block, base: Folds, other: Folds, resamples: int = RES
     kept = {key: _pairs(key, base, other) for key in cells}
     everything = _join(kept.values())
     kept |= {SHOWS: _join(own for key, own in kept.items() if key[1] == SHOWS[1]), OVERALL: everything}
+    kept[OOV] = tuple(column[everything[3].astype(bool)] for column in everything)
     figures = {}
-    for key, (with_it, without, family) in kept.items():
+    for key, (with_it, without, family, _) in kept.items():
         figures[key] = pool_values({"worth": with_it - without}, family, resamples)["worth"]
     return Effect(block, figures, float(everything[0].mean()), float(everything[1].mean()))
 
@@ -63,7 +64,7 @@ def _pairs(key: tuple[str, str], base: Folds, other: Folds) -> Columns:
     for with_it, without in zip(base, other, strict=True):
         one, two = ([own[key] for own in seeds if key in own] for seeds in (with_it, without))
         if one and two:
-            parts.append((_mean(one), _mean(two), one[0].family))
+            parts.append((_mean(one), _mean(two), one[0].family, one[0].oov))
             if not np.array_equal(one[0].family, two[0].family):
                 found = f"other titles of {key[1]} are held out without the block than with it"
                 raise ValueError(f"{found}; a block must leave tokenize.splits and the labels as they are")
@@ -71,10 +72,8 @@ def _pairs(key: tuple[str, str], base: Folds, other: Folds) -> Columns:
 
 
 def _join(parts: Iterable[Columns]) -> Columns:
-    nothing = np.zeros(0)
-    columns = zip(*parts, strict=True) if (parts := list(parts)) else ((), (), ())
-    with_it, without, family = (np.concatenate([nothing, *column]) for column in columns)
-    return with_it, without, family
+    nothing = (np.zeros(0),) * 4
+    return tuple(np.concatenate(column) for column in zip(nothing, *parts, strict=True))
 
 
 def _mean(answers: Sequence[Answer]) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tasks.ablate.effects import AGREEMENT, CELLS, OVERALL, SHOWS, Effect
+from tasks.ablate.effects import AGREEMENT, CELLS, OOV, OVERALL, SHOWS, Effect
 from tasks.scoring.folds import Figure
 
 SHOWN = {"title_only": "title alone", "title_context": "with how it airs"}
@@ -11,6 +11,7 @@ HELD = {
     "unseen_show": "shows never seen",
     "next_period": "next period",
 }
+NEW_WORDS = "titles with a word never seen"
 VERDICTS = {True: "pays", False: "costs", None: "no difference"}
 NOTE = (
     "Worth: quality (mean of accuracy and precision at 10) of the preset minus that without the block, "
@@ -51,7 +52,7 @@ def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str
     if by_categories:
         cells = [key for key in CELLS if any(key in effect.figures for effect in by_categories)]
         heads = [f"{HELD[protocol]}, {SHOWN[form]}" for form, protocol in cells]
-        lines += _table(by_categories, [OVERALL, *cells], ["all held-out titles", *heads])
+        lines += _table(by_categories, [OVERALL, OOV, *cells], ["all held-out titles", NEW_WORDS, *heads])
     if by_clusters:
         lines += ["", *_table(by_clusters, [AGREEMENT], ["clusters' B-cubed F"])]
     lines += ["", *(f"- {sentence(effect)}" for effect in effects), ""]

@@ -1,4 +1,6 @@
-"""No n-gram rows: what `guidespace ablate` compares with."""
+"""No vector of their own for unseen words: the default. The rows of their n-grams are in the bag, and more
+adds nothing there (docs/LOG.md).
+"""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,7 +13,7 @@ from tasks.form import configurable
 
 @configurable
 class NoNgramRows:
-    """Words that training has not seen are left out of the bag."""
+    """Words that training has not seen are in the bag by their n-grams alone."""
 
     name: Literal["none"] = "none"
 

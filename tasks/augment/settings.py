@@ -12,5 +12,5 @@ class AugmentSettings:
     """How unseen words get a vector."""
 
     strategy: Distilled | NoNgramRows | Pretrained | Stems = setting(
-        Distilled(), "Where vectors of unseen words come from"
+        NoNgramRows(), "Where vectors of unseen words come from"
     )

@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.artifacts import Corpus, TitleEncoderFiles, Vectors
-from storage.formats.corpus import open_corpus
 from storage.stages import Stage
 from storage.workspace import Workspace
+from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 
 STAGE = Stage(Vectors, __file__)
@@ -19,13 +19,10 @@ def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
     similarity. Also the words of held-out titles, and a row of those with unseen words without these.
     """
     workspace = Workspace(home)
-    columns = ["raw_title", "context", "split", "oov"]
-    titles = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=columns)
-    raw, splits = titles["raw_title"].to_pylist(), titles["split"].to_pylist()
-    opened = TitleEncoder.open(workspace.folder(encoder))
-    read = open_corpus(workspace.folder(corpus))
-    dense = opened.bag.dense(read.sentences, read.descriptions)
-    vectors, full = opened.embed_with_context(raw, titles["context"].to_pylist(), dense)
+    folder, opened = workspace.folder(corpus), TitleEncoder.open(workspace.folder(encoder))
+    titles = pq.read_table(folder / "titles.parquet", columns=["split", "oov"])
+    raw, _, dense, vectors, full = embed_corpus(folder, opened)
+    splits = titles["split"].to_pylist()
     words, unseen = np.zeros(len(raw), dtype=np.int32), np.zeros(len(raw), dtype=np.int32)
     held = np.flatnonzero([split not in ("train", "placeholder") for split in splits])
     words[held], unseen[held] = opened.count_unseen([raw[title] for title in held])

@@ -14,11 +14,14 @@ K, RESAMPLES = 10, 1000
 
 
 class Answer(NamedTuple):
-    """One number a held-out title; precision is None where nothing is a neighbour, family a hash."""
+    """One number a held-out title; precision is None where nothing is a neighbour, family a hash, oov whether
+    it holds a word that no training title holds.
+    """
 
     correct: np.ndarray
     precision_at_10: np.ndarray | None
     family: np.ndarray
+    oov: np.ndarray
 
     @property
     def quality(self) -> np.ndarray:
@@ -54,13 +57,13 @@ def answer_knn(titles: Titles, family: np.ndarray, form: str, vectors: np.ndarra
         queries = titles.labelled(protocol)
         if len(queries):
             judged = judge_knn(titles, vectors, queries, training, k)
-            answers[form, protocol] = to_answer(judged, family[queries])
+            answers[form, protocol] = to_answer(judged, family[queries], titles.oov[queries])
     return answers
 
 
-def to_answer(judged: Judged, family: np.ndarray) -> Answer:
+def to_answer(judged: Judged, family: np.ndarray, oov: np.ndarray) -> Answer:
     """What is kept of a judged held-out set."""
-    return Answer(judged.correct.astype(np.float64), judged.precision_at_k, family)
+    return Answer(judged.correct.astype(np.float64), judged.precision_at_k, family, oov)
 
 
 def pool(answers: Sequence[Answer], resamples: int = RESAMPLES) -> dict[str, Figure]:

@@ -39,9 +39,8 @@ def test_facts_keep_no_text_of_the_guides_authors():
 
 
 def held(correct: list[int], family: list[int], precision: list[float] | None = None) -> Answer:
-    return Answer(
-        np.array(correct, float), None if precision is None else np.array(precision), np.array(family)
-    )
+    near = None if precision is None else np.array(precision)
+    return Answer(np.array(correct, float), near, np.array(family), np.zeros(len(family), dtype=bool))
 
 
 def test_folds_are_pooled_and_a_family_is_drawn_whole():

@@ -1,8 +1,10 @@
-"""The ablation: its plan, and the flow on the sample guide, twice."""
+"""The ablation: its plan, and the flow on the sample guide, three times."""
 
+import datetime
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from prefect import flow  # noqa: F401  (sets logging up)
@@ -10,9 +12,13 @@ from prefect.exceptions import ParameterTypeError
 
 from flows.ablate import ablate
 from flows.assignments import SettingError, override
+from flows.corpus import corpus_inputs
 from flows.plan import plan_ablation
 from flows.settings import LAPTOP, PRESETS
 from storage.artifacts import Answers
+from storage.catalogue.connection import Catalogue
+from storage.catalogue.corrections import store_correction
+from storage.corrections import Correction
 from storage.stages import ROOT, import_closure
 from storage.tracking import Tracking
 from tasks.ablate.blocks import BLOCKS
@@ -52,6 +58,18 @@ def test_what_does_not_apply_is_left_out_unless_the_user_named_the_change():
         plan_ablation(LAPTOP, AblationSettings(blocks=("train.no_such=1",)))
 
 
+def test_a_corpus_gets_what_persons_corrected_until_then(tmp_path):
+    noon = datetime.datetime(2025, 3, 1, 12, tzinfo=datetime.UTC)
+    made = Correction(show_key="odd", title="Odd", categories=("music",), corrected_at=noon)
+    with Catalogue.open(tmp_path) as catalogue:
+        store_correction(catalogue, made)
+    given = str(tmp_path), LAPTOP.tokenize, LAPTOP.preprocess
+    salt, settings, mapping, corrections = corpus_inputs(*given)
+    assert (salt, settings) == (LAPTOP.tokenize.splits.salt, LAPTOP.preprocess) and mapping
+    assert corrections == {"odd": ("music",)}
+    assert corpus_inputs(*given, noon - datetime.timedelta(days=1))[-1] == {}
+
+
 def test_the_table_of_blocks_is_no_code_of_a_trial():
     files, _ = import_closure(ROOT / "flows" / "trial.py")
     names = {file.relative_to(ROOT).as_posix() for file in files}
@@ -78,12 +96,18 @@ def test_an_unknown_block_is_one_clear_line(tmp_path):
 SMALL = ("--preset", "smoke", "--seeds", "1", "--folds", "2", "--workers", "1", "--blocks", "n-grams")
 
 
+@pytest.fixture(scope="module")
+def ablated(tmp_path_factory):
+    home = tmp_path_factory.mktemp("ablation") / "home"
+    done = guidespace("ablate", "--feed", SAMPLE, "--home", home, *SMALL, "hour")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return home, done
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_second_run_computes_the_block_that_is_new_alone(tmp_path: Path):
-    home = tmp_path / "home"
-    first = guidespace("ablate", "--feed", SAMPLE, "--home", home, *SMALL, "hour")
-    assert first.returncode == 0, first.stdout + first.stderr
+def test_a_second_run_computes_the_block_that_is_new_alone(ablated):
+    home, first = ablated
     assert trials(first.stdout, "done") == {
         f"{name} {fold}/1" for name in ("preset", "n-grams", "hour") for fold in (1, 2)
     }
@@ -108,6 +132,30 @@ def test_a_second_run_computes_the_block_that_is_new_alone(tmp_path: Path):
     (child, _) = children
     assert {"quality", "worth/all/all", "worth/all/all_margin"} <= child.data.metrics.keys()
     assert PRESETS["smoke"].train.epochs == 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_what_a_person_corrected_counts_as_in_a_night(ablated):
+    home, _ = ablated
+    columns = ["show_key", "title", "labels", "split"]
+    before = {file.parent: labels_of(file.parent) for file in home.glob("artifacts/corpus/*/titles.parquet")}
+    rows = pq.read_table(next(iter(before)) / "titles.parquet", columns=columns).to_pylist()
+    one = next(row for row in rows if row["split"] == "train" and row["labels"] == ["crime"])
+    made = {"categories": ("music",), "corrected_at": datetime.datetime.now(datetime.UTC)}
+    with Catalogue.open(home) as catalogue:
+        store_correction(catalogue, Correction(show_key=one["show_key"], title=one["title"], **made))
+    done = guidespace("ablate", "--feed", SAMPLE, "--home", home, *SMALL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = {file.parent: labels_of(file.parent) for file in home.glob("artifacts/corpus/*/titles.parquet")}
+    learnt = {own[one["show_key"]] for folder, own in after.items() if folder not in before}
+    assert ("music",) in learnt and not any(own[one["show_key"]] == ("music",) for own in before.values())
+
+
+def labels_of(corpus: Path) -> dict[str, tuple[str, ...]]:
+    """Labels of a corpus by show key."""
+    rows = pq.read_table(corpus / "titles.parquet", columns=["show_key", "labels"]).to_pylist()
+    return {row["show_key"]: tuple(row["labels"]) for row in rows}
 
 
 def trials(output: str, ended: str) -> set[str]:

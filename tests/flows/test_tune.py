@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -31,16 +32,19 @@ SMALL = (
 )
 
 
+COMMAND = [sys.executable, "-m", "flows", "tune"]
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_HOME"))
+}
+
+
 def guidespace(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_HOME"))
-    }
     return subprocess.run(
-        [sys.executable, "-m", "flows", "tune", *arguments],
+        [*COMMAND, *arguments],
         cwd=ROOT,
-        env=environment,
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=280,
@@ -158,6 +162,42 @@ def test_searches_side_by_side_with_their_tables_and_a_range_test(tmp_path: Path
     assert {"searches.md", "range_tests.html"} <= named
     assert len(list(home.glob("artifacts/checkpoint/*/checkpoint.safetensors"))) == 1
     assert not list(home.glob("artifacts/checkpoint/*.partial"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_killed_search_continues_behind_its_last_generation_in_processes(tmp_path: Path):
+    """SIGKILL after the first of three generations, trained in threads; the others in processes."""
+    members = '[{"name":"esgd","population":2,"elite":1,"parents":2,"offspring":1}]'
+    arguments = [
+        *("--feed", str(ROOT / "sample" / "guide.xml.gz"), "--home", str(tmp_path / "home"), "--sizes", "8"),
+        *("--optimizers", "sgd", "adam", "--set", "tuning.budget=3", "train.epochs=2"),
+        *("tuning.workers=2", f"tuning.searches={members}"),
+    ]
+    first = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+    )
+    with first:
+        assert first.stdout and any("round 1 of 3" in line for line in first.stdout)
+        first.kill()
+    assert first.returncode == -signal.SIGKILL
+    (journal,) = (tmp_path / "home").glob("artifacts/checkpoint/*.partial/journal.json")
+    before = json.loads(journal.read_text())["rounds"]
+    done = guidespace(*arguments, "tuning.pool=processes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rounds = [line.split("round ")[1][0] for line in done.stdout.splitlines() if "  round " in line]
+    assert rounds == ["1", "2", "3"][len(before) :]
+    assert "| 8 | esgd | " in done.stdout and "processes, 2 at a time" in done.stdout
+    assert not journal.exists()
+
+
+@pytest.mark.slow
+def test_processes_of_a_run_find_its_prefect_server(tmp_path: Path):
+    """Otherwise each starts one of its own."""
+    code = "import os, flows.server as s; s.start_prefect('.').join(); print(os.environ['PREFECT_API_URL'])"
+    own = {**ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=own, capture_output=True, text=True)
+    assert done.stdout.startswith("http://127.0.0.1:"), done.stderr
 
 
 def test_a_search_that_is_not_there_is_one_clear_line(tmp_path: Path):

@@ -10,6 +10,7 @@ import pytest
 
 from flows.__main__ import main
 from flows.export import _words
+from tasks.encoder.title_encoder import TitleEncoder
 from tasks.fasttext import FastText
 from tasks.fasttext.layout import Header
 from tasks.fasttext.text_forms import read_vectors, write_vectors
@@ -114,3 +115,12 @@ def test_exported_words(learnt: Any, tmp_path: Path):
         found = read_vectors(tmp_path / form)
         assert sorted(found.words) == sorted(model.dictionary.words())
         np.testing.assert_allclose(found.matrix, model.vectors(found.words), atol=1e-6)
+
+
+def test_a_model_without_rows_for_unseen_words_gets_them_in_the_file(learnt: Any, tmp_path: Path):
+    home, *_, made = learnt
+    encoder = TitleEncoder.open(home / made.path).without_unseen_words()
+    (folder := tmp_path / "model").mkdir()
+    encoder.save(folder, home / made.path / "tokens.parquet")
+    assert "1 buckets" in _words(folder, "fasttext", tmp_path / "model.bin", 1)
+    assert FastText.open(tmp_path / "model.bin").vectors(["unheardof"]).any()

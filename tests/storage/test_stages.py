@@ -230,17 +230,16 @@ def test_options_are_named_after_the_room():
 
 def test_tasks_publish_where_their_cache_key_looks(learnt):
     """The order of a task's parameters is the order of its inputs: else a hit would verify another folder."""
-    from tasks.augment.settings import AugmentSettings
     from tasks.augment.task import augment
     from tasks.preprocess.task import preprocess
     from tasks.tokenize.task import tokenize
-    from tests.worlds import TRAINING
+    from tests.worlds import AUGMENTING, TRAINING
 
     home, guide, vocabulary, corpus, checkpoint, encoder = learnt
     calls = [
         (tokenize, vocabulary, (guide, TokenizeSettings())),
         (preprocess, corpus, (guide, vocabulary, TokenizeSettings().splits.salt, PreprocessSettings())),
-        (augment, encoder, (vocabulary, corpus, checkpoint, TRAINING.encoder, AugmentSettings())),
+        (augment, encoder, (vocabulary, corpus, checkpoint, TRAINING.encoder, AUGMENTING)),
     ]
     for task, made, arguments in calls:
         bound = inspect.signature(task.fn).bind(str(home), *arguments)
