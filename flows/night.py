@@ -23,8 +23,9 @@ from prefect.states import Completed
 from flows.latest import write_latest
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
+from storage.retention import prune
 from storage.tracking import Tracking
-from storage.workspace import Workspace, prune
+from storage.workspace import Workspace
 from tasks.ingest.sources.feeds import source_of
 from tasks.publish.report import Report, Verdict
 

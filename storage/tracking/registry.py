@@ -31,6 +31,7 @@ PROMOTED_AT = "guidespace.promoted_at"
 REASON = "guidespace.reason"
 QUALITY = "guidespace.score.quality"
 HOME = "guidespace.home"
+FILES, REMOVED = "guidespace.files", "removed"  # tag of a version whose files a clean-up has removed
 LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store takes a version's model_id and does not keep it
 
 
@@ -74,7 +75,7 @@ class Registry(Connection):
 
         self._claim()
         if (version := self.version_of(digest)) is None:
-            tags = {DIGEST: digest, LINEAGE: lineage}
+            tags = {DIGEST: digest, LINEAGE: lineage, HOME: make_home_id(self.home)}
             version = self._create_version(run_id, model_folder, example_title, tags)
         outputs = self.client.get_run(run_id).outputs
         shown = {output.model_id for output in outputs.model_outputs} if outputs else set()
@@ -95,7 +96,8 @@ class Registry(Connection):
         """The newest version of that digest whose files still exist."""
         query = f"name = '{self.name}' AND tags.`{DIGEST}` = '{digest}'"
         for version in self.client.search_model_versions(query, order_by=["version_number DESC"]):
-            if not str(version.source).startswith("/") or Path(str(version.source)).is_dir():
+            gone = str(version.source).startswith("/") and not Path(str(version.source)).is_dir()
+            if not gone and version.tags.get(FILES) != REMOVED:
                 return version
         return None
 

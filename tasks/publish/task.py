@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
@@ -31,13 +32,17 @@ from storage.catalogue.titles import open_airings
 from storage.formats.clustering import Density, read_clusters
 from storage.formats.corpus import open_corpus
 from storage.formats.model import Votes, read_spellings, write_spellings, write_votes
+from storage.json_file import write_text
 from storage.stages import Stage
 from storage.tracking import Champion, ModelVersion, Registry, Tracking, TrackingError
+from storage.tracking.nights import read_nights
 from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.gate import NotComparable, ask_both, decide, lineage
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, facts_of, map_content, render_map
+from tasks.publish.nights.drift import measure_drift, oov_share
+from tasks.publish.nights.page import render_nights
 from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
 from tasks.publish.plots.run_plots import draw_figures, extend_history, write_history, write_plots
@@ -50,6 +55,7 @@ from tasks.search.search import COLUMNS, FURTHER, SIMILARITY
 
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
+NIGHTS = "nights.html"  # in the home: the last thirty
 PLACES = "places.parquet"  # where the titles stand: the start of the next run
 SURENESS = ("confidence", "score", "correct", "language")
 DROPPED_SHOWN = 200  # dropped categories in the table on the flow run's page; MLflow has them all
@@ -212,10 +218,13 @@ def report(
     anomalies: Sequence[str],
     run: str,
     before: Mapping[str, float] | None = None,
+    last_model: str = "",
 ) -> Report:
-    """Logs to MLflow (figures, scores, history, feeds, map, plots, categories) and writes the report.
+    """Logs to MLflow (figures, scores, drift, history, feeds, map, plots, categories), writes the report and
+    the home's nights.html.
 
-    ``anomalies`` are what ``check`` found, ``before`` the headline figures of the run before.
+    ``anomalies`` are what ``check`` found, ``before`` the headline figures of the run before, ``last_model``
+    the folder of its model (empty where there is none).
     """
     workspace, tracking = Workspace(home), Tracking(home)
     folder = workspace.folder
@@ -231,6 +240,9 @@ def report(
     made = {"guide": guide, "corpus": corpus, "clustering": clustering}
     counts = {f"counts/{kind}/{name}": n for kind, own in made.items() for name, n in own.counts.items()}
     counts |= {f"dropped_categories/{reason}": count for reason, count in reasons}
+    changed = measure_drift(Path(last_model), folder(model)) if last_model else {}
+    changed["oov_share"] = oov_share(open_corpus(folder(corpus)))
+    counts |= {f"drift/{name}": value for name, value in changed.items()}
     tracking.log_progress(run, 0, counts)
     if "train/loss" not in tracking.client.get_run(run).data.metrics:  # a cached training has logged nothing
         history = enumerate(workspace.details(checkpoint)["history"], 1)
@@ -243,6 +255,9 @@ def report(
     about = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason}
     tags = {f"guidespace.{name}": value for name, value in (about | {"model": model.digest}).items()}
     tracking.set_tags(run, tags)
+    nights = workspace.home / NIGHTS
+    write_text(nights, render_nights(read_nights(tracking), f"Nights of {workspace.home.name}"))
+    tracking.log_file(run, nights)
     if TaskRunContext.get():
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
         what = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
