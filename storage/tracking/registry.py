@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 ABOUT = "Titles like this one: answers the nearest titles of the guide, also for an unseen title."
 DIGEST = "guidespace.model"
 LINEAGE = "guidespace.lineage"
+FEEDS = "guidespace.feeds"  # fingerprints of what a version was made of
 PROMOTED_AT = "guidespace.promoted_at"
 REASON = "guidespace.reason"
 QUALITY = "guidespace.score.quality"
@@ -64,18 +66,25 @@ class Registry(Connection):
         return self.model_name(self._chosen)
 
     def register(
-        self, run_id: str, model_folder: Path, digest: str, *, example_title: str, lineage: str
+        self,
+        run_id: str,
+        model_folder: Path,
+        digest: str,
+        *,
+        example_title: str,
+        lineage: str,
+        feeds: Sequence[str] = (),
     ) -> str:
         """Registers a model as ``challenger`` unless a version of that digest exists; returns the version.
 
-        The run's outputs show it; versions of one ``lineage`` were scored on comparable held-out sets. A
-        TrackingError where the registered model is another home's.
+        The run's outputs show it; versions of one ``lineage`` were scored on comparable held-out sets;
+        ``feeds`` are fingerprints. A TrackingError where the registered model is another home's.
         """
         from mlflow.entities import LoggedModelOutput
 
         self._claim()
         if (version := self.version_of(digest)) is None:
-            tags = {DIGEST: digest, LINEAGE: lineage, HOME: make_home_id(self.home)}
+            tags = {DIGEST: digest, LINEAGE: lineage, HOME: make_home_id(self.home), FEEDS: " ".join(feeds)}
             version = self._create_version(run_id, model_folder, example_title, tags)
         outputs = self.client.get_run(run_id).outputs
         shown = {output.model_id for output in outputs.model_outputs} if outputs else set()
@@ -87,6 +96,11 @@ class Registry(Connection):
     def logged_model(self, version: str) -> str:
         """Id of the logged model behind a version: metrics are linked to it."""
         return self.client.get_model_version(self.name, version).tags.get(LOGGED_MODEL, "")
+
+    def lineage_of(self, version: str) -> tuple[str, frozenset[str]]:
+        """Lineage of a version, and fingerprints of its feeds; none of one that an older GuideSpace made."""
+        tags = self.client.get_model_version(self.name, version).tags
+        return tags.get(LINEAGE, ""), frozenset(tags.get(FEEDS, "").split())
 
     def describe(self, version: str, text: str) -> None:
         """Sets the description (Markdown) of a version, which MLflow's page shows on top."""
@@ -138,7 +152,8 @@ class Registry(Connection):
         """Logs a model and registers it. Nothing here touches MLflow's global state."""
         client, params = self.client, self.client.get_run(run_id).data.params
         experiment, status = self.experiment_id, "FAILED"
-        model = client.create_logged_model(experiment, MODEL_NAME, run_id, facts, params, "title-search")
+        shown = {name: value for name, value in facts.items() if name != FEEDS}  # its tags are bounded
+        model = client.create_logged_model(experiment, MODEL_NAME, run_id, shown, params, "title-search")
         try:
             with tempfile.TemporaryDirectory() as temporary:
                 folder = Path(temporary) / "model"

@@ -39,6 +39,7 @@ from storage.tracking.nights import read_nights
 from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.gate import NotComparable, ask_both, decide, lineage
+from tasks.publish.lineage import fingerprints, other_lineage
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, facts_of, map_content, render_map
 from tasks.publish.nights.drift import measure_drift, oov_share
@@ -155,21 +156,25 @@ def promote(
     feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet", columns=["source"])
     line = lineage(str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist())
     example = pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"][0].as_py()
-    version = registry.register(run, folder, model.digest, example_title=example, lineage=line)
-    past = registry.promoted(line)
-    champion, missing = _champion(registry, past)
+    own = fingerprints(str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist())
+    version = registry.register(run, folder, model.digest, example_title=example, lineage=line, feeds=own)
+    past, ever = registry.promoted(line), registry.promoted(limit=1)
+    champion, missing = _champion(registry, ever)
     same = champion is not None and champion.digest == model.digest
+    if champion and not same:
+        missing = other_lineage(line, own, *registry.lineage_of(champion.version))
     best = [before.quality for before in reversed(past) if before.quality is not None]
     asked = workspace.folder(corpus), workspace.folder(scores)
     try:
-        answers = ask_both(*asked, champion.folder if champion and not same else None)
+        answers = ask_both(*asked, champion.folder if champion and not (same or missing) else None)
     except NotComparable as error:
         answers, missing = ask_both(*asked, None), str(error)
     rng = np.random.default_rng(settings.seed)
     decision = decide(
-        answers, best, rng, settings.resamples, same_model=same, incomparable=missing, first=not past
+        answers, best, rng, settings.resamples, same_model=same, incomparable=missing, first=not ever
     )
-    move = not same and {"auto": decision.promote, "always": True, "never": False}[settings.promote]
+    followed = {"auto": decision.promote, "first": not ever, "always": True, "never": False}
+    move = not same and followed[settings.promote]
     reason, now = decision.reason, datetime.now(UTC)
     if move != decision.promote:
         reason = f"publish.promote is {settings.promote}; the gate said: {reason}"
@@ -193,7 +198,7 @@ def promote(
 
 
 def _champion(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
-    """The champion, or None and why there is none; no reason where none of this lineage ever was."""
+    """The champion, or None and why there is none; no reason where none ever was."""
     try:
         champion = registry.champion()
     except TrackingError as error:

@@ -101,16 +101,35 @@ def test_a_challenger_that_cannot_be_compared_is_not_promoted(stage):
     assert [past.version for past in stage.registry.promoted()] == ["1"]
 
 
-def test_the_first_model_of_a_lineage_is_promoted_without_a_comparison(stage, monkeypatch):
+def test_a_model_of_another_lineage_asks_for_a_person(stage, monkeypatch):
     stage.promote("a" * 64)
-    damage(stage.registry)
     monkeypatch.setattr("tasks.publish.task.lineage", lambda salt, sources: "of-other-feeds")
+    monkeypatch.setattr("tasks.publish.task.fingerprints", lambda salt, sources: ["0" * 8])
     verdict = stage.promote("b" * 64)
-    assert verdict.champion and stage.registry.champion().version == "2"
-    assert (
-        "the first model of these feeds" in verdict.reason
-        and "cannot be read by this version" in verdict.reason
+    assert not verdict.champion and stage.registry.champion().version == "1"
+    assert "lacks 1 of the 1 feed that the champion was made of" in verdict.reason
+    assert stage.promote("b" * 64, promote="always").champion
+
+
+def test_a_guide_that_has_more_feeds_is_compared(stage, monkeypatch):
+    from tasks.publish.lineage import fingerprints
+
+    stage.promote("a" * 64)
+    monkeypatch.setattr("tasks.publish.task.lineage", lambda salt, sources: "of-more-feeds")
+    monkeypatch.setattr(
+        "tasks.publish.task.fingerprints", lambda salt, sources: fingerprints(salt, [*sources, "more.xml"])
     )
+    verdict = stage.promote("b" * 64)
+    assert verdict.champion and verdict.difference == 0
+
+
+def test_a_smoke_run_is_promoted_only_where_nothing_was_before(stage):
+    assert stage.promote("a" * 64, promote="first").champion
+    verdict = stage.promote("b" * 64, promote="first")
+    assert not verdict.champion and stage.registry.champion().version == "1"
+    assert verdict.reason.startswith("publish.promote is first; the gate said: not shown to be worse")
+    stage.registry.client.delete_registered_model_alias(stage.registry.name, "champion")
+    assert not stage.promote("b" * 64, promote="first").champion
 
 
 def test_a_champion_whose_files_are_gone_neither_ends_the_run_nor_is_replaced(stage):
