@@ -126,7 +126,8 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings, keep: int = 
         for died in tracking.close_silent(run):
             logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", died)
         try:
-            yield NightlyRun(workspace, tracking, run)
+            with tracking.system_metrics(run):
+                yield NightlyRun(workspace, tracking, run)
             prune(workspace, max(keep, settings.publish.keep))
         except BaseException as error:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})

@@ -33,6 +33,7 @@ PROMOTED_AT = "guidespace.promoted_at"
 REASON = "guidespace.reason"
 QUALITY = "guidespace.score.quality"
 HOME = "guidespace.home"
+DESCRIPTION_LENGTH = 5000  # MLflow's column
 FILES, REMOVED = "guidespace.files", "removed"  # tag of a version whose files a clean-up has removed
 LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store takes a version's model_id and does not keep it
 
@@ -105,6 +106,12 @@ class Registry(Connection):
     def describe(self, version: str, text: str) -> None:
         """Sets the description (Markdown) of a version, which MLflow's page shows on top."""
         self.client.update_model_version(self.name, version, text)
+
+    def add_card(self, version: str, card: str) -> None:
+        """Puts a model card ("## …") below the description of a version, in place of an earlier one."""
+        before = self.client.get_model_version(self.name, version).description or ""
+        text = f"{before.partition(card.splitlines()[0])[0].rstrip()}\n\n{card}"
+        self.describe(version, text[:DESCRIPTION_LENGTH].strip())
 
     def version_of(self, digest: str) -> RegisteredVersion | None:
         """The newest version of that digest whose files still exist."""

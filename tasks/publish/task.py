@@ -6,7 +6,6 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 from prefect.artifacts import create_table_artifact
 from prefect.context import TaskRunContext
+from prefect.events import emit_event
 from pyarrow.csv import WriteOptions, write_csv
 
 from storage.arrays import open_array
@@ -32,18 +32,15 @@ from storage.catalogue.titles import open_airings
 from storage.formats.clustering import Density, read_clusters
 from storage.formats.corpus import open_corpus
 from storage.formats.model import Votes, read_spellings, write_spellings, write_votes
-from storage.json_file import write_text
 from storage.stages import Stage
 from storage.tracking import Champion, ModelVersion, Registry, Tracking, TrackingError
-from storage.tracking.nights import read_nights
 from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.gate import NotComparable, ask_both, decide, lineage
 from tasks.publish.lineage import fingerprints, other_lineage
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, facts_of, map_content, render_map
-from tasks.publish.nights.drift import measure_drift, oov_share
-from tasks.publish.nights.page import render_nights
+from tasks.publish.nights.record import record_night
 from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
 from tasks.publish.plots.run_plots import draw_figures, extend_history, write_history, write_plots
@@ -56,8 +53,8 @@ from tasks.search.search import COLUMNS, FURTHER, SIMILARITY
 
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
-NIGHTS = "nights.html"  # in the home: the last thirty
 PLACES = "places.parquet"  # where the titles stand: the start of the next run
+REFUSED = "guidespace.model.refused"  # event: tonight's model is not the champion
 SURENESS = ("confidence", "score", "correct", "language")
 DROPPED_SHOWN = 200  # dropped categories in the table on the flow run's page; MLflow has them all
 
@@ -193,6 +190,9 @@ def promote(
         difference=decision.difference,
         logged_model=registry.logged_model(version),
     )
+    if TaskRunContext.get() and not verdict.champion:
+        model_id = {"prefect.resource.id": f"guidespace.model.{verdict.name}"}
+        emit_event(REFUSED, resource=model_id, payload={"version": version, "reason": reason})
     get_run_logger().info("%s (%s)", verdict.message, reason)
     return verdict
 
@@ -245,9 +245,6 @@ def report(
     made = {"guide": guide, "corpus": corpus, "clustering": clustering}
     counts = {f"counts/{kind}/{name}": n for kind, own in made.items() for name, n in own.counts.items()}
     counts |= {f"dropped_categories/{reason}": count for reason, count in reasons}
-    changed = measure_drift(Path(last_model), folder(model)) if last_model else {}
-    changed["oov_share"] = oov_share(open_corpus(folder(corpus)))
-    counts |= {f"drift/{name}": value for name, value in changed.items()}
     tracking.log_progress(run, 0, counts)
     if "train/loss" not in tracking.client.get_run(run).data.metrics:  # a cached training has logged nothing
         history = enumerate(workspace.details(checkpoint)["history"], 1)
@@ -260,9 +257,7 @@ def report(
     about = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason}
     tags = {f"guidespace.{name}": value for name, value in (about | {"model": model.digest}).items()}
     tracking.set_tags(run, tags)
-    nights = workspace.home / NIGHTS
-    write_text(nights, render_nights(read_nights(tracking), f"Nights of {workspace.home.name}"))
-    tracking.log_file(run, nights)
+    record_night(home, run, guide, corpus, model, verdict, feeds, document, last_model)
     if TaskRunContext.get():
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
         what = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
@@ -277,4 +272,6 @@ def report(
     ]
     clusters, past = read_clusters(folder(clustering)), before or {}
     text = report_markdown(guide, feeds, document, verdict, figures, past, anomalies, clusters, places)
+    tracking.log_text(run, text, "report.md")
+    tracking.describe(run, text)
     return Report(markdown=text, figures=figures, link=where if linked else "")

@@ -181,7 +181,16 @@ def test_a_version_says_in_few_tags_and_a_description_what_became_of_it(stage):
     version = stage.registry.client.get_model_version(verdict.name, verdict.version)
     assert set(version.tags) == {
         f"guidespace.{name}"
-        for name in ("model", "lineage", "logged_model", "promoted_at", "reason", "score.quality")
+        for name in (
+            "model",
+            "lineage",
+            "feeds",
+            "home",
+            "logged_model",
+            "promoted_at",
+            "reason",
+            "score.quality",
+        )
     }
     assert version.description.startswith("Champion since ") and verdict.reason in version.description
     damage(stage.registry)
