@@ -54,7 +54,7 @@ def model_card(
         f"{counts['labelled_training_titles']:,} of them trained on with categories. Languages: {shares}.",
         "",
         *named,
-        *([f"- … and {more:,} earlier readings and feeds"] if more else []),
+        *([f"- … and {more:,} more"] if more else []),
         "",
         "| held out, the title alone | titles | accuracy | 95 % | precision at k | MRR |",
         "| --- | --- | --- | --- | --- | --- |",
