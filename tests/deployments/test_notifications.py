@@ -65,41 +65,41 @@ def automations(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.fixture
-def notified(site: Site, receiver: Receiver) -> Iterator[Receiver]:
+def notified(server: Site, receiver: Receiver) -> Iterator[Receiver]:
     """A block that posts to the receiver, and the automations that send by it; removed afterwards."""
-    kind = site.get("/block_types/slug/custom-webhook")["id"]
-    schema = site.post("/block_schemas/filter", {"block_schemas": {"block_type_id": {"any_": [kind]}}})[0]
+    kind = server.get("/block_types/slug/custom-webhook")["id"]
+    schema = server.post("/block_schemas/filter", {"block_schemas": {"block_type_id": {"any_": [kind]}}})[0]
     data = {
         "name": "told",
         "url": f"http://127.0.0.1:{receiver.server_port}",
         "json_data": {"subject": "{{subject}}", "body": "{{body}}"},
     }
     content = {"name": "told", "data": data, "block_type_id": kind, "block_schema_id": schema["id"]}
-    block = site.post("/block_documents/", content)["id"]
-    made = automations(site, "--notify", NOTIFY)
+    block = server.post("/block_documents/", content)["id"]
+    made = automations(server, "--notify", NOTIFY)
     assert made.returncode == 0 and made.stdout.count("created: ") == 4, made.stdout + made.stderr
     yield receiver
-    for automation in site.post("/automations/filter"):
+    for automation in server.post("/automations/filter"):
         if automation["actions"][0]["type"] == "send-notification":
-            site.api.delete(f"/automations/{automation['id']}")
-    site.api.delete(f"/block_documents/{block}")
+            server.api.delete(f"/automations/{automation['id']}")
+    server.api.delete(f"/block_documents/{block}")
 
 
 @pytest.mark.slow
-def test_a_block_that_is_not_there_is_named(site: Site) -> None:
-    done = automations(site, "--notify", "custom-webhook/nobody")
+def test_a_block_that_is_not_there_is_named(server: Site) -> None:
+    done = automations(server, "--notify", "custom-webhook/nobody")
     assert done.returncode == 2 and "no block 'nobody' of the type 'custom-webhook'" in done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_person_is_told_of_everything_that_goes_wrong(site: Site, notified: Receiver) -> None:
-    flow = site.deployment("nightly-smoke")["flow_id"]
+def test_a_person_is_told_of_everything_that_goes_wrong(server: Site, notified: Receiver) -> None:
+    flow = server.post("/flows/", {"name": "nightly"})["id"]
 
     def run(name: str, kind: str, state: str, tags: list[str], **more: Any) -> str:
         begun = {"type": kind, "name": state, "message": f"said of {name}", **more}
-        made = site.post("/flow_runs/", {"flow_id": flow, "name": name, "tags": tags})["id"]
-        site.post(f"/flow_runs/{made}/set_state", {"state": begun, "force": True})
+        made = server.post("/flow_runs/", {"flow_id": flow, "name": name, "tags": tags})["id"]
+        server.post(f"/flow_runs/{made}/set_state", {"state": begun, "force": True})
         return made
 
     def event(name: str, resource: str, run: str, payload: dict[str, str]) -> None:
@@ -118,16 +118,16 @@ def test_a_person_is_told_of_everything_that_goes_wrong(site: Site, notified: Re
             ],
             "payload": payload,
         }
-        site.api.post("/events", json=[told]).raise_for_status()
+        server.api.post("/events", json=[told]).raise_for_status()
 
     def told(text: str, again: Any) -> str:
-        site.insist(again, lambda: bool(notified.about(text)))
+        server.insist(again, lambda: bool(notified.about(text)))
         return notified.about(text)
 
     ours = ["guidespace"]
     failed = told("run that fails", lambda: run("run that fails", "FAILED", "Failed", ours))
     assert failed.startswith("GuideSpace: nightly has failed\n") and "said of run that fails" in failed
-    assert f"{site.url}/runs/flow-run/" in failed
+    assert f"{server.url}/runs/flow-run/" in failed
     crashed = told("run that dies", lambda: run("run that dies", "CRASHED", "Crashed", ours))
     assert crashed.startswith("GuideSpace: nightly has crashed\n")
     due = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
@@ -140,7 +140,7 @@ def test_a_person_is_told_of_everything_that_goes_wrong(site: Site, notified: Re
     why = {"version": "7", "reason": "worse than the champion"}
     refused = told("version 7", lambda: event("guidespace.model.refused", "guidespace.model.m", night, why))
     assert refused.startswith("GuideSpace: version 7 was not promoted\nworse than the champion\n")
-    assert f"{site.url}/runs/flow-run/{night}" in refused
+    assert f"{server.url}/runs/flow-run/{night}" in refused
     run("a run of others", "FAILED", "Failed", ["other"])
     run("the last", "FAILED", "Failed", ours)
     told("the last", lambda: run("the last", "FAILED", "Failed", ours))

@@ -29,18 +29,18 @@ def model_card(
     Args:
         guide: Of the night.
         corpus: Of the night.
-        feeds: source, content_digest and stored of each.
+        feeds: source, content_digest and stored of each reading, in their order.
         span: First and last start of a programme, UTC.
         languages: Of each title.
         scores: The scores document.
         oov_share: Share of held-out titles with a word that no training title has.
     """
     held, counts = guide.counts, corpus.counts
-    named = [
-        f"- `{feed['source']}`: {feed['stored']:,} programmes, content `{feed['content_digest'][:DIGITS]}`"
-        for feed in feeds[-FEEDS:]
-    ]
-    more = len(feeds) - len(named)
+    sources: dict[str, list[Mapping[str, Any]]] = {}
+    for feed in feeds:
+        sources.setdefault(feed["source"], []).append(feed)
+    named = [_source(*item) for item in list(sources.items())[-FEEDS:]]
+    more = len(sources) - len(named)
     spoken = Counter(filter(None, languages)).most_common(LANGUAGES)
     shares = ", ".join(f"{name} {count / len(languages):.0%}" for name, count in spoken)
     forms = {name: protocol["title_only"] for name, protocol in scores["protocols"].items()}
@@ -70,6 +70,12 @@ def model_card(
         "feeds' own, with their mistakes.",
     ]
     return "\n".join(lines)
+
+
+def _source(source: str, readings: Sequence[Mapping[str, Any]]) -> str:
+    stored, digest = sum(one["stored"] for one in readings), readings[-1]["content_digest"][:DIGITS]
+    told = f", the last of {len(readings):,} readings" if readings[1:] else ""
+    return f"- `{source}`: {stored:,} programmes, content `{digest}`{told}"
 
 
 def _row(title: str, score: Mapping[str, Any]) -> str:

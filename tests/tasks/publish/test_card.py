@@ -41,6 +41,14 @@ def test_it_states_data_scores_and_limits():
         assert fact in text, fact
 
 
+def test_readings_of_one_feed_are_one_line():
+    readings = [
+        {"source": "/data/uk.xml.gz", "content_digest": digit * 64, "stored": 1000} for digit in "abc"
+    ]
+    line = "- `/data/uk.xml.gz`: 3,000 programmes, content `cccccccccccc`, the last of 3 readings"
+    assert card(readings).count("uk.xml.gz") == 1 and line in card(readings)
+
+
 def test_many_feeds_fit_into_mlflows_description():
     feeds = [
         {"source": f"/data/{day:03}.xml.gz", "content_digest": f"{day:064}", "stored": day}
