@@ -16,13 +16,14 @@ from typer.main import get_command
 import flows.comparing  # (adds its commands, as the next four do)
 import flows.correct
 import flows.enrich
+import flows.keeping
 import flows.labelling
 import flows.serving.command  # noqa: F401
 from flows.exits import DONE, exit_code, report_interrupted, watch_signals
 from flows.viewing import app
 
 # They print a line at once.
-REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve")
+REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "gc")
 SEVERAL = (
     "--out",
     "--feed",

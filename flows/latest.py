@@ -45,6 +45,14 @@ def read_figures(home: str | Path) -> dict[str, float]:
         return {}
 
 
+def last_model(home: str | Path) -> str:
+    """Folder of the last finished run's model; empty where there is none."""
+    try:
+        return read_latest(home, "model")["model"]
+    except HomeError:
+        return ""
+
+
 def read_scores(home: str | Path) -> dict[str, Any]:
     """The scores document of the last run, and whether its model is the champion."""
     latest = read_latest(home, "scores")

@@ -23,8 +23,9 @@ from prefect.states import Completed
 from flows.latest import write_latest
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
+from storage.retention import prune
 from storage.tracking import Tracking
-from storage.workspace import Workspace, prune
+from storage.workspace import Workspace
 from tasks.ingest.sources.feeds import source_of
 from tasks.publish.report import Report, Verdict
 
@@ -125,7 +126,8 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings, keep: int = 
         for died in tracking.close_silent(run):
             logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", died)
         try:
-            yield NightlyRun(workspace, tracking, run)
+            with tracking.system_metrics(run):
+                yield NightlyRun(workspace, tracking, run)
             prune(workspace, max(keep, settings.publish.keep))
         except BaseException as error:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})

@@ -5,7 +5,7 @@ import datetime
 from prefect import flow
 
 from flows.corpus import corpus_inputs
-from flows.latest import read_figures
+from flows.latest import last_model, read_figures
 from flows.night import NightlyResult, close_crashed, name_run, open_night
 from flows.settings import LAPTOP, Settings, as_default
 from storage.stages import previous
@@ -56,5 +56,5 @@ def nightly(
         model = pack(home, corpus, encoder, vectors)
         verdict = promote(home, guide, corpus, model, scores, settings.publish, night.run)
         made = guide, corpus, clustering, checkpoint, scores, page, model, verdict
-        published = report(home, *made, anomalies, night.run, read_figures(home))
+        published = report(home, *made, anomalies, night.run, read_figures(home), last_model(home))
         return night.result(corpus, scores, page, model, verdict, published)

@@ -1,4 +1,4 @@
-"""JSON files that other programs read, written whole or not at all."""
+"""Files that other programs read, written whole or not at all."""
 
 import json
 import os
@@ -6,11 +6,16 @@ from pathlib import Path
 
 
 def write_json(path: Path, content: object, *, sort_keys: bool = False) -> None:
+    """Replaces a JSON file as ``write_text`` does."""
+    write_text(path, json.dumps(content, ensure_ascii=False, indent=1, sort_keys=sort_keys))
+
+
+def write_text(path: Path, text: str) -> None:
     """Replaces a file atomically and syncs it to disk; a full disk leaves the old one."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two processes may write one file at once
     try:
         with open(temporary, "w", encoding="utf-8") as handle:
-            json.dump(content, handle, ensure_ascii=False, indent=1, sort_keys=sort_keys)
+            handle.write(text)
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(temporary, path)

@@ -97,11 +97,7 @@ class Workspace:
 
     def size(self) -> int:
         """Bytes of all readable files in the home; a writer may remove some meanwhile."""
-        total = 0
-        for file in (os.path.join(folder, name) for folder, _, names in os.walk(self.home) for name in names):
-            with suppress(OSError):
-                total += os.lstat(file).st_size
-        return total
+        return folder_size(self.home)
 
     @contextmanager
     def writing(
@@ -214,6 +210,15 @@ class Workspace:
         return json.loads((self.folder(artifact) / "artifact.json").read_text())["details"]
 
 
+def folder_size(folder: Path) -> int:
+    """Bytes of all files below a folder that can be read."""
+    total = 0
+    for file in (os.path.join(place, name) for place, _, names in os.walk(folder) for name in names):
+        with suppress(OSError):
+            total += os.lstat(file).st_size
+    return total
+
+
 def _describe(file: Path, size: int | None = None) -> dict[str, object]:
     """Size and SHA-256 of a file; one of another size than expected is not read."""
     found = file.stat().st_size
@@ -231,22 +236,3 @@ def newest_first(workspace: Workspace, kind: type[A], *, before: str = "") -> It
     for key in sorted(written, key=written.__getitem__, reverse=True):
         if (until is None or written[key] < until) and (artifact := workspace.read(kind, key)) is not None:
             yield artifact
-
-
-def prune(workspace: Workspace, keep: int) -> int:
-    """Removes all but the ``keep`` last used folders of each kind, and their notes; returns how many.
-
-    Registered models are MLflow's own copies and stay.
-    """
-    if keep < 1:
-        raise ValueError(f"keep is {keep}; one folder of each kind must stay, or the last run loses its own")
-    removed = 0
-    for kind in (workspace.home / "artifacts").glob("*/"):
-        complete = sorted(kind.glob("*/artifact.json"), key=lambda file: -file.stat().st_mtime_ns)
-        for file in complete[keep:]:
-            shutil.rmtree(file.parent)
-            removed += 1
-        for note in kind.glob("*.nonce"):
-            if not note.with_suffix("").exists():
-                note.unlink()
-    return removed

@@ -20,6 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from storage.catalogue.connection import Catalogue, quoted
+from storage.catalogue.retention import check_instant
 
 RULES = 3  # increased when the same catalogue gives another snapshot
 DESCRIPTIONS = 10  # distinct ones of a raw title, most airings first
@@ -137,8 +138,10 @@ def snapshot_digest(catalogue: Catalogue, choice: Choice = ALL) -> str:
 def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[str, int]:
     """Writes programmes, channels, feeds and descriptions (title, description, airings) as .parquet, each in
     a fixed order, into ``folder``, and returns the rows of each by its name without suffix; and where
-    sub-titles have patterns (`guidespace patterns`), these as patterns.parquet (sub_title, pattern).
+    sub-titles have patterns (`guidespace patterns`), these as patterns.parquet (sub_title, pattern). A
+    HomeError where what was known at the instant was forgotten.
     """
+    check_instant(catalogue.home, choice.instant)
     connection = catalogue.connection
     feeds = included_feeds(catalogue, choice)
     first_read = {source: feed_id for feed_id, source, *_ in sorted(feeds, reverse=True)}

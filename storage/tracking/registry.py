@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
 ABOUT = "Titles like this one: answers the nearest titles of the guide, also for an unseen title."
 DIGEST = "guidespace.model"
 LINEAGE = "guidespace.lineage"
+FEEDS = "guidespace.feeds"  # fingerprints of what a version was made of
 PROMOTED_AT = "guidespace.promoted_at"
 REASON = "guidespace.reason"
 QUALITY = "guidespace.score.quality"
 ROLLED_BACK = "guidespace.rolled_back_at"
 MOST_VERSIONS = 1_000  # that a rollback looks through
 HOME = "guidespace.home"
+DESCRIPTION_LENGTH = 5000  # MLflow's column
+FILES, REMOVED = "guidespace.files", "removed"  # tag of a version whose files a clean-up has removed
 LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store takes a version's model_id and does not keep it
 
 
@@ -65,18 +69,25 @@ class Registry(Connection):
         return self.model_name(self._chosen)
 
     def register(
-        self, run_id: str, model_folder: Path, digest: str, *, example_title: str, lineage: str
+        self,
+        run_id: str,
+        model_folder: Path,
+        digest: str,
+        *,
+        example_title: str,
+        lineage: str,
+        feeds: Sequence[str] = (),
     ) -> str:
         """Registers a model as ``challenger`` unless a version of that digest exists; returns the version.
 
-        The run's outputs show it; versions of one ``lineage`` were scored on comparable held-out sets. A
-        TrackingError where the registered model is another home's.
+        The run's outputs show it; versions of one ``lineage`` were scored on comparable held-out sets;
+        ``feeds`` are fingerprints. A TrackingError where the registered model is another home's.
         """
         from mlflow.entities import LoggedModelOutput
 
         self._claim()
         if (version := self.version_of(digest)) is None:
-            tags = {DIGEST: digest, LINEAGE: lineage}
+            tags = {DIGEST: digest, LINEAGE: lineage, HOME: make_home_id(self.home), FEEDS: " ".join(feeds)}
             version = self._create_version(run_id, model_folder, example_title, tags)
         outputs = self.client.get_run(run_id).outputs
         shown = {output.model_id for output in outputs.model_outputs} if outputs else set()
@@ -89,9 +100,20 @@ class Registry(Connection):
         """Id of the logged model behind a version: metrics are linked to it."""
         return self.client.get_model_version(self.name, version).tags.get(LOGGED_MODEL, "")
 
+    def lineage_of(self, version: str) -> tuple[str, frozenset[str]]:
+        """Lineage of a version, and fingerprints of its feeds; none of one that an older GuideSpace made."""
+        tags = self.client.get_model_version(self.name, version).tags
+        return tags.get(LINEAGE, ""), frozenset(tags.get(FEEDS, "").split())
+
     def describe(self, version: str, text: str) -> None:
         """Sets the description (Markdown) of a version, which MLflow's page shows on top."""
         self.client.update_model_version(self.name, version, text)
+
+    def add_card(self, version: str, card: str) -> None:
+        """Puts a model card ("## …") below the description of a version, in place of an earlier one."""
+        before = self.client.get_model_version(self.name, version).description or ""
+        text = f"{before.partition(card.splitlines()[0])[0].rstrip()}\n\n{card}"
+        self.describe(version, text[:DESCRIPTION_LENGTH].strip())
 
     def version_of(self, digest: str) -> RegisteredVersion | None:
         """The newest version of that digest whose files still exist."""
@@ -149,7 +171,8 @@ class Registry(Connection):
 
     @staticmethod
     def _has_files(version: RegisteredVersion) -> bool:
-        return not str(version.source).startswith("/") or Path(str(version.source)).is_dir()
+        gone = str(version.source).startswith("/") and not Path(str(version.source)).is_dir()
+        return not gone and version.tags.get(FILES) != REMOVED
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
         """The versions promoted last (of one lineage, where given), newest first, with the champion; without
@@ -184,7 +207,8 @@ class Registry(Connection):
         """Logs a model and registers it. Nothing here touches MLflow's global state."""
         client, params = self.client, self.client.get_run(run_id).data.params
         experiment, status = self.experiment_id, "FAILED"
-        model = client.create_logged_model(experiment, MODEL_NAME, run_id, facts, params, "title-search")
+        shown = {name: value for name, value in facts.items() if name != FEEDS}  # its tags are bounded
+        model = client.create_logged_model(experiment, MODEL_NAME, run_id, shown, params, "title-search")
         try:
             with tempfile.TemporaryDirectory() as temporary:
                 folder = Path(temporary) / "model"

@@ -12,12 +12,14 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from storage.addresses import without_secrets
 from storage.identity import make_home_id
+from storage.stages import ROOT
 from storage.tracking.connection import Connection
 from storage.tracking.registry import HOME
 
@@ -28,6 +30,7 @@ FLOW_RUN_ID = "prefect.flow_run_id"
 FLOW_RUN_URL = "prefect.flow_run_url"
 NAME_LENGTH = 250
 PARAM_LENGTH = 6000
+NOTE_LENGTH = 8000  # MLflow's bound for a tag
 METRICS_IN_BATCH = 1000  # MLflow's bound; one call of 1,000 costs a server 0.13 s, 1,000 calls of one 17 s
 PARAMS_IN_BATCH = 100  # MLflow's bound for parameters and for tags
 DIGEST_LENGTH = 36  # MLflow's bound for a dataset's digest
@@ -47,12 +50,15 @@ class Tracking(Connection):
         A resumed run keeps its name and the parameters that it has; ``params`` are nested settings.
         """
         from mlflow.entities import Param
+        from mlflow.utils.git_utils import get_git_commit
 
         if found := self._runs_of(flow_run_id):
             run = found[0]
             self.client.update_run(run.info.run_id, status="RUNNING")
         else:
             source = {"mlflow.source.name": "guidespace", "mlflow.source.type": "JOB"}
+            if commit := get_git_commit(str(ROOT)):
+                source["mlflow.source.git.commit"] = commit
             about = {FLOW_RUN_ID: flow_run_id, HOME: make_home_id(self.home), **source}
             run = self.client.create_run(self.experiment_id, run_name=name, tags=about)
         run_id = run.info.run_id
@@ -103,6 +109,26 @@ class Tracking(Connection):
         if url := tags.get(FLOW_RUN_URL):
             tags = {**tags, "mlflow.note.content": f"[Flow run in Prefect]({url})"}
         self._log(run_id, "tags", [RunTag(key, str(value)) for key, value in tags.items()], PARAMS_IN_BATCH)
+
+    def describe(self, run_id: str, text: str) -> None:
+        """Sets the run's description (Markdown), below the link to Prefect; cut at MLflow's bound."""
+        link = self.client.get_run(run_id).data.tags.get(FLOW_RUN_URL)
+        whole = f"[Flow run in Prefect]({link})\n\n{text}" if link else text
+        if len(whole) > NOTE_LENGTH:
+            whole = whole[: NOTE_LENGTH - 100].rpartition("\n")[0] + "\n\n… the rest is in report.md"
+        self.client.set_tag(run_id, "mlflow.note.content", whole)
+
+    @contextmanager
+    def system_metrics(self, run_id: str) -> Iterator[None]:
+        """Logs the machine's load (processor, memory, disk, network, GPUs) every ten seconds of the block."""
+        from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
+
+        monitor = SystemMetricsMonitor(run_id, resume_logging=True, tracking_uri=self.uri)
+        monitor.start()
+        try:
+            yield
+        finally:
+            monitor.finish()
 
     def log_progress(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
         """Logs the metrics of one step."""

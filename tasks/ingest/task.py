@@ -3,6 +3,7 @@
 import datetime
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from prefect import get_run_logger, task
 from prefect.artifacts import create_progress_artifact, create_table_artifact, update_progress_artifact
 from prefect.blocks.system import Secret
 from prefect.context import TaskRunContext
+from prefect.events import emit_event
 from prefect.exceptions import MissingContextError
 
 from storage.artifacts import Guide, Progress
@@ -24,6 +26,7 @@ from tasks.ingest.sources.dates import Dated
 from tasks.ingest.sources.feeds import BLOCK, FeedError, Named
 
 TABLE_ROWS = 500  # an artifact is a page, not a database
+SILENT = "guidespace.feed.silent"  # event: a feed failed or is not what it was (deployments/automations.yaml)
 
 
 def _is_transient(task: object, run: object, state: Any) -> bool:
@@ -71,6 +74,12 @@ def check(home: str, guide: Guide, run: str = "") -> list[str]:
         rows.sort(key=lambda row: (not row["anomalies"], row["source"], row["day"]))
         summary = f"{len(checked.days)} days of feeds, {len(checked.anomalies)} anomalies"
         create_table_artifact(table=rows[:TABLE_ROWS], key="guide-checks", description=summary)  # pyright: ignore[reportUnusedCoroutine]
+        for row in checked.readings:
+            feed = {
+                "prefect.resource.id": f"guidespace.feed.{row['source']}",
+                "prefect.resource.name": Path(row["source"]).name,
+            }
+            emit_event(SILENT, resource=feed, payload={"what": row["anomalies"]})
     if run:
         Tracking(workspace.home).log_progress(run, 0, checked.metrics)
     return list(checked.anomalies)

@@ -22,9 +22,10 @@ class PublishSettings:
         "Whether the map's card shows the beginning of a title's description, which belongs to its author",
     )
     seed: int = setting(0, "Of the map's layout and the gate's bootstrap", ge=0)
-    promote: Literal["auto", "always", "never"] = setting(
+    promote: Literal["auto", "first", "always", "never"] = setting(
         "auto",
-        "Whether tonight's model becomes the champion: as the gate says, whatever it says, or never",
+        "Whether tonight's model becomes the champion: as the gate says, only where none was promoted "
+        "before, whatever the gate says, or never",
         keyed=False,
     )
     registered_model: str = setting(

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 from prefect.artifacts import create_table_artifact
 from prefect.context import TaskRunContext
+from prefect.events import emit_event
 from pyarrow.csv import WriteOptions, write_csv
 
 from storage.arrays import open_array
@@ -38,8 +39,10 @@ from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.examples import example_table
 from tasks.publish.gate import ANYWAY, NotComparable, ask_both, decide, lineage
+from tasks.publish.lineage import fingerprints, other_lineage
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, facts_of, map_content, render_map
+from tasks.publish.nights.record import record_night
 from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
 from tasks.publish.plots.run_plots import draw_figures, extend_history, write_history, write_plots
@@ -53,6 +56,7 @@ from tasks.search.search import COLUMNS, FURTHER, SIMILARITY
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
 PLACES = "places.parquet"  # where the titles stand: the start of the next run
+REFUSED = "guidespace.model.refused"  # event: tonight's model is not the champion
 SURENESS = ("confidence", "score", "correct", "language")
 DROPPED_SHOWN = 200  # dropped categories in the table on the flow run's page; MLflow has them all
 
@@ -152,14 +156,17 @@ def promote(
     feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet", columns=["source"])
     line = lineage(str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist())
     example = pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"][0].as_py()
-    version = registry.register(run, folder, model.digest, example_title=example, lineage=line)
+    own = fingerprints(str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist())
+    version = registry.register(run, folder, model.digest, example_title=example, lineage=line, feeds=own)
     past, ever = registry.promoted(line), registry.promoted(limit=1)
     champion, missing = _champion(registry, ever)
     same = champion is not None and champion.digest == model.digest
+    if champion and not same:
+        missing = other_lineage(line, own, *registry.lineage_of(champion.version))
     best = [before.quality for before in reversed(past) if before.quality is not None]
     asked = workspace.folder(corpus), workspace.folder(scores)
     try:
-        answers = ask_both(*asked, champion.folder if champion and not same else None)
+        answers = ask_both(*asked, champion.folder if champion and not (same or missing) else None)
     except NotComparable as error:
         answers, missing = ask_both(*asked, None), str(error)
     rng = np.random.default_rng(settings.seed)
@@ -169,7 +176,8 @@ def promote(
     if decision.promote and (day := registry.rolled_back(version)):
         reason = f"a person rolled this version back on {day}; {ANYWAY}; the gate said: {decision.reason}"
         decision = dataclasses.replace(decision, promote=False, reason=reason)
-    move = not same and {"auto": decision.promote, "always": True, "never": False}[settings.promote]
+    followed = {"auto": decision.promote, "first": not ever, "always": True, "never": False}
+    move = not same and followed[settings.promote]
     reason, now = decision.reason, datetime.now(UTC)
     if move != decision.promote:
         reason = f"publish.promote is {settings.promote}; the gate said: {reason}"
@@ -193,6 +201,9 @@ def promote(
         difference=decision.difference,
         logged_model=registry.logged_model(version),
     )
+    if TaskRunContext.get() and not (same or move or decision.promote):
+        model_id = {"prefect.resource.id": f"guidespace.model.{verdict.name}"}
+        emit_event(REFUSED, resource=model_id, payload={"version": version, "reason": reason})
     get_run_logger().info("%s (%s)", verdict.message, reason)
     return verdict
 
@@ -223,10 +234,13 @@ def report(
     anomalies: Sequence[str],
     run: str,
     before: Mapping[str, float] | None = None,
+    last_model: str = "",
 ) -> Report:
-    """Logs to MLflow (figures, scores, history, feeds, map, plots, categories) and writes the report.
+    """Logs to MLflow (figures, scores, drift, history, feeds, map, plots, categories), writes the report and
+    the home's nights.html.
 
-    ``anomalies`` are what ``check`` found, ``before`` the headline figures of the run before.
+    ``anomalies`` are what ``check`` found, ``before`` the headline figures of the run before, ``last_model``
+    the folder of its model (empty where there is none).
     """
     workspace, tracking = Workspace(home), Tracking(home)
     folder = workspace.folder
@@ -254,6 +268,7 @@ def report(
     about = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason}
     tags = {f"guidespace.{name}": value for name, value in (about | {"model": model.digest}).items()}
     tracking.set_tags(run, tags)
+    record_night(home, run, guide, corpus, model, verdict, feeds, document, last_model)
     if TaskRunContext.get():
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
         what = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
@@ -268,4 +283,6 @@ def report(
     ]
     clusters, past = read_clusters(folder(clustering)), before or {}
     text = report_markdown(guide, feeds, document, verdict, figures, past, anomalies, clusters, places)
+    tracking.log_text(run, text, "report.md")
+    tracking.describe(run, text)
     return Report(markdown=text, figures=figures, link=where if linked else "")

@@ -4,6 +4,7 @@ loopback, in a temporary folder."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import socket
@@ -93,10 +94,7 @@ class Site:
         return wait_for(
             check,
             seconds,
-            lambda: (
-                (self.place / "worker.log").read_text()[-6000:]
-                + (self.place / "server.log").read_text()[-3000:]
-            ),
+            lambda: self._log("worker", 6000) + self._log("server", 3000),
         )
 
     def logs(self, flow_run: str) -> str:
@@ -104,11 +102,12 @@ class Site:
         lines = self.post(
             "/logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run]}}, "sort": "TIMESTAMP_ASC"}
         )
-        return (
-            "\n".join(line["message"] for line in lines)
-            + "\n-- worker:\n"
-            + (self.place / "worker.log").read_text()[-4000:]
-        )
+        return "\n".join(line["message"] for line in lines) + "\n-- worker:\n" + self._log("worker", 4000)
+
+    def _log(self, name: str, length: int) -> str:
+        """The end of a process' log; empty where it has written none."""
+        file = self.place / f"{name}.log"
+        return file.read_text()[-length:] if file.exists() else ""
 
     def task_states(self, flow_run: str) -> dict[str, str]:
         """Name of each task run to the name of its state ("Completed", "Cached")."""
@@ -191,7 +190,8 @@ def running(command: list[str], log: Path, environment: dict[str, str]) -> Itera
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The server alone, without a worker."""
     place = tmp_path_factory.mktemp("prefect")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -208,50 +208,45 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "PREFECT_WORKER_QUERY_SECONDS": "1",
     }  # fmt: skip
 
-    def prefect(*arguments: str) -> None:
-        done = subprocess.run(
-            [*PREFECT, "--no-prompt", *arguments],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=180,
-        )
-        assert done.returncode == 0, f"prefect {' '.join(arguments)}:\n{done.stdout}\n{done.stderr}"
-
     def healthy() -> bool:
         try:
             return api.get("/health").is_success
         except httpx.TransportError:
             return False
 
-    with contextlib.ExitStack() as stack:
-        server_log, worker_log = place / "server.log", place / "worker.log"
-        api = stack.enter_context(httpx.Client(base_url=f"{url}/api", timeout=30))
-        stack.enter_context(
-            running(
-                [*PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)],
-                server_log,
-                environment,
-            )
+    command = [*PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    log = place / "server.log"
+    with httpx.Client(base_url=f"{url}/api", timeout=30) as api, running(command, log, environment):
+        wait_for(healthy, 120, log.read_text)
+        yield Site(url, place, environment, api, 0)
+
+
+@pytest.fixture(scope="session")
+def site(server: Site) -> Iterator[Site]:
+    """The server with our deployments, and a worker."""
+
+    def prefect(*arguments: str) -> None:
+        done = subprocess.run(
+            [*PREFECT, "--no-prompt", *arguments],
+            cwd=ROOT,
+            env=server.environment,
+            capture_output=True,
+            text=True,
+            timeout=180,
         )
-        wait_for(healthy, 120, server_log.read_text)
-        prefect("work-pool", "create", "guidespace", "--type", "process")
-        prefect("automation", "create", "--from-file", "deployments/automations.yaml")
-        for _ in range(2):  # over one that is there, as after an upgrade, and over its own
-            subprocess.run(
-                [sys.executable, "-m", "deployments.automations"],
-                cwd=ROOT,
-                env=environment,
-                check=True,
-                timeout=180,
-            )
-        prefect("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
-        worker = stack.enter_context(
-            running(
-                [*PREFECT, "worker", "start", "--pool", "guidespace", "--name", "tester"],
-                worker_log,
-                environment,
-            )
+        assert done.returncode == 0, f"prefect {' '.join(arguments)}:\n{done.stdout}\n{done.stderr}"
+
+    prefect("work-pool", "create", "guidespace", "--type", "process")
+    prefect("automation", "create", "--from-file", "deployments/automations.yaml")
+    for _ in range(2):  # over one that is there, as after an upgrade, and over its own
+        subprocess.run(
+            [sys.executable, "-m", "deployments.automations"],
+            cwd=ROOT,
+            env=server.environment,
+            check=True,
+            timeout=180,
         )
-        yield Site(url, place, environment, api, worker.pid)
+    prefect("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
+    command = [*PREFECT, "worker", "start", "--pool", "guidespace", "--name", "tester"]
+    with running(command, server.place / "worker.log", server.environment) as worker:
+        yield dataclasses.replace(server, worker=worker.pid)

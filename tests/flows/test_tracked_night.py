@@ -47,10 +47,13 @@ def test_mlflow_has_the_headline_first_no_intervals_and_pages_instead_of_raw_plo
     assert {"quality", "accuracy", "precision_at_k", "clusters", "programmes"} <= set(
         figures
     ) and "quality_difference" not in figures
-    assert not any("ci95" in name for name in names) and len(names) < 350
+    assert not any("ci95" in name for name in names) and len(names) < 370
     (artifacts,) = {file.parent for file in (home / "mlflow").rglob("map.html")}
     assert {file.name for file in artifacts.iterdir()} == {
         "map.html",
+        "model_card.md",
+        "nights.html",
+        "report.md",
         "plots.html",
         "scores.json",
         "dropped_categories.csv",

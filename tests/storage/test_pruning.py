@@ -5,7 +5,8 @@ import os
 import pytest
 
 from storage.artifacts import Corpus, Vectors
-from storage.workspace import Workspace, prune
+from storage.retention import prune, prune_fetched
+from storage.workspace import Workspace
 
 
 def publish(workspace, kind, key, age):
@@ -29,18 +30,54 @@ def workspace(tmp_path):
 
 
 def test_the_newest_of_each_kind_stay(workspace):
-    assert prune(workspace, 2) == 3
+    removed = prune(workspace, 2)
+    assert removed.count == 3 and removed.bytes > 0
     assert keys(workspace, Corpus) == {"a", "a.nonce", "b", "b.nonce"} and keys(workspace, Vectors) == {
         "v",
         "v.nonce",
     }
-    assert prune(workspace, 2) == 0
+    assert prune(workspace, 2).count == 0
 
 
 def test_what_was_used_again_stays(workspace):
     assert workspace.read(Corpus, "e") is not None
     prune(workspace, 1)
     assert keys(workspace, Corpus) == {"e", "e.nonce"}
+
+
+def test_a_dry_run_says_the_same_and_removes_nothing(workspace):
+    told = prune(workspace, 2, dry_run=True)
+    assert len(keys(workspace, Corpus)) == 10
+    assert told == prune(workspace, 2)
+
+
+def test_what_must_be_kept_stays_however_old(workspace):
+    prune(workspace, 1, [workspace.place(Corpus, "d")])
+    assert keys(workspace, Corpus) == {"a", "a.nonce", "d", "d.nonce"}
+
+
+def test_a_killed_removal_leaves_nothing_that_counts(workspace, monkeypatch):
+    def killed(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("storage.retention.shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        prune(workspace, 4)
+    monkeypatch.undo()
+    assert workspace.read(Corpus, "e") is None
+    with workspace.writing("the next"):
+        pass
+    assert keys(workspace, Corpus) - {"e.nonce"} == {name for key in "abcd" for name in (key, f"{key}.nonce")}
+
+
+def test_of_champions_from_a_server_only_the_one_that_serves_stays(workspace):
+    for digest in ("a" * 16, "b" * 16):
+        (workspace.home / "champions" / digest).mkdir(parents=True)
+        (workspace.home / "champions" / digest / "model").write_text("12345")
+    (workspace.home / "champions" / "tmpdownload").mkdir()
+    removed = prune_fetched(workspace, "b" * 64)
+    assert (removed.count, removed.bytes) == (1, 5)
+    assert {one.name for one in (workspace.home / "champions").iterdir()} == {"b" * 16, "tmpdownload"}
 
 
 def test_unfinished_work_is_left_alone(workspace):

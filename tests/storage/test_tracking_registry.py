@@ -130,6 +130,17 @@ def test_a_rollback_passes_over_versions_without_files(
     assert registry.rollback(at=NIGHT) == ("3", "1")
 
 
+def test_a_model_card_stands_below_the_description_and_is_replaced(
+    tracking: Tracking, registry: Registry, tmp_path: Path
+) -> None:
+    version = register(registry, tracking.start_run("flow-1", "friday"), tmp_path, "aaa")
+    registry.describe(version, "Champion since Friday.")
+    registry.add_card(version, "## Model card\n\nmade of one feed")
+    registry.add_card(version, "## Model card\n\n" + "x" * 6000)
+    text = tracking.client.get_model_version(MODEL_NAME, version).description
+    assert text.startswith("Champion since Friday.\n\n## Model card\n\nxxx") and len(text) == 5000
+
+
 def test_a_chosen_name_is_known_to_whoever_reads_the_home(
     tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
 ) -> None:

@@ -1,8 +1,10 @@
 """Runs against a real MLflow on SQLite, and what becomes of scores and settings there."""
 
+import re
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.stages import ROOT
 from storage.tracking import Tracking, TrackingError
+from storage.tracking.nights import read_nights
 from storage.tracking.runs import flatten_params, flatten_scores, metric_name
 
 SCORES = {
@@ -200,3 +204,42 @@ def test_params_flatten_known_answer() -> None:
         "feeds": '["a.xml", "é.xml"]',
     }
     assert len(long) == 6000 and long.endswith("x… (7000 characters)")
+
+
+def test_the_report_is_the_runs_description_below_the_link(tracking: Tracking) -> None:
+    run = tracking.start_run("flow-1", "night", {"prefect.flow_run_url": "http://127.0.0.1:4200/runs/1"})
+    tracking.describe(run, "## Champion\n" + "a line of it\n" * 1000)
+    text = tracking.client.get_run(run).data.tags["mlflow.note.content"]
+    assert text.startswith("[Flow run in Prefect](http://127.0.0.1:4200/runs/1)\n\n## Champion\na line of it")
+    assert text.endswith("a line of it\n\n… the rest is in report.md") and len(text) <= 8000
+
+
+def test_a_run_names_the_commit_and_the_machines_load(
+    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL", "0.1")
+    run = tracking.start_run("flow-1", "night")
+    with tracking.system_metrics(run):
+        time.sleep(1)
+    data = tracking.client.get_run(run).data
+    assert data.metrics["system/system_memory_usage_megabytes"] > 0
+    if (ROOT / ".git").exists():
+        assert re.fullmatch(r"[0-9a-f]{40}", data.tags["mlflow.source.git.commit"])
+
+
+def test_the_nights_are_those_that_reported_oldest_first(tracking: Tracking) -> None:
+    for number, champion in enumerate((True, False, True), 1):
+        run = tracking.start_run(f"flow-{number}", f"night {number}")
+        about = {"model_version": number, "champion": champion, "gate": f"reason {number}"}
+        tracking.log_progress(run, 0, {"drift/oov_share": number / 10})
+        tracking.set_tags(run, {f"guidespace.{name}": value for name, value in about.items()})
+        tracking.end_run(run)
+    tracking.start_run("flow-4", "under way")
+    nights = read_nights(tracking)
+    assert [(night.version, night.champion, night.reason) for night in nights] == [
+        ("1", True, "reason 1"),
+        ("2", False, "reason 2"),
+        ("3", True, "reason 3"),
+    ]
+    assert nights[1].metrics["drift/oov_share"] == 0.2 and nights[1].metrics["night/seconds"] >= 0
+    assert [night.version for night in read_nights(tracking, limit=2)] == ["2", "3"]

@@ -102,14 +102,14 @@ def test_a_challenger_that_cannot_be_compared_is_not_promoted(stage):
     assert [past.version for past in stage.registry.promoted()] == ["1"]
 
 
-def test_other_feeds_do_not_replace_a_champion_without_a_comparison(stage, monkeypatch):
+def test_a_model_of_another_lineage_asks_for_a_person(stage, monkeypatch):
     stage.promote("a" * 64)
-    damage(stage.registry)
     monkeypatch.setattr("tasks.publish.task.lineage", lambda salt, sources: "of-other-feeds")
+    monkeypatch.setattr("tasks.publish.task.fingerprints", lambda salt, sources: ["0" * 8])
     verdict = stage.promote("b" * 64)
     assert not verdict.champion and stage.registry.champion().version == "1"
-    assert verdict.reason.startswith("not comparable with the champion, which stays: ")
-    assert "run again with --promote (publish.promote=always)" in verdict.reason
+    assert "lacks 1 of the 1 feed that the champion was made of" in verdict.reason
+    assert stage.promote("b" * 64, promote="always").champion
 
 
 def test_a_version_that_was_rolled_back_is_not_promoted_again_but_by_a_person(stage):
@@ -145,6 +145,27 @@ def test_a_table_shows_what_both_models_answer(stage, monkeypatch):
     assert kind and found["title"].is_unique
     stage.promote("b" * 64)  # the champion itself: nothing to show
     assert len(table()) == len(found)
+
+
+def test_a_guide_that_has_more_feeds_is_compared(stage, monkeypatch):
+    from tasks.publish.lineage import fingerprints
+
+    stage.promote("a" * 64)
+    monkeypatch.setattr("tasks.publish.task.lineage", lambda salt, sources: "of-more-feeds")
+    monkeypatch.setattr(
+        "tasks.publish.task.fingerprints", lambda salt, sources: fingerprints(salt, [*sources, "more.xml"])
+    )
+    verdict = stage.promote("b" * 64)
+    assert verdict.champion and verdict.difference == 0
+
+
+def test_a_smoke_run_is_promoted_only_where_nothing_was_before(stage):
+    assert stage.promote("a" * 64, promote="first").champion
+    verdict = stage.promote("b" * 64, promote="first")
+    assert not verdict.champion and stage.registry.champion().version == "1"
+    assert verdict.reason.startswith("publish.promote is first; the gate said: not shown to be worse")
+    stage.registry.client.delete_registered_model_alias(stage.registry.name, "champion")
+    assert not stage.promote("b" * 64, promote="first").champion
 
 
 def test_a_champion_whose_files_are_gone_neither_ends_the_run_nor_is_replaced(stage):
@@ -196,7 +217,16 @@ def test_a_version_says_in_few_tags_and_a_description_what_became_of_it(stage):
     version = stage.registry.client.get_model_version(verdict.name, verdict.version)
     assert set(version.tags) == {
         f"guidespace.{name}"
-        for name in ("model", "lineage", "logged_model", "promoted_at", "reason", "score.quality")
+        for name in (
+            "model",
+            "lineage",
+            "feeds",
+            "home",
+            "logged_model",
+            "promoted_at",
+            "reason",
+            "score.quality",
+        )
     }
     assert version.description.startswith("Champion since ") and verdict.reason in version.description
     damage(stage.registry)

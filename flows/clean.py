@@ -1,0 +1,147 @@
+"""Removes what a home no longer needs: old artifacts, models, runs, wordings, Prefect's runs of them."""
+
+import datetime
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Annotated
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    FlowRunFilter,
+    FlowRunFilterEndTime,
+)
+from prefect.client.schemas.objects import FlowRun
+from prefect.context import FlowRunContext
+from prefect.settings import PREFECT_HOME
+from pydantic import Field
+
+from flows.latest import LATEST, PATHS, read_latest
+from storage.catalogue.retention import forget_wordings
+from storage.retention import Removed, prune, prune_fetched
+from storage.tracking import TrackingError
+from storage.tracking.retention import Retention
+from storage.workspace import Workspace
+
+NIGHTS, DAYS, WORDINGS = 7, 90, 365
+WAIT_SECONDS = 3600.0  # for a run in the home
+PAGE = 200  # flow runs asked for at a time, Prefect's bound
+Nights = Annotated[
+    int, Field(ge=1, description="Artifacts of each kind, and models to go back to, that stay")
+]
+Days = Annotated[int, Field(ge=1, description="Days that runs stay in MLflow and Prefect")]
+Wordings = Annotated[int, Field(ge=1, description="Days that replaced wordings stay in the catalogue")]
+
+
+@flow(name="gc")
+def gc(
+    home: str = "guidespace-home",
+    nights: Nights = NIGHTS,
+    days: Days = DAYS,
+    wordings: Wordings = WORDINGS,
+    dry_run: bool = False,
+) -> list[Removed]:
+    """Removes from a home what is old; never what the champion or a rollback needs.
+
+    Args:
+        home: A home that exists.
+        nights: Artifacts of each kind, and models to go back to, that stay.
+        days: Days that runs stay in MLflow and Prefect.
+        wordings: Days that replaced wordings stay in the catalogue; earlier days cannot be asked for then.
+        dry_run: Remove nothing, say what would go.
+    """
+    removed = list(clean(home, nights, days, wordings, dry_run, WAIT_SECONDS))
+    if FlowRunContext.get():
+        text = "\n".join(f"- {line(one, dry_run)}" for one in removed)
+        create_markdown_artifact(text, key="gc-report", description=f"What was removed from {home}")
+    for one in removed:
+        get_run_logger().info("%s", line(one, dry_run))
+    return removed
+
+
+def line(removed: Removed, dry_run: bool) -> str:
+    """For people: "artifacts: 12 removed, 340.1 MB"."""
+    size = f", {removed.bytes / 1e6:,.1f} MB" if removed.bytes else ""
+    return f"{removed.what}: {removed.count:,} {'would be ' * dry_run}removed{size}"
+
+
+def clean(
+    home: str, nights: int, days: int, wordings: int, dry_run: bool, wait_seconds: float = 0
+) -> Iterator[Removed]:
+    """Removes as ``gc`` does, and yields what, one kind at a time.
+
+    Raises:
+        HomeLocked: Another process writes to the home.
+    """
+    workspace = Workspace(home, create=False)
+    now = datetime.datetime.now(datetime.UTC)
+    ended = now - datetime.timedelta(days=days)
+    with workspace.writing("guidespace gc", wait_seconds=wait_seconds):
+        yield prune(workspace, nights, _of_last_run(workspace), dry_run=dry_run)
+        replaced = now - datetime.timedelta(days=wordings)
+        yield forget_wordings(workspace.home, replaced, dry_run=dry_run)
+        models = Retention(workspace.home)
+        if not models.is_own or models.database.exists():
+            yield models.prune_models(nights, dry_run=dry_run)
+            yield models.prune_runs(ended, nights, dry_run=dry_run)
+            with suppress(TrackingError):  # the champion's files are gone: it is told where it is asked for
+                if champion := models.champion():
+                    yield prune_fetched(workspace, champion.digest, dry_run=dry_run)
+        yield prune_flow_runs(workspace.home, ended, dry_run)
+
+
+def _of_last_run(workspace: Workspace) -> set[Path]:
+    """Folders of artifacts that the home's pointer names."""
+    if not (workspace.home / LATEST).exists():
+        return set()
+    latest = read_latest(workspace.home, "scores")
+    files = (Path(latest[name]) for name in PATHS)
+    return {file if file.is_dir() else file.parent for file in files}
+
+
+def prune_flow_runs(home: Path, before: datetime.datetime, dry_run: bool) -> Removed:
+    """Deletes Prefect's runs of a home that ended before an instant, with their logs and artifacts; shrinks
+    a database in the home.
+    """
+    own, count = home / "prefect" / "prefect.db", 0
+    is_own = PREFECT_HOME.value() == own.parent and own.exists()
+    size = _database_size(own)
+    with get_client(sync_client=True) as client:
+        for run in list(_ended(client, before)):
+            folder = Path(str(run.parameters.get("home", "guidespace-home"))).expanduser().resolve()
+            if is_own or folder == home:
+                count += 1
+                if not dry_run:
+                    _delete(client, run)
+    if is_own and count and not dry_run:
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(own, timeout=20)) as connection:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    freed = max(0, size - _database_size(own)) if is_own else 0
+    return Removed(what="runs in Prefect", count=count, bytes=freed)
+
+
+def _database_size(file: Path) -> int:
+    return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+
+
+def _ended(client: SyncPrefectClient, before: datetime.datetime) -> Iterator[FlowRun]:
+    old = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=before))  # pyright: ignore[reportArgumentType]
+    offset = 0
+    while page := client.read_flow_runs(flow_run_filter=old, limit=PAGE, offset=offset):
+        yield from page
+        offset += len(page)
+
+
+def _delete(client: SyncPrefectClient, run: FlowRun) -> None:
+    """Deletes a flow run; its artifacts before it, as Prefect deletes only its logs with it."""
+    of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+    while artifacts := client.read_artifacts(artifact_filter=of_run, limit=PAGE):
+        for artifact in artifacts:
+            client.delete_artifact(artifact.id)
+    client.delete_flow_run(run.id)

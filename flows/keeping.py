@@ -1,0 +1,39 @@
+"""The command ``guidespace gc``; imports stand inside, as in commands.py."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from typer import Option
+
+from flows.commands import HOME, AsJson, Home, app, show
+
+NIGHTS = "artifacts of each kind, and models to go back to, that stay"
+DAYS = "days that runs stay in MLflow and Prefect"
+WORDINGS = "days that replaced wordings stay in the catalogue, for --as-of"
+DRY_RUN = "remove nothing, say what would go"
+
+
+@app.command()
+def gc(
+    home: Home = HOME,
+    nights: Annotated[int, Option(help=NIGHTS, min=1)] = 7,
+    days: Annotated[int, Option(help=DAYS, min=1)] = 90,
+    wordings: Annotated[int, Option(help=WORDINGS, min=1)] = 365,
+    dry_run: Annotated[bool, Option("--dry-run", help=DRY_RUN)] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove old artifacts, models, runs and wordings. What serves, and what served last, stays."""
+    from flows.server import start_prefect
+    from storage.workspace import Workspace
+
+    folder = str(Workspace(home, create=False).home)
+    starting = start_prefect(folder)
+    from flows.clean import clean, line
+
+    starting.join()
+    removed = []
+    for one in clean(folder, nights, days, wordings, dry_run):
+        removed.append(asdict(one))
+        if not as_json:
+            print(line(one, dry_run), flush=True)
+    show(removed, as_json, [])

@@ -1,0 +1,52 @@
+"""The nights of a home as MLflow has them: for the page that shows them side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from storage.identity import read_home_id
+from storage.tracking.registry import HOME
+from storage.tracking.runs import Tracking
+
+VERSION, CHAMPION, GATE = "guidespace.model_version", "guidespace.champion", "guidespace.gate"
+SECONDS = "night/seconds"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Night:
+    """One night."""
+
+    at: datetime  # when it began
+    name: str  # of the run
+    run: str  # its id
+    version: str  # of the registered model
+    champion: bool  # that version served after it
+    reason: str  # the gate's
+    metrics: Mapping[str, float]  # and night/seconds, how long it took (or takes by now)
+
+
+def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
+    """The last nights of the home that have reported, oldest first."""
+    reported = f"tags.`{VERSION}` != ''"
+    mine = "" if tracking.is_own else f" AND tags.`{HOME}` = '{read_home_id(tracking.home)}'"
+    newest_first = ["attributes.start_time DESC"]
+    found = tracking.client.search_runs(
+        [tracking.experiment_id], reported + mine, max_results=limit, order_by=newest_first
+    )
+    return [_night(run.info, run.data.tags, run.data.metrics) for run in reversed(found)]
+
+
+def _night(info, tags: Mapping[str, str], metrics: Mapping[str, float]) -> Night:
+    seconds = (info.end_time or time.time() * 1000) / 1000 - info.start_time / 1000
+    return Night(
+        at=datetime.fromtimestamp(info.start_time / 1000, UTC),
+        name=info.run_name,
+        run=info.run_id,
+        version=tags[VERSION],
+        champion=tags.get(CHAMPION) == "True",
+        reason=tags.get(GATE, ""),
+        metrics={**metrics, SECONDS: seconds},
+    )

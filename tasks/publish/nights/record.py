@@ -1,0 +1,52 @@
+"""What a night leaves beside its scores: its drift, its model's card, the page of nights."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from storage.artifacts import Corpus, Guide, Model
+from storage.formats.corpus import open_corpus
+from storage.json_file import write_text
+from storage.tracking import Registry, Tracking
+from storage.tracking.nights import read_nights
+from storage.workspace import Workspace
+from tasks.publish.nights.card import model_card
+from tasks.publish.nights.drift import measure_drift, oov_share
+from tasks.publish.nights.page import render_nights
+from tasks.publish.report import Verdict
+
+PAGE = "nights.html"  # in the home: the last thirty
+
+
+def record_night(
+    home: str,
+    run: str,
+    guide: Guide,
+    corpus: Corpus,
+    model: Model,
+    verdict: Verdict,
+    feeds: Sequence[Mapping[str, Any]],
+    scores: Mapping[str, Any],
+    last_model: str,
+) -> None:
+    """Logs drift metrics and the model's card, and writes nights.html, in which the run is the last night.
+
+    ``last_model`` is the folder of the model of the night before; empty where there is none.
+    """
+    workspace, tracking = Workspace(home), Tracking(home)
+    folder = workspace.folder
+    changed = measure_drift(Path(last_model), folder(model)) if last_model else {}
+    unseen = changed["oov_share"] = oov_share(open_corpus(folder(corpus)))
+    tracking.log_progress(run, 0, {f"drift/{name}": value for name, value in changed.items()})
+    starts = pc.min_max(pq.read_table(folder(guide) / "programmes.parquet", columns=["start"])["start"])  # pyright: ignore[reportAttributeAccessIssue]
+    span = starts["min"].as_py(), starts["max"].as_py()
+    spoken = pq.read_table(folder(model) / "titles.parquet", columns=["language"])["language"].to_pylist()
+    card = model_card(guide, corpus, feeds, span, spoken, scores, unseen)
+    tracking.log_text(run, card, "model_card.md")
+    Registry(home, name=verdict.name).add_card(verdict.version, card)
+    page = workspace.home / PAGE
+    write_text(page, render_nights(read_nights(tracking), f"Nights of {workspace.home.name}"))
+    tracking.log_file(run, page)

@@ -1,0 +1,69 @@
+"""``guidespace gc`` on a home that a night has filled: it does what it says, and the home still works."""
+
+import contextlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from storage.stages import ROOT
+from storage.workspace import Workspace
+from tests.flows.command import answer, guidespace
+
+LATER = """
+import datetime, sys
+from pathlib import Path
+from flows.server import start_prefect
+start_prefect(sys.argv[1]).join()
+from flows.clean import prune_flow_runs
+home = Path(sys.argv[1])
+for moment, dry_run in ((-1, False), (1, True), (1, False)):
+    when = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=moment)
+    print(prune_flow_runs(home, when, dry_run).count)
+"""
+
+
+def count(database, table):
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+
+@pytest.mark.slow
+def test_a_home_after_gc_answers_as_before(night, tmp_path):
+    home = shutil.copytree(night[0], tmp_path / "home")
+    spare = home / "artifacts" / "corpus" / "spare"
+    shutil.copytree(next((home / "artifacts" / "corpus").glob("*/")), spare)
+    before = answer("similar", "Evening News", "--home", home, "--json")
+    told = answer("gc", "--home", home, "--nights", 1, "--dry-run", "--json")
+    assert spare.exists() and {one["what"]: one["count"] for one in told} == {
+        "artifacts": 1,
+        "replaced wordings": 0,
+        "models": 0,
+        "runs in MLflow": 0,
+        "fetched champions": 0,
+        "runs in Prefect": 0,
+    }
+    done = guidespace("gc", "--home", home, "--nights", 1)
+    assert done.returncode == 0 and "artifacts: 1 removed, " in done.stdout
+    assert len(list((home / "artifacts" / "corpus").glob("*/"))) == 1
+    assert answer("similar", "Evening News", "--home", home, "--json") == before
+    assert answer("scores", "--home", home, "--json")["champion"]
+    (database,) = home.rglob("prefect.db")
+    assert count(database, "flow_run") == 1 and count(database, "artifact") > 3
+    done = subprocess.run([sys.executable, "-c", LATER, str(home)], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "1", "1"], done.stderr
+    assert all(
+        count(database, table) == 0 for table in ("flow_run", "task_run", "artifact", "flow_run_state")
+    )
+
+
+@pytest.mark.slow
+def test_gc_waits_for_no_run(night, tmp_path):
+    home = shutil.copytree(night[0], tmp_path / "home")
+    with Workspace(home).writing("a night"):
+        done = guidespace("gc", "--home", home)
+    assert (
+        done.returncode == 2 and "is being written by process" in done.stderr and "(a night)" in done.stderr
+    )

@@ -1,0 +1,128 @@
+"""Old models and runs go from a real MLflow; what serves, and what a rollback leads to, stays."""
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from storage.tracking import MODEL_NAME, Registry, Tracking
+from storage.tracking.retention import Retention
+from storage.workspace import folder_size
+
+from .test_tracking_registry import NIGHT, STAND_IN, register
+
+LATER = datetime.now(UTC) + timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def seven(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A home and the run ids of its seven nights, a version each; all but 4 and 6 were promoted, then 2 was
+    given the alias."""
+    home, models = tmp_path_factory.mktemp("nights") / "home", tmp_path_factory.mktemp("models")
+    shutil.copytree(made_home, home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        tracking, registry, runs = Tracking(home), Registry(home, code=STAND_IN), []
+        for night in range(1, 8):
+            runs.append(run := tracking.start_run(f"flow-{night}", f"night {night}"))
+            tracking.log_text(run, "x" * 1000, "report.txt")
+            version = register(registry, run, models, f"{night}" * 3)
+            if night not in (4, 6):
+                at = NIGHT + timedelta(days=night)
+                registry.promote(version, "better", at=at, quality=0.5 + night / 100)
+            tracking.end_run(run)
+        tracking.client.set_registered_model_alias(MODEL_NAME, "champion", "2")
+    return home, runs
+
+
+@pytest.fixture
+def mlflow_home(seven: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return Path(shutil.copytree(seven[0], tmp_path / "home"))
+
+
+@pytest.fixture
+def nights(seven: tuple[Path, list[str]]) -> list[str]:
+    return seven[1]
+
+
+def versions(tracking: Tracking) -> dict[str, bool]:
+    """Number to whether its files are there."""
+    found = tracking.client.search_model_versions(f"name = '{MODEL_NAME}'")
+    return {
+        str(one.version): Path(str(one.source)).is_dir()
+        for one in sorted(found, key=lambda v: int(v.version))
+    }
+
+
+def test_the_champion_and_the_last_promoted_stay(
+    tracking: Tracking, registry: Registry, nights: list[str], mlflow_home: Path
+) -> None:
+    keeping, before = Retention(mlflow_home), registry.promoted()
+    told, size = keeping.prune_models(2, dry_run=True), folder_size(mlflow_home / "mlflow")
+    assert all(versions(tracking).values()) and len(versions(tracking)) == 7
+    removed = keeping.prune_models(2)
+    # 2 serves; 6 and 7 are the newest; 5 and 7 were promoted last; 4 never was
+    assert versions(tracking) == {"1": False, "2": True, "3": False, "5": True, "6": True, "7": True}
+    assert removed == told and removed.count == 3
+    assert removed.bytes == size - folder_size(mlflow_home / "mlflow") > 0
+    assert registry.promoted() == before  # what the gate compares with
+    champion = registry.champion()
+    assert champion is not None and champion.version == "2"
+    assert keeping.prune_models(2).count == 0
+
+
+def test_a_model_whose_files_went_is_made_again(
+    tracking: Tracking, registry: Registry, nights: list[str], tmp_path: Path, mlflow_home: Path
+) -> None:
+    Retention(mlflow_home).prune_models(1)
+    assert register(registry, nights[0], tmp_path, "111") == "8"
+    assert register(registry, nights[0], tmp_path, "222") == "2"
+
+
+@pytest.mark.parametrize("call", ["set_model_version_tag", "delete_logged_model", "delete_model_version"])
+def test_a_killed_clean_up_is_finished_by_the_next(
+    tracking: Tracking, nights: list[str], mlflow_home: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    killed, made = Retention(mlflow_home), getattr(tracking.client, call)
+
+    def then_dies(*arguments: object) -> None:
+        made(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(killed.client, call, then_dies)
+    with pytest.raises(KeyboardInterrupt):
+        killed.prune_models(2)
+    Retention(mlflow_home).prune_models(2)
+    assert versions(tracking) == {"1": False, "2": True, "3": False, "5": True, "6": True, "7": True}
+    assert len(list((mlflow_home / "mlflow" / "models").glob("*/artifacts/MLmodel"))) == 4
+
+
+def test_a_model_that_a_killed_run_left_without_a_version_goes(
+    tracking: Tracking, registry: Registry, nights: list[str], tmp_path: Path, mlflow_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def dies(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(registry.client, "create_model_version", dies)
+    with pytest.raises(KeyboardInterrupt):
+        register(registry, nights[0], tmp_path, "888")
+    removed = Retention(mlflow_home).prune_models(7)
+    assert removed.count == 1 and removed.bytes > 0
+    assert len(list((mlflow_home / "mlflow" / "models").glob("*/artifacts/MLmodel"))) == 7
+
+
+def test_old_runs_go_but_those_of_kept_models(
+    tracking: Tracking, nights: list[str], mlflow_home: Path
+) -> None:
+    running = tracking.start_run("flow-9", "at work")
+    keeping = Retention(mlflow_home)
+    assert keeping.prune_runs(NIGHT - timedelta(days=900), 2).count == 0
+    assert keeping.prune_runs(LATER, 2, dry_run=True).count == 3
+    removed = keeping.prune_runs(LATER, 2)
+    assert (removed.count, removed.bytes) == (3, 3000)
+    left = {run.info.run_id for run in tracking.client.search_runs([tracking.experiment_id])}
+    assert left == {running, *(nights[number - 1] for number in (2, 5, 6, 7))}
+    assert len(list((mlflow_home / "mlflow").rglob("report.txt"))) == 4
