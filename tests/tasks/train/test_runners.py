@@ -131,7 +131,11 @@ def test_what_learners_cannot_do_is_refused(toy_corpus: Path, changes: dict, rea
             Training(toy_corpus, replace(SETTINGS, runner=runner, **changes))
 
 
-@pytest.mark.parametrize("runner", [Hogwild(learners=1), Owners(learners=1)], ids=lambda runner: runner.name)
+@pytest.mark.parametrize(
+    "runner",
+    [Hogwild(learners=1), pytest.param(Owners(learners=1), marks=pytest.mark.slow)],
+    ids=lambda runner: runner.name,
+)
 def test_one_learner_is_the_sequential_run(toy_corpus: Path, runner: Hogwild | Owners):
     ours, sequential = (
         Training(toy_corpus, replace(SETTINGS, runner=runner)),
