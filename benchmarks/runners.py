@@ -10,6 +10,8 @@ makes batches.
 
 Time to fastText's quality: seconds until precision@10 on unseen_title is 98 % of fastText's best, as in
 benchmarks/training.py.
+
+Learners in processes of their own, on the same titles as by default: benchmarks/_runners_learners.py.
 """
 
 import statistics
@@ -24,6 +26,7 @@ from benchmarks._rivals.contest import Contest, Rival, Trained, timed
 from benchmarks._rivals.fasttext import FastText
 from benchmarks._rivals.ours import Ours
 from benchmarks._rivals.plain import LabelMode
+from benchmarks._runners_learners import measure_learners
 from benchmarks.claims import Claim, guides, run
 from benchmarks.road import make_corpus
 from benchmarks.training import DIM, PROTOCOL, REACHED, SHORT_BAGS, Run, runs_of
@@ -69,6 +72,7 @@ def measure_runners(quick: bool) -> Sequence[Claim]:
             claims += _speed(tokens, corpus, settings, epochs, aim, quick)
             claims += _to_quality(tokens, corpus, settings, fasttext, quick)
         claims += _beside_mechanism("as by default", whole, TrainSettings(), quick)
+        claims += measure_learners(whole, quick)
     return claims
 
 

@@ -35,7 +35,7 @@ class Host:
                 self._map.madvise(mmap.MADV_HUGEPAGE)
         else:
             self._file = tempfile.TemporaryFile(dir=folder, prefix="guidespace-table-")  # noqa: SIM115
-            _allocate(self._file.fileno(), size, folder)
+            allocate(self._file.fileno(), size, folder)
             self._map = mmap.mmap(self._file.fileno(), size)
             self._map.madvise(mmap.MADV_RANDOM)  # a row is less than a page: read-ahead would be wasted
         self.data = torch.frombuffer(self._map, dtype=torch.uint8).view(records, width)
@@ -76,7 +76,8 @@ class Host:
         return self.data.view(torch.int64)
 
 
-def _allocate(file: int, size: int, folder: Path) -> None:
+def allocate(file: int, size: int, folder: Path) -> None:
+    """Gives an open file, which is in ``folder``, its blocks; OSError where the disk has not as many."""
     disk = os.fstatvfs(file)
     free = disk.f_bavail * disk.f_frsize
     if size > free:

@@ -116,14 +116,16 @@ class BatchLoader:
         self.workers = workers
         self._delivery = Delivery(self._dataset, workers=workers, pin=pin)
 
-    def epoch(self, epoch: int, first: int = 0, stop: int | None = None) -> tuple[int, Iterator[Batch]]:
-        """Number of batches in an epoch, and its batches from number ``first`` on, up to ``stop``."""
+    def epoch(
+        self, epoch: int, first: int = 0, stop: int | None = None, every: int = 1
+    ) -> tuple[int, Iterator[Batch]]:
+        """Number of batches in an epoch, and every n-th of them from number ``first`` on, up to ``stop``."""
         rng = np.random.default_rng([self._dataset.seed, epoch])
         plans = []
         for rows in self._order.batches(self._rows, self._corpus, rng):
             plans += self._dataset.sampler.plan_epoch(rows, self._corpus.labels, rng)
         items = [(epoch, number, plan) for number, plan in enumerate(plans)]
-        return len(plans), self._delivery.deliver(items[first:stop])
+        return len(plans), self._delivery.deliver(items[first:stop:every])
 
 
 def choose_loading_workers(*, corpus_bytes: int, free_bytes: int, cores: int) -> int:

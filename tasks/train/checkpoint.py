@@ -18,6 +18,7 @@ from tasks.train.step import Learner
 
 # Settings that may change when a run is resumed: how long, and where and how fast it computes.
 _FREE = ("epochs", "patience", "save_seconds", "table", "device", "threads", "workers", "precision")
+_FREE += ("runner",)
 
 
 @dataclass

@@ -36,16 +36,18 @@ FEWEST = 80_000  # titles shown: each saves some 6 µs, loading the machine code
 RULES = {SGD: step_loops.SGD, RowwiseAdagrad: step_loops.ROWWISE_ADAGRAD, Adam: step_loops.ADAM}
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Owner = tuple[
+    int, int
+]  # number of an owner, and of how many: the owner of a row is its id modulo their number
 
 
-def why_not(settings: TrainSettings, groups: ParameterGroups, table: Table) -> str:
+def why_not(settings: TrainSettings, groups: ParameterGroups, device: torch.device, resident: bool) -> str:
     """Why the compiled step does not know these settings, in a few words; "" where it does."""
     objective, rules = settings.objective, (updater.optimizer for updater in groups.updaters.values())
     unknown = sorted({rule.name for rule in rules if type(rule) not in RULES})
     reasons = {
         "numba is not installed": not available(),
-        f"the table is {settings.table.name} on {table.device}": not isinstance(table, Resident)
-        or table.device.type != "cpu",
+        f"the table is {settings.table.name} on {device}": not resident or device.type != "cpu",
         f"the objective is {objective.name}": type(objective) is not Label,
         f"the encoder is {settings.encoder.name}": type(settings.encoder) is not Bag,
         f"the optimizer is {', '.join(unknown)}": unknown,
@@ -79,16 +81,18 @@ class _Parameter:
         first, second = state.get("first", state.get("sum")), state.get("second")
         absent = torch.zeros(0, 1)
         tensors = (rows, *(absent if own is None else own for own in (first, second)))
-        self._arrays, self._weights = [tensor.numpy() for tensor in tensors], weights.numpy()
+        self.arrays, self._weights = [tensor.numpy() for tensor in tensors], weights.numpy()
         every = np.arange(len(rows) + 1, dtype=np.int32)  # a dense parameter's rows have one gradient each
         self._entries = every[:-1].astype(np.int64), every, every[:-1], np.ones(len(rows), dtype=np.float32)
 
-    def update_(self, grads: np.ndarray, factor: float, step: int, entries: Entries | None = None) -> None:
-        """Moves rows by one step: all, or those of ``entries``: ids, starts, titles and values."""
+    def update_(
+        self, grads: np.ndarray, factor: float, step: int, owner: Owner, entries: Entries | None = None
+    ) -> None:
+        """Moves the owner's rows by one step, all or those of ``entries``."""
         ids, *others = entries or self._entries
         numbers = tuple(map(np.float32, self._numbers(factor, step)))
         arguments = self._weights, *others, grads, self._rule, numbers
-        _run.update_(*self._arrays, ids, *arguments)
+        _run.update_(*self.arrays, ids, *arguments, *owner)
 
     def _numbers(self, factor: float, step: int) -> Sequence[float]:
         """Rate, ε and what else the rule needs, as in tasks/optimizers."""
@@ -109,55 +113,81 @@ class _Layered(NamedTuple):
     part_factors: np.ndarray
 
 
+class Gradients(NamedTuple):
+    """What a batch asks for. Arrays are used again by the next batch."""
+
+    loss: float
+    entries: Entries  # ids of rows, and for each where its entries start; the entries' titles and values
+    titles: np.ndarray  # float32 (titles, dim)
+    labels: np.ndarray  # float32 (labels, dim)
+    layer: np.ndarray | None  # float32 (dim, features)
+
+
 class CompiledStep:
     """The step over the tensors of a learner, which it changes in place.
 
     Args:
         settings: That ``why_not`` has nothing against.
         groups: Optimizers by parameter.
-        table: With its state.
-        dense: The labels and the sentence layer, with their state.
+        tensors: Rows, labels, sentence layer, their state, and ``touched``, by their names in a checkpoint.
         weights: Factor on each row's step, float32 (tokens, 1).
-        touched: Rows that were trained, bool (tokens,).
         longest: Most tokens of a title.
+        rooms: Memory to work in, by name; what is missing or too small is allocated.
     """
 
     def __init__(
         self,
         settings: TrainSettings,
         groups: ParameterGroups,
-        table: Resident,
-        dense: DenseParameters,
+        tensors: Mapping[str, Tensor],
         weights: Tensor,
-        touched: Tensor,
         longest: int,
+        rooms: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         assert isinstance(settings.objective, Label)
-        self._encoder, self._rows, self._touched = settings.encoder, table.rows.numpy(), touched.numpy()
+        self._encoder, self._rows = settings.encoder, tensors["rows"].numpy()
+        self._touched = tensors["touched"].numpy()
         objective, counts = settings.objective, torch.arange(longest + 1).clamp(min=1).float()
         self._temperatures = np.float32(objective.temperature), np.float32(objective.context_temperature)
         self._alpha = settings.encoder.weights().numpy()
         self._powers = counts.pow(-settings.encoder.length_power).numpy()
-        self._labels, self._layer = (dense.parameters[name].detach().numpy() for name in ("labels", LAYER))
-        self._rooms: dict[str, np.ndarray] = {}
-        held = {"rows": (table.rows, table.state, weights.squeeze(1))}
-        for name, rows in dense.parameters.items():
-            prefix = f"{name}.state."
-            state = {key.removeprefix(prefix): own for key, own in dense.tensors().items() if prefix in key}
-            held[name] = rows.detach(), state, torch.ones(len(rows))
-        rules = {name: updater.optimizer for name, updater in groups.updaters.items()}
-        self._parameters = {name: _Parameter(*own, rules[name]) for name, own in held.items()}
+        self._labels, self._layer = (tensors[f"{name}.rows"].numpy() for name in ("labels", LAYER))
+        self._rooms = dict(rooms or {})
+        self.parameters = {}
+        for name, updater in groups.updaters.items():
+            prefix, rows = ("", "rows") if name == "rows" else (f"{name}.", f"{name}.rows")
+            prefix += "state."
+            state = {key.removeprefix(prefix): own for key, own in tensors.items() if key.startswith(prefix)}
+            factors = weights.squeeze(1) if name == "rows" else torch.ones(len(tensors[rows]))
+            self.parameters[name] = _Parameter(tensors[rows], state, factors, updater.optimizer)
 
     def step(self, batch: Batch, factor: float, step: int) -> Tensor | None:
         """Step number ``step`` (from 1) with learning rates times ``factor``; the loss, a float64 number, or
         None where a gradient is not finite.
         """
+        gradients = self.gradients(batch)
+        if gradients is None:
+            return None
+        self.apply(gradients, factor, step)
+        return torch.tensor(gradients.loss, dtype=torch.float64)
+
+    def apply(self, gradients: Gradients, factor: float, step: int, owner: Owner = (0, 1)) -> None:
+        """Moves the owner's rows."""
+        own, (_, entries, titles, labels, layer) = self.parameters, gradients
+        self._touched[entries[0]] = True
+        own["rows"].update_(titles, factor, step, owner, entries)
+        own["labels"].update_(labels, factor, step, owner)
+        if layer is not None:
+            own[LAYER].update_(layer, factor, step, owner)
+
+    def gradients(self, batch: Batch) -> Gradients | None:
+        """Those of a batch, which change nothing; None where one is not finite."""
         bags, targets, room = batch.bags, batch.groups, self._room
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
         starts, owners = (
-            room("starts", len(ids) + 1, dtype=np.int32),
-            room("owners", len(tokens), dtype=np.int32),
+            room("starts", len(ids) + 1, dtype=torch.int32),
+            room("owners", len(tokens), dtype=torch.int32),
         )
         entries = ids, starts, owners, room("values", len(tokens))
         _run.by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
@@ -184,14 +214,7 @@ class CompiledStep:
             of_layer = self._product(part.T, bags.dense.numpy(), "of_layer")
             size += _run.sum_of_squares(of_layer)
         size += _run.through_unit(grads, bag, bag_factors, grads)
-        if not np.isfinite(size):
-            return None
-        self._touched[ids] = True
-        self._parameters["rows"].update_(grads, factor, step, entries)
-        self._parameters["labels"].update_(of_labels, factor, step)
-        if of_layer is not None:
-            self._parameters[LAYER].update_(of_layer, factor, step)
-        return torch.tensor(loss, dtype=torch.float64)
+        return Gradients(loss, entries, grads, of_labels, of_layer) if np.isfinite(size) else None
 
     def _with_sentences(self, bag: np.ndarray, bags: Bags) -> _Layered:
         """Unit bags, (titles, dim), and β · |x| · normalise(W x), at unit norm."""
@@ -212,12 +235,17 @@ class CompiledStep:
         torch.mm(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(product))
         return product
 
-    def _room(self, name: str, *shape: int, dtype: type = np.float32) -> np.ndarray:
+    def _room(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> np.ndarray:
         """Memory of this shape, of any values: the same again where it suffices."""
         size = math.prod(shape)
         if name not in self._rooms or len(self._rooms[name]) < size:
-            self._rooms[name] = np.empty(size * 5 // 4, dtype=dtype)
+            self._rooms[name] = torch.empty(size * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
         return self._rooms[name][:size].reshape(shape)
+
+
+def longest_title(corpus: OpenCorpus) -> int:
+    """Most tokens of a title."""
+    return int(corpus.tokens.lengths.max(initial=0))
 
 
 class _Learner(Protocol):
@@ -237,16 +265,16 @@ def choose_step(
     Raises:
         ValueError: It is wanted, and does not know the settings.
     """
-    reason, shown = why_not(learner.settings, learner.groups, learner.table), len(corpus.training)
-    shown *= learner.settings.epochs
+    settings, table, shown = learner.settings, learner.table, len(corpus.training)
+    reason = why_not(settings, learner.groups, table.device, isinstance(table, Resident))
+    shown *= settings.epochs
     if wanted and reason:
         raise ValueError(f"the compiled step was asked for, but {reason}")
     if wanted is None and not reason and shown < FEWEST:
         reason = f"only {shown:,} titles are shown, {FEWEST:,} are worth loading it"
     if wanted is False or reason:
         return None, f"training by torch's autograd: {reason or 'as asked'}"
-    assert isinstance(learner.table, Resident)
-    longest = int(corpus.tokens.lengths.max(initial=0))
-    tensors = learner.dense, learner.weights, learner.touched
-    step = CompiledStep(learner.settings, learner.groups, learner.table, *tensors, longest)
+    assert isinstance(table, Resident)
+    tensors = table.tensors() | learner.dense.tensors() | {"touched": learner.touched}
+    step = CompiledStep(settings, learner.groups, tensors, learner.weights, longest_title(corpus))
     return step, "training by the compiled step"

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import torch
@@ -18,17 +17,20 @@ import torch
 from storage.artifacts import Progress
 from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import Bagger
-from tasks.loading.loader import Batch, BatchLoader
+from tasks.loading.loader import Batch
 from tasks.optimizers.parameter_groups import NonFiniteGradient
-from tasks.optimizers.schedules import warmed
+from tasks.train.batches import open_batches
 from tasks.train.checkpoint import Checkpointer, MemoryCheckpointer, Position
 from tasks.train.early_stopping import COLLAPSED, TuningSet
+from tasks.train.runners import OneProcess
+from tasks.train.runners.swarm import Swarm
 from tasks.train.settings import TrainSettings
 from tasks.train.step import Learner
 
 GROWN = 1.5  # a loss this many times the first epoch's is divergence
 _FORMATS = {"loss": "loss {:.4f}", "tuning_score": "tuning score {:.4f}"}
-_FORMATS |= {"titles_per_second": "{:.0f} titles/s"}
+_FORMATS |= {"titles_per_second": "{:.0f} titles/s", "staleness": "staleness {:.2f}"}
+_FORMATS |= {"learners_replaced": "{:.0f} learners replaced"}
 
 
 def choose_device(name: str) -> torch.device:
@@ -56,14 +58,14 @@ class Training:
         self.tuning_set = TuningSet(corpus_folder, corpus, aside)
         if (titles := len(self.tuning_set.training)) < 2:
             raise ValueError(f"the corpus has {titles} labelled training titles; two or more are needed")
-        own = ("order", "encoder", "dropout", "context_dropout", "seed", "workers")
-        options: dict[str, Any] = {name: getattr(settings, name) for name in own}
-        options |= {"rows": self.tuning_set.training, "pin": device.type == "cuda"}
-        self.learner = Learner(corpus, settings, device, compiled)
-        self.table = self.learner.table
-        sampler = settings.objective.sampler(corpus, self.learner.buffers)
-        self.loader = BatchLoader(corpus_folder, sampler, **options)
-        self._corpus = corpus
+        self.learner, training = Learner(corpus, settings, device, compiled), self.tuning_set.training
+        self.table, pin = self.learner.table, device.type == "cuda"
+        given = corpus_folder, corpus, settings, training, self.learner.buffers
+        self.loader = open_batches(*given, workers=settings.workers, pin=pin)
+        self._corpus, self.swarm, runner = corpus, None, settings.runner
+        if not isinstance(runner, OneProcess):
+            self.swarm = Swarm(runner, self.learner, corpus_folder, corpus, training, self.loader)
+        self._of_learners: dict[str, float] = {}  # of the last epoch
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -78,8 +80,14 @@ class Training:
         """Trains the remaining epochs, a Progress after each; in the end the learner holds the best epoch.
         Diverged if not even the first was worth keeping.
         """
+        try:
+            yield from self._epochs(checkpointer or MemoryCheckpointer())
+        finally:
+            if self.swarm:
+                self.swarm.close()
+
+    def _epochs(self, checkpointer: Checkpointer | MemoryCheckpointer) -> Iterator[Progress]:
         position, epochs = self.position, self.settings.epochs
-        checkpointer = checkpointer or MemoryCheckpointer()
         while position.epoch < epochs and not self._stopped():
             started, shown, note, threads = time.perf_counter(), 0, "", torch.get_num_threads()
             torch.set_num_threads(self.settings.threads or threads)
@@ -100,6 +108,7 @@ class Training:
             if position.best == position.epoch:
                 checkpointer.mark_best(self.learner)
             metrics = {**self.history[-1], "titles_per_second": shown / (time.perf_counter() - started)}
+            metrics |= self._of_learners
             yield Progress(position.epoch, epochs, metrics, self._stopped())
         if position.best != position.epoch:
             checkpointer.restore_best(self.learner)
@@ -107,14 +116,18 @@ class Training:
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         """Shows the remaining titles of the epoch; how many."""
         position, settings, shown, saved = self.position, self.settings, 0, time.monotonic()
+        if self.swarm:
+            return self._by_learners(
+                self.swarm, self.loader.epoch(position.epoch, position.batch)[0], checkpointer
+            )
         loss = torch.tensor(
             position.loss, dtype=torch.float64, device=self.learner.device
         )  # no .item() in a step
         for batches, batch in self.batches(position.epoch, position.batch):
-            done = (position.epoch + position.batch / batches) / settings.epochs
-            after = (position.epoch + (position.batch + 1) / batches) / settings.epochs
             try:
-                loss += self.learner.step(batch, warmed(settings.schedule, done, after, settings.warm_up))
+                loss += self.learner.step(
+                    batch, settings.rate_factor(position.epoch, position.batch, batches)
+                )
             except NonFiniteGradient as error:
                 raise Diverged(self._explain(error)) from error
             position.batch += 1
@@ -141,6 +154,23 @@ class Training:
                 yield count, batch
             if number >= count:
                 return
+
+    def _by_learners(
+        self, swarm: Swarm, batches: int, checkpointer: Checkpointer | MemoryCheckpointer
+    ) -> int:
+        """The same by learners in processes of their own."""
+        position = self.position
+        asked = position.epoch, position.batch, batches, self.settings.save_seconds
+        try:
+            for losses, self._of_learners in swarm.show(*asked):
+                for loss in losses:  # one after the other, so that a resumed run has the same sum
+                    position.loss += loss
+                position.batch += len(losses)
+                if position.batch < batches:
+                    checkpointer.save(self.learner, position)
+        except NonFiniteGradient as error:
+            raise Diverged(self._explain(error)) from error
+        return int(self._of_learners.pop("shown"))
 
     def _vectors(self) -> torch.Tensor:
         """Of the titles that are trained on, as they air; a row that was not trained counts as it began."""

@@ -8,9 +8,10 @@ from tasks.form import configurable, setting
 from tasks.loading.orders import ByGroup, Order
 from tasks.optimizers import Adam
 from tasks.optimizers.parameter_groups import ParameterGroup, UpdateSettings
-from tasks.optimizers.schedules import Linear, Schedule
+from tasks.optimizers.schedules import Linear, Schedule, warmed
 from tasks.pool import AUTOMATIC
 from tasks.train.objectives import Label, Objective, RareMemory
+from tasks.train.runners import OneProcess, Runner
 from tasks.train.tables import ResidentTable, TableSettings
 
 
@@ -27,6 +28,7 @@ class TrainSettings(UpdateSettings):
     objective: Objective = setting(Label(), "What a batch is, and its loss")
     encoder: Encoder = setting(Bag(), "Tokens to a title's vector")
     table: TableSettings = setting(ResidentTable(), "Where rows and their state are stored")
+    runner: Runner = setting(OneProcess(), "Who makes the steps: this process, or several at once")
     dim: int = setting(128, "Dimensions of a vector", title="Dimensions", ge=2, le=4096)
     epochs: int = setting(5, "How often every labelled training title is shown", ge=1, le=10000)
     initial_std: float = setting(0.1, "Standard deviation of the rows at the start", gt=0)
@@ -52,3 +54,8 @@ class TrainSettings(UpdateSettings):
             raise ValueError(
                 f"train.encoder.nearest_slot is {weight:g} with objective {self.objective.name}; {only}"
             )
+
+    def rate_factor(self, epoch: int, batch: int, batches: int) -> float:
+        """Of the learning rates in one of an epoch's batches, both counted from 0."""
+        done, after = ((epoch + number / batches) / self.epochs for number in (batch, batch + 1))
+        return warmed(self.schedule, done, after, self.warm_up)

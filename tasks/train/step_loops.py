@@ -134,8 +134,11 @@ def softmax(cosines, temperature, aired_temperature, aired, titles, labels, shar
 
 
 @no_type_check
-def update_(rows, first, second, ids, row_weights, starts, titles, values, grads, rule, numbers):
-    """Moves rows ``ids`` and their state; a row's gradient is Σ value · grads[title] over its entries.
+def update_(
+    rows, first, second, ids, row_weights, starts, titles, values, grads, rule, numbers, owner, owners
+):
+    """Moves the rows of ``ids`` that belong to an owner, ``id mod owners``, and their state; a row's gradient
+    is Σ value · grads[title] over its entries.
 
     ``first`` is row-wise Adagrad's accumulator (tokens, 1) or Adam's first moment, ``second`` its second.
     """
@@ -143,6 +146,8 @@ def update_(rows, first, second, ids, row_weights, starts, titles, values, grads
     grad = np.empty(rows.shape[1], np.float32)
     for number in range(len(ids)):
         row, own = ids[number], rows[ids[number]]
+        if row % owners != owner:
+            continue
         grad[:] = ZERO
         for entry in range(starts[number], starts[number + 1]):
             value, of_title = values[entry], grads[titles[entry]]

@@ -39,7 +39,7 @@ class LabelMode(BaseObjective):
     https://arxiv.org/abs/1709.03856 We differ: softmax over all, no margin over sampled ones (docs/LOG.md).
     """
 
-    batch_size: int = setting(512, "Titles in a step, fewer where an epoch would have too few steps", ge=2)
+    batch_size: int = setting(512, "Titles in a step, fewer where an epoch would have too few steps", ge=1)
     temperature: float = setting(0.4, "Divides the cosines of a title alone; lower pulls harder", gt=0)
     context_temperature: float = setting(0.2, "Divides the cosines of a title with how it airs", gt=0)
 
