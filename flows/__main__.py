@@ -13,15 +13,16 @@ from pydantic_core import ValidationError
 from typer.exceptions import Exit, TyperException
 from typer.main import get_command
 
-import flows.comparing  # (adds its commands, as the next three do)
+import flows.comparing  # (adds its commands, as the next four do)
 import flows.correct
 import flows.enrich
-import flows.labelling  # noqa: F401
+import flows.labelling
+import flows.up.command  # noqa: F401
 from flows.exits import DONE, exit_code, report_interrupted, watch_signals
 from flows.viewing import app
 
 # They print a line at once.
-REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor")
+REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "up")
 SEVERAL = (
     "--out",
     "--feed",

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 EXPERIMENT = "guidespace"
 MODEL_NAME = "guidespace-titles"
 CHOSEN_NAME = "registered_model"  # key in home.json
+PAGES = (
+    "GUIDESPACE_MLFLOW_PAGES"  # URL of a server that shows a database of MLFLOW_TRACKING_URI (guidespace up)
+)
 _QUIET = {  # unless the user has set them
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
