@@ -111,7 +111,9 @@ def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Se
     from tasks.pool import cores
 
     settings = reading_settings([f"ingest.workers={cores()}", *changes])
-    return read_feeds(dated_guides(feeds, first.date(), last.date()), home, settings)
+    return read_feeds(
+        dated_guides(feeds, first.date(), last.date(), settings.private_addresses), home, settings
+    )
 
 
 @app.command()

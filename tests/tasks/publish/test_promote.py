@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from storage.digests import content_digest
 from storage.tracking import Registry, Tracking
 from tasks.cluster.settings import ClusterSettings
 from tasks.evaluate.settings import EvaluateSettings
@@ -66,7 +67,11 @@ def stage(published, without_run, tmp_path, monkeypatch):
 
 def damage(registry):
     """Makes the champion's model one that this version cannot read."""
-    (registry.champion().folder / "lexicon.json").write_text("{}")
+    version, _, folder = registry.champion()
+    (folder / "lexicon.json").write_text("{}")
+    registry.client.set_model_version_tag(
+        registry.name, version, "guidespace.content", content_digest(folder)
+    )
 
 
 def test_the_first_run_promotes_and_a_comparable_one_is_compared(stage):
@@ -162,7 +167,7 @@ def test_a_version_says_in_few_tags_and_a_description_what_became_of_it(stage):
     version = stage.registry.client.get_model_version(verdict.name, verdict.version)
     assert set(version.tags) == {
         f"guidespace.{name}"
-        for name in ("model", "lineage", "logged_model", "promoted_at", "reason", "score.quality")
+        for name in ("model", "content", "lineage", "logged_model", "promoted_at", "reason", "score.quality")
     }
     assert version.description.startswith("Champion since ") and verdict.reason in version.description
     damage(stage.registry)
