@@ -104,15 +104,17 @@ def _schedule(about: dict[str, Any]) -> DeploymentScheduleCreate:
 
 
 def crash_the_dead(client: SyncPrefectClient) -> Iterator[str]:
-    """Marks runs Crashed that a worker of this machine began and whose process is gone."""
+    """Marks runs Crashed whose process is gone, unless workers of other machines may have them."""
+    workers = client.read_workers_for_work_pool(POOL)
+    if any(worker.status == "ONLINE" and worker.name != socket.gethostname() for worker in workers):
+        return
     states = FlowRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING, StateType.CANCELLING])
     tags, state = FlowRunFilterTags(all_=[POOL]), FlowRunFilterState(type=states)
     for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(tags=tags, state=state)):
-        host, _, pid = (run.infrastructure_pid or "").rpartition(":")  # the process worker's words
-        if host == socket.gethostname() and not psutil.pid_exists(int(pid)):
-            crashed = Crashed(
-                message="Its process ended with `guidespace up`. Retry goes on from the last stage."
-            )
+        pid = run.infrastructure_pid  # set by the worker
+        if run.work_pool_name == POOL and pid and not (pid.isdigit() and psutil.pid_exists(int(pid))):
+            message = "Its process ended with `guidespace up`. Retry goes on from the last stage."
+            crashed = Crashed(message=message)
             client.set_flow_run_state(run.id, crashed, force=True)
             close_crashed(None, run, crashed)
             yield f"marked Crashed: {run.name}"

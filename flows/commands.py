@@ -87,7 +87,9 @@ def nightly(
     from flows.settings import choose
 
     settings = choose(preset, changes, feeds)
-    return run("nightly", feeds, home, (settings, as_of), starting or start_prefect(home))
+    return run(
+        "nightly", feeds, home, {"settings": settings, "as_of": as_of}, starting or start_prefect(home)
+    )
 
 
 @app.command()

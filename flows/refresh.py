@@ -6,6 +6,7 @@ from prefect.context import FlowRunContext
 
 from flows.champion import champion_folder
 from flows.night import name_run
+from flows.settings import Feeds
 from storage.workspace import Workspace
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.task import Filled, fill
@@ -28,9 +29,7 @@ DEFAULT = RefreshSettings()
 
 
 @flow(name="refresh", flow_run_name=name_run)
-def refresh(
-    feeds: list[str], home: str = "guidespace-home", settings: RefreshSettings = DEFAULT
-) -> list[str]:
+def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettings = DEFAULT) -> list[str]:
     """Reads feeds into the catalogue and writes each with categories where it has none; returns the files.
 
     Args:

@@ -66,7 +66,7 @@ def test_public(address: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1"])
-def test_loopback_is_refused_however_written(tmp_path: Path, server: ThreadingHTTPServer, host: str) -> None:
+def test_loopback_is_refused(tmp_path: Path, server: ThreadingHTTPServer, host: str) -> None:
     url = f"http://{host}:{server.server_port}/g"
     with pytest.raises(FeedError, match=REFUSED):
         read(tmp_path, url, private_addresses=False)
@@ -76,7 +76,7 @@ def test_loopback_is_refused_however_written(tmp_path: Path, server: ThreadingHT
 def test_a_redirect_and_a_second_answer_of_the_name_server(
     tmp_path: Path, server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This machine stands in for a public one: its address counts as public when it is asked for by a name."""
+    """This machine stands in for a public one: its address counts as public."""
     asked: list[str] = []
     answers = {"public.test": ["127.0.0.1"], "inner.test": ["169.254.169.254"], "turns.test": ["127.0.0.1"]}
     real = socket.getaddrinfo
