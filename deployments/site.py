@@ -80,10 +80,10 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
         "concurrency_options": ConcurrencyOptions(collision_strategy=limit["collision_strategy"]),
         "parameter_openapi_schema": parameter_schema(flow).model_dump(),
         "enforce_parameter_schema": True,
+        "schedules": _schedules(before, entry),
     }
     if before is None:
-        schedules = [_schedule(about) for about in entry.get("schedules", ())]
-        client.create_deployment(**fixed, parameters=entry["parameters"], schedules=schedules)
+        client.create_deployment(**fixed, parameters=entry["parameters"])
         return f"created: {full}"
     kept = {**before.parameters, **({"feeds": entry["parameters"]["feeds"]} if feeds else {})}
     try:
@@ -96,11 +96,24 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
         return f"updated: {full}; its settings do not fit this version and were left out ({why})"
 
 
-def _schedule(about: dict[str, Any]) -> DeploymentScheduleCreate:
-    kind = {"cron": about["cron"], "timezone": about["timezone"]}
-    return DeploymentScheduleCreate.model_validate(
-        {"schedule": kind, "slug": about["slug"], "active": about.get("active", True)}
-    )
+def _schedules(before: DeploymentResponse | None, entry: dict[str, Any]) -> list[DeploymentScheduleCreate]:
+    """Those of the server, if the deployment is there, else the declared ones."""
+    if before is not None:
+        kept = set(DeploymentScheduleCreate.model_fields) - {"replaces"}
+        return [
+            DeploymentScheduleCreate.model_validate(each.model_dump(include=kept))
+            for each in before.schedules
+        ]
+    return [
+        DeploymentScheduleCreate.model_validate(
+            {
+                "schedule": {"cron": about["cron"], "timezone": about["timezone"]},
+                "slug": about["slug"],
+                "active": about.get("active", True),
+            }
+        )
+        for about in entry.get("schedules", ())
+    ]
 
 
 def crash_the_dead(client: SyncPrefectClient) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What the flows' parameters accept, as Prefect checks them before it stores anything, and the presets."""
 
+import re
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_other_feeds_are(feed: str) -> None:
 def test_settings_as_json_are_refused_in_one_line(settings: dict[str, Any], message: str) -> None:
     check(settings=None)
     check(settings={"train": {"epochs": 3}})
-    with pytest.raises((ValidationError, SchemaError), match=message) as caught:
+    with pytest.raises((ValidationError, SchemaError), match=re.escape(message)) as caught:
         check(settings=settings)
     assert "\n" not in str(caught.value).splitlines()[0] and len(str(caught.value).splitlines()[0]) < 200
 
@@ -78,5 +79,5 @@ def test_changes_come_on_top_of_the_preset_or_of_all_settings() -> None:
     changed = settle("smoke", ["train.epochs=7", "publish.promote=always"], None)
     assert (changed.train.dim, changed.train.epochs, changed.publish.promote) == (32, 7, "always")
     assert settle("smoke", ["train.epochs=7"], PRESETS["laptop"]).train.dim == PRESETS["laptop"].train.dim
-    with pytest.raises(SettingError, match="expected NAME=VALUE such as train.epochs=5"):
+    with pytest.raises(SettingError, match=r"expected NAME=VALUE such as train\.epochs=5"):
         settle("laptop", ["train.epoch=7"], None)
