@@ -8,10 +8,13 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from storage.tracking.connection import PAGES
 
 SECONDS_TO_END = 15.0  # after SIGTERM; then SIGKILL
 SAME_START_SECONDS = 2.0  # start times are from a clock that may be set; no process id returns as fast
@@ -66,9 +69,8 @@ def end(processes: Sequence[Process], seconds: float = SECONDS_TO_END) -> list[s
 
     Each gets SIGTERM, and after ``seconds`` SIGKILL. Returns the names of those that ran.
     """
-    running = [(process.name, found) for process in processes if (found := process.find())]
-    for _, found in reversed(running):
-        whole = [found, *_below(found)]
+    running = [(process.name, whole) for process in processes if (whole := _whole(process))]
+    for _, whole in reversed(running):
         _send(whole, signal.SIGTERM)
         _, alive = psutil.wait_procs(whole, timeout=seconds)
         late = {each for process in alive for each in (process, *_below(process))}  # some began meanwhile
@@ -83,6 +85,22 @@ def why_ended(process: subprocess.Popen[bytes], log: Path) -> str:
     how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
     return "\n".join([f"{how}; the last lines of {log}:", *(f"  {line}" for line in lines)])
+
+
+def _whole(process: Process) -> list[psutil.Process]:
+    """A process and those that it started; if it is gone, those that are left of its session."""
+    if found := process.find():
+        return [found, *_below(found)]
+    with suppress(psutil.NoSuchProcess):
+        if psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE:
+            return []  # another process has its id
+    return [each for each in psutil.process_iter() if _is_left_of(process.pid, each)]
+
+
+def _is_left_of(session: int, process: psutil.Process) -> bool:
+    with suppress(psutil.Error, OSError):
+        return os.getsid(process.pid) == session and PAGES in process.environ()
+    return False
 
 
 def _below(process: psutil.Process) -> list[psutil.Process]:

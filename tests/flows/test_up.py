@@ -164,6 +164,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
     assert json.loads((home / "up.json").read_text())["processes"] == []
 
 
+@pytest.mark.slow
 def test_sigterm_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     home = tmp_path / "home"
     command = [sys.executable, "-m", "flows", "up", "--home", str(home)]
@@ -185,6 +186,23 @@ def test_a_process_with_a_used_id_is_not_ours() -> None:
         former = Process("former", other.pid, ours.started - 60)
         assert former.find() is None and end([former]) == [] and other.poll() is None
         assert end([ours]) == ["other"] and ours.find() is None
+
+
+def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); sys.stdin.read()"
+    )
+    environment = {**os.environ, "GUIDESPACE_MLFLOW_PAGES": "http://127.0.0.1:5000"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=pipe, stdout=pipe, env=environment, start_new_session=True
+    ) as first:
+        assert first.stdout is not None
+        left = psutil.Process(int(first.stdout.readline()))
+        ours = Process.of("first", first.pid)
+        first.kill()
+        assert end([ours]) == ["first"]
+        assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
 
 
 def test_ports_given_taken_and_free() -> None:
