@@ -1,6 +1,6 @@
 # GuideSpace. Needs Python 3.11 to 3.13 and make; every target makes .venv itself when it is missing or stale.
 #   make run [FEED=my.xml.gz] [PRESET=laptop] [GUIDESPACE_HOME=dir]    the nightly run, on the bundled sample guide or yours
-#   make test    make slow    make check    make bench    make soak    make lock
+#   make test    make slow    make check    make bench    make soak    make lock    make audit
 # `make run` installs what running needs, the others also what developers need (extra dev).
 
 PYTHON ?= python3
@@ -11,7 +11,7 @@ READY := .venv/.ready
 DEVELOPER := .venv/.developer
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test slow check bench soak lock setup clean
+.PHONY: run test slow check bench soak lock audit setup clean
 run: $(READY)
 	.venv/bin/guidespace nightly --feed $(FEED) --home "$(GUIDESPACE_HOME)" --preset $(PRESET)
 
@@ -37,6 +37,12 @@ soak: $(DEVELOPER)
 # The versions that the tests ran with; +cpu and the like name builds that only some registries have.
 lock: $(DEVELOPER)
 	.venv/bin/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9.]*$$//' > requirements.lock
+
+# Known vulnerabilities of the versions in requirements.lock. A report: neither a finding nor a missing network fails it.
+# pip-audit runs apart from .venv.
+audit:
+	-@$(PYTHON) -m venv .venv/audit && .venv/audit/bin/pip install -q 'pip-audit>=2.9,<3' \
+	&& .venv/audit/bin/pip-audit --no-deps --disable-pip --timeout 20 --requirement requirements.lock
 
 setup: $(DEVELOPER)
 

@@ -18,12 +18,13 @@ import flows.correct
 import flows.enrich
 import flows.keeping
 import flows.labelling
-import flows.serving.command  # noqa: F401
+import flows.serving.command
+import flows.up.command  # noqa: F401
 from flows.exits import DONE, exit_code, report_interrupted, watch_signals
 from flows.viewing import app
 
 # They print a line at once.
-REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "gc")
+REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
 SEVERAL = (
     "--out",
     "--feed",

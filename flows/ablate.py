@@ -11,7 +11,7 @@ from pydantic import Field
 from flows.corpus import corpus_inputs
 from flows.night import close_crashed, name_run, open_night
 from flows.plan import base_of, plan_ablation
-from flows.settings import LAPTOP, Settings, as_default
+from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
 from flows.trial import measure
 from flows.tune import Compared
 from storage.artifacts import Corpus, Guide, Vocabulary
@@ -24,7 +24,6 @@ from tasks.preprocess.task import preprocess
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.task import tokenize
 
-DEFAULT: Any = as_default(LAPTOP)
 ALL: Any = Field(ABLATION)
 # Each of its threads holds a trial that waits for a process of the pool, or works there.
 THREADS: Any = ThreadPoolTaskRunner(max_workers=64)
@@ -38,19 +37,24 @@ THREADS: Any = ThreadPoolTaskRunner(max_workers=64)
     on_cancellation=[close_crashed],
 )
 def ablate(
-    feeds: list[str],
+    feeds: Feeds,
+    preset: Preset = "laptop",
+    changes: Sequence[str] = NO_CHANGES,
     home: str = "guidespace-home",
-    settings: Settings = DEFAULT,
     ablation: AblationSettings = ALL,
+    settings: Settings | None = None,
 ) -> Compared:
     """Says what each building block is worth, on the same held-out titles, and which ones do not pay.
 
     Args:
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
+        preset: Settings to start from; each block is one change of them.
+        changes: What differs from the preset, such as train.epochs=5.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
-        settings: Of the stages; each block is one change of them.
         ablation: Which blocks, how many seeds and folds, and where trials run.
+        settings: All settings one by one, in place of the preset's; None: as the preset has them.
     """
+    settings = settle(preset, changes, settings)
     plan = plan_ablation(settings, ablation)
     workers = cores() if ablation.workers == AUTOMATIC else ablation.workers
     with (

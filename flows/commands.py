@@ -94,7 +94,9 @@ def nightly(
     from flows.settings import choose
 
     settings = choose(preset, changes, feeds)
-    return run("nightly", feeds, home, (settings, as_of), starting or start_prefect(home))
+    return run(
+        "nightly", feeds, home, {"settings": settings, "as_of": as_of}, starting or start_prefect(home)
+    )
 
 
 @app.command()
@@ -129,7 +131,9 @@ def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Se
     from tasks.pool import cores
 
     settings = reading_settings([f"ingest.workers={cores()}", *changes])
-    return read_feeds(dated_guides(feeds, first.date(), last.date()), home, settings)
+    return read_feeds(
+        dated_guides(feeds, first.date(), last.date(), settings.private_addresses), home, settings
+    )
 
 
 @app.command()

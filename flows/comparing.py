@@ -63,7 +63,7 @@ def tune(
     tuning = override(tuning, own)
     settings = choose(preset, [change for change in changes if not change.startswith("tuning.")], feeds)
     entries(settings.train, tuning.optimizers)  # refuses an unknown optimizer
-    return run("tune", feeds, home, (settings, tuning), start_prefect(home))
+    return run("tune", feeds, home, {"settings": settings, "tuning": tuning}, start_prefect(home))
 
 
 @app.command()
@@ -91,4 +91,4 @@ def ablate(
     settings = choose(preset, changes, feeds)
     ablation = AblationSettings(blocks=tuple(blocks), seeds=seeds, folds=folds, workers=workers)
     plan_ablation(settings, ablation)  # refuses an unknown block
-    return run("ablate", feeds, home, (settings, ablation), start_prefect(home))
+    return run("ablate", feeds, home, {"settings": settings, "ablation": ablation}, start_prefect(home))

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -92,14 +93,15 @@ def run(
     name: Literal["nightly", "tune", "ablate"],
     feeds: list[str],
     home: str,
-    given: Any,
+    given: Mapping[str, Any],
     starting: threading.Thread,
 ) -> int:
     """Runs a flow over feeds (``run_flow``); prints where the result is. Returns the exit code."""
     from tasks.ingest.sources.feeds import conceal
 
     started, folder = time.perf_counter(), Path(home).expanduser()
-    result = vars(run_flow(name, home, (conceal(feeds), str(folder.resolve()), *given), starting))
+    arguments = {"feeds": conceal(feeds), "home": str(folder.resolve()), **given}
+    result = vars(run_flow(name, home, arguments, starting))
     state = "champion" if result.get("champion") else "not promoted"
     print(RESULTS[name].format(home=home, state=state, **result))
     print(f"Done in {time.perf_counter() - started:.1f} s.")
@@ -112,7 +114,7 @@ def run(
 def run_flow(
     name: Literal["nightly", "tune", "ablate", "patterns"],
     home: str,
-    arguments: Any,
+    arguments: Mapping[str, Any],
     starting: threading.Thread,
 ) -> Any:
     """Runs a flow in this process, its module imported while Prefect starts; prints what it logs."""
@@ -128,7 +130,7 @@ def run_flow(
         Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
         starting.join()
         _print_logs(ticker)
-        return flow(*arguments)
+        return flow(**arguments)
 
 
 def explain(error: Exception) -> int:

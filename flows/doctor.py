@@ -13,6 +13,8 @@ from typing import Literal
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from flows.up.examine import examine_machine
+
 PROJECT = "guidespace"
 CONSEQUENCES = {
     "fastapi": "Prefect's server answers 422 to workers, or does not start",
@@ -33,7 +35,7 @@ class Finding:
 
 
 def examine(home: str | Path) -> Iterator[Finding]:
-    """Checks Python, the libraries, the devices and the home."""
+    """Checks Python, the libraries, the devices, the machine and the home."""
     if _version(PROJECT) is None:
         advice = "run `make setup`, or `pip install -e .` in the checkout"
         yield Finding("bad", PROJECT, f"not installed in this environment; {advice}")
@@ -47,7 +49,9 @@ def examine(home: str | Path) -> Iterator[Finding]:
         requirements = map(Requirement, importlib.metadata.requires(PROJECT) or [])
         yield from (_library(each) for each in requirements if "extra" not in str(each.marker))
     yield from _devices()
-    yield from _home(Path(home).expanduser())
+    place = Path(home).expanduser().resolve()
+    yield from (Finding(*found) for found in examine_machine(place))
+    yield from _home(place)
 
 
 def _version(package: str) -> str | None:

@@ -86,7 +86,7 @@ def enrich_guide(guide: str, out: str, home: str, options: "EnrichOptions") -> "
     known = newest and workspace.folder(newest)
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as name:
         work = Path(name)
-        with open_source(guide, work, IngestSettings()) as source:
+        with open_source(guide, work, IngestSettings(private_addresses=True)) as source:
             read = read_guide(source, work, options)
             model = CategoryModel(folder, read_corrections(workspace.home))
             enrichment = plan(source, *read, model, options, known)

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from types import FrameType
+from typing import Self
 
 DONE = 0
 FAILED = 1  # an unexpected error, or `doctor` found something
@@ -42,6 +43,7 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("tasks.preprocess.categories", "MappingError", REFUSED),
     ("tasks.subtitles.classifier", "PatternError", REFUSED),
     ("tasks.preprocess.task", "TooFewTitles", REFUSED),
+    ("flows.up.network", "NetworkError", REFUSED),
 )
 SECONDS_TO_UNWIND = 1.3
 ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -73,6 +75,27 @@ def watch_signals() -> None:
         signal.signal(number, _interrupt)
     os.register_at_fork(after_in_child=_restore_defaults)
     threading.Thread(target=_end_in_time, args=(reading,), name="signals", daemon=True).start()
+
+
+class Signals:
+    """From ``with`` on, Ctrl-C, SIGTERM and a closed terminal are noted and end nothing: for a command that
+    has other processes to end, in its own time.
+    """
+
+    def __init__(self) -> None:
+        self.received = False
+
+    def __enter__(self) -> Self:
+        signal.set_wakeup_fd(-1)
+        for number in (*ENDING, signal.SIGHUP):
+            signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:  # the process is at its end: signals stay noted
+        pass
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.received = True
 
 
 def report_interrupted() -> None:

@@ -28,7 +28,9 @@ def patterns(home: Home = HOME, changes: Set = NONE, kept: Kept = False, as_json
     Workspace(home, create=False)
     settings = override(LabellingSettings(), changes).patterns
     folder = str(Workspace(home).home)
-    done = run_flow("patterns", home, (folder, settings, kept), start_prefect(home))
+    done = run_flow(
+        "patterns", home, {"home": folder, "settings": settings, "kept": kept}, start_prefect(home)
+    )
     show(asdict(done), as_json, _lines(done))
     return DONE
 

@@ -146,7 +146,7 @@ def _tell_left(flow_run_id: str) -> None:
     emit_event(LEFT, resource={"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"})
 
 
-def close_crashed(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None:
+def close_crashed(flow: Flow[Any, Any] | None, flow_run: FlowRun, state: State) -> None:
     """Hook: ends the MLflow run of a flow run whose process died or was cancelled."""
     home = Path(str(flow_run.parameters.get("home", "guidespace-home"))).expanduser()
     if (home / "home.json").exists():

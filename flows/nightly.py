@@ -1,13 +1,14 @@
 """The nightly run: a TV guide in, a scored and published embedding space out."""
 
 import datetime
+from collections.abc import Sequence
 
 from prefect import flow
 
 from flows.corpus import corpus_inputs
 from flows.latest import last_model, read_figures
 from flows.night import NightlyResult, close_crashed, name_run, open_night
-from flows.settings import LAPTOP, Settings, as_default
+from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
 from storage.stages import previous
 from tasks.augment.task import augment
 from tasks.cluster.task import STAGE as CLUSTERS
@@ -20,24 +21,27 @@ from tasks.publish.task import PAGE, draw, pack, promote, report
 from tasks.tokenize.task import tokenize
 from tasks.train.task import train
 
-DEFAULT = as_default(LAPTOP)
-
 
 @flow(name="nightly", flow_run_name=name_run, on_crashed=[close_crashed], on_cancellation=[close_crashed])
 def nightly(
-    feeds: list[str],
-    home: str = "guidespace-home",
-    settings: Settings = DEFAULT,
+    feeds: Feeds,
+    preset: Preset = "laptop",
+    changes: Sequence[str] = NO_CHANGES,
     as_of: datetime.datetime | None = None,
+    home: str = "guidespace-home",
+    settings: Settings | None = None,
 ) -> NightlyResult:
     """Turns a TV guide into an embedding space and publishes it.
 
     Args:
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
-        home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
-        settings: Of every stage; the defaults suit any machine with two cores.
+        preset: Settings to start from: laptop suits any machine with two cores, smoke only tries.
+        changes: What differs from the preset, such as train.epochs=5 or publish.promote=always.
         as_of: Runs on what was known then; feeds may be left out. Empty is now.
+        home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
+        settings: All settings one by one, in place of the preset's; None: as the preset has them.
     """
+    settings = settle(preset, changes, settings)
     with open_night(home, feeds, settings) as night:
         guide = ingest(home, feeds, settings.ingest, as_of)
         anomalies = check(home, guide, night.run)

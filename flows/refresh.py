@@ -6,11 +6,13 @@ from prefect.context import FlowRunContext
 
 from flows.champion import champion_folder
 from flows.night import name_run
+from flows.settings import Feeds
 from storage.workspace import Workspace
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.task import Filled, fill
 from tasks.form import configurable, setting
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.task import opened
 
 WAIT_SECONDS = 3000.0  # for another run in the home: less than the hour until the next refresh
 
@@ -27,20 +29,24 @@ DEFAULT = RefreshSettings()
 
 
 @flow(name="refresh", flow_run_name=name_run)
-def refresh(
-    feeds: list[str], home: str = "guidespace-home", settings: RefreshSettings = DEFAULT
-) -> list[str]:
+def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettings = DEFAULT) -> list[str]:
     """Reads feeds into the catalogue and writes each with categories where it has none; returns the files.
 
     Args:
-        feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME hides a URL.
+        feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
         home: Folder that holds a champion model; files are written to its folder ``enriched``.
         settings: Of reading and of filling.
     """
     workspace, logger = Workspace(home), get_run_logger()
     what = f"refresh of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     with workspace.writing(what, wait_seconds=WAIT_SECONDS, tell=logger.warning):
-        filled = fill(home, feeds, settings.ingest, settings.enrich, str(champion_folder(home)))
+        filled = fill(
+            home,
+            [opened(feed) for feed in feeds],
+            settings.ingest,
+            settings.enrich,
+            str(champion_folder(home)),
+        )
     if FlowRunContext.get():
         create_markdown_artifact(report_markdown(filled), key="refresh-report", description=what)
     return [each.file for each in filled if each.file]

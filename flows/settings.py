@@ -3,17 +3,18 @@ start from; benchmarks/nightly.py measures their time and score.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from flows.assignments import override
+from storage.addresses import WITHOUT_SECRETS
 from tasks.augment.settings import AugmentSettings
 from tasks.cluster.settings import ClusterSettings
 from tasks.evaluate.settings import EvaluateSettings
-from tasks.form import configurable, in_form, setting
+from tasks.form import configurable, setting
 from tasks.ingest.settings import IngestSettings
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.publish.settings import PublishSettings
@@ -38,11 +39,6 @@ class Settings:
     publish: PublishSettings = setting(PublishSettings(), "The map and the gate")
 
 
-def as_default(settings: Settings) -> Any:
-    """Settings as the default of a flow's parameter, with the keys by which the form chooses tabs."""
-    return Field(settings, json_schema_extra={"default": in_form(asdict(settings))})
-
-
 # Any machine with two cores: the sample guide in under a minute, four national guides (160,000 programmes) in
 # under three.
 LAPTOP = Settings()
@@ -57,6 +53,19 @@ BIG = TrainSettings(dim=256, epochs=12, device="cuda", precision="auto", objecti
 GPU = replace(LAPTOP, train=BIG)
 
 PRESETS = {"smoke": SMOKE, "laptop": LAPTOP, "gpu": GPU}
+Preset = Literal["laptop", "gpu", "smoke"]
+# Prefect stores parameters: it refuses URLs with secrets where env:NAME or secret:NAME is meant.
+Feeds = list[Annotated[str, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]]
+NO_CHANGES: tuple[str, ...] = ()
+
+
+def settle(preset: Preset, changes: Sequence[str], settings: Settings | None) -> Settings:
+    """The settings of a run: those given, else the preset's, with changes such as ``train.epochs=5``.
+
+    Raises:
+        SettingError: A change names no setting, or its value cannot be.
+    """
+    return override(PRESETS[preset] if settings is None else settings, changes)
 
 
 def choose(preset: str, assignments: Sequence[str], feeds: Sequence[str]) -> Settings:

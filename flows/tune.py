@@ -2,13 +2,14 @@
 searches over rules and rates at the same budget.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prefect import flow
 
 from flows.corpus import corpus_inputs
 from flows.night import close_crashed, name_run, open_night
-from flows.settings import LAPTOP, Settings, as_default
+from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
 from flows.task_runner import task_runner
 from storage.artifacts import Corpus
 from tasks.ingest.task import ingest
@@ -19,7 +20,7 @@ from tasks.train.tuning.entries import entries
 from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.task import compete, conclude, conclude_searches, search, test_ranges
 
-DEFAULT, EVERYONE = as_default(LAPTOP), TuningSettings()
+EVERYONE = TuningSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,19 +47,24 @@ def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: Tun
 
 @flow(name="tune", flow_run_name=name_run, on_crashed=[close_crashed], on_cancellation=[close_crashed])
 def tune(
-    feeds: list[str],
+    feeds: Feeds,
+    preset: Preset = "laptop",
+    changes: Sequence[str] = NO_CHANGES,
     home: str = "guidespace-home",
-    settings: Settings = DEFAULT,
     tuning: TuningSettings = EVERYONE,
+    settings: Settings | None = None,
 ) -> Compared:
     """Compares all optimizers, and shows which one the presets use and why.
 
     Args:
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
+        preset: Settings to start from; its optimizer is called the presets'.
+        changes: What differs from the preset, such as train.epochs=5.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
-        settings: Of the stages up to training; the optimizer set there is called the presets'.
         tuning: Which optimizers, at which sizes and rates; searches, and where their trainings run.
+        settings: All settings one by one, in place of the preset's; None: as the preset has them.
     """
+    settings = settle(preset, changes, settings)
     with open_night(home, feeds, settings) as night:
         guide = ingest(home, feeds, settings.ingest)
         vocabulary = tokenize(home, guide, settings.tokenize)

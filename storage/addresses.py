@@ -15,6 +15,11 @@ HARMLESS = {  # docs/feeds.md lists them
     "output", "page", "platform", "provider", "region", "start", "time_zone", "timezone", "to", "type",
     "tz", "version", "week", "xmltv", "year", "zone",
 }  # fmt: skip
+# What is stored as given: no URL with a user, a fragment, path parameters or other parameters than these. For
+# JSON schema, whose patterns know no flags.
+WITHOUT_SECRETS = (
+    rf"^(?:(?!.*://).*|[^?#;@]*(?:\?(?:(?:{'|'.join(sorted(HARMLESS))})=[\w.,:+~*|/ %-]{{0,64}}(?:&|$))*)?)$"
+)
 SHORTEST_SECRET = 3  # characters; shorter ones are found in any message
 _PLAIN_VALUE = re.compile(r"[\w.,:+~*|/ -]{0,64}")
 _NEXT_IN_CHAIN = re.compile(r"::(?=[a-z][a-z0-9+.-]*://)", re.IGNORECASE)  # fsspec: zip://*.xml::https://…

@@ -1,4 +1,4 @@
-"""Digests of files that settings name, cached while a file's size and time of change stay; hashes of texts.
+"""Digests of files that settings name, cached while a file's size and times of change stay; hashes of texts.
 
 Reading 7 GB takes some ten seconds, so digests are kept in the user's cache folder
 (``$XDG_CACHE_HOME/guidespace``); not of a file that changed within the last seconds: another change might
@@ -34,7 +34,13 @@ def content_digest(path: str | Path) -> str:
         return ABSENT
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "guidespace" / "digests"
     note = cache / f"{hashlib.sha256(str(place).encode()).hexdigest()}.json"
-    seen = [str(place), stat.st_size, stat.st_mtime_ns, stat.st_ino]
+    seen = [
+        str(place),
+        stat.st_size,
+        stat.st_mtime_ns,
+        stat.st_ctime_ns,
+        stat.st_ino,
+    ]  # ctime: nobody can set
     with suppress(OSError, ValueError, TypeError):  # nothing cached, or damaged: the content is read again
         *before, digest = json.loads(note.read_text())
         if before == seen:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 EXPERIMENT = "guidespace"
 MODEL_NAME = "guidespace-titles"
 CHOSEN_NAME = "registered_model"  # key in home.json
+PAGES = (
+    "GUIDESPACE_MLFLOW_PAGES"  # URL of a server that shows a database of MLFLOW_TRACKING_URI (guidespace up)
+)
 _QUIET = {  # unless the user has set them
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
@@ -165,14 +168,19 @@ def relocate(database: Path, experiment: str, artifacts: Path) -> None:
             raise TrackingError(f"{moved} cannot be rewritten: {error}. {advice}") from error
 
 
-def aliased_version(database: Path, name: str, alias: str) -> tuple[str, str, str] | None:
-    """Version, digest tag and artifact folder of an alias, or None; a LookupError without the columns."""
+def aliased_version(database: Path, name: str, alias: str) -> tuple[str, str, str, str] | None:
+    """Version, tags of digest and content, and artifact folder of an alias, or None; a LookupError without
+    the columns.
+    """
     query = """
-        SELECT CAST(v.version AS TEXT), COALESCE(t.value, ''), COALESCE(v.storage_location, v.source)
+        SELECT CAST(v.version AS TEXT), COALESCE(t.value, ''), COALESCE(c.value, ''),
+        COALESCE(v.storage_location, v.source)
         FROM registered_model_aliases AS a
         JOIN model_versions AS v ON v.name = a.name AND v.version = a.version
         LEFT JOIN model_version_tags AS t
         ON t.name = v.name AND t.version = v.version AND t.key = 'guidespace.model'
+        LEFT JOIN model_version_tags AS c
+        ON c.name = v.name AND c.version = v.version AND c.key = 'guidespace.content'
         WHERE a.name = ? AND a.alias = ?
     """
     try:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.digests import content_digest
 from storage.identity import make_home_id, write_marker
 from storage.tracking.connection import CHOSEN_NAME, MODEL_NAME, Connection, TrackingError, aliased_version
 from storage.tracking.model_files import CODE, write_model
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ABOUT = "Titles like this one: answers the nearest titles of the guide, also for an unseen title."
 DIGEST = "guidespace.model"
+CONTENT = "guidespace.content"  # digest of the files as registered; versions of before lack it
 LINEAGE = "guidespace.lineage"
 FEEDS = "guidespace.feeds"  # fingerprints of what a version was made of
 PROMOTED_AT = "guidespace.promoted_at"
@@ -87,7 +89,8 @@ class Registry(Connection):
 
         self._claim()
         if (version := self.version_of(digest)) is None:
-            tags = {DIGEST: digest, LINEAGE: lineage, HOME: make_home_id(self.home), FEEDS: " ".join(feeds)}
+            tags = {DIGEST: digest, CONTENT: content_digest(model_folder), LINEAGE: lineage}
+            tags |= {HOME: make_home_id(self.home), FEEDS: " ".join(feeds)}
             version = self._create_version(run_id, model_folder, example_title, tags)
         outputs = self.client.get_run(run_id).outputs
         shown = {output.model_id for output in outputs.model_outputs} if outputs else set()
@@ -187,10 +190,12 @@ class Registry(Connection):
         return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
 
     def champion(self) -> Champion | None:
-        """The version that the alias ``champion`` names, or None; TrackingError where its files are gone."""
+        """The version that the alias ``champion`` names, or None; TrackingError where its files are gone, or
+        are not those that were registered.
+        """
         if (found := self._aliased("champion")) is None:
             return None
-        version, digest, place = found
+        version, digest, content, place = found
         is_local = place.startswith(("/", "file:///"))
         folder = Path(place.removeprefix("file://")) if is_local else self._downloaded(version, digest)
         models = list((folder / "artifacts").glob("*"))
@@ -198,6 +203,12 @@ class Registry(Connection):
             raise TrackingError(
                 f"the champion, version {version} of {self.name}, has no files in {folder}. Run `guidespace "
                 "nightly` again with --set publish.promote=always, or give the alias to another version."
+            )
+        if content and content_digest(models[0]) != content:
+            raise TrackingError(
+                f"the champion, version {version} of {self.name}, was changed after it was registered: the "
+                f"digest of {models[0]} is not its tag {CONTENT}. Give the alias champion to another "
+                "version, or restore the folder."
             )
         return Champion(version=version, digest=digest, folder=models[0])
 
@@ -244,8 +255,8 @@ class Registry(Connection):
     def _find(self) -> RegisteredModel | None:
         return next(iter(self.client.search_registered_models(f"name = '{self.name}'")), None)
 
-    def _aliased(self, alias: str) -> tuple[str, str, str] | None:
-        """Version, digest and artifact folder: from the home's database if possible, else MLflow."""
+    def _aliased(self, alias: str) -> tuple[str, str, str, str] | None:
+        """Version, digest, content and artifact folder: from the home's database if possible, else MLflow."""
         if self.is_own:
             if not self.database.exists():
                 return None
@@ -255,8 +266,9 @@ class Registry(Connection):
         model = self._find()
         if model is None or not (number := str(model.aliases.get(alias, ""))):
             return None
-        digest = self.client.get_model_version(self.name, number).tags.get(DIGEST, "")
-        return number, digest, self.client.get_model_version_download_uri(self.name, number)
+        tags = self.client.get_model_version(self.name, number).tags
+        place = self.client.get_model_version_download_uri(self.name, number)
+        return number, tags.get(DIGEST, ""), tags.get(CONTENT, ""), place
 
     def _downloaded(self, version: str, digest: str) -> Path:
         """Files of a version whose artifacts are elsewhere, fetched once a digest."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from storage.addresses import without_secrets
 from storage.identity import make_home_id
 from storage.stages import ROOT
-from storage.tracking.connection import Connection
+from storage.tracking.connection import PAGES, Connection
 from storage.tracking.registry import HOME
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Tracking(Connection):
 
     def where(self, run_id: str, artifact: str = "") -> str:
         """The page of the run, or of one of its artifacts; without a server, the command that shows it."""
-        uri, path = self.uri, f"/artifacts/{artifact}" if artifact else ""
+        uri, path = os.environ.get(PAGES) or self.uri, f"/artifacts/{artifact}" if artifact else ""
         page = f"#/experiments/{self.experiment_id}/runs/{run_id}{path}?{VIEW}"
         if uri.startswith("http"):
             return f"{without_secrets(uri).rstrip('/')}/{page}"

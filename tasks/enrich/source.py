@@ -105,16 +105,12 @@ def open_source(given: str, work: Path, settings: IngestSettings) -> Iterator[So
             shutil.copyfileobj(sys.stdin.buffer, spool)
         locations: list[str | Named] = [Named(location=spool.name, source="standard input")]
     else:
-        locations = resolve([given])
+        locations = resolve([given], settings.private_addresses)
     if len(locations) > 1:
         raise EnrichError(f"{given}: {len(locations)} guides; name one, and each output of its own")
     (location,) = locations
     address = location.location if isinstance(location, Named) else location
-    limits = Limits(
-        size_cap_bytes=settings.size_cap_bytes,
-        seconds=settings.download_seconds,
-        bytes_per_second=settings.download_bytes_per_second,
-    )
+    limits = Limits.of(settings)
     with fetch(address, work, limits, source_of(location)) as fetched:
         if len(fetched.feeds) > 1:
             names = ", ".join(feed.member for feed in fetched.feeds[:3])

@@ -41,7 +41,7 @@ class Filled:
 
 @task(name="fill", task_run_name="fill", persist_result=False)
 def fill(
-    home: str, feeds: Sequence[str], reading: IngestSettings, options: EnrichOptions, model: str
+    home: str, feeds: Sequence[str | Named], reading: IngestSettings, options: EnrichOptions, model: str
 ) -> list[Filled]:
     """Reads feeds into the catalogue and writes each to the home's folder ``enriched``; each is fetched once.
 
@@ -55,12 +55,8 @@ def fill(
     """
     workspace, logger = Workspace(home), get_run_logger()
     (workspace.home / FOLDER).mkdir(exist_ok=True)
-    limits = Limits(
-        size_cap_bytes=reading.size_cap_bytes,
-        seconds=reading.download_seconds,
-        bytes_per_second=reading.download_bytes_per_second,
-    )
-    locations, errors = locate(feeds)
+    limits = Limits.of(reading)
+    locations, errors = locate(feeds, reading.private_addresses)
     done = [Filled(source, failed=str(error)) for source, error in errors]
     with ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(dir=workspace.home, prefix="refresh-"))

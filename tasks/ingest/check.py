@@ -20,7 +20,7 @@ def check_feeds(given: Sequence[str], settings: IngestSettings) -> None:
     here = [feed for feed in given if not feed.startswith(BLOCK)]
     if given and not here:
         return
-    locations, errors = locate(here)
+    locations, errors = locate(here, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
     for location in locations:
         try:

@@ -57,7 +57,7 @@ def ingest_feeds(
         FeedError: No feed can be used, or not one that ``ingest.required`` names; the others are stored.
     """
     dated = [each for each in given if isinstance(each, Dated)]
-    locations, errors = (dated, []) if dated else locate(given)
+    locations, errors = (dated, []) if dated else locate(given, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
     yield from failures
     is_any_read = False
@@ -136,11 +136,7 @@ class _FeedReader:
         is_comparable = bool(last) and found.grabbed_at is None and zones_hold
         etag, last_modified = recall_validators(catalogue, name) if is_comparable else (None, None)
         known = Validators(etag=etag, last_modified=last_modified)
-        limits = Limits(
-            size_cap_bytes=settings.size_cap_bytes,
-            seconds=settings.download_seconds,
-            bytes_per_second=settings.download_bytes_per_second,
-        )
+        limits = Limits.of(settings)
         try:
             found.fetched = found.stack.enter_context(fetch(address, catalogue.home, limits, name, known))
         except FeedError as error:

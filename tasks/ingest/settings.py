@@ -23,6 +23,10 @@ _PRIORITY = (
     "Sources (patterns) in the order in which they are heard where several know a channel at the same "
     "time; then the one read first."
 )
+_PRIVATE = (
+    "Whether a feed may come from a private address: this machine, the local network. "
+    "Whoever may start runs could otherwise read what only this machine reaches."
+)
 _ADDRESS = (
     "Address of the Dask scheduler or Ray cluster; empty starts one here. "
     "Its workers must see the home and the feeds."
@@ -36,6 +40,7 @@ class IngestSettings:
     size_cap_bytes: int = setting(2**32, _LARGEST, ge=1)
     download_seconds: float = setting(3600.0, _LONGEST, gt=0.0)
     download_bytes_per_second: int = setting(1000, _SLOWEST, ge=0)
+    private_addresses: bool = setting(False, _PRIVATE)
     batch_rows: int = setting(20_000, "Programmes handed to the catalogue at a time.", ge=1, le=1_000_000)
     leave_out: tuple[str, ...] = setting((), _LEFT_OUT)
     max_reject_share: float = setting(0.2, _SHARE, ge=0.0, le=1.0)

@@ -42,10 +42,10 @@ def ingest(
     home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as_of: datetime.datetime | None = None
 ) -> Guide:
     """Reads feeds (and Secret blocks) and publishes the Guide; see ``read_and_publish``."""
-    return read_and_publish(Workspace(home), [_opened(feed) for feed in feeds], settings, as_of, Reporter())
+    return read_and_publish(Workspace(home), [opened(feed) for feed in feeds], settings, as_of, Reporter())
 
 
-def _opened(feed: str | Dated) -> str | Named:
+def opened(feed: str | Dated) -> str | Named:
     """The content of a Secret block, with the block's name as its source; any other feed unchanged."""
     if isinstance(feed, Dated) or not feed.startswith(BLOCK):
         return feed

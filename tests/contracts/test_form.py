@@ -49,11 +49,12 @@ def test_a_strategy_is_found_by_that_key_and_by_its_name(path: str) -> None:
 
 
 def test_defaults_carry_the_keys() -> None:
-    schema = parameter_schema(nightly).properties["settings"]
-    assert schema["default"] == in_form(dataclasses.asdict(LAPTOP))
-    assert "strategy_rowwise_adagrad" in schema["default"]["train"]["optimizer"]
+    stages = parameter_schema(nightly).definitions["Settings"]["properties"]
+    usual = {name: about["default"] for name, about in stages.items()}
+    assert usual == in_form(dataclasses.asdict(LAPTOP))
+    assert "strategy_rowwise_adagrad" in usual["train"]["optimizer"]
     rule = TypeAdapter(Settings).json_schema()["properties"]["train"]["default"]["optimizer"]
-    assert rule == schema["default"]["train"]["optimizer"]
+    assert rule == usual["train"]["optimizer"]
 
 
 @pytest.mark.parametrize("path", FAMILIES)

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from prefect.utilities.callables import parameter_schema
 from pydantic import Field, TypeAdapter
 
+from flows.settings import PRESETS
 from storage.stages import ROOT
 from tasks.form import configurable, in_form, setting
 
@@ -36,6 +37,13 @@ def field(page: Page, text: str) -> Locator:
     return page.locator(".schema-form-property", has_text=text).last
 
 
+def open_settings(page: Page) -> None:
+    """Shows all settings, which the form hides at first."""
+    expect(page.locator(".schema-form-property").first).to_be_visible(timeout=60_000)
+    assert page.locator("input, textarea").count() < 8
+    page.get_by_role("button", name="Settings", exact=True).last.click()  # the first is in the side bar
+
+
 def choose(family: Locator, strategy: str) -> None:
     """Opens the tab of a strategy, and sees that it is the one that is open."""
     family.get_by_role("button", name=strategy, exact=True).click()
@@ -45,6 +53,7 @@ def choose(family: Locator, strategy: str) -> None:
 def test_another_strategy_is_chosen_and_run(page: Page, site: Site, tmp_path: Path) -> None:
     deployment = site.deployment("nightly-smoke")["id"]
     page.goto(f"{site.url}/deployments/deployment/{deployment}/run")
+    open_settings(page)
     rules = page.locator(
         ".schema-form-property-any-of-input", has=page.get_by_role("button", name="SGD", exact=True)
     )  # parameter groups and descent have one too
@@ -84,10 +93,8 @@ def test_another_strategy_is_chosen_and_run(page: Page, site: Site, tmp_path: Pa
         "beta2": 0.999,
         "epsilon": 1e-8,
     }
-    assert (settings["train"]["dim"], settings["train"]["epochs"]) == (
-        32,
-        2,
-    )  # what the deployment says stays
+    usual = PRESETS["laptop"].train
+    assert (settings["train"]["dim"], settings["train"]["epochs"]) == (usual.dim, usual.epochs)
     ended = site.wait(run["id"])
     assert ended["state_name"] == "Completed", site.logs(run["id"])
     assert (home / "latest.json").exists()
@@ -95,6 +102,7 @@ def test_another_strategy_is_chosen_and_run(page: Page, site: Site, tmp_path: Pa
 
 def test_a_value_out_of_bounds_is_refused_in_the_form(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/deployments/deployment/{site.deployment('nightly-smoke')['id']}/run")
+    open_settings(page)
     field(page, "How often every labelled training title is shown").locator("input").fill("0")
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.get_by_text("0 is less than the minimum of 1").first).to_be_visible(timeout=30_000)

@@ -8,7 +8,7 @@ from flows.words import WordsError, ngram_lines
 COMMANDS = (
     "nightly", "ingest", "backfill", "tune", "ablate", "similar", "explain", "duplicates", "scores",
     "categories", "status", "sql", "export", "ngrams", "vector", "neighbours",
-    "settings", "doctor", "serve", "rollback", "enrich", "correct", "like", "forget", "tonight", "gc",
+    "settings", "doctor", "serve", "rollback", "enrich", "correct", "like", "forget", "tonight", "up", "gc",
 )  # fmt: skip
 
 

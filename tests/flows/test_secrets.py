@@ -24,6 +24,7 @@ from tests.secret_parameters import NAMES
 
 VALUES = {name: f"Zk9v{number:03}Lq7x" for number, name in enumerate(NAMES)}
 SECRETS = ("annabelK8s", "swordfishK8s", *VALUES.values(), "Zk9vfragment", "Zk9vpath")
+LOOPBACK = ("--set", "ingest.private_addresses=true")
 DESCRIPTION = "A kitchen on the harbour where two inspectors cook"
 
 
@@ -93,7 +94,15 @@ def leaks(home: Path, *printed: str) -> set[tuple[str, str]]:
 def test_a_night_keeps_no_secret_of_its_feeds(tmp_path: Path, feed: str) -> None:
     home = tmp_path / "home"
     done = guidespace(
-        "nightly", "--preset", "smoke", "--home", home, "--feed", feed, PREFECT_HOME=str(home / "prefect")
+        "nightly",
+        "--preset",
+        "smoke",
+        "--home",
+        home,
+        "--feed",
+        feed,
+        *LOOPBACK,
+        PREFECT_HOME=str(home / "prefect"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     status = guidespace("status", "--home", home)
@@ -112,11 +121,11 @@ def test_a_night_keeps_no_secret_of_its_feeds(tmp_path: Path, feed: str) -> None
 
 def test_ingest_by_a_variable_and_with_a_failure_keeps_no_secret(tmp_path: Path, feed: str) -> None:
     home = tmp_path / "home"
-    done = guidespace("ingest", "--home", home, "--feed", "env:MY_GUIDE", MY_GUIDE=feed)
+    done = guidespace("ingest", "--home", home, "--feed", "env:MY_GUIDE", *LOOPBACK, MY_GUIDE=feed)
     assert done.returncode == 0 and "env:MY_GUIDE" in done.stdout, done.stderr
-    refused = guidespace("ingest", "--home", home, "--feed", feed.replace(VALUES["sid"], ""))
+    refused = guidespace("ingest", "--home", home, "--feed", feed.replace(VALUES["sid"], ""), *LOOPBACK)
     assert refused.returncode != 0 and "the server answered 403" in refused.stderr
-    again = guidespace("ingest", "--home", home, "--feed", feed)
+    again = guidespace("ingest", "--home", home, "--feed", feed, *LOOPBACK)
     assert (
         leaks(home, done.stdout, done.stderr, refused.stdout, refused.stderr, again.stdout, again.stderr)
         == set()

@@ -1,11 +1,13 @@
 """The registry against a real MLflow on SQLite: versions, champion, homes that move."""
 
+import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from storage.digests import content_digest
 from storage.tracking import EXPERIMENT, MODEL_NAME, Registry, Tracking, TrackingError
 from storage.tracking.connection import aliased_version
 
@@ -171,12 +173,36 @@ def test_the_database_and_mlflow_name_the_same_champion(
     version = register(registry, tracking.start_run("flow-1", "friday"), tmp_path, "aaa")
     registry.promote(version, "the first", at=NIGHT)
     read = aliased_version(tracking.database, MODEL_NAME, "champion")
+    assert read is not None and read[2] == content_digest(tmp_path / "aaa")
     told = tracking.client.get_model_version_by_alias(MODEL_NAME, "champion")
     assert read == (
         str(told.version),
         "aaa",
+        told.tags["guidespace.content"],
         tracking.client.get_model_version_download_uri(MODEL_NAME, told.version),
     )
+
+
+def test_a_champion_that_was_changed_is_refused(
+    tracking: Tracking, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    version = register(registry, tracking.start_run("flow-1", "friday"), tmp_path, "aaa")
+    registry.promote(version, "the first", at=NIGHT)
+    champion = registry.champion()
+    assert champion is not None
+    file, times = champion.folder / "vectors.npy", (1.0, 1.0)
+    os.utime(file, times)
+    assert registry.champion() == champion  # and its digest is cached
+    file.write_text("bbb")
+    os.utime(file, times)
+    with pytest.raises(TrackingError, match="version 1 of guidespace-titles, was changed after"):
+        registry.champion()
+    file.write_text("aaa")
+    assert registry.champion() == champion
+    (champion.folder / "more.npy").write_text("")
+    with pytest.raises(TrackingError, match="was changed after"):
+        registry.champion()
 
 
 def test_a_champion_whose_files_are_gone_is_explained_and_can_be_made_again(

@@ -19,7 +19,9 @@ class Dated(Named):
     grabbed_at: datetime.datetime
 
 
-def dated_guides(given: Sequence[str], first: datetime.date, last: datetime.date) -> list[Dated]:
+def dated_guides(
+    given: Sequence[str], first: datetime.date, last: datetime.date, private_addresses: bool = False
+) -> list[Dated]:
     """The guides whose names hold a date from ``first`` to ``last``, both included, oldest first.
 
     A date is 2025-03-31, 20250331, or 2025-03 for the first of the month; it means midnight UTC.
@@ -28,7 +30,7 @@ def dated_guides(given: Sequence[str], first: datetime.date, last: datetime.date
         FeedError: None has a date in that span.
     """
     found: list[Dated] = []
-    for feed in resolve(given):
+    for feed in resolve(given, private_addresses):
         date, source = date_of(source_of(feed))
         if date is not None and first <= date <= last:
             location = feed.location if isinstance(feed, Named) else feed

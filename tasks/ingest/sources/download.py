@@ -25,7 +25,9 @@ import httpx
 import tenacity
 
 from storage.addresses import secrets_of, without_secrets
+from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed, FeedError, FeedUnreachable, is_url
+from tasks.ingest.sources.private import PrivateAddress, check_address, public_client
 from tasks.ingest.sources.zip import guides_in
 
 ATTEMPTS = 4
@@ -45,6 +47,17 @@ class Limits:
     seconds: float = 3600.0
     bytes_per_second: int = 1000
     rate_seconds: float = 60.0
+    private_addresses: bool = True
+
+    @classmethod
+    def of(cls, settings: IngestSettings) -> "Limits":
+        """Those of the settings."""
+        return cls(
+            size_cap_bytes=settings.size_cap_bytes,
+            seconds=settings.download_seconds,
+            bytes_per_second=settings.download_bytes_per_second,
+            private_addresses=settings.private_addresses,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,9 +227,10 @@ def _over_http(url: str, body: _Body, known: Validators) -> Answer:
     asked = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
     headers = {"Accept-Encoding": "identity", **{name: value for name, value in asked.items() if value}}
     timeout = httpx.Timeout(60.0, connect=10.0)
+    make = httpx.Client if body.limits.private_addresses else public_client
     try:
         with (
-            httpx.Client(timeout=timeout, follow_redirects=True, headers=headers) as client,
+            make(timeout=timeout, follow_redirects=True, headers=headers) as client,
             client.stream("GET", url) as response,
         ):
             status = f"the server answered {response.status_code} {response.reason_phrase}"
@@ -232,6 +246,8 @@ def _over_http(url: str, body: _Body, known: Validators) -> Answer:
             validators = Validators(etag=answered.get("ETag"), last_modified=answered.get("Last-Modified"))
             problem = body.write(response.iter_raw(), rated=True)
             return Answer(problem=problem, unreachable=body.too_slow, validators=validators)
+    except PrivateAddress as error:
+        return Answer(problem=f"not fetched: {error}")
     except (httpx.TransportError, httpx.InvalidURL, httpx.TooManyRedirects) as error:
         again = isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
         return Answer(problem=f"cannot be fetched ({message_of(error, url)})", unreachable=again)
@@ -251,6 +267,8 @@ def _retry_after(headers: httpx.Headers) -> float:
 
 def _by_fsspec(url: str, body: _Body, known: Validators) -> Answer:
     try:
+        if not body.limits.private_addresses:
+            check_address(url)
         system, path = fsspec.core.url_to_fs(url)
         system.invalidate_cache()  # fsspec keeps listings for as long as a process lives
         validators = Validators(etag=str(system.ukey(path)))
@@ -259,6 +277,8 @@ def _by_fsspec(url: str, body: _Body, known: Validators) -> Answer:
         with system.open(path, "rb") as handle:
             problem = body.write(iter(lambda: handle.read(_PIECE), b""), rated=False)
         return Answer(problem=problem, validators=validators)
+    except PrivateAddress as error:
+        return Answer(problem=f"not fetched: {error}")
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         return Answer(problem=f"cannot be fetched ({type(error).__name__})")
     except Exception as error:  # each store has exceptions of its own; botocore's are no OSError

@@ -13,21 +13,27 @@ from storage.addresses import is_sound, without_secrets
 from tasks.ingest.sources import feeds
 from tasks.ingest.sources.download import message_of
 from tasks.ingest.sources.feeds import BLOCK, PLAIN, VARIABLE, FeedError, Named, is_url, source_of
+from tasks.ingest.sources.private import PrivateAddress, check_address
 
 SUFFIXES = (*PLAIN, ".zip")  # what is taken from a directory
 _MISTYPED = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # starts like a URL, but is none
 
 
-def resolve(given: Sequence[str | Named]) -> list[str | Named]:
+def resolve(given: Sequence[str | Named], private_addresses: bool = False) -> list[str | Named]:
     """As ``locate``, but raises the first error."""
-    found, errors = locate(given)
+    found, errors = locate(given, private_addresses)
     for _, error in errors:
         raise error
     return found
 
 
-def locate(given: Sequence[str | Named]) -> tuple[list[str | Named], list[tuple[str, FeedError]]]:
+def locate(
+    given: Sequence[str | Named], private_addresses: bool = False
+) -> tuple[list[str | Named], list[tuple[str, FeedError]]]:
     """Absolute paths and URLs, each once, as given (patterns and directories sorted); sources and errors.
+
+    Args:
+        private_addresses: Whether a host with a private address may be asked which files match a pattern.
 
     Raises:
         FeedError: Nothing was given, or two URLs have one source.
@@ -38,7 +44,7 @@ def locate(given: Sequence[str | Named]) -> tuple[list[str | Named], list[tuple[
     errors = []
     for feed in given:
         try:
-            found.update(dict.fromkeys(_locations(feed)))
+            found.update(dict.fromkeys(_locations(feed, private_addresses)))
         except FeedError as error:
             errors.append((_source(feed), error))
         except OSError as error:
@@ -47,7 +53,7 @@ def locate(given: Sequence[str | Named]) -> tuple[list[str | Named], list[tuple[
     return list(found), errors
 
 
-def _locations(feed: str | Named) -> list[str | Named]:
+def _locations(feed: str | Named, private_addresses: bool) -> list[str | Named]:
     """A URL given by a reference is Named by it."""
     name, text = ("", feeds.revealed(feed)) if isinstance(feed, str) else (feed.source, feed.location)
     if text.startswith(BLOCK) and not name:
@@ -57,7 +63,7 @@ def _locations(feed: str | Named) -> list[str | Named]:
         if not text:
             raise FeedError(f"{name}: this environment variable is not set, or empty; expected a path or URL")
     if is_url(text):
-        urls = _expanded(text, name)
+        urls = _expanded(text, name, private_addresses)
         return [Named(location=text, source=name)] if name and urls == [text] else list(urls)
     if _MISTYPED.match(text) and not os.path.exists(text):
         raise _invalid_url(re.split("[?#]", text.rpartition("@")[2])[0])
@@ -103,7 +109,7 @@ def _refuse_same_source(locations: Iterable[str | Named]) -> None:
         seen.add(source)
 
 
-def _expanded(url: str, name: str) -> list[str]:
+def _expanded(url: str, name: str, private_addresses: bool) -> list[str]:
     """The URLs that a pattern on an object store matches; any other URL unchanged (http has no patterns)."""
     shown = name or without_secrets(url)
     if not is_sound(url):
@@ -111,9 +117,13 @@ def _expanded(url: str, name: str) -> list[str]:
     if url.lower().startswith(("http://", "https://")) or not glob.has_magic(url):
         return [url]
     try:
+        if not private_addresses:
+            check_address(url)
         system, pattern = fsspec.core.url_to_fs(url)
         system.invalidate_cache()
         found = sorted(str(system.unstrip_protocol(path)) for path in system.glob(pattern))
+    except PrivateAddress as error:
+        raise FeedError(f"{shown}: not fetched: {error}") from None
     except Exception as error:  # each store has exceptions of its own
         is_final = isinstance(error, ImportError | ValueError | FileNotFoundError | PermissionError)
         kind = FeedError if is_final else feeds.FeedUnreachable

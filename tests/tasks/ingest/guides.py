@@ -28,7 +28,8 @@ def guide(*content: str, programmes: int = 0) -> bytes:
 
 
 def read(home: Path, *feeds: object, **settings: Any) -> list[FeedResult]:
-    """Reads feeds into the catalogue of a home."""
+    """Reads feeds into the catalogue of a home; servers of tests are on loopback."""
+    settings = {"private_addresses": True} | settings
     with Catalogue.open(home) as catalogue:
         given = [str(feed) for feed in feeds]
         events = ingest_feeds(

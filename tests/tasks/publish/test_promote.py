@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from storage.digests import content_digest
 from storage.tracking import Registry, Tracking
 from tasks.cluster.settings import ClusterSettings
 from tasks.evaluate.settings import EvaluateSettings
@@ -67,7 +68,11 @@ def stage(published, without_run, tmp_path, monkeypatch):
 
 def damage(registry):
     """Makes the champion's model one that this version cannot read."""
-    (registry.champion().folder / "lexicon.json").write_text("{}")
+    version, _, folder = registry.champion()
+    (folder / "lexicon.json").write_text("{}")
+    registry.client.set_model_version_tag(
+        registry.name, version, "guidespace.content", content_digest(folder)
+    )
 
 
 def test_the_first_run_promotes_and_a_comparable_one_is_compared(stage):
@@ -219,6 +224,7 @@ def test_a_version_says_in_few_tags_and_a_description_what_became_of_it(stage):
         f"guidespace.{name}"
         for name in (
             "model",
+            "content",
             "lineage",
             "feeds",
             "home",

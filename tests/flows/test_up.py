@@ -1,0 +1,233 @@
+"""``guidespace up``: real servers, a night, and what kills leave behind."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from flows.up.network import NetworkError, check_host, choose_port, listener
+from flows.up.processes import Process, end
+from tests.flows.command import ROOT, guidespace
+
+ENDED = ("COMPLETED", "FAILED", "CRASHED")
+PASSWORDS = {
+    "PREFECT_SERVER_API_AUTH_STRING": "ann:k8s",
+    "MLFLOW_AUTH_ADMIN_USERNAME": "ann",
+    "MLFLOW_AUTH_ADMIN_PASSWORD": "a long password",
+}
+
+
+@dataclass
+class Up:
+    """A ``guidespace up`` that has stood up."""
+
+    home: Path
+    process: subprocess.Popen[bytes]
+    printed: Path
+    record: dict[str, Any]
+
+    def post(self, path: str, content: object = None) -> Any:
+        """Prefect's answer."""
+        answer = httpx.post(f"{self.record['prefect']}/api{path}", json=content or {}, timeout=30)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def get(self, path: str) -> Any:
+        return httpx.get(f"{self.record['prefect']}/api{path}", timeout=30).json()
+
+    def trigger(self, deployment: str, parameters: dict[str, Any]) -> str:
+        """Id of a new run of the nightly flow."""
+        about = self.get(f"/deployments/name/nightly/{deployment}")
+        content = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+        return self.post(f"/deployments/{about['id']}/create_flow_run", content)["id"]
+
+    def tree(self) -> list[psutil.Process]:
+        """The processes that it started, and theirs."""
+        children = [psutil.Process(each["pid"]) for each in self.record["processes"]]
+        return [each for child in children for each in (child, *child.children(recursive=True))]
+
+
+def until(check: Callable[[], Any], seconds: float, told: Callable[[], str]) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := check()):
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.2)
+    return found
+
+
+@contextmanager
+def standing(home: Path) -> Iterator[Up]:
+    printed = home.parent / f"printed-{time.monotonic_ns()}.txt"
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_"))
+    } | {"PREFECT_WORKER_QUERY_SECONDS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    with open(printed, "wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "flows", "up", "--home", str(home)],
+            cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        )  # fmt: skip
+    up = Up(home, process, printed, {})
+    try:
+        until(lambda: "Stood up" in printed.read_text() or process.poll() is not None, 180, printed.read_text)
+        assert process.poll() is None, printed.read_text()
+        up.record = json.loads((home / "up.json").read_text())
+        yield up
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        end([Process(**each) for each in up.record.get("processes", ())], 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with standing(home) as up:
+        assert {each["name"] for each in up.record["processes"]} == {"Prefect", "MLflow", "worker"}
+        again = guidespace("up", "--home", home)
+        assert again.returncode == 0
+        assert up.record["prefect"] in again.stdout and f"process {up.process.pid}" in again.stdout
+        doctor = guidespace("doctor", "--home", home).stdout
+        assert f"`guidespace up` runs since {up.record['since']}" in doctor
+
+        deployments = {each["name"]: each for each in up.post("/deployments/filter")}
+        assert deployments["nightly"]["parameters"]["home"] == str(home)
+        assert deployments["nightly-smoke"]["parameters"]["home"] == str(home / "smoke")
+        assert deployments["nightly"]["global_concurrency_limit"]["limit"] == 2
+        assert [each["enabled"] for each in up.post("/automations/filter")] == [True]
+        night = up.trigger("nightly-smoke", {})
+        log = home / "logs" / "worker.log"
+        until(lambda: up.get(f"/flow_runs/{night}")["state_type"] in ENDED, 240, log.read_text)
+        assert up.get(f"/flow_runs/{night}")["state_name"] == "Completed", log.read_text()
+        query = {"experiment_ids": ["1"], "filter": f"tags.`prefect.flow_run_id` = '{night}'"}
+        (run,) = httpx.post(f"{up.record['mlflow']}/api/2.0/mlflow/runs/search", json=query).json()["runs"]
+        assert run["info"]["status"] == "FINISHED" and run["info"]["artifact_uri"].startswith(
+            f"{home}/mlflow/"
+        )
+        links = up.post("/artifacts/filter", {"artifacts": {"key": {"any_": ["mlflow-run"]}}})
+        assert f"]({up.record['mlflow']}/#/experiments/1/runs/{run['info']['run_id']}" in links[0]["data"]
+        until(lambda: "Completed: version 1 is champion" in up.printed.read_text(), 15, up.printed.read_text)
+
+        edited = {"parameters": {"feeds": ["env:MY_GUIDE"], "home": str(home)}}
+        about = deployments["nightly"]["id"]
+        assert httpx.patch(f"{up.record['prefect']}/api/deployments/{about}", json=edited).is_success
+        killed = up.trigger(
+            "nightly-smoke", {"home": str(home / "other"), "settings": {"train": {"epochs": 500}}}
+        )
+        until(
+            lambda: (
+                up.get(f"/flow_runs/{killed}")["state_type"] == "RUNNING"
+                and (home / "other" / "home.json").exists()
+            ),
+            60,
+            up.printed.read_text,
+        )
+        left = up.tree()
+        up.process.kill()
+        up.process.wait()
+        assert len(left) >= 5 and all(each.is_running() for each in left)
+        assert (
+            "an earlier `guidespace up` was killed and left Prefect (process"
+            in guidespace("doctor", "--home", home).stdout
+        )
+        first = up.record
+
+        with standing(home) as second:
+            assert (
+                "was killed and left Prefect, MLflow, worker running: ended now" in second.printed.read_text()
+            )
+            assert not any(each.is_running() for each in left)
+            assert (second.record["prefect"], second.record["mlflow"]) == (first["prefect"], first["mlflow"])
+            assert second.get(f"/flow_runs/{killed}")["state_name"] == "Crashed"
+            kept = second.get("/deployments/name/nightly/nightly")
+            assert kept["parameters"] == edited["parameters"]
+            assert [each["slug"] for each in kept["schedules"]] == ["every-night"]
+            everything = second.tree()
+            (mlflow,) = (each["pid"] for each in second.record["processes"] if each["name"] == "MLflow")
+            os.kill(mlflow, signal.SIGKILL)
+            assert second.process.wait(60) == 1
+            printed = second.printed.read_text()
+            assert "guidespace: MLflow ended by SIGKILL; the last lines of" in printed
+            assert not any(each.is_running() for each in everything), printed
+    assert json.loads((home / "up.json").read_text())["processes"] == []
+
+
+@pytest.mark.slow
+def test_sigterm_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    command = [sys.executable, "-m", "flows", "up", "--home", str(home)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as up:
+        record = home / "up.json"
+        until(
+            lambda: record.exists() and "deployments" in record.read_text(), 30, lambda: "no process started"
+        )
+        started = [psutil.Process(each["pid"]) for each in json.loads(record.read_text())["processes"]]
+        up.send_signal(signal.SIGTERM)
+        printed = up.communicate(timeout=60)[0]
+    assert up.returncode == 0 and "All is ended" in printed
+    assert started and not any(each.is_running() for each in started)
+
+
+def test_a_process_with_a_used_id_is_not_ours() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        ours = Process.of("other", other.pid)
+        former = Process("former", other.pid, ours.started - 60)
+        assert former.find() is None and end([former]) == [] and other.poll() is None
+        assert end([ours]) == ["other"] and ours.find() is None
+
+
+def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); sys.stdin.read()"
+    )
+    environment = {**os.environ, "GUIDESPACE_MLFLOW_PAGES": "http://127.0.0.1:5000"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=pipe, stdout=pipe, env=environment, start_new_session=True
+    ) as first:
+        assert first.stdout is not None
+        left = psutil.Process(int(first.stdout.readline()))
+        ours = Process.of("first", first.pid)
+        first.kill()
+        assert end([ours]) == ["first"]
+        assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
+
+
+def test_ports_given_taken_and_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
+        who = f"process {os.getpid()} \\("
+        assert f"process {os.getpid()} (" in str(listener(taken))
+        with pytest.raises(NetworkError, match=f"--prefect-port {taken} is taken by {who}.*leave it out"):
+            choose_port("--prefect-port", taken, 0, taken, "127.0.0.1")
+        chosen = choose_port("--prefect-port", 0, 0, taken, "127.0.0.1")
+        assert chosen not in (0, taken)
+    assert choose_port("--prefect-port", 0, taken, 1, "127.0.0.1") == taken
+    assert listener(taken) is None
+    with pytest.raises(NetworkError, match=r"nobody can listen on 192\.0\.2\.1"):
+        choose_port("--prefect-port", 0, 0, 4200, "192.0.2.1")
+
+
+def test_other_machines_need_passwords(tmp_path: Path) -> None:
+    for host in ("127.0.0.1", "localhost", "::1"):
+        check_host(host, {})
+    for left_out in PASSWORDS:
+        environment = {name: value for name, value in PASSWORDS.items() if name != left_out}
+        with pytest.raises(NetworkError, match=f"reached by other machines.*set {left_out}"):
+            check_host("0.0.0.0", environment)
+    with pytest.raises(NetworkError, match="PREFECT_SERVER_API_AUTH_STRING=USER:PASSWORD"):
+        check_host("::", PASSWORDS | {"PREFECT_SERVER_API_AUTH_STRING": "ann:"})
+    done = guidespace("up", "--host", "0.0.0.0", "--home", tmp_path / "home")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "--host 0.0.0.0" in done.stderr
