@@ -2,6 +2,7 @@
 path."""
 
 import importlib.util
+from functools import partial
 from typing import get_args
 
 import pytest
@@ -111,6 +112,46 @@ def test_what_is_restored_is_not_written_over_by_a_move_under_way(world, transfe
     epoch.close()  # moves are on the stream, rows to the host among them
     table.restore({name: tensor + 1 for name, tensor in before.items()}.__getitem__)
     assert world.same(world.tensors(table), {name: tensor + 1 for name, tensor in before.items()})
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transfer", TRANSFERS)
+def test_a_checkpoint_between_two_batches_has_every_step(world, transfer: str):
+    needs(transfer)
+    optimizer, batches = Adam(), world.schedule(24, seed=3)
+    expected = world.offloaded(optimizer, 60, device="cuda")
+    table = world.offloaded(optimizer, 12, kind=Waiting, lookahead=4, device="cuda", transfer=transfer)
+    snapshots = {expected: [], table: []}
+
+    def save(one: Offloaded, step: int) -> None:
+        if step % 5 == 4:
+            snapshots[one].append(world.tensors(one))
+
+    for one in snapshots:
+        world.drive(one, optimizer, batches, between=partial(save, one))
+    assert len(snapshots[table]) == 5 and all(map(world.same, *snapshots.values()))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transfer", TRANSFERS)
+def test_steps_outside_a_loop_and_loops_left_early_are_seen_by_one_another(world, transfer: str):
+    needs(transfer)
+    optimizer, batches = Adam(), world.schedule(24, seed=3)
+    expected = world.offloaded(optimizer, 60, device="cuda")
+    table = world.offloaded(optimizer, 12, kind=Waiting, lookahead=4, device="cuda", transfer=transfer)
+    ids, found = torch.arange(world.TOKENS), []
+    for one in (expected, table):
+        for _ in range(4):
+            loop = one.ahead(batches, lambda ids: ids)
+            for _, some in zip(range(6), loop, strict=False):
+                rows, state = one.gather(some)
+                one.write_back(some, rows * 1.5 + 1, state)
+            loop.close()  # moves of later batches are on the stream
+            rows, state = one.gather(ids)
+            found.append(rows)
+            one.write_back(ids, rows * 0.5 - 1, state)  # on the main stream, as the next loop's moves begin
+    assert all(torch.equal(one.cpu(), other.cpu()) for one, other in zip(found[:4], found[4:], strict=True))
+    assert world.same(world.tensors(table), world.tensors(expected))
 
 
 @pytest.mark.gpu
