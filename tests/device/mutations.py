@@ -12,7 +12,7 @@ class Mutation(NamedTuple):
     caught_by: str
 
 
-EXACT = "resident_table and Adam"
+EXACT = "resident_table and SGD"
 CURRENT = "torch.cuda.current_stream(self.device)"
 MUTATIONS = {
     "moves wait for no step": Mutation("offloaded.py", "self._steps.wait(plan.after)", "pass", EXACT),

@@ -72,7 +72,9 @@ class Kernel:
 class Block:
     """A context that changes nothing."""
 
-    def __init__(self, *about: Any) -> None: ...
+    def __init__(self, *about: Any) -> None:
+        self.attributes = {"CanUseHostPointerForRegisteredMem": 1}
+
     def __enter__(self) -> "Block":
         return self
 

@@ -3,13 +3,14 @@ path."""
 
 import importlib.util
 from functools import partial
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
 import torch
 
-from storage.tables import Host, Offloaded, Staged, choose_transfer
-from storage.tables.transfer import LARGEST_GRID, SOURCE, grid
+from storage.tables import Host, Offloaded, Staged, choose_transfer, transfer
+from storage.tables.transfer import LARGEST_GRID, SOURCE, _kernels, grid
 from tasks.optimizers import Adam, Optimizer
 
 OPTIMIZERS = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Optimizer)]
@@ -165,6 +166,37 @@ def test_a_hundred_tables_leave_the_gpu_as_it_was(world):
             taken = torch.cuda.memory_allocated()
     torch.cuda.synchronize()
     assert torch.cuda.memory_allocated() <= taken + (1 << 20)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("broken", ["pointers", "gather", "scatter", "launch"])
+def test_kernels_that_do_not_work_here_are_not_trusted(broken: str, monkeypatch, caplog):
+    """The GPU cannot use the host's pointers, a kernel does nothing, or none can be launched."""
+    needs("uva")
+    import cupy
+
+    host, device, kernels = (
+        Host(5, 128),
+        torch.device("cuda"),
+        dict(zip(("gather", "scatter"), _kernels(), strict=True)),
+    )
+
+    def fail(*arguments):
+        raise Exception("CUDA_ERROR_NO_BINARY_FOR_GPU")  # CuPy's errors derive from Exception
+
+    if broken == "pointers":
+        without = SimpleNamespace(attributes={"CanUseHostPointerForRegisteredMem": 0})
+        monkeypatch.setattr(cupy.cuda, "Device", lambda number: without)
+    elif broken == "launch":
+        kernels["gather"] = fail
+    else:
+        kernels[broken] = lambda *arguments: None
+    monkeypatch.setattr(transfer, "_kernels", lambda: tuple(kernels.values()))
+    assert isinstance(choose_transfer("auto", host, device), Staged) and not host.pinned
+    (record,) = caplog.records
+    assert record.message.startswith("CuPy is installed but does not work (")
+    with pytest.raises(Exception, match=r"pointers|other bytes|NO_BINARY"):
+        choose_transfer("uva", host, device)
 
 
 @pytest.mark.gpu
