@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import traceback
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,19 @@ def test_pinned_memory_is_taken_by_the_byte_and_given_back(monkeypatch):
     gc.collect()
     assert calls == [("register", pointer, 1001 * 384), ("unregister", pointer)]  # no power of two
     assert not is_mapped(pointer)
+
+
+@NEEDS_PROC
+def test_a_forked_process_has_no_pinned_pages(monkeypatch):
+    """Copied on writing they would be the child's or the parent's, and the GPU's no longer."""
+    monkeypatch.setattr(host, "register", lambda data: "")
+    monkeypatch.setattr(host, "unregister", lambda pointer, device: None)
+    memory = Host(100_000, 128)
+    for pinned in (False, True):
+        maps = Path("/proc/self/smaps").read_text().split("VmFlags:")
+        about = next(flags for part, flags in pairwise(maps) if f"{memory.data.data_ptr():x}-" in part)
+        assert ("dc" in about.splitlines()[0].split()) == pinned  # "do not copy area on fork"
+        memory.pin()
 
 
 def test_a_host_without_records_has_nothing_to_pin():
