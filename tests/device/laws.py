@@ -1,8 +1,16 @@
-"""What the simulated device must show: each law is one of CUDA's, or of torch's caching allocator."""
+"""What the simulated device must show, and what only it can show of a table.
+
+Each law is one of CUDA's, or of torch's caching allocator.
+"""
+
+from contextlib import nullcontext
 
 import pytest
 import torch
 
+from storage.tables import Offloaded, whole
+from storage.tables.prefetch import Steps
+from tasks.optimizers import SGD
 from tests.device.streams import DRAW, GPU, STARVE_MAIN, STARVE_OTHERS
 
 pytestmark = pytest.mark.gpu
@@ -83,3 +91,33 @@ def test_the_host_waits_for_values_and_counts_it():
 def test_tensors_of_both_devices_do_not_meet():
     with pytest.raises(RuntimeError, match="same device"):
         torch.ones(2, device="cuda").add_(torch.ones(2))
+
+
+def test_a_move_waits_for_the_step_that_matters_and_no_later_one():
+    side, steps, value = starving(STARVE_MAIN), Steps(torch.device("cuda", 0)), torch.zeros(1, device="cuda")
+    for step in range(3):
+        value += 1
+        steps.done(step)
+    for step in range(3):
+        with torch.cuda.stream(side):
+            steps.wait(step)
+            assert (value + 0).cpu().item() == step + 1
+
+
+def test_ids_on_the_device_in_another_order_stop_the_step():
+    """A device-side assertion ends a real GPU's context."""
+    starving(STARVE_MAIN)
+    rows, ids = torch.randn(60, 5), torch.arange(5, 20)
+    table = Offloaded(whole(rows), SGD(), cache_rows=12, device="cuda")
+    for given, expected in (
+        (ids, nullcontext()),
+        (ids.flip(0), pytest.raises(RuntimeError, match="another order")),
+    ):
+        loop = table.ahead([ids], lambda ids: ids)
+        next(loop)
+        on_device, before = given.to("cuda", non_blocking=True), GPU.synchronisations
+        with expected:
+            found, _ = table.gather(on_device)
+            assert GPU.synchronisations == before
+            assert torch.equal(found.cpu(), rows[given])
+        loop.close()
