@@ -258,8 +258,8 @@ class Offloaded:
 
     def _ready(self, plan: CachePlan, stream: torch.cuda.Stream | None) -> Ready:
         parts = map(torch.from_numpy, (plan.ids, plan.slots, plan.direct))
-        uploaded = [tensor.to(self.device, non_blocking=True) for tensor in parts]
-        return Ready(plan, *uploaded, stream.record_event() if stream is not None else None)
+        ids, slots, direct = (tensor.to(self.device, non_blocking=True) for tensor in parts)
+        return Ready(plan, ids, slots, direct, stream.record_event() if stream is not None else None)
 
 
 def _key(name: str) -> str:

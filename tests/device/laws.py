@@ -4,6 +4,7 @@ Each law is one of CUDA's, or of torch's caching allocator.
 """
 
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import torch
@@ -113,7 +114,7 @@ def test_ids_on_the_device_in_another_order_stop_the_step():
         (ids, nullcontext()),
         (ids.flip(0), pytest.raises(RuntimeError, match="another order")),
     ):
-        loop = table.ahead([ids], lambda ids: ids)
+        loop: Any = table.ahead([ids], lambda ids: ids)
         next(loop)
         on_device, before = given.to("cuda", non_blocking=True), GPU.synchronisations
         with expected:

@@ -176,7 +176,9 @@ def _move(source: Tensor, kwargs: Mapping[str, Any]) -> Tensor:
 
 def _upload(target: Tensor, source: Tensor, blocking: bool) -> None:
     """Pageable memory is read now, pinned memory when the copy runs."""
-    taken = source if source.nbytes and GPU.holds(source.data_ptr()) else source.clone()
+    if not source.numel():
+        return
+    taken = source if GPU.holds(source.data_ptr()) else source.clone()
     GPU.launch(lambda: target.copy_(taken))
     if blocking:
         GPU.synchronize(GPU.current)
