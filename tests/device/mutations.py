@@ -22,7 +22,9 @@ MUTATIONS = {
     "leaving rows wait for no step": Mutation(
         "planner.py", "int(self._last[leaving].max(initial=NEVER))", "NEVER", EXACT
     ),
-    "moves wait for no direct rows": Mutation("planner.py", ", self._last_direct)", ", NEVER)", EXACT),
+    "moves wait for no direct rows": Mutation(
+        "planner.py", ", self._last_direct)", ", NEVER)", "resident_table and Adam"
+    ),
     "a step waits for no rows": Mutation("offloaded.py", "stream.wait_event(at.event)", "pass", EXACT),
     "slots are not recorded": Mutation("offloaded.py", "at.slots.record_stream(stream)", "pass", EXACT),
     "places are not recorded": Mutation("offloaded.py", "at.direct.record_stream(stream)", "pass", EXACT),
