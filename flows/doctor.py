@@ -8,12 +8,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from packaging.requirements import Requirement
 from packaging.version import Version
 
 from flows.up.examine import examine_machine
+
+if TYPE_CHECKING:
+    import torch
 
 PROJECT = "guidespace"
 CONSEQUENCES = {
@@ -81,11 +84,28 @@ def _devices() -> Iterator[Finding]:
         about = torch.cuda.get_device_properties(number)
         yield Finding("ok", "GPU", f"cuda:{number} {about.name}, {about.total_memory / 2**30:.0f} GiB")
     if importlib.util.find_spec("cupy"):
-        found = [name for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy") if _version(name)]
-        yield Finding("ok", "CuPy", f"{found[0]} {_version(found[0])}" if found else "present")
+        yield _kernels(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     else:
         use = "only tables larger than the GPU's memory would use it (extra `gpu`)"
         yield Finding("note", "CuPy", f"not installed; {use}")
+
+
+def _kernels(device: "torch.device") -> Finding:
+    """Whether CuPy compiles the kernels of tables larger than the GPU, and a GPU runs them."""
+    from storage.tables import check_kernels
+
+    found = [
+        f"{name} {_version(name)}" for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy") if _version(name)
+    ]
+    about = found[0] if found else "present"
+    try:
+        check_kernels(device)
+    except Exception as error:  # of CuPy, of its compiler, of the driver
+        advice = "install extra `gpu` (CUDA 12) or `gpu-cuda13`, for the driver that is there"
+        slower = "tables larger than the GPU take the slower way"
+        return Finding("bad", "CuPy", f"{about} does not work ({error}): {slower}; {advice}")
+    done = "compiles the kernels, and the GPU runs them" if device.type == "cuda" else "compiles the kernels"
+    return Finding("ok", "CuPy", f"{about} {done}")
 
 
 def _home(home: Path) -> Iterator[Finding]:

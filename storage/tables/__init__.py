@@ -11,10 +11,10 @@ from storage.tables.resident import Resident
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.shared import Shared
 from storage.tables.streaming import Section, random_rows, whole, write_safetensors
-from storage.tables.transfer import Staged, Transfer, TransferKind, choose_transfer
+from storage.tables.transfer import Staged, Transfer, TransferKind, check_kernels, choose_transfer
 
 Table = Resident | Offloaded
 
 __all__ = ["Host", "Offloaded", "OffloadedEmbedding", "Planner", "Resident", "RowOptimizer", "Section"]
 __all__ += ["Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind", "affordable_rows"]
-__all__ += ["choose_transfer", "random_rows", "whole", "write_safetensors"]
+__all__ += ["check_kernels", "choose_transfer", "random_rows", "whole", "write_safetensors"]

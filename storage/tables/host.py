@@ -51,6 +51,8 @@ class Host:
             log.warning("%s: rows are moved through a small pinned buffer, which is slower", refused)
         else:
             self.pinned = True
+            with contextlib.suppress(OSError, AttributeError):  # pages shared with a child are copied on
+                self._map.madvise(mmap.MADV_DONTFORK)  # writing, and the GPU goes on with the old ones
             # not in __del__: a map unmaps itself before its own finalizers run
             weakref.finalize(self, unregister, self.data.data_ptr(), device)
 

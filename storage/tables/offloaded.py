@@ -31,9 +31,10 @@ COUNTER = "roundings"
 
 @dataclass(frozen=True)
 class Ready:
-    """A batch whose rows are in their slots; both tensors on the device, valid behind ``event``."""
+    """A batch whose rows are in their slots; the tensors are on the device, valid behind ``event``."""
 
     plan: CachePlan
+    ids: Tensor
     slots: Tensor
     direct: Tensor
     event: Any
@@ -117,34 +118,37 @@ class Offloaded:
             stream.wait_event(at.event)
             at.slots.record_stream(stream)
             at.direct.record_stream(stream)
+            at.ids.record_stream(stream)
+        self._check_order(at, ids)
         found = {name: cells.index_select(0, at.slots) for name, cells in self.storage.cells.items()}
         self.storage.read(at.plan.ids[at.plan.direct], found, at.direct)
-        on_device = ids.to(self.device)
         state = {name: full(values) for name, values in found.items()}
-        state |= {name: tensor.index_select(0, on_device) for name, tensor in self.storage.wide.items()}
+        state |= {name: tensor.index_select(0, at.ids) for name, tensor in self.storage.wide.items()}
         return state.pop(ROWS), state
 
     def write_back(self, ids: Tensor, rows: Tensor, state: Mapping[str, Tensor]) -> None:
         """As in Resident; narrow types are rounded here."""
-        at, on_device = self._locate(ids), ids.to(self.device)
+        at = self._locate(ids)
+        self._check_order(at, ids)
         values = {ROWS: rows, **state}
         stored: dict[str, Tensor] = {}
         for number, field in enumerate(self.storage.records.fields):
             value, seed = values[field.name], self.seed * 64 + number
             if field.dtype != value.dtype:
-                rounded = round_(value.flatten(1), field.dtype, on_device, seed, self._roundings)
+                rounded = round_(value.flatten(1), field.dtype, at.ids, seed, self._roundings)
                 value = rounded.view(value.shape)
             stored[field.name] = value
         self._roundings += 1
         slots = at.slots
         if len(at.direct):
             self.storage.write(at.plan.ids[at.plan.direct], stored, at.direct)
-            kept = torch.from_numpy(np.delete(np.arange(len(ids)), at.plan.direct)).to(self.device)
+            kept = torch.from_numpy(np.delete(np.arange(len(ids)), at.plan.direct))
+            kept = kept.to(self.device, non_blocking=True)
             slots, stored = slots[kept], {name: value[kept] for name, value in stored.items()}
         for name, value in stored.items():
             self.storage.cells[name].index_copy_(0, slots, value)
         for name, tensor in self.storage.wide.items():
-            tensor.index_copy_(0, on_device, state[name])
+            tensor.index_copy_(0, at.ids, state[name])
 
     def carry_out(self, plan: CachePlan) -> Ready:
         """Moves the rows of a plan, on the prefetcher's thread and stream."""
@@ -246,10 +250,16 @@ class Offloaded:
             )
         return self._current
 
+    def _check_order(self, at: Ready, ids: Tensor) -> None:
+        """Checks ids that are on a GPU against the plan, there: the host does not wait for them."""
+        if ids.device.type == "cuda":
+            wrong = "gather got other rows than those of the batch, or in another order"
+            torch._assert_async((ids == at.ids).all(), wrong)  # pyright: ignore[reportPrivateImportUsage]
+
     def _ready(self, plan: CachePlan, stream: torch.cuda.Stream | None) -> Ready:
-        places = torch.from_numpy(plan.slots), torch.from_numpy(plan.direct)
-        slots, direct = (tensor.to(self.device, non_blocking=True) for tensor in places)
-        return Ready(plan, slots, direct, stream.record_event() if stream is not None else None)
+        parts = map(torch.from_numpy, (plan.ids, plan.slots, plan.direct))
+        ids, slots, direct = (tensor.to(self.device, non_blocking=True) for tensor in parts)
+        return Ready(plan, ids, slots, direct, stream.record_event() if stream is not None else None)
 
 
 def _key(name: str) -> str:

@@ -47,7 +47,8 @@ class Planner:
         self._number, self._last_direct = 0, NEVER
 
     def plan(self, ids: np.ndarray) -> CachePlan:
-        """Plans the next batch of distinct rows, int64 (unique,)."""
+        """Plans the next batch of distinct rows, int64 (unique,); ValueError for a row that comes twice."""
+        check_distinct(ids)
         number, self._number = self._number, self._number + 1
         cold = np.flatnonzero(ids >= self.hot)
         where = self._slot[ids[cold] - self.hot].astype(np.int64)
@@ -80,7 +81,8 @@ class Planner:
         return CachePlan(number, ids, slots, direct, *moved, after)
 
     def locate(self, ids: np.ndarray) -> np.ndarray:
-        """Slot of each row, -1 for those on the host: int64 (any,)."""
+        """Slot of each of distinct rows, -1 for those on the host: int64 (any,)."""
+        check_distinct(ids)
         slots = ids.copy()
         cold = np.flatnonzero(ids >= self.hot)
         where = self._slot[ids[cold] - self.hot].astype(np.int64)
@@ -99,3 +101,13 @@ class Planner:
             self._queued += max(0, len(alive) - count) - len(slots)
             count -= len(chosen[-1])
         return np.concatenate(chosen)
+
+
+def check_distinct(ids: np.ndarray) -> None:
+    """ValueError for ids that come twice: of two updates of a row one would be lost."""
+    if (ids[1:] > ids[:-1]).all():
+        return
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) < len(ids):
+        twice = values[counts > 1][:5].tolist()
+        raise ValueError(f"a batch names rows {twice} more than once; give `torch.unique` of its ids")

@@ -8,6 +8,7 @@ exact). An exception in a thread is raised in the loop, with the thread's traceb
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +19,7 @@ from storage.tables.planner import NEVER, CachePlan, Planner
 
 B = TypeVar("B")
 R = TypeVar("R")
+EVENTS = 64  # of the newest steps; for an older one the oldest of them is waited for
 
 
 class Steps:
@@ -25,21 +27,22 @@ class Steps:
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._changed, self._last = device, threading.Condition(), NEVER
-        self._event: Any = None
+        self._events: deque[tuple[int, Any]] = deque(maxlen=EVENTS)  # steps, rising, with their events
 
     def done(self, number: int) -> None:
         """Marks a step and all before it as written back (on a GPU: as enqueued on the stream)."""
         with self._changed:
             self._last = max(self._last, number)
             if self._device.type == "cuda":
-                self._event = torch.cuda.current_stream(self._device).record_event()
+                event = torch.cuda.current_stream(self._device).record_event()
+                self._events.append((self._last, event))
             self._changed.notify_all()
 
     def wait(self, number: int) -> None:
-        """Waits for a step; on a GPU the current stream waits for what the step has enqueued."""
+        """Waits for a step; on a GPU the current stream waits for what it, not a later one, has enqueued."""
         with self._changed:
             self._changed.wait_for(lambda: self._last >= number)
-            event = self._event
+            event = next((event for step, event in self._events if step >= number), None)
         if event is not None and number != NEVER:
             torch.cuda.current_stream(self._device).wait_event(event)
 

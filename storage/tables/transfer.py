@@ -159,21 +159,52 @@ def choose_transfer(kind: TransferKind, host: Host, device: torch.device) -> Tra
     if kind == "staged":
         return Staged(host, device)
     on_gpu, has_cupy = device.type == "cuda", importlib.util.find_spec("cupy") is not None
-    if on_gpu and has_cupy:
-        host.pin(device)
-    needs = {"a CUDA device": on_gpu, "CuPy": has_cupy, "pinned memory": host.pinned}
-    missing = [name for name, there in needs.items() if not there]
-    if kind == "auto" and missing:
-        return Staged(host, device)
-    if missing:
-        raise ValueError(f"transfer 'uva' needs {' and '.join(missing)} too; use 'auto' or 'staged'")
     try:
-        return Unified(host, device)
-    except (ImportError, RuntimeError) as error:  # built for another CUDA than the driver's, or no compiler
+        if on_gpu and has_cupy:
+            check_kernels(device)  # first, since pinning a hundred gigabytes takes a minute
+            host.pin(device)
+            if host.pinned:
+                return Unified(host, device)
+    except Exception as error:  # CuPy's own derive from Exception: no compiler, built for another CUDA
         if kind == "uva":
             raise
-        message = (
-            "CuPy is installed but does not work (%s): rows are moved through a small buffer, which is slower"
-        )
-        log.warning(message, error)
+        slower = "rows are moved through a small buffer, which is slower"
+        log.warning("CuPy is installed but does not work (%s): %s", error, slower)
         return Staged(host, device)
+    needs = {"a CUDA device": on_gpu, "CuPy": has_cupy, "pinned memory": host.pinned}
+    if kind == "auto":
+        return Staged(host, device)
+    missing = " and ".join(name for name, there in needs.items() if not there)
+    raise ValueError(f"transfer 'uva' needs {missing} too; use 'auto' or 'staged'")
+
+
+def check_kernels(device: torch.device) -> None:
+    """Compiles the kernels; on a GPU, moves a record of pinned memory there and back.
+
+    Raises:
+        Exception: CuPy's, where it does not load or compile.
+        RuntimeError: The GPU cannot use the host's pointers, or moved other bytes.
+    """
+    import cupy  # pyright: ignore[reportMissingImports]
+
+    if device.type != "cuda":
+        program = cupy.cuda.nvrtc.createProgram(SOURCE, "kernels.cu", [], [])
+        cupy.cuda.nvrtc.compileProgram(program, ["-arch=compute_80"])
+        return
+    # cudaDevAttrCanUseHostPointerForRegisteredMem: on some virtual GPUs and Windows the pointers differ
+    if not cupy.cuda.Device(device.index or 0).attributes.get("CanUseHostPointerForRegisteredMem", 1):
+        raise RuntimeError("the GPU cannot use the host's pointers to pinned memory")
+    host, ids = Host(3, 512), torch.tensor([1])
+    host.data.copy_(torch.arange(3 * 512).view(3, 512) % 251)
+    before = host.data.clone()
+    host.pin(device)
+    transfer = Unified(host, device)
+    if not host.pinned:
+        return
+    record = transfer.read(ids)
+    transfer.write(ids, record.bitwise_not())
+    torch.cuda.current_stream(device).synchronize()
+    right = torch.equal(record.cpu(), before[ids])
+    before[ids] = before[ids].bitwise_not()
+    if not (right and torch.equal(host.data, before)):
+        raise RuntimeError("a kernel moved other bytes than it should have")

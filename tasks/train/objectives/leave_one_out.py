@@ -66,24 +66,29 @@ class _LeaveOneOut(BaseObjective):
     @staticmethod
     def scores(vectors: Tensor, groups: Groups, *, unit_means: bool) -> tuple[Tensor, Tensor]:
         # Of unit vectors: (titles, groups), a title's own group without itself; and which are not alone.
-        n_groups, own = groups.forbidden.shape[1], groups.own.unsqueeze(1)
-        sums = vectors.new_zeros(n_groups, vectors.shape[1])  # (groups, dim)
-        if vectors.device.type == "cpu":
-            sums = sums.index_add(0, groups.own, vectors)
-        else:  # a GPU's index_add adds in another order every time; its index_put sorts first
-            sums = sums.index_put((groups.own,), vectors, accumulate=True)
-        sizes = torch.bincount(groups.own, minlength=n_groups).to(vectors.dtype)
-        products = vectors @ sums.T  # (titles, groups)
-        itself = torch.linalg.vecdot(vectors, vectors)  # 1, or 0 for a title of which dropout left nothing
-        others, with_self = sizes[groups.own] - 1, products.gather(1, own).squeeze(1)
-        rest = with_self - itself
-        if unit_means:
-            squared = torch.linalg.vecdot(sums, sums)
-            length = (squared[groups.own] - 2 * with_self + itself).clamp(min=1e-6).sqrt()  # ‖S − v‖
-            of_own, scores = rest / length, products / squared.clamp(min=1e-12).sqrt()
-        else:
-            of_own, scores = rest / others.clamp(min=1), products / sizes
-        return scores.scatter(1, own, of_own.unsqueeze(1)), others > 0
+        # Not by autocast's bfloat16: in small groups a difference of products would have few bits left.
+        with torch.autocast(vectors.device.type, enabled=False):
+            vectors = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+            n_groups, own = groups.forbidden.shape[1], groups.own.unsqueeze(1)
+            sums = vectors.new_zeros(n_groups, vectors.shape[1])  # (groups, dim)
+            if vectors.device.type == "cpu":
+                sums = sums.index_add(0, groups.own, vectors)
+            else:  # a GPU's index_add adds in another order every time; its index_put sorts first
+                sums = sums.index_put((groups.own,), vectors, accumulate=True)
+            sizes = torch.bincount(groups.own, minlength=n_groups).to(vectors.dtype)
+            products = vectors @ sums.T  # (titles, groups)
+            itself = torch.linalg.vecdot(
+                vectors, vectors
+            )  # 1, or 0 for a title of which dropout left nothing
+            others, with_self = sizes[groups.own] - 1, products.gather(1, own).squeeze(1)
+            rest = with_self - itself
+            if unit_means:
+                squared = torch.linalg.vecdot(sums, sums)
+                length = (squared[groups.own] - 2 * with_self + itself).clamp(min=1e-6).sqrt()  # ‖S − v‖
+                of_own, scores = rest / length, products / squared.clamp(min=1e-12).sqrt()
+            else:
+                of_own, scores = rest / others.clamp(min=1), products / sizes
+            return scores.scatter(1, own, of_own.unsqueeze(1)), others > 0
 
 
 @configurable

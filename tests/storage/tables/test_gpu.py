@@ -2,13 +2,15 @@
 path."""
 
 import importlib.util
+from functools import partial
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
 import torch
 
-from storage.tables import Host, Offloaded, Staged, choose_transfer
-from storage.tables.transfer import LARGEST_GRID, SOURCE, grid
+from storage.tables import Host, Offloaded, Staged, choose_transfer, transfer
+from storage.tables.transfer import LARGEST_GRID, SOURCE, _kernels, grid
 from tasks.optimizers import Adam, Optimizer
 
 OPTIMIZERS = [pytest.param(kind(learning_rate=0.1), id=kind.__name__) for kind in get_args(Optimizer)]
@@ -99,10 +101,12 @@ def test_a_refused_registration_spoils_no_later_kernel(caplog):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("transfer", TRANSFERS)
-def test_what_is_restored_is_not_written_over_by_a_move_under_way(world, transfer: str):
+@pytest.mark.parametrize("cache_rows", [12, 1])  # of one row no upload makes the host wait
+def test_what_is_restored_is_not_written_over_by_a_move_under_way(world, transfer: str, cache_rows: int):
     needs(transfer)
     optimizer, batches = Adam(), world.schedule(20, seed=7)
-    table = world.offloaded(optimizer, 12, kind=Waiting, lookahead=4, device="cuda", transfer=transfer)
+    settings = {"kind": Waiting, "lookahead": 4, "device": "cuda", "transfer": transfer}
+    table = world.offloaded(optimizer, cache_rows, **settings)
     world.drive(table, optimizer, batches)
     before = world.tensors(table)
     epoch = table.ahead(batches, lambda ids: ids)
@@ -111,6 +115,52 @@ def test_what_is_restored_is_not_written_over_by_a_move_under_way(world, transfe
     epoch.close()  # moves are on the stream, rows to the host among them
     table.restore({name: tensor + 1 for name, tensor in before.items()}.__getitem__)
     assert world.same(world.tensors(table), {name: tensor + 1 for name, tensor in before.items()})
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transfer", TRANSFERS)
+def test_a_checkpoint_between_two_batches_has_every_step(world, transfer: str):
+    """Also of a cache without hot rows, whose copies the host would wait for anyway."""
+    needs(transfer)
+    optimizer, batches = Adam(), world.schedule(24, seed=3)
+    settings = {"kind": Waiting, "lookahead": 4, "device": "cuda", "transfer": transfer}
+    snapshots = {
+        cache_rows: (world.offloaded(optimizer, cache_rows, **settings), [])
+        for cache_rows in (world.TOKENS, 12, 1)
+    }
+
+    def save(table: Offloaded, found: list[dict], step: int) -> None:
+        if step % 5 == 4:
+            found.append(world.tensors(table))
+
+    for table, found in snapshots.values():
+        world.drive(table, optimizer, batches, between=partial(save, table, found))
+    expected = snapshots[world.TOKENS][1]
+    assert len(expected) == 5
+    for _, found in snapshots.values():
+        assert all(map(world.same, found, expected))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transfer", TRANSFERS)
+def test_steps_outside_a_loop_and_loops_left_early_are_seen_by_one_another(world, transfer: str):
+    needs(transfer)
+    optimizer, batches = Adam(), world.schedule(24, seed=3)
+    expected = world.offloaded(optimizer, 60, device="cuda")
+    table = world.offloaded(optimizer, 12, kind=Waiting, lookahead=4, device="cuda", transfer=transfer)
+    ids, found = torch.arange(world.TOKENS), []
+    for one in (expected, table):
+        for _ in range(4):
+            loop = one.ahead(batches, lambda ids: ids)
+            for _, some in zip(range(6), loop, strict=False):
+                rows, state = one.gather(some)
+                one.write_back(some, rows * 1.5 + 1, state)
+            loop.close()  # moves of later batches are on the stream
+            rows, state = one.gather(ids)
+            found.append(rows)
+            one.write_back(ids, rows * 0.5 - 1, state)  # on the main stream, as the next loop's moves begin
+    assert all(torch.equal(one.cpu(), other.cpu()) for one, other in zip(found[:4], found[4:], strict=True))
+    assert world.same(world.tensors(table), world.tensors(expected))
 
 
 @pytest.mark.gpu
@@ -124,6 +174,37 @@ def test_a_hundred_tables_leave_the_gpu_as_it_was(world):
             taken = torch.cuda.memory_allocated()
     torch.cuda.synchronize()
     assert torch.cuda.memory_allocated() <= taken + (1 << 20)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("broken", ["pointers", "gather", "scatter", "launch"])
+def test_kernels_that_do_not_work_here_are_not_trusted(broken: str, monkeypatch, caplog):
+    """The GPU cannot use the host's pointers, a kernel does nothing, or none can be launched."""
+    needs("uva")
+    import cupy
+
+    host, device, kernels = (
+        Host(5, 128),
+        torch.device("cuda"),
+        dict(zip(("gather", "scatter"), _kernels(), strict=True)),
+    )
+
+    def fail(*arguments):
+        raise Exception("CUDA_ERROR_NO_BINARY_FOR_GPU")  # CuPy's errors derive from Exception
+
+    if broken == "pointers":
+        without = SimpleNamespace(attributes={"CanUseHostPointerForRegisteredMem": 0})
+        monkeypatch.setattr(cupy.cuda, "Device", lambda number: without)
+    elif broken == "launch":
+        kernels["gather"] = fail
+    else:
+        kernels[broken] = lambda *arguments: None
+    monkeypatch.setattr(transfer, "_kernels", lambda: tuple(kernels.values()))
+    assert isinstance(choose_transfer("auto", host, device), Staged) and not host.pinned
+    (record,) = caplog.records
+    assert record.message.startswith("CuPy is installed but does not work (")
+    with pytest.raises(Exception, match=r"pointers|other bytes|NO_BINARY"):
+        choose_transfer("uva", host, device)
 
 
 @pytest.mark.gpu

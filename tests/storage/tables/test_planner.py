@@ -78,3 +78,12 @@ def test_against_a_plain_directory(seed: int):
             planner.locate(np.arange(rows)), [row if row < hot else held.get(row, -1) for row in range(rows)]
         )
         assert planner._queued <= 4 * recent + 1024
+
+
+def test_a_row_that_comes_twice_is_refused():
+    planner = Planner(20, 4, 6)
+    for ids in ([3, 3], [7, 1, 7], [19, 2, 1, 2]):
+        for use in (planner.plan, planner.locate):
+            with pytest.raises(ValueError, match="more than once; give"):
+                use(np.array(ids))
+    assert planner.plan(np.array([7, 1, 19])).slots.tolist() == [4, 1, 5]

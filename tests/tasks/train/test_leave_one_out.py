@@ -206,6 +206,16 @@ def test_collate_with_labels_that_nobody_is_shown_under():
     assert found.own.tolist() == [0, 0] and not found.forbidden.any()
 
 
+def test_half_precision_of_the_encoder_leaves_scores_in_float32():
+    vectors = torch.nn.functional.normalize(torch.randn(64, 32, generator=torch.Generator().manual_seed(1)))
+    batch = groups([title % 20 for title in range(64)], [])
+    for unit_means in (True, False):
+        expected, _ = LeaveOneOutSoftmax.scores(vectors, batch, unit_means=unit_means)
+        with torch.autocast("cpu", torch.bfloat16):
+            found, _ = LeaveOneOutSoftmax.scores(vectors, batch, unit_means=unit_means)
+        assert found.dtype == torch.float32 and torch.equal(found, expected)
+
+
 @pytest.mark.gpu
 def test_a_gpu_adds_in_the_same_order_every_time():
     """Thousands of titles in three groups: sums by atomics differ from one call to the next."""

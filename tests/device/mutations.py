@@ -1,0 +1,51 @@
+"""Waits of the offloaded table, each of which some test must miss when it is taken out."""
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """A part of a line of ``storage/tables``, what replaces it, and the test that fails then."""
+
+    file: str
+    line: str
+    becomes: str
+    caught_by: str
+
+
+EXACT = "resident_table and SGD"
+CURRENT = "torch.cuda.current_stream(self.device)"
+MUTATIONS = {
+    "moves wait for no step": Mutation("offloaded.py", "self._steps.wait(plan.after)", "pass", EXACT),
+    "the stream waits for no step": Mutation(
+        "prefetch.py", "torch.cuda.current_stream(self._device).wait_event(event)", "pass", EXACT
+    ),
+    "leaving rows wait for no step": Mutation(
+        "planner.py", "int(self._last[leaving].max(initial=NEVER))", "NEVER", EXACT
+    ),
+    "moves wait for no direct rows": Mutation(
+        "planner.py", ", self._last_direct)", ", NEVER)", "resident_table and Adam"
+    ),
+    "a step waits for no rows": Mutation("offloaded.py", "stream.wait_event(at.event)", "pass", EXACT),
+    "slots are not recorded": Mutation("offloaded.py", "at.slots.record_stream(stream)", "pass", EXACT),
+    "places are not recorded": Mutation("offloaded.py", "at.direct.record_stream(stream)", "pass", EXACT),
+    "moves do not wait for what preceded the loop": Mutation(
+        "offloaded.py", f"self._stream.wait_stream({CURRENT})", "pass", "outside_a_loop"
+    ),
+    "a checkpoint does not wait for moves": Mutation(
+        "offloaded.py", "stream.wait_stream(self._stream)", "pass", "between_two_batches"
+    ),
+    "a checkpoint does not wait for its rows": Mutation(
+        "offloaded.py", "stream.synchronize()", "pass", "between_two_batches"
+    ),
+    "the loop's end does not wait for moves": Mutation(
+        "offloaded.py", f"{CURRENT}.wait_stream(self._stream)", "pass", "outside_a_loop"
+    ),
+    "restore does not wait for moves": Mutation(
+        "offloaded.py", "torch.cuda.synchronize(self.device)", "pass", "restored"
+    ),
+    "a buffer is used again at once": Mutation("transfer.py", "event.synchronize()", "pass", EXACT),
+    "the CPU scatters at once": Mutation("transfer.py", f"{CURRENT}.synchronize()", "pass", EXACT),
+    "memory is unpinned under kernels": Mutation(
+        "host.py", "torch.cuda.synchronize(device)", "pass", "hundred_tables"
+    ),
+}

@@ -1,0 +1,252 @@
+"""Streams, events and memory of a simulated GPU.
+
+Work is queued on streams and run by whoever queues or waits next, in an order that a seed draws from those
+that CUDA permits: it starves the main stream, starves the others, or draws at random.
+"""
+
+import random
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+POISON = 0xFF  # NaN in a float, -1 in an id
+LONG_SLEEP = 1000  # cycles in which the other streams do all that they can
+STARVE_MAIN, STARVE_OTHERS, DRAW = range(3)
+
+
+@dataclass(eq=False)
+class Mark:
+    """A place in a stream's queue that events wait for."""
+
+    stream: "Stream"
+    passed: bool = False
+
+
+class Gpu:
+    """The device: its streams, memory that is allocated or registered, and the scheduler."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.local = threading.local()
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """A new device, whose scheduler draws by ``seed``."""
+        with self.lock:
+            self.random, self.policy = random.Random(seed), seed % 3
+            self.streams: list[Stream] = []
+            self.main = Stream(gpu=self)
+            self.registered: dict[int, int] = {}  # bytes by address
+            self.live: dict[int, Tensor] = {}  # bytes of each allocation by address
+            self.pinned: list[Tensor] = []
+            self.freed: list[tuple[list[Mark], Stream, Callable[[], Any]]] = []  # used by other streams still
+            self.synchronisations, self.error, self._running, self.allocated = 0, "", False, 0
+
+    @property
+    def current(self) -> "Stream":
+        """This thread's stream."""
+        stream = getattr(self.local, "stream", None)
+        return stream if stream in self.streams else self.main
+
+    def launch(self, work: Callable[[], Any]) -> None:
+        """Queues work on the current stream; an error of an earlier call is raised here, as CUDA does."""
+        with self.lock:
+            if error := self.error:
+                self.error = ""
+                raise RuntimeError(f"CUDA error: {error}")
+            self.current.put(work)
+
+    def run_some(self) -> None:
+        """The scheduler's turn."""
+        if self._running:
+            return
+        for entry in [entry for entry in self.freed if all(mark.passed for mark in entry[0])]:
+            self.freed.remove(entry)
+            entry[1].queue.append(entry[2])
+        for stream in self.random.sample(self.streams, len(self.streams)):
+            starved = (stream is self.main) == (self.policy == STARVE_MAIN)
+            if self.policy == DRAW:
+                count = self.random.choice((0, 0, 0, 1, 3, 30))
+            else:
+                count = 0 if starved else len(stream.queue)
+            while count and stream.step():
+                count -= 1
+
+    def run_others(self, stream: "Stream") -> None:
+        """Runs the other streams until each is empty or waits."""
+        while any(other.step() for other in self.streams if other is not stream):
+            pass
+
+    def wait(self, mark: Mark) -> None:
+        """Runs what a mark needs, and no more."""
+        while not mark.passed:
+            if (needed := mark.stream.blocked_by()) is not None:
+                self.wait(needed)
+            mark.stream.step()
+
+    def synchronize(self, stream: "Stream | None" = None) -> None:
+        """Waits for a stream, or for all."""
+        with self.lock:
+            self.synchronisations += 1
+            for one in [stream] if stream else list(self.streams):
+                self.wait(one.mark())
+
+    def holds(self, address: int) -> bool:
+        """Whether an address is in pinned or registered host memory."""
+        return any(start <= address < start + size for start, size in self.registered.items()) or any(
+            tensor.data_ptr() <= address < tensor.data_ptr() + tensor.nbytes for tensor in self.pinned
+        )
+
+    def allocation_of(self, address: int) -> Tensor | None:
+        """The live allocation that holds an address, uint8."""
+        found = (one for start, one in self.live.items() if start <= address < start + one.nbytes)
+        return next(found, None)
+
+
+class Stream:
+    """A queue of work, as torch.cuda.Stream."""
+
+    def __init__(self, device: Any = None, priority: int = 0, *, gpu: Gpu | None = None) -> None:
+        self.gpu = gpu or GPU
+        self.queue: deque[Callable[[], Any] | Mark | tuple[Mark]] = deque()  # a tuple: wait for the mark
+        self.device = torch.device("cuda", 0)
+        self.gpu.streams.append(self)
+
+    @property
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, id(self)
+
+    def put(self, item: Callable[[], Any] | Mark | tuple[Mark]) -> None:
+        """Queues an item and lets the scheduler run."""
+        with self.gpu.lock:
+            self.queue.append(item)
+            self.gpu.run_some()
+
+    def mark(self) -> Mark:
+        """Marks the end of the queue."""
+        mark = Mark(self)
+        self.put(mark)
+        return mark
+
+    def blocked_by(self) -> Mark | None:
+        """The mark that the next item waits for."""
+        head = self.queue[0] if self.queue else None
+        return head[0] if isinstance(head, tuple) and not head[0].passed else None
+
+    def step(self) -> bool:
+        """Runs the next item; False: there is none, or it waits."""
+        if not self.queue or self.blocked_by() is not None:
+            return False
+        item = self.queue.popleft()
+        if isinstance(item, Mark):
+            item.passed = True
+        elif not isinstance(item, tuple):
+            running, self.gpu._running = self.gpu._running, True
+            try:
+                item()
+            finally:
+                self.gpu._running = running
+        return True
+
+    def record_event(self, event: "Event | None" = None) -> "Event":
+        """As torch's."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event: "Event") -> None:
+        """As torch's: waits for the record that the event has now."""
+        if event.mark is not None:
+            self.put((event.mark,))
+
+    def wait_stream(self, stream: "Stream") -> None:
+        """As torch's."""
+        self.wait_event(stream.record_event())
+
+    def synchronize(self) -> None:
+        """As torch's."""
+        self.gpu.synchronize(self)
+
+    def query(self) -> bool:
+        """As torch's."""
+        return not self.queue
+
+    def __enter__(self) -> "Stream":
+        self._before, self.gpu.local.stream = getattr(self.gpu.local, "stream", None), self
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.gpu.local.stream = self._before
+
+
+class Event:
+    """As torch.cuda.Event."""
+
+    def __init__(self, **about: Any) -> None:
+        self.mark: Mark | None = None
+
+    def record(self, stream: Stream | None = None) -> None:
+        """As torch's."""
+        self.mark = (stream or GPU.current).mark()
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """As torch's."""
+        (stream or GPU.current).wait_event(self)
+
+    def query(self) -> bool:
+        """As torch's."""
+        return self.mark is None or self.mark.passed
+
+    def synchronize(self) -> None:
+        """As torch's."""
+        if self.mark is not None:
+            with GPU.lock:
+                GPU.synchronisations += 1
+                GPU.wait(self.mark)
+
+
+class Allocation:
+    """Memory of the device, poisoned at first, and again once it is freed.
+
+    The caching allocator hands freed memory to the next call on the same stream, whatever other streams still
+    do with it, unless ``record_stream`` named them.
+    """
+
+    def __init__(self, memory: Tensor) -> None:
+        self.stream, self.used_by = GPU.current, set[Stream]()
+        self.memory = torch.empty(0, dtype=torch.uint8).set_(memory.untyped_storage())
+        self.memory.fill_(POISON)
+        if self.memory.nbytes:
+            with GPU.lock:
+                GPU.live[self.memory.data_ptr()] = self.memory
+                GPU.allocated += self.memory.nbytes
+
+    def __del__(self) -> None:
+        with GPU.lock:
+            memory = self.memory
+            if GPU.live.get(memory.data_ptr()) is not memory:
+                return  # of a device that was reset
+            del GPU.live[memory.data_ptr()]
+            GPU.allocated -= memory.nbytes
+            marks = [stream.mark() for stream in self.used_by - {self.stream}]
+            GPU.freed.append((marks, self.stream, lambda: memory.fill_(POISON)))
+            GPU.run_some()
+
+
+def sleep(cycles: int) -> None:
+    """As torch.cuda._sleep: holds the current stream up, while the others go on."""
+    stream = GPU.current
+
+    def work() -> None:
+        GPU._running = False  # the others may run within
+        GPU.run_others(stream)
+
+    GPU.launch(work if cycles > LONG_SLEEP else lambda: None)
+
+
+GPU = Gpu()

@@ -1,0 +1,61 @@
+"""The GPU's tests on a simulated device, in processes of their own: it takes the place of torch.cuda."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.device.mutations import MUTATIONS
+
+ROOT = Path(__file__).parents[2]
+TABLES = "tests/storage/tables/test_gpu.py"
+NEEDS_GXX = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+pytestmark = NEEDS_GXX
+
+
+def simulate(
+    *selection: str, rounds: int = 1, root: Path = ROOT, seconds: int = 3600
+) -> subprocess.CompletedProcess[str]:
+    """Runs tests on the device, from the code under ``root``."""
+    about = {**os.environ, "GUIDESPACE_ROUNDS": str(rounds), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)}
+    plugin = ["-p", "tests.device.plugin", "-p", "no:cacheprovider", "-m", "gpu", "-q", "--timeout", "300"]
+    command = [sys.executable, "-m", "pytest", *plugin, *selection]
+    return subprocess.run(command, cwd=root, env=about, capture_output=True, text=True, timeout=seconds)
+
+
+@pytest.mark.slow
+def test_the_device_obeys_cudas_laws_and_tables_theirs():
+    """Every rule under its own seeds, and 20 rounds of what is quick."""
+    ran = simulate("tests/device/laws.py", TABLES, seconds=300)
+    assert not ran.returncode and "passed" in ran.stdout, ran.stdout[-4000:] + ran.stderr[-2000:]
+    quick = "resident_table and (RowwiseAdagrad or SGD) or restored or there_and_back"
+    ran = simulate(TABLES, "-k", quick, rounds=20, seconds=600)
+    assert not ran.returncode and "passed" in ran.stdout, ran.stdout[-4000:]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_a_thousand_seeds():
+    ran = simulate(TABLES, "-k", "not hundred_tables", rounds=1000, seconds=24 * 3600)
+    assert not ran.returncode and "passed" in ran.stdout, ran.stdout[-4000:]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_wait_that_is_taken_out_is_missed(name: str, tmp_path: Path):
+    mutation = MUTATIONS[name]
+    for part in ("storage", "tasks", "tests"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    file = tmp_path / "storage/tables" / mutation.file
+    text = file.read_text()
+    assert text.count(mutation.line) == 1, (
+        f"{mutation.file} has {text.count(mutation.line)} of {mutation.line!r}"
+    )
+    file.write_text(text.replace(mutation.line, mutation.becomes))
+    ran = simulate(TABLES, "-x", "-k", mutation.caught_by, rounds=20, root=tmp_path)
+    assert ran.returncode == 1 and "FAILED" in ran.stdout, ran.stdout[-4000:] + ran.stderr[-2000:]
