@@ -21,7 +21,7 @@ def up(
     prefect_port: Port = 0,
     mlflow_port: Port = 0,
 ) -> int:
-    """Stand up all for every night: Prefect, worker, MLflow, deployments."""
+    """Start Prefect, a worker, MLflow and the deployments here."""
     from flows.up.up import stand_up
     from storage.addresses import without_secrets
     from tasks.ingest.check import check_feeds
