@@ -20,7 +20,7 @@ import flows.keeping
 import flows.labelling
 import flows.serving.command
 import flows.up.command  # noqa: F401
-from flows.exits import DONE, exit_code, report_interrupted, watch_signals
+from flows.exits import DONE, exit_code, report_interrupted, signalled, watch_signals
 from flows.viewing import app
 
 # They print a line at once.
@@ -85,6 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
+        if signalled():
+            report_interrupted()
+            return exit_code()
         from flows.console import explain
 
         return explain(error)

@@ -51,7 +51,7 @@ MESSAGE = "interrupted; finished stages are kept, the same command continues fro
 SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides it
 
 _reported = threading.Lock()
-_received: int = signal.SIGINT
+_received: int = 0  # the signal's number
 
 
 def expected(error: BaseException) -> tuple[int, str] | None:
@@ -106,7 +106,14 @@ def report_interrupted() -> None:
 
 def exit_code() -> int:
     """128 and the signal's number, as shells have it: 130 for Ctrl-C, 143 for SIGTERM."""
-    return 128 + _received
+    return 128 + (_received or signal.SIGINT)
+
+
+def signalled() -> bool:
+    """Whether SIGINT or SIGTERM has come: an error since then may be what a library made of it (DuckDB's
+    "Query interrupted").
+    """
+    return bool(_received)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -120,6 +127,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _end_in_time(reading: int) -> None:
     while (number := os.read(reading, 1)[0]) not in ENDING:
         pass
+    global _received
+    _received = number
     time.sleep(SECONDS_TO_UNWIND)
     report_interrupted()
     os._exit(128 + number)

@@ -35,7 +35,7 @@ from tests.worlds import TRAINING
 
 pytest.importorskip("numba", reason="learners make compiled steps")
 GROUPS = (ParameterGroup(pattern=LAYER, optimizer=Adam(learning_rate=0.01)),)
-SETTINGS = replace(TRAINING, objective=Label(batch_size=8), groups=GROUPS, epochs=2)
+SETTINGS = replace(TRAINING, objective=Label(batch_size=8), groups=GROUPS, epochs=2, threads=1)
 
 
 def run(training: Training) -> Training:
@@ -168,7 +168,17 @@ def by_rounds(corpus: Path, settings: TrainSettings, learners: int) -> Training:
     return training
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As learners have: products are rounded otherwise with two."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("table", [SETTINGS.table, MappedTable()], ids=lambda table: table.name)
 def test_owners_make_the_same_bits_whatever_is_killed(toy_corpus: Path, tmp_path: Path, table):
     settings = replace(SETTINGS, epochs=40, objective=Label(batch_size=7))
