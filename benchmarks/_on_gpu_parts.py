@@ -130,6 +130,7 @@ def tests(out: Path, left: float) -> Iterator[Line]:
         yield {"skipped": "pytest is not installed"}
         return
     junit = out / "tests.xml"
+    junit.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider"]
     command.append(f"--junitxml={junit.absolute()}")
     if not all(map(importlib.util.find_spec, ("prefect", "duckdb", "jaxtyping", "pytest_timeout"))):
@@ -143,6 +144,7 @@ def tests(out: Path, left: float) -> Iterator[Line]:
         told = {} if problem is None else {"message": problem.get("message", "")[:500]}
         outcome = "passed" if problem is None else problem.tag
         yield {"test": case.get("name"), "outcome": outcome, "seconds": float(case.get("time", 0)), **told}
+    done.check_returncode()  # the command then ends with 1
 
 
 def profile(out: Path, contest: Contest) -> Iterator[Line]:
