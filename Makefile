@@ -1,6 +1,6 @@
 # GuideSpace. Needs Python 3.11 to 3.13 and make; every target makes .venv itself when it is missing or stale.
 #   make run [FEED=my.xml.gz] [PRESET=laptop] [GUIDESPACE_HOME=dir]    the nightly run, on the bundled sample guide or yours
-#   make test    make slow    make check    make bench    make soak    make lock    make audit
+#   make test    make slow    make check    make bench    make soak    make on-gpu    make lock    make audit
 # `make run` installs what running needs, the others also what developers need (extra dev).
 
 PYTHON ?= python3
@@ -11,7 +11,7 @@ READY := .venv/.ready
 DEVELOPER := .venv/.developer
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test slow check bench soak lock audit setup clean
+.PHONY: run test slow check bench soak on-gpu lock audit setup clean
 run: $(READY)
 	.venv/bin/guidespace nightly --feed $(FEED) --home "$(GUIDESPACE_HOME)" --preset $(PRESET)
 
@@ -33,6 +33,11 @@ bench: $(DEVELOPER)
 
 soak: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -m soak
+
+# Figures of a GPU, into $(OUT); docs/on_gpu.md says how to read them.
+OUT ?= on-gpu
+on-gpu: $(DEVELOPER)
+	.venv/bin/python -m benchmarks.on_gpu --out "$(OUT)"
 
 # The versions that the tests ran with; +cpu and the like name builds that only some registries have.
 lock: $(DEVELOPER)

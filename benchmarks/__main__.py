@@ -21,7 +21,15 @@ from pathlib import Path
 from benchmarks.claims import Claim, commit, machine, table
 
 HERE = Path(__file__).parent
-NOT_BENCHMARKS = {"__init__", "__main__", "believed", "claims", "facts", "road"}  # believed needs readers
+NOT_BENCHMARKS = {
+    "__init__",
+    "__main__",
+    "believed",
+    "claims",
+    "facts",
+    "on_gpu",
+    "road",
+}  # believed needs readers
 FULL = (
     "fasttext_reader",
     "ingest",

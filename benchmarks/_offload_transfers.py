@@ -1,7 +1,8 @@
 """Transfers between host memory and the GPU: plain copies and gathers of records (_offload_gpu.py)."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from benchmarks._offload_steps import zipf
 from benchmarks.claims import Claim
-from storage.tables import Host, Staged, Transfer, choose_transfer
+from storage.tables import Host, Staged, Transfer, choose_transfer, transfer
 
 GPU = torch.device("cuda")
 MOVED = 131_072  # records
@@ -28,7 +29,7 @@ def milliseconds(work: Callable[[], object], repeats: int = 20) -> list[float]:
     return found[3:]
 
 
-def link() -> list[Claim]:
+def link() -> Iterator[Claim]:
     """Copies of 256 MB between pinned memory and the GPU, GB/s."""
     host, device = (
         torch.empty(1 << 28, dtype=torch.uint8, pin_memory=True),
@@ -38,21 +39,59 @@ def link() -> list[Claim]:
         "host to device": lambda: device.copy_(host, non_blocking=True),
         "device to host": lambda: host.copy_(device, non_blocking=True),
     }
-    return [
-        Claim(
-            name=f"link, {name}, GB/s",
-            value=host.nbytes / 1e6 / statistics.median(milliseconds(way)),
-            better=None,
-        )
-        for name, way in ways.items()
-    ]
+    for name, way in ways.items():
+        speed = host.nbytes / 1e6 / statistics.median(milliseconds(way))
+        yield Claim(name=f"link, {name}, GB/s", value=speed, better=None)
 
 
-def gathers(quick: bool, has_cupy: bool) -> list[Claim]:
+def both_at_once() -> Iterator[Claim]:
+    """As link, 256 MB in either direction on a stream each, GB/s of both together."""
+    hosts = [torch.empty(1 << 28, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+    devices = [torch.empty(1 << 28, dtype=torch.uint8, device=GPU) for _ in range(2)]
+    out, current = torch.cuda.Stream(), torch.cuda.current_stream()
+
+    def copy() -> None:
+        out.wait_stream(current)
+        devices[0].copy_(hosts[0], non_blocking=True)
+        with torch.cuda.stream(out):
+            hosts[1].copy_(devices[1], non_blocking=True)
+        current.wait_stream(out)
+
+    speed = 2 * hosts[0].nbytes / 1e6 / statistics.median(milliseconds(copy))
+    yield Claim(name="link, both directions at once, GB/s", value=speed, better=None)
+
+
+def grids() -> Iterator[Claim]:
+    """Gathers and scatters of the GPU itself by the number of blocks, beside one copy of as many bytes."""
+    for width in (512, 1024, 1536):
+        host = Host(1_000_000, width)
+        host.data.zero_()
+        mover = choose_transfer("uva", host, GPU)
+        ids = torch.from_numpy(np.random.default_rng(0).choice(1_000_000, 65_536, replace=False))
+        block = torch.empty(len(ids), width, dtype=torch.uint8, device=GPU)
+        flat = torch.empty(len(ids), width, dtype=torch.uint8, pin_memory=True)
+        copied = statistics.median(milliseconds(lambda: block.copy_(flat, non_blocking=True)))  # noqa: B023
+        size = block.nbytes / 1e6
+        for blocks in (4 << power for power in range(0, 11, 2)):
+            with patch.object(transfer, "grid", lambda records, words: blocks):  # noqa: B023
+                times = {
+                    "gather": milliseconds(lambda: mover.read(ids), 10),  # noqa: B023
+                    "scatter": milliseconds(lambda: mover.write(ids, block), 10),  # noqa: B023
+                }
+            for name, found in times.items():
+                yield Claim(
+                    name=f"{name}, {width} B, {blocks} blocks, GB/s",
+                    value=size / statistics.median(found),
+                    rival="one copy",
+                    rival_value=size / copied,
+                    better=None,
+                )
+
+
+def gathers(quick: bool, has_cupy: bool) -> Iterator[Claim]:
     """131,072 records to the GPU and back, beside one copy of as many bytes and beside torch's pinned
     ``W[idx]``.
     """
-    claims = []
     rng = np.random.default_rng(0)
     for rows in (1_000_000,) if quick else (1_000_000, 10_000_000):
         for width in (512,) if quick else (256, 512, 1536):
@@ -63,12 +102,11 @@ def gathers(quick: bool, has_cupy: bool) -> list[Claim]:
                 ("random", rng.choice(rows, MOVED, replace=False)),
                 ("Zipf", np.unique(zipf(rows, 4 * MOVED, rng))[:MOVED]),
             ):
-                claims += _gather(host, torch.from_numpy(ids), f"{width} B of {rows:,}, {name}", has_cupy)
+                yield from _gather(host, torch.from_numpy(ids), f"{width} B of {rows:,}, {name}", has_cupy)
             del host
-    return claims
 
 
-def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> list[Claim]:
+def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> Iterator[Claim]:
     size, width = len(ids) * host.data.shape[1], host.data.shape[1]
     flat, there = (
         torch.empty(size, dtype=torch.uint8, pin_memory=True),
@@ -79,23 +117,18 @@ def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> list[Claim]:
     movers: dict[str, Transfer] = {"staged": Staged(host, GPU)}
     if has_cupy and host.pinned:
         movers["uva"] = choose_transfer("uva", host, GPU)
-    claims = []
     for name, mover in movers.items():
         pieces = [ids[first : first + mover.block] for first in range(0, len(ids), mover.block)]
         times = milliseconds(lambda mover=mover, pieces=pieces: [mover.read(piece) for piece in pieces])
         speed = size / 1e6 / statistics.median(times)
         aim = (0.9 if width >= 1536 else 0.8 if width >= 512 else None) if name == "uva" else None
-        claims.append(
-            Claim(
-                name=f"{name} gather, {what}, GB/s", value=speed, rival="one copy", rival_value=copy, aim=aim
-            )
+        yield Claim(
+            name=f"{name} gather, {what}, GB/s", value=speed, rival="one copy", rival_value=copy, aim=aim
         )
-        claims.append(
-            Claim(
-                name=f"{name} gather, {what}, p90, GB/s",
-                value=size / 1e6 / float(np.quantile(times, 0.9)),
-                better=None,
-            )
+        yield Claim(
+            name=f"{name} gather, {what}, p90, GB/s",
+            value=size / 1e6 / float(np.quantile(times, 0.9)),
+            better=None,
         )
         block = there.view(len(ids), width)
         back = milliseconds(
@@ -103,23 +136,18 @@ def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> list[Claim]:
                 mover.write(piece, block[: len(piece)]) for piece in pieces
             ]
         )
-        claims.append(
-            Claim(
-                name=f"{name} scatter, {what}, GB/s",
-                value=size / 1e6 / statistics.median(back),
-                rival="one copy",
-                rival_value=copy,
-                better=None,
-            )
+        yield Claim(
+            name=f"{name} scatter, {what}, GB/s",
+            value=size / 1e6 / statistics.median(back),
+            rival="one copy",
+            rival_value=copy,
+            better=None,
         )
         both = 2 * size / 1e6 / (statistics.median(times) + statistics.median(back))
-        claims.append(
-            Claim(
-                name=f"{name} there and back, {what}, GB/s",
-                value=both,
-                rival="W[idx] and a copy",
-                rival_value=plain,
-                aim=20 if name == "uva" else None,
-            )
+        yield Claim(
+            name=f"{name} there and back, {what}, GB/s",
+            value=both,
+            rival="W[idx] and a copy",
+            rival_value=plain,
+            aim=20 if name == "uva" else None,
         )
-    return claims

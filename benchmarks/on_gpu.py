@@ -1,0 +1,104 @@
+"""Measures all that needs a GPU, in the time given: ``python -m benchmarks.on_gpu --out DIR --seconds 540``.
+
+DIR/measured.jsonl receives a line for each figure as soon as it is measured, so a time limit loses none. What
+does not fit the time left is named and skipped; what raises is written down with its traceback, and the next
+measurement begins. Needs torch, NumPy and safetensors; CuPy and pytest where they are installed.
+docs/on_gpu.md says how to read the lines.
+"""
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.claims import Claim
+
+PARTS = ("facts", "tests", "moves", "steps", "profile", "night")
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measurement of a part; ``seconds`` is an estimate of what it needs, ``run`` is told what is left."""
+
+    part: str
+    name: str
+    seconds: float
+    run: Callable[[float], Iterator[Claim | Line]]
+
+
+def measure(measurements: Sequence[Measurement], file: Path, seconds: float) -> list[str]:
+    """Carries out all measurements that fit, appending their lines to ``file``.
+
+    Args:
+        measurements: In the order of their worth.
+        file: JSON lines.
+        seconds: For all of them; a measurement that takes longer ends at its next line.
+
+    Returns:
+        Names of those that raised.
+    """
+    end, failed = time.monotonic() + seconds, []
+    with file.open("a", encoding="utf-8") as out:
+
+        def append(own: Measurement, line: Line) -> None:
+            text = json.dumps({"part": own.part, "measurement": own.name, **line}, default=str)
+            out.write(text + "\n")
+            out.flush()
+            print(text, flush=True)
+
+        for own in measurements:
+            begun = time.monotonic()
+            if own.seconds > end - begun:
+                append(
+                    own, {"skipped": f"needs about {own.seconds:.0f} s, {max(0, end - begun):.0f} are left"}
+                )
+                continue
+            try:
+                for line in own.run(end - begun):
+                    append(own, _as_line(line) if isinstance(line, Claim) else line)
+                    if time.monotonic() > end:
+                        append(own, {"stopped": f"the {seconds:.0f} s are over"})
+                        break
+                else:
+                    append(own, {"took_seconds": round(time.monotonic() - begun, 2)})
+            except Exception:
+                append(own, {"error": traceback.format_exc()})
+                failed.append(own.name)
+    return failed
+
+
+def _as_line(claim: Claim) -> Line:
+    return {**asdict(claim), "ratio": claim.ratio, "met": claim.met}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 2 without a GPU, 1 where a measurement raised."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.on_gpu", description=__doc__)
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder; lines are appended to measured.jsonl"
+    )
+    parser.add_argument("--seconds", type=float, default=540, help="for all parts together (540)")
+    parser.add_argument("--part", choices=PARTS, help="only this part")
+    given = parser.parse_args(arguments)
+    import torch
+
+    if not torch.cuda.is_available():
+        print("benchmarks.on_gpu needs a GPU: torch sees no CUDA device", file=sys.stderr)
+        return 2
+    begun = time.monotonic()
+    from benchmarks._on_gpu_parts import measurements
+
+    given.out.mkdir(parents=True, exist_ok=True)
+    chosen = [own for own in measurements(given.out) if given.part in (None, own.part)]
+    left = given.seconds - (time.monotonic() - begun)
+    return 1 if measure(chosen, given.out / "measured.jsonl", left) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What the command that measures on a GPU does with its time."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.claims import Claim
+from benchmarks.on_gpu import Measurement, main, measure
+
+ROOT = Path(__file__).parents[2]
+SIMULATED = """
+import sys
+from tests.device.plugin import install
+install()
+from tests.device.streams import GPU
+GPU.reset(1)
+from tests.device.tensors import Simulated
+from benchmarks.on_gpu import main
+with Simulated():
+    sys.exit(main(["--out", sys.argv[1], "--part", "facts"]))
+"""
+
+
+def lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_lines_are_in_the_file_as_soon_as_they_are_measured(tmp_path: Path):
+    file, seen = tmp_path / "measured.jsonl", []
+
+    def run(left):
+        yield Claim(name="first", value=2.0, rival="other", rival_value=1.0, aim=1.5)
+        seen.extend(lines(file))
+        yield {"second": 2}
+
+    assert measure([Measurement("moves", "own", 0, run)], file, 60) == []
+    assert [(line["name"], line["ratio"], line["met"]) for line in seen] == [("first", 2.0, True)]
+    assert [set(line) - {"part", "measurement"} for line in lines(file)[1:]] == [{"second"}, {"took_seconds"}]
+    assert measure([Measurement("moves", "again", 0, lambda left: iter([{}]))], file, 60) == []
+    assert len(lines(file)) == 5  # appended
+
+
+def test_what_raises_is_written_down_and_the_next_goes_on(tmp_path: Path):
+    def broken(left):
+        yield {"before": 1}
+        raise RuntimeError("no kernel image")
+
+    made = [
+        Measurement("moves", "broken", 0, broken),
+        Measurement("steps", "next", 0, lambda left: iter([{"after": 1}])),
+    ]
+    assert measure(made, tmp_path / "lines", 60) == ["broken"]
+    before, error, after, _ = lines(tmp_path / "lines")
+    assert before["before"] == after["after"] == 1
+    assert "RuntimeError: no kernel image" in error["error"] and error["measurement"] == "broken"
+
+
+def test_what_does_not_fit_is_named_and_skipped_and_what_takes_too_long_is_stopped(tmp_path: Path):
+    def slow(left):
+        for number in range(100):
+            time.sleep(0.1)
+            yield {"number": number}
+
+    made = [
+        Measurement("steps", "large", 600, slow),
+        Measurement("steps", "slow", 0.1, slow),
+        Measurement("night", "late", 1, slow),
+    ]
+    assert measure(made, tmp_path / "lines", 0.5) == []
+    found = lines(tmp_path / "lines")
+    assert found[0]["measurement"] == "large" and "needs about 600 s" in found[0]["skipped"]
+    assert "stopped" in found[-2] and 1 <= len(found) - 3 <= 5
+    assert found[-1]["measurement"] == "late" and "skipped" in found[-1]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == "benchmarks.on_gpu needs a GPU: torch sees no CUDA device\n"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_facts_of_the_simulated_device(tmp_path: Path):
+    command = [sys.executable, "-c", SIMULATED, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
+    found = {key: value for line in lines(tmp_path / "measured.jsonl") for key, value in line.items()}
+    assert found["versions"]["torch"] and found["CanUseHostPointerForRegisteredMem"] == 1
+    assert found["kernels"] == "compiled, and moved a record there and back"
