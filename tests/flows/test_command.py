@@ -76,6 +76,7 @@ def test_categories_are_those_of_the_corpus_with_a_reason_each(night):
         assert f"dropped, {row['reason']}: " in printed.stdout and row["category"] in printed.stdout
 
 
+@pytest.mark.slow
 def test_a_home_of_an_older_run_says_what_to_do(night, tmp_path):
     """Its corpus lacks the newer files: what can be answered is, the rest in one line."""
     home = tmp_path / "home"

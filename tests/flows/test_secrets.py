@@ -119,6 +119,7 @@ def test_a_night_keeps_no_secret_of_its_feeds(tmp_path: Path, feed: str) -> None
     assert guide.parts[:2] == ("artifacts", "guide") and list(home.rglob("descriptions.npy"))
 
 
+@pytest.mark.slow
 def test_ingest_by_a_variable_and_with_a_failure_keeps_no_secret(tmp_path: Path, feed: str) -> None:
     home = tmp_path / "home"
     done = guidespace("ingest", "--home", home, "--feed", "env:MY_GUIDE", *LOOPBACK, MY_GUIDE=feed)
@@ -166,6 +167,7 @@ def test_the_lock_tells_no_command_line_and_is_its_owners(tmp_path: Path) -> Non
     assert f"process {holder.pid} on " in words and words.endswith("(ingest of 1 feed)") and mode == 0o600
 
 
+@pytest.mark.slow
 def test_the_credentials_of_a_prefect_server_are_not_printed(tmp_path: Path) -> None:
     url = "http://annabelK8s:swordfishK8s@127.0.0.1:9/api"
     command = [

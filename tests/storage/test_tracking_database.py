@@ -81,6 +81,7 @@ def test_the_page_of_a_run_on_a_server_has_no_password(
     assert tracking.where("r1").startswith("https://mlflow.example:8443/sub/#/experiments/1/runs/r1")
 
 
+@pytest.mark.slow
 def test_a_home_whose_database_was_cut_off_in_its_creation_opens(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     program = f"from storage.tracking.connection import Connection; Connection({home!r}).client"

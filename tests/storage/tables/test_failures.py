@@ -260,6 +260,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.slow
 @NEEDS_PROC
 def test_a_hundred_tables_leave_nothing_behind(world, tmp_path: Path):
     """Memory, threads and open files after a hundred tables of 1.5 MB each, half of them in files."""

@@ -48,6 +48,7 @@ def test_a_broken_off_night_is_taken_up(tmp_path: Path):
     assert run(opened(tmp_path), TEXTS)[0].total == 50
 
 
+@pytest.mark.slow
 def test_processes_give_what_this_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     here, apart = opened(tmp_path / "here"), opened(tmp_path / "apart")
     run(here, TEXTS)

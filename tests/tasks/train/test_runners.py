@@ -133,9 +133,10 @@ def test_what_learners_cannot_do_is_refused(toy_corpus: Path, changes: dict, rea
 
 @pytest.mark.parametrize(
     "runner",
-    [Hogwild(learners=1), pytest.param(Owners(learners=1), marks=pytest.mark.slow)],
+    [Hogwild(learners=1), Owners(learners=1)],
     ids=lambda runner: runner.name,
 )
+@pytest.mark.slow
 def test_one_learner_is_the_sequential_run(toy_corpus: Path, runner: Hogwild | Owners):
     ours, sequential = (
         Training(toy_corpus, replace(SETTINGS, runner=runner)),
