@@ -1,4 +1,4 @@
-"""What pages share: the theme (theme.css), and data inside a page that nothing in them can break out of.
+"""What pages share: theme, head, logo and button, and data in a page that nothing in them can break out of.
 
 A page is one self-contained HTML file. It opens from disk without a network and inside MLflow's artifact
 view, a sandboxed frame: no storage, no fonts, no libraries, and a content security policy that forbids every
@@ -12,7 +12,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-THEME = Path(__file__).with_name("theme.css")
+HERE = Path(__file__).parent
+THEME = HERE / "theme.css"
 ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
@@ -22,7 +23,11 @@ def encode_data(document: object) -> str:
 
 
 def render_page(template: Path, heading: str, style: Path, data: str, scripts: Sequence[Path]) -> str:
-    """A template with its marks filled in, to be written as UTF-8: heading, style, data and script."""
+    """A template with its marks filled in, to be written as UTF-8: ``{{> NAME}}`` by what pages share
+    (NAME.html), then heading, style, data and script.
+    """
+    shared = re.compile(r"\{\{> (\w+)\}\}\n")
+    text = shared.sub(lambda mark: (HERE / f"{mark[1]}.html").read_text("utf-8"), template.read_text("utf-8"))
     parts = {
         "heading": html.escape(clean(heading)),
         "style": THEME.read_text(encoding="utf-8") + style.read_text(encoding="utf-8"),
@@ -30,7 +35,7 @@ def render_page(template: Path, heading: str, style: Path, data: str, scripts: S
         "script": "\n".join(script.read_text(encoding="utf-8") for script in scripts),
     }
     # one pass, so that a mark in a title stays text
-    return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], template.read_text(encoding="utf-8"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], text)
 
 
 def clean(text: str) -> str:
