@@ -1,10 +1,11 @@
-"""URLs without secrets: what may be stored, logged and shown, and what identifies a feed.
+"""URLs without secrets: what may be stored, logged and shown, and what identifies a feed; who reaches a host.
 
 Providers use hundreds of names for secret parameters, so this is an allow list of query parameters with plain
 values. User, password, fragment, path parameters (``;jsessionid=…``) and all else are removed, so the result
 is the same every night, whatever the token of that night.
 """
 
+import ipaddress
 import re
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
@@ -34,6 +35,14 @@ def without_secrets(url: str) -> str:
     """The URL without user, password, fragment and all query parameters but harmless ones; of any text."""
     left = "::".join(map(_one_without_secrets, _NEXT_IN_CHAIN.split(url)))
     return left if left == url else without_secrets(left)  # https:////user:password@host has them in its path
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a host, which is a name or an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def is_sound(url: str) -> bool:

@@ -1,6 +1,5 @@
 """The command ``guidespace serve``; imports stand inside, as in commands.py."""
 
-import ipaddress
 import os
 import signal
 import socket
@@ -11,6 +10,7 @@ from typing import Annotated
 from typer import Option
 
 from flows.commands import HOME, Home, app
+from storage.addresses import is_loopback
 
 TOKEN = "GUIDESPACE_SERVE_TOKEN"
 WAITING = 1024  # connections that wait to be accepted
@@ -60,14 +60,6 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
         print("GuideSpace: serves no longer", file=sys.stderr)
     finally:
         served.end()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listen(host: str, port: int) -> socket.socket:

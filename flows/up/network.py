@@ -1,12 +1,13 @@
 """Where servers listen: ports, and what a host that other machines reach asks for."""
 
 import importlib.util
-import ipaddress
 import os
 import socket
 from collections.abc import Mapping
 
 import psutil
+
+from storage.addresses import is_loopback
 
 PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # their own defaults
 PREFECT_AUTH = "PREFECT_SERVER_API_AUTH_STRING"
@@ -15,14 +16,6 @@ MLFLOW_AUTH = ("MLFLOW_AUTH_ADMIN_USERNAME", "MLFLOW_AUTH_ADMIN_PASSWORD")
 
 class NetworkError(Exception):
     """The servers cannot listen as asked; the message says what was found and what to do."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def check_host(host: str, environment: Mapping[str, str]) -> None:

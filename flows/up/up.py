@@ -19,13 +19,13 @@ from flows.up.network import (
     asks_for_password,
     check_host,
     choose_port,
-    is_loopback,
     own_environment,
 )
 from flows.up.processes import Process, end
 from flows.up.record import AlreadyUp, Record, read_record, standing, write_record
 from flows.up.standing import Ended, Standing
 from flows.up.watch import FlowRuns, client
+from storage.addresses import is_loopback
 from storage.tracking.connection import PAGES
 from storage.workspace import Workspace
 
