@@ -21,6 +21,7 @@ from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_HOME
 from pydantic import Field
 
+from flows.keeping import DAYS, NIGHTS, WORDINGS
 from flows.latest import LATEST, PATHS, read_latest
 from storage.catalogue.retention import forget_wordings
 from storage.retention import Removed, prune, prune_fetched
@@ -28,7 +29,6 @@ from storage.tracking import TrackingError
 from storage.tracking.retention import Retention
 from storage.workspace import Workspace
 
-NIGHTS, DAYS, WORDINGS = 7, 90, 365
 WAIT_SECONDS = 3600.0  # for a run in the home
 PAGE = 200  # flow runs asked for at a time, Prefect's bound
 Nights = Annotated[

@@ -7,18 +7,19 @@ from typer import Option
 
 from flows.commands import HOME, AsJson, Home, app, show
 
-NIGHTS = "artifacts of each kind, and models to go back to, that stay"
-DAYS = "days that runs stay in MLflow and Prefect"
-WORDINGS = "days that replaced wordings stay in the catalogue, for --as-of"
+NIGHTS, DAYS, WORDINGS = 7, 90, 365  # kept unless told otherwise; the flow's, too
+NIGHTS_ARE = "artifacts of each kind, and models to go back to, that stay"
+DAYS_ARE = "days that runs stay in MLflow and Prefect"
+WORDINGS_ARE = "days that replaced wordings stay in the catalogue, for --as-of"
 DRY_RUN = "remove nothing, say what would go"
 
 
 @app.command()
 def gc(
     home: Home = HOME,
-    nights: Annotated[int, Option(help=NIGHTS, min=1)] = 7,
-    days: Annotated[int, Option(help=DAYS, min=1)] = 90,
-    wordings: Annotated[int, Option(help=WORDINGS, min=1)] = 365,
+    nights: Annotated[int, Option(help=NIGHTS_ARE, min=1)] = NIGHTS,
+    days: Annotated[int, Option(help=DAYS_ARE, min=1)] = DAYS,
+    wordings: Annotated[int, Option(help=WORDINGS_ARE, min=1)] = WORDINGS,
     dry_run: Annotated[bool, Option("--dry-run", help=DRY_RUN)] = False,
     as_json: AsJson = False,
 ) -> None:
