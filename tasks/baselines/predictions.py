@@ -13,6 +13,7 @@ import numpy as np
 
 from storage.arrays import Ragged
 from tasks.baselines.inputs import TitleInputs
+from tasks.baselines.nearest import nearest_rows
 
 SHUFFLE = 2_654_435_761  # odd, about 2**32 / golden ratio: multiplying by it permutes the 32-bit numbers
 BLOCK_MIB = 64  # of one dense block of similarities
@@ -126,6 +127,8 @@ def top_by_cosine(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarr
     """
     if not queries.shape[0]:
         return np.zeros((0, k), np.int64), np.zeros((0, k), np.float32)
+    if not isinstance(queries, np.ndarray):
+        return nearest_rows(queries, base, k)
     from sklearn import config_context
     from sklearn.neighbors import NearestNeighbors
 

@@ -194,6 +194,20 @@ def test_top_by_cosine_ties_go_to_the_lower_id_and_missing_ones_are_absent():
     assert products.tolist() == [[1, 1, 0, 0, 0]]
 
 
+def test_sparse_neighbours_are_those_of_scikit_learn_bit_for_bit():
+    from scipy.sparse import random as random_matrix
+    from sklearn.neighbors import NearestNeighbors
+
+    base, queries = (
+        random_matrix(rows, 300, 0.05, format="csr", dtype=np.float32, random_state=seed)
+        for seed, rows in enumerate((2000, 50))
+    )
+    ids, cosines = top_by_cosine(queries, base, 7)
+    distances, near = NearestNeighbors(metric="cosine", algorithm="brute").fit(base).kneighbors(queries, 7)
+    np.testing.assert_array_equal(ids, near)
+    np.testing.assert_array_equal(cosines, 1 - distances)
+
+
 def test_features_are_word_and_character_ngrams_each_of_unit_norm():
     features, _ = TfidfFeatures(
         longest_word_ngram=2, shortest_char_ngram=3, longest_char_ngram=3
