@@ -26,6 +26,9 @@ from tasks.scoring.metrics import Judged, judge, measure
 
 PROTOCOLS = ("unseen_title", "unseen_show", "next_period")
 FORMS = ("title_only", "title_context")
+# Drawn of more, the same for all predictors: held-out titles of a set that are scored, and training titles that
+# vote and that baselines are fitted to. Scoring a million titles would take hours without.
+MOST_SCORED, MOST_TRAINING = 5_000, 200_000
 NO_UNSEEN = "every word of these titles stands in a training title"
 
 
@@ -47,8 +50,12 @@ class Titles:
         return Titles(split=np.array(SPLITS)[corpus.split], label_count=len(corpus.label_names), **same)
 
     def labelled(self, split: str) -> np.ndarray:
-        """Rows of the labelled titles of a split, rising."""
-        return np.flatnonzero((self.split == split) & (self.labels.lengths > 0))
+        """Rows of the labelled titles of a split, rising; of many, MOST_TRAINING or MOST_SCORED."""
+        rows = np.flatnonzero((self.split == split) & (self.labels.lengths > 0))
+        most = MOST_TRAINING if split == "train" else MOST_SCORED
+        if len(rows) > most:
+            rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+        return rows
 
     def groups(self, protocol: str) -> np.ndarray:
         """What is resampled on a protocol, one id per title."""

@@ -11,7 +11,17 @@ from tasks.baselines import Majority, TfidfKnn, TfidfSvm
 from tasks.baselines.inputs import TitleInputs
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.scoring.metrics import METRICS
-from tasks.scoring.protocols import FORMS, PROTOCOLS, Form, ProtocolScores, Titles, judge_knn, score_titles
+from tasks.scoring.protocols import (
+    FORMS,
+    MOST_SCORED,
+    MOST_TRAINING,
+    PROTOCOLS,
+    Form,
+    ProtocolScores,
+    Titles,
+    judge_knn,
+    score_titles,
+)
 
 WORDS = [["kitchen", "cook", "bake"], ["football", "league", "cup"], ["news", "world", "report"]]
 REASONS = {
@@ -238,3 +248,20 @@ def test_settings_speak_to_the_form():
             TypeAdapter(EvaluateSettings).validate_python(wrong)
     with pytest.raises(ValueError, match="named once"):
         EvaluateSettings(baselines=(TfidfKnn(), TfidfKnn(k=3)))
+
+
+def test_of_many_titles_the_same_ones_are_drawn_each_time():
+    sizes = [MOST_TRAINING + 9, MOST_SCORED + 9]
+    ids = np.zeros(sum(sizes), dtype=np.int32)
+    titles = Titles(
+        split=np.repeat(["train", "unseen_title"], sizes),
+        labels=Ragged(np.arange(len(ids) + 1), ids),
+        label_count=1,
+        show=ids,
+        family=ids,
+        oov=ids > 0,
+    )
+    for split, most in (("train", MOST_TRAINING), ("unseen_title", MOST_SCORED)):
+        drawn = titles.labelled(split)
+        assert len(drawn) == most and (np.diff(drawn) > 0).all() and (titles.split[drawn] == split).all()
+        np.testing.assert_array_equal(titles.labelled(split), drawn)
