@@ -26,8 +26,8 @@ from tasks.scoring.metrics import Judged, judge, measure
 
 PROTOCOLS = ("unseen_title", "unseen_show", "next_period")
 FORMS = ("title_only", "title_context")
-# Drawn of more, the same for all predictors: held-out titles of a set that are scored, and training titles that
-# vote and that baselines are fitted to. Scoring a million titles would take hours without.
+# Drawn of more, the same for all predictors: held-out titles of a set that are scored, and training titles
+# that vote and that baselines are fitted to. Scoring a million titles would take hours without.
 MOST_SCORED, MOST_TRAINING = 5_000, 200_000
 NO_UNSEEN = "every word of these titles stands in a training title"
 
