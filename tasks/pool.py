@@ -5,7 +5,9 @@ elsewhere must mount the home folder.
 """
 
 import multiprocessing
+import multiprocessing.connection
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -40,11 +42,24 @@ def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
     elif workers == 0:
         yield _work_here
     else:  # spawn: a fork of a process with threads (DuckDB's, Prefect's) may hang
-        executor = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+        spawn = multiprocessing.get_context("spawn")
+        executor = ProcessPoolExecutor(workers, mp_context=spawn, initializer=end_with_parent)
         try:
             yield executor.submit
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """From now on this process ends once its parent has: a worker that waits for work never would."""
+    threading.Thread(target=_await_parent, name="parent", daemon=True).start()
+
+
+def _await_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
 
 
 def _work_here(function: Callable[..., Any], *given: Any) -> Future[Any]:

@@ -7,11 +7,7 @@ what was written before it is the order of x86-64; elsewhere the interpreter's o
 them.
 """
 
-import multiprocessing
-import multiprocessing.connection
-import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,6 +21,7 @@ from storage.tables import Shared
 from tasks.encoder.bags import LAYER
 from tasks.loading.loader import Batch
 from tasks.optimizers.parameter_groups import ParameterGroups
+from tasks.pool import end_with_parent
 from tasks.train.batches import open_batches
 from tasks.train.compiled_step import CompiledStep, Gradients, longest_title
 from tasks.train.runners import Hogwild, Owners
@@ -45,17 +42,10 @@ SPINS, POLL = 2000, 0.0005  # how often a learner looks before it sleeps, and fo
 def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
     """The process: steps until it is told to stop, or its parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     torch.set_num_threads(settings.threads or 1)
     kind = _Owner if isinstance(settings.runner, Owners) else _Hogwild
     kind(shared, place, folder, settings).work()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    multiprocessing.connection.wait([parent.sentinel])
-    os._exit(1)
 
 
 class _Learner:
