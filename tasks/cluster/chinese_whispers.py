@@ -33,7 +33,6 @@ from tasks.neighbours.similarity import known_rows
 SYNCHRONOUS = 4  # first iterations, which update all nodes at once
 BLOCKS = 16  # of the later ones
 EDGES_AT_ONCE = 1 << 18  # whose weights are computed in float64 together: some 6 MiB
-LEAST = 20_000  # nodes from which three seeds earn numba's import back: 1.8 s of processor time, not 3.5
 WEIGHT_BITS = 24
 LOT_BITS = 16  # 2^24 x a million neighbours x 2^16 stays below 2^63
 PARTS = 16  # of a block in the numpy form: a whole graph's edges at once would take gigabytes
@@ -134,7 +133,7 @@ def block_update(graph: Graph, weights: np.ndarray) -> Update:
     The numpy form is the fall-back where numba is not installed and the reference: both give the same
     integers. On the graph of 100,000 titles x 25, one core, 20 passes take .4 s compiled and 1.0 s without.
     """
-    if len(graph) < LEAST or not available():
+    if not available():
         return functools.partial(_numpy_update, graph, weights)
     sums = np.zeros(len(graph), dtype=np.int64)
     return functools.partial(compiled(_numba_update), graph.offsets, graph.targets, weights, sums)
