@@ -33,6 +33,8 @@ To = Annotated[datetime.datetime, Option("--to", formats=["%Y-%m-%d"], metavar="
 Number = Annotated[int, Option("-k", help="how many")]
 SEARCH = "compare with all titles, or with those of the nearest cells, with the recall; auto: by their number"
 Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH)]
+MODEL = "registered model in MLflow, for one of another home [default: the home's]"
+Model = Annotated[str | None, Option(metavar="NAME", help=MODEL)]
 Description = Annotated[str, Option(help="what the programme is about, for one that is not in the guide")]
 Channel = Annotated[str, Option(metavar="NAME", help="a channel of the guide that airs it: name or XMLTV id")]
 Hour = Annotated[int | None, Option(metavar="H", help="hour of the day, UTC, at which it airs, 0 to 23")]
@@ -145,6 +147,7 @@ def similar(
     channel: Channel = "",
     hour: Hour = None,
     search: Method = "auto",
+    model: Model = None,
     as_json: AsJson = False,
 ) -> None:
     """Titles like this one under the model that serves. It may be one that no guide has."""
@@ -153,7 +156,7 @@ def similar(
     from storage.workspace import Workspace
     from tasks.search.search import Query
 
-    opened, query = open_champion(home, search), Query(title, description, channel, hour)
+    opened, query = open_champion(home, search, model), Query(title, description, channel, hour)
     found = neighbour_documents(read_corrections(Workspace(home).home), opened.similar(query, k))
     for note in filter(None, (opened.recall_note(k, query), *corrections_of(home, title))):
         print(note, file=sys.stderr)

@@ -23,13 +23,15 @@ PAIRS_SHOWN = 6  # at either end
 LEAST = 0.005  # contributions below this are not worth a line
 
 
-def open_champion(home: str, method: Literal["auto", "exact", "approximate"] = "auto") -> TitleSearch:
+def open_champion(
+    home: str, method: Literal["auto", "exact", "approximate"] = "auto", model: str | None = None
+) -> TitleSearch:
     """The titles of the model that serves.
 
     Raises:
         HomeError: No model serves yet.
     """
-    return TitleSearch.open(champion_folder(home), SearchSettings(method=method))
+    return TitleSearch.open(champion_folder(home, model), SearchSettings(method=method))
 
 
 def corrections_of(home: str, *titles: str) -> list[Correction]:

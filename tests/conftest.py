@@ -33,6 +33,7 @@ MISSING = {
     "GUIDESPACE_DATA": "real guides (GUIDESPACE_DATA)",
     "Chromium": "Chromium",
     "CUDA": "a CUDA device",
+    "PostgreSQL": "PostgreSQL",
     "fasttext": "the fastText package",
 }
 WAITING = pytest.StashKey[Counter[str]]()

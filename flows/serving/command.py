@@ -9,18 +9,16 @@ from typing import Annotated
 
 from typer import Option
 
-from flows.commands import HOME, Home, app
+from flows.commands import HOME, Home, Model, app
 from storage.addresses import is_loopback
 
 TOKEN = "GUIDESPACE_SERVE_TOKEN"
 WAITING = 1024  # connections that wait to be accepted
 HOST = f"address to listen on; other than this machine's own it needs a token in {TOKEN}"
 PORT = "port to listen on; 0 takes a free one"
-MODEL = "registered model in MLflow, for one of another home [default: the home's]"
 
 Host = Annotated[str, Option(metavar="ADDRESS", help=HOST)]
 Port = Annotated[int, Option(min=0, max=65535, help=PORT)]
-Model = Annotated[str | None, Option(metavar="NAME", help=MODEL)]
 
 
 class ServeError(ValueError):
@@ -39,11 +37,11 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
     import torch
     import uvicorn
 
+    from flows.champion import reading_home
     from flows.serving.app import make_app
     from flows.serving.space import Served
-    from storage.workspace import Workspace
 
-    served = Served(Workspace(home, create=False).home, model)
+    served = Served(reading_home(home, model), model)
     config = uvicorn.Config(
         make_app(served, token), access_log=False, log_level="warning", server_header=False, lifespan="off"
     )

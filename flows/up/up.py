@@ -12,6 +12,7 @@ import httpx
 
 from flows.exits import DONE, FAILED, Signals
 from flows.up.network import (
+    MLFLOW_AUTH,
     MLFLOW_PORT,
     PREFECT_AUTH,
     PREFECT_PORT,
@@ -25,12 +26,12 @@ from flows.up.processes import Process, end
 from flows.up.record import AlreadyUp, Record, read_record, standing, write_record
 from flows.up.standing import Ended, Standing
 from flows.up.watch import FlowRuns, client
-from storage.addresses import is_loopback
 from storage.tracking.connection import PAGES
 from storage.workspace import Workspace
 
 POOL = "guidespace"
 ASK_SECONDS = 5.0  # between two questions after flow runs
+STORE, ARTIFACTS = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_ARTIFACTS_DESTINATION"  # as MLflow's server reads them
 QUIET = {  # unless the user has set them
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -63,13 +64,20 @@ def stand_up(home: str, host: str, prefect_port: int, mlflow_port: int, feeds: S
             prefect = choose_port("--prefect-port", prefect_port, last[0], PREFECT_PORT, host)
             mlflow = choose_port("--mlflow-port", mlflow_port, last[1], MLFLOW_PORT, host)
             pages = [address(host, port, shown=True) for port in (prefect, mlflow)]
+            own = {STORE: f"sqlite:///{folder / 'mlflow.db'}", ARTIFACTS: str(folder / "mlflow")}
+            given = {name: environment[name] for name in own if environment.get(name)}
+            environment |= own | given
             environment |= {
                 "PREFECT_HOME": str(folder / "prefect"),
                 "PREFECT_API_URL": f"{address(host, prefect)}/api",
                 "PREFECT_UI_URL": pages[0],
                 "PREFECT_SERVER_UI_API_URL": f"{pages[0]}/api",
                 "PREFECT_API_AUTH_STRING": environment.get(PREFECT_AUTH, ""),
-                "MLFLOW_TRACKING_URI": f"sqlite:///{folder / 'mlflow.db'}",  # of the homes below it, too
+                "MLFLOW_TRACKING_URI": address(host, mlflow)
+                if given
+                else own[STORE],  # of the homes below it, too
+                "MLFLOW_TRACKING_USERNAME": environment.get(MLFLOW_AUTH[0], ""),
+                "MLFLOW_TRACKING_PASSWORD": environment.get(MLFLOW_AUTH[1], ""),
                 "MLFLOW_FLASK_SERVER_SECRET_KEY": secrets.token_hex(32),
                 PAGES: pages[1],
             }
@@ -102,17 +110,23 @@ def _start(whole: Standing, host: str, prefect: int, mlflow: int, feeds: Sequenc
     """Starts the servers, applies the deployments and starts the worker; returns at once after a signal."""
     home, begun = whole.home, time.monotonic()
     print(f"GuideSpace: standing up {home} …", flush=True)
-    database = home / "mlflow.db"
     listen = ("--host", host, "--port")
     whole.start("Prefect", "prefect", "server", "start", *listen, str(prefect))
-    whole.start("deployments", "deployments.site", str(home), *feeds, passing=True)
-    whole.wait(database.exists)
-    store = ("--backend-store-uri", f"sqlite:///{database}", "--artifacts-destination", str(home / "mlflow"))
+    site = ("deployments", "deployments.site", str(home), *feeds)
+    is_own = whole.environment["MLFLOW_TRACKING_URI"] == whole.environment[STORE]
+    if is_own:  # its first client makes the database whole or not at all, MLflow's server does not
+        whole.start(*site, passing=True)
+        whole.wait((home / "mlflow.db").exists)
     login = ("--app-name", "basic-auth") if asks_for_password(whole.environment) else ()
-    hosts = () if is_loopback(host) else ("--allowed-hosts", "*")
-    serve = ("mlflow", "server", *store, "--workers", "1", *login, *hosts)
+    page = urlsplit(
+        address(host, mlflow)
+    ).netloc  # by other names without a password: no page of another site
+    hosts = "*" if login else f"{page},localhost:{mlflow},127.0.0.1:{mlflow}"
+    serve = ("mlflow", "server", "--workers", "1", "--allowed-hosts", hosts, *login)
     whole.start("MLflow", *serve, *listen, str(mlflow), folder=home)
     whole.wait(lambda: _answers(f"{address(host, mlflow)}/health"))
+    if not is_own:
+        whole.start(*site, passing=True)
     whole.wait(lambda: whole.has_ended("deployments"))
     name = ("--pool", POOL, "--name", socket.gethostname())
     if not whole.is_stopped:

@@ -250,3 +250,25 @@ def site(server: Site) -> Iterator[Site]:
     command = [*PREFECT, "worker", "start", "--pool", "guidespace", "--name", "tester"]
     with running(command, server.place / "worker.log", server.environment) as worker:
         yield dataclasses.replace(server, worker=worker.pid)
+
+
+@pytest.fixture
+def two_workers(site: Site) -> Iterator[set[int]]:
+    """Process ids of two workers of the pool ``several``, a run at a time each, as on two machines that mount
+    the homes; the deployment ``several`` is ``nightly-smoke`` for them.
+    """
+    with contextlib.ExitStack() as stack:
+        workers = set()
+        for name in ("one", "two"):
+            command = [*PREFECT, "worker", "start", "--pool", "several", "--type", "process", "--limit", "1"]
+            log = site.place / f"worker-{name}.log"
+            started = running([*command, "--name", name], log, site.environment)
+            workers.add(stack.enter_context(started).pid)
+        online = {"workers": {"status": {"any_": ["ONLINE"]}}}
+        site.wait_until(lambda: site.api.get("/work_pools/several").is_success, 60)
+        site.wait_until(lambda: len(site.post("/work_pools/several/workers/filter", online)) == 2, 60)
+        about = site.deployment("nightly-smoke")
+        kept = ("flow_id", "entrypoint", "parameters", "parameter_openapi_schema", "pull_steps")
+        copy = {name: about[name] for name in kept}
+        site.post("/deployments/", {**copy, "name": "several", "work_pool_name": "several"})
+        yield workers

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 import yaml
 
@@ -129,21 +130,27 @@ def test_nothing_is_done_twice(site: Site, smoke: tuple[dict[str, Any], Path]) -
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_runs_of_one_home_wait_and_of_two_run_side_by_side(site: Site, tmp_path: Path) -> None:
+def test_two_workers_take_turns_on_one_home_and_write_two_side_by_side(
+    site: Site, two_workers: set[int], tmp_path: Path
+) -> None:
     home = tmp_path / "home"
 
+    def worker_of(run: str) -> int:
+        return psutil.Process(int(site.get(f"/flow_runs/{run}")["infrastructure_pid"])).ppid()
+
     def waits(run: str) -> bool:
-        states = {state["name"] for state in site.get(f"/flow_run_states/?flow_run_id={run}")}
-        return "AwaitingConcurrencySlot" in states or "is being written by process" in site.logs(run)
+        return "is being written by process" in site.logs(run)
 
     with Workspace(home).writing("a test"):  # the first run is under way for as long as this lasts
-        first = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)})
+        first = site.trigger("several", {"feeds": [FEED], "home": str(home)})
         site.wait_until(lambda: waits(first), 120)
-        beside = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(tmp_path / "other")})
-        site.wait_until(lambda: site.get(f"/flow_runs/{beside}")["start_time"], 120)  # has the second slot
-        after = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)}, name="catching up")
+        beside = site.trigger("several", {"feeds": [FEED], "home": str(tmp_path / "other")})
+        site.wait_until(lambda: site.get(f"/flow_runs/{beside}")["start_time"], 120)
+        assert {worker_of(first), worker_of(beside)} == two_workers
+        after = site.trigger("several", {"feeds": [FEED], "home": str(home)}, name="catching up")
         assert (ended := site.wait(beside))["state_name"] == "Completed", site.logs(beside)
         site.wait_until(lambda: waits(after), 120)
+        assert {worker_of(first), worker_of(after)} == two_workers
     for run in (first, after):
         assert (ended := site.wait(run))["state_name"] == "Completed", site.logs(run)
     assert ended["name"] == "catching up"

@@ -1,8 +1,16 @@
-"""One home that a smoke run of the sample guide filled, made once a process."""
+"""A home that a smoke run of the sample guide filled, and one whose model is served."""
 
+import datetime
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
 import pytest
 
+from storage.tracking import Registry, Tracking
 from tests.flows.command import SAMPLE, guidespace
+from tests.flows.serve_process import AT, STAND_IN
 
 
 @pytest.fixture(scope="session")
@@ -11,3 +19,26 @@ def night(tmp_path_factory):
     done = guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke")
     assert done.returncode == 0, done.stdout + done.stderr
     return home, done.stdout
+
+
+@pytest.fixture(scope="module")
+def served_home(toy_model: Path, learnt: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the toy world's guide and two versions of its model; the first is champion."""
+    home = tmp_path_factory.mktemp("served") / "home"
+    shutil.copytree(learnt[0], home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        tracking, registry = Tracking(home), Registry(home, code=STAND_IN)
+        run = tracking.start_run("flow-1", "friday")
+        for digest in ("a" * 64, "b" * 64):
+            registry.register(run, toy_model, digest, example_title="News", lineage="salt")
+        registry.promote("1", "the first", at=AT)
+        registry.promote("2", "not worse", at=AT + datetime.timedelta(days=1))
+        registry.promote("1", "the first again", at=AT + datetime.timedelta(days=2))
+        tracking.end_run(run)
+    return home
+
+
+@pytest.fixture(scope="module")
+def served_titles(toy_model: Path) -> list[str]:
+    return pq.read_table(toy_model / "titles.parquet", columns=["title"])["title"].to_pylist()

@@ -3,20 +3,11 @@
 import asyncio
 import datetime
 import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import httpx
-import pyarrow.parquet as pq
 import pytest
 from pydantic import TypeAdapter, ValidationError
 from starlette.testclient import TestClient
@@ -29,17 +20,14 @@ from flows.serving.command import is_loopback
 from flows.serving.schema import MOST_BYTES, AskedSimilar, CategoryAnswers, SimilarAnswers, explain_refusal
 from flows.serving.space import Kind, Served, Space, Unavailable
 from storage.corrections import Correction, write_corrections
-from storage.tracking import Registry, Tracking
+from storage.tracking import Registry
 from tasks.enrich.explain import decide
 from tasks.enrich.model import CategoryModel
 from tasks.search.search import Query, TitleSearch
 from tests import worlds
-from tests.flows.command import ROOT, guidespace
+from tests.flows.command import guidespace
+from tests.flows.serve_process import AT, NEW, STAND_IN
 
-STAND_IN = ROOT / "tests" / "storage" / "served_stand_in.py"
-AT = datetime.datetime(2025, 3, 1, 20, tzinfo=datetime.UTC)
-NEW = "A Film That No Guide Has"
-CLIENTS = 8
 slow = pytest.mark.slow
 
 
@@ -120,31 +108,8 @@ def test_other_machines_need_a_token(
 
 
 @pytest.fixture(scope="module")
-def home(toy_model: Path, learnt: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with the toy world's guide and two versions of its model; the first is champion."""
-    home = tmp_path_factory.mktemp("served") / "home"
-    shutil.copytree(learnt[0], home)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        tracking, registry = Tracking(home), Registry(home, code=STAND_IN)
-        run = tracking.start_run("flow-1", "friday")
-        for digest in ("a" * 64, "b" * 64):
-            registry.register(run, toy_model, digest, example_title="News", lineage="salt")
-        registry.promote("1", "the first", at=AT)
-        registry.promote("2", "not worse", at=AT + datetime.timedelta(days=1))
-        registry.promote("1", "the first again", at=AT + datetime.timedelta(days=2))
-        tracking.end_run(run)
-    return home
-
-
-@pytest.fixture(scope="module")
-def served(home: Path) -> Served:
-    return Served(home)
-
-
-@pytest.fixture(scope="module")
-def titles(toy_model: Path) -> list[str]:
-    return pq.read_table(toy_model / "titles.parquet", columns=["title"])["title"].to_pylist()
+def served(served_home: Path) -> Served:
+    return Served(served_home)
 
 
 def client_of(served: Served, token: str = "", sent: str = "") -> TestClient:
@@ -153,8 +118,8 @@ def client_of(served: Served, token: str = "", sent: str = "") -> TestClient:
 
 
 @slow
-def test_answers_are_those_of_the_commands(served: Served, titles: list[str]) -> None:
-    folder, asked = served.space.champion.folder, [titles[0], titles[7], NEW, "ᎣᏏᏲ"]
+def test_answers_are_those_of_the_commands(served: Served, served_titles: list[str]) -> None:
+    folder, asked = served.space.champion.folder, [served_titles[0], served_titles[7], NEW, "ᎣᏏᏲ"]
     with client_of(served) as client:
         similar = client.post("/similar", json={"titles": asked, "k": 4})
         several = client.post("/similar", json={"titles": [{"title": NEW, "hour": 20, "description": "x"}]})
@@ -180,15 +145,17 @@ def test_answers_are_those_of_the_commands(served: Served, titles: list[str]) ->
 
 
 @slow
-def test_only_what_airs_this_evening_with_its_airings(home: Path, served: Served, titles: list[str]) -> None:
+def test_only_what_airs_this_evening_with_its_airings(
+    served_home: Path, served: Served, served_titles: list[str]
+) -> None:
     space = Space(served.home, served.space.champion, served.space.search, {}, AT)
     kind = Kind("similar", 5, tonight=True)
-    answer = json.loads(space.answer(kind, [Query(titles[-1])])[0])
+    answer = json.loads(space.answer(kind, [Query(served_titles[-1])])[0])
     begins = [near["airings"][0]["start"] for near in answer["neighbours"]]
     assert len(begins) == 5 and all("2025-03-01T20" <= start < "2025-03-02" for start in begins)
     later = Space(served.home, space.champion, space.search, {}, AT + datetime.timedelta(days=300))
     with pytest.raises(Unavailable, match="the guide has no programme from 2025-12-26 20:00"):
-        later.answer(kind, [Query(titles[-1])])
+        later.answer(kind, [Query(served_titles[-1])])
 
 
 def test_a_search_among_some_shows_embeds_those_that_the_guide_lacks(toy_model: Path) -> None:
@@ -245,159 +212,44 @@ def test_refusals_by_http_are_400_and_counted(served: Served) -> None:
 
 @slow
 def test_what_a_person_corrects_counts_without_a_reload(
-    home: Path, served: Served, titles: list[str]
+    served_home: Path, served: Served, served_titles: list[str]
 ) -> None:
     before = served.space
-    near = json.loads(served.answer(Kind("similar", 1), [Query(titles[0])])[0][1])["neighbours"][0]["title"]
+    near = json.loads(served.answer(Kind("similar", 1), [Query(served_titles[0])])[0][1])["neighbours"][0][
+        "title"
+    ]
     made = Correction(show_key=near.casefold(), title=near, categories=("news",), corrected_at=AT)
     try:
-        write_corrections(home, [made])
+        write_corrections(served_home, [made])
         served.look()
         assert served.space is not before and served.reloads == 0
         assert served.space.search is before.search  # the model is opened once
-        found = json.loads(served.answer(Kind("similar", 1), [Query(titles[0])])[0][1])["neighbours"][0]
+        found = json.loads(served.answer(Kind("similar", 1), [Query(served_titles[0])])[0][1])["neighbours"][
+            0
+        ]
         assert (found["categories"], found["corrected_at"]) == (["news"], "2025-03-01T20:00:00+00:00")
     finally:
-        (home / "corrections.json").unlink()
-
-
-@pytest.fixture
-def server(home: Path, tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], Path]]:
-    """Address, process and log of ``guidespace serve`` on a free port."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "GUIDE"))}
-    command = [sys.executable, "-m", "flows", "serve", "--home", str(home), "--port", "0"]
-    log = tmp_path / "serve.log"
-    with open(log, "wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**known, "OMP_NUM_THREADS": "1"},
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + 120
-        while " serves at " not in (told := log.read_text()):
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"guidespace serve did not come up:\n{told}")
-            time.sleep(0.1)
-        yield told.split(" serves at ")[1].split()[0], process, log
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
-
-
-def ask_by_clients(url: str, titles: list[str], ended: threading.Event) -> list[tuple[int, str]]:
-    """Status and version of each answer to CLIENTS clients that ask until ``ended``."""
-    found: list[tuple[int, str]] = []
-
-    def ask(own: int) -> None:
-        with httpx.Client(base_url=url, timeout=60) as client:
-            place = own
-            while not ended.is_set():
-                body = {"titles": [titles[place % len(titles)] if place % 5 else f"{NEW} {place}"]}
-                answer = client.post("/similar", json=body)
-                version = answer.json()["model"]["version"] if answer.status_code == 200 else ""
-                found.append((answer.status_code, version))
-                place += CLIENTS
-
-    threads = [threading.Thread(target=ask, args=(own,)) for own in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
+        (served_home / "corrections.json").unlink()
 
 
 @slow
-def test_another_champion_serves_without_a_lost_request(
-    server: tuple[str, subprocess.Popen[bytes], Path], home: Path, titles: list[str]
-) -> None:
-    url, process, log = server
-    registry, ended = Registry(home, code=STAND_IN), threading.Event()
-
-    def move() -> None:
-        try:
-            registry.promote("2", "not worse", at=AT + datetime.timedelta(days=3))
-            deadline = time.monotonic() + 90
-            while httpx.get(f"{url}/health").json()["model"]["version"] != "2":
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.2)
-            time.sleep(0.5)
-        finally:
-            ended.set()
-
-    mover = threading.Thread(target=move)
-    mover.start()
-    found = ask_by_clients(url, titles, ended)
-    mover.join()
-    registry.promote("1", "back", at=AT + datetime.timedelta(days=4))
-    assert {status for status, _ in found} == {200} and {version for _, version in found} == {"1", "2"}
-    assert [version for _, version in found[-CLIENTS:]] == ["2"] * CLIENTS
-    assert "guidespace_model_reloads 1.0" in httpx.get(f"{url}/metrics").text
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
-    assert log.read_text().splitlines()[-1] == "GuideSpace: serves no longer"
-
-
-@slow
-def test_a_rollback_is_one_command(home: Path, tmp_path: Path) -> None:
-    registry = Registry(home, code=STAND_IN)
+def test_a_rollback_is_one_command(served_home: Path, tmp_path: Path) -> None:
+    registry = Registry(served_home, code=STAND_IN)
     registry.promote("2", "not worse", at=AT + datetime.timedelta(days=5))
     try:
-        done = guidespace("rollback", "--home", home)
+        done = guidespace("rollback", "--home", served_home)
         assert (done.returncode, done.stdout) == (
             0,
             "guidespace-titles: version 1 serves, version 2 no longer\n",
         )
         champion = registry.champion()
         assert champion is not None and champion.version == "1"
-        again = guidespace("rollback", "--home", home)
+        again = guidespace("rollback", "--home", served_home)
         assert again.returncode == 2 and len(again.stderr.splitlines()) == 1
         assert "was promoted before version 1; it stays champion" in again.stderr
     finally:
         for day, version in ((6, "2"), (7, "1")):
             registry.promote(version, "back", at=AT + datetime.timedelta(days=day))
-
-
-@slow
-def test_two_thousand_requests_without_an_error_or_growth(
-    server: tuple[str, subprocess.Popen[bytes], Path], titles: list[str]
-) -> None:
-    from benchmarks.serve import load, resident
-
-    url, process, _ = server
-    port = int(url.rpartition(":")[2])
-    bodies = [
-        json.dumps({"titles": [titles[place % len(titles)] if place % 5 else f"{NEW} {place}"]})
-        for place in range(2000)
-    ]
-    assert load(port, "/similar", bodies[:400], CLIENTS).errors == 0
-    before = resident(process.pid)
-    found = load(port, "/similar", bodies, CLIENTS)
-    assert found.errors == 0 and len(found.milliseconds) == 2000 and found.milliseconds.min() > 0
-    assert resident(process.pid) < 1.1 * before
-    taken = guidespace("serve", "--home", "nowhere", "--port", port)
-    assert taken.returncode == 2 and f"cannot listen on 127.0.0.1, port {port}" in taken.stderr
-
-
-@slow
-def test_the_page_explains_and_tries(
-    server: tuple[str, subprocess.Popen[bytes], Path], launched: Any
-) -> None:
-    page = launched.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{server[0]}/docs")
-    headings = page.locator("h2").all_inner_texts()
-    assert headings == ["POST /similar", "POST /vectors", "POST /categories", "GET /health", "GET /metrics"]
-    page.get_by_role("button", name="Send").first.click()
-    answer = page.locator("pre", has_text="neighbours").first
-    answer.wait_for()
-    assert answer.inner_text().startswith("200\n{")
-    assert all(url.startswith((server[0], "data:")) for url in asked)
-    page.close()
 
 
 def test_without_a_model_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
@@ -20,74 +15,13 @@ import pytest
 from flows.up.network import NetworkError, check_host, choose_port, listener
 from flows.up.processes import Process, end
 from tests.flows.command import ROOT, guidespace
+from tests.flows.up_process import standing, until
 
-ENDED = ("COMPLETED", "FAILED", "CRASHED")
 PASSWORDS = {
     "PREFECT_SERVER_API_AUTH_STRING": "ann:k8s",
     "MLFLOW_AUTH_ADMIN_USERNAME": "ann",
     "MLFLOW_AUTH_ADMIN_PASSWORD": "a long password",
 }
-
-
-@dataclass
-class Up:
-    """A ``guidespace up`` that has stood up."""
-
-    home: Path
-    process: subprocess.Popen[bytes]
-    printed: Path
-    record: dict[str, Any]
-
-    def post(self, path: str, content: object = None) -> Any:
-        """Prefect's answer."""
-        answer = httpx.post(f"{self.record['prefect']}/api{path}", json=content or {}, timeout=30)
-        assert answer.is_success, answer.text
-        return answer.json() if answer.content else None
-
-    def get(self, path: str) -> Any:
-        return httpx.get(f"{self.record['prefect']}/api{path}", timeout=30).json()
-
-    def trigger(self, deployment: str, parameters: dict[str, Any]) -> str:
-        """Id of a new run of the nightly flow."""
-        about = self.get(f"/deployments/name/nightly/{deployment}")
-        content = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
-        return self.post(f"/deployments/{about['id']}/create_flow_run", content)["id"]
-
-    def tree(self) -> list[psutil.Process]:
-        """The processes that it started, and theirs."""
-        children = [psutil.Process(each["pid"]) for each in self.record["processes"]]
-        return [each for child in children for each in (child, *child.children(recursive=True))]
-
-
-def until(check: Callable[[], Any], seconds: float, told: Callable[[], str]) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.2)
-    return found
-
-
-@contextmanager
-def standing(home: Path) -> Iterator[Up]:
-    printed = home.parent / f"printed-{time.monotonic_ns()}.txt"
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_"))
-    } | {"PREFECT_WORKER_QUERY_SECONDS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    with open(printed, "wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "flows", "up", "--home", str(home)],
-            cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-        )  # fmt: skip
-    up = Up(home, process, printed, {})
-    try:
-        until(lambda: "Stood up" in printed.read_text() or process.poll() is not None, 180, printed.read_text)
-        assert process.poll() is None, printed.read_text()
-        up.record = json.loads((home / "up.json").read_text())
-        yield up
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-        end([Process(**each) for each in up.record.get("processes", ())], 1.0)
 
 
 @pytest.mark.slow
@@ -108,9 +42,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         assert deployments["nightly"]["global_concurrency_limit"]["limit"] == 2
         assert [each["enabled"] for each in up.post("/automations/filter")] == [True]
         night = up.trigger("nightly-smoke", {})
-        log = home / "logs" / "worker.log"
-        until(lambda: up.get(f"/flow_runs/{night}")["state_type"] in ENDED, 240, log.read_text)
-        assert up.get(f"/flow_runs/{night}")["state_name"] == "Completed", log.read_text()
+        up.wait(night)
         query = {"experiment_ids": ["1"], "filter": f"tags.`prefect.flow_run_id` = '{night}'"}
         (run,) = httpx.post(f"{up.record['mlflow']}/api/2.0/mlflow/runs/search", json=query).json()["runs"]
         assert run["info"]["status"] == "FINISHED" and run["info"]["artifact_uri"].startswith(
@@ -201,6 +133,7 @@ def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
         left = psutil.Process(int(first.stdout.readline()))
         ours = Process.of("first", first.pid)
         first.kill()
+        first.wait()
         assert end([ours]) == ["first"]
         assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
 

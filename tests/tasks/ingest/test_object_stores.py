@@ -6,42 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fsspec  # noqa: F401  (its registry is emptied below)
-import httpx
 import pytest
 from guides import guide, read, rows
 
 from tasks.ingest.sources.download import Limits, download
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.sources.resolve import resolve
+from tests import object_store
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def bucket() -> Iterator[Any]:
     """An empty bucket ``guides`` of a server of its own: the file system that it is in."""
-    server_module = pytest.importorskip(
-        "moto.server", reason="moto is not installed: pip install 'moto[s3]' s3fs"
-    )
-    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed: pip install 'moto[s3]' s3fs")
-    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "k",
-        "AWS_SECRET_ACCESS_KEY": "s",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    s3fs.S3FileSystem.clear_instance_cache()
-    try:
-        system = s3fs.S3FileSystem()
-        system.mkdir("guides")
+    with object_store.bucket("guides") as system:
         yield system
-    finally:
-        httpx.post(f"http://{host}:{port}/moto-api/reset")  # its buckets outlive it
-        server.stop()
-        s3fs.S3FileSystem.clear_instance_cache()
 
 
 @pytest.mark.slow

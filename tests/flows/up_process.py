@@ -1,0 +1,91 @@
+"""A ``guidespace up`` that stands while a test asks its servers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from flows.up.processes import Process, end
+from tests.flows.command import ROOT
+
+ENDED = ("COMPLETED", "FAILED", "CRASHED")
+
+
+@dataclass
+class Up:
+    """A ``guidespace up`` that has stood up; ``auth`` is a user and password for both servers."""
+
+    home: Path
+    process: subprocess.Popen[bytes]
+    printed: Path
+    record: dict[str, Any]
+    auth: tuple[str, str] | None = None
+
+    def post(self, path: str, content: object = None) -> Any:
+        """Prefect's answer."""
+        url = f"{self.record['prefect']}/api{path}"
+        answer = httpx.post(url, json=content or {}, auth=self.auth, timeout=30)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def get(self, path: str) -> Any:
+        return httpx.get(f"{self.record['prefect']}/api{path}", auth=self.auth, timeout=30).json()
+
+    def trigger(self, deployment: str, parameters: dict[str, Any]) -> str:
+        """Id of a new run of the nightly flow."""
+        about = self.get(f"/deployments/name/nightly/{deployment}")
+        content = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+        return self.post(f"/deployments/{about['id']}/create_flow_run", content)["id"]
+
+    def wait(self, flow_run: str) -> None:
+        """Returns when a flow run has completed."""
+        log = self.home / "logs" / "worker.log"
+        until(lambda: self.get(f"/flow_runs/{flow_run}")["state_type"] in ENDED, 480, log.read_text)
+        assert self.get(f"/flow_runs/{flow_run}")["state_name"] == "Completed", log.read_text()
+
+    def tree(self) -> list[psutil.Process]:
+        """The processes that it started, and theirs."""
+        children = [psutil.Process(each["pid"]) for each in self.record["processes"]]
+        return [each for child in children for each in (child, *child.children(recursive=True))]
+
+
+def until(check: Callable[[], Any], seconds: float, told: Callable[[], str]) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := check()):
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.2)
+    return found
+
+
+@contextmanager
+def standing(home: Path, *arguments: str, auth: tuple[str, str] | None = None, **more: str) -> Iterator[Up]:
+    """Runs the command, with ``more`` in its environment, until the block ends."""
+    printed = home.parent / f"printed-{time.monotonic_ns()}.txt"
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_"))
+    } | {"PREFECT_WORKER_QUERY_SECONDS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    with open(printed, "wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "flows", "up", "--home", str(home), *arguments],
+            cwd=ROOT, env=environment | more, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        )  # fmt: skip
+    up = Up(home, process, printed, {}, auth)
+    try:
+        until(lambda: "Stood up" in printed.read_text() or process.poll() is not None, 180, printed.read_text)
+        assert process.poll() is None, printed.read_text()
+        up.record = json.loads((home / "up.json").read_text())
+        yield up
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        end([Process(**each) for each in up.record.get("processes", ())], 1.0)
