@@ -63,6 +63,7 @@ class OffloadedEmbedding(nn.Module):
         state_dtype: torch.dtype = torch.float32,
         transfer: TransferKind = "auto",
         folder: Path | None = None,
+        batch: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.optimizer = num_embeddings, embedding_dim, optimizer
@@ -75,8 +76,10 @@ class OffloadedEmbedding(nn.Module):
         rows = whole(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)
         if rows.shape != shape:
             raise ValueError(f"start has shape {rows.shape}, expected {shape}")
-        about = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **types}
-        self.table = Offloaded(rows, optimizer, device=device, cache_rows=cache_rows, **about)
+        about = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed}
+        self.table = Offloaded(
+            rows, optimizer, device=device, cache_rows=cache_rows, batch=batch, **about, **types
+        )
         self.steps = 0
         self._announced: Tensor | None = None  # ids of the batch under way, rising, on the device
         self._leaves: list[tuple[Tensor, Tensor]] = []  # ids and rows of each gather since the last step

@@ -50,6 +50,7 @@ class Offloaded:
         state_dtype: Likewise, for states with a row's shape; states of one number per row are float32.
         folder: Of a scratch file for the records; None holds them in memory.
         seed: Of stochastic rounding.
+        batch: Ids of a typical batch, which size the part of the cache that changes; None: a tenth.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Offloaded:
         transfer: TransferKind = "auto",
         folder: Path | None = None,
         seed: int = 0,
+        batch: Tensor | None = None,
     ) -> None:
         if cache_rows < 1:
             raise ValueError(f"cache_rows is {cache_rows}; a cache needs one row or more")
@@ -72,8 +74,8 @@ class Offloaded:
         # which GPU "cuda" without a number is depends on the thread
         if self.device.type == "cuda" and self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
-        types = row_dtype, state_dtype
-        self.storage = RowStorage(start, optimizer, self.device, cache_rows, types, transfer, folder)
+        about = (row_dtype, state_dtype), transfer, folder, (lookahead, batch)
+        self.storage = RowStorage(start, optimizer, self.device, cache_rows, *about)
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         self._current: Ready | None = None
         self._prefetcher: Prefetcher[Any, Ready] | None = None

@@ -24,7 +24,7 @@ from storage.tables.transfer import TransferKind, choose_transfer
 log = logging.getLogger(__name__)
 
 FREE_SHARE = 0.8  # of the device's free memory; the rest is for the step
-RECENT = 0.1  # of the cache, for rows that are not hot: costs under one point of hits against the best split
+RECENT = 0.1  # least of the cache for rows that are not hot: under one point of hits off the best split
 
 
 class StateInitializer(Protocol):
@@ -36,7 +36,8 @@ class StateInitializer(Protocol):
 
 
 class RowStorage:
-    """Cache, host and whole states, filled with rows and their first state; arguments as in Offloaded.
+    """Cache, host and whole states, filled with rows and their first state; arguments as in Offloaded, and
+    ``window`` is its (lookahead, batch).
 
     On the device ``cells`` has a field's (slots, *shape), of which ``hot`` and ``recent`` are the slots of
     either kind, and ``wide`` a state of one number per row, (tokens, *shape), of the whole table.
@@ -51,6 +52,7 @@ class RowStorage:
         types: tuple[torch.dtype, torch.dtype],
         transfer: TransferKind,
         folder: Path | None,
+        window: tuple[int, Tensor | None],
     ) -> None:
         self.rows, self.device = start.shape[0], device
         probe = torch.zeros(1, *start.shape[1:])
@@ -60,7 +62,7 @@ class RowStorage:
         empty = partial(torch.empty, device=device)
         self.wide = {name: empty(self.rows, *of.shape[1:], dtype=of.dtype) for name, of in whole}
         self.cells, slots = self._allocate(min(cache_rows, self.rows))
-        self.recent = 0 if slots == self.rows else max(1, int(slots * RECENT))
+        self.recent = 0 if slots == self.rows else recent_slots(slots, *window)
         self.hot = slots - self.recent
         self.host = Host(self.rows - self.hot, self.records.width, folder)
         self.start(start, optimizer)
@@ -127,6 +129,20 @@ class RowStorage:
         for start in range(0, len(ids), size):
             some = slice(start, start + size)
             yield numbers[some], at[some].to(self.device, non_blocking=True)
+
+
+def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
+    """Slots, of so many, that change: RECENT, or as many as look-ahead needs, all if they are too few.
+
+    While a step runs, rows of ``lookahead`` batches behind it enter in place of rows whose step is over:
+    (lookahead + 2) times a batch's cold rows. More of these slots leave fewer hot rows, and more are cold.
+    """
+    recent, wanted = 0, max(1, int(slots * RECENT))
+    while recent < wanted:
+        recent = min(wanted, slots)
+        cold = 0 if batch is None else int((batch >= slots - recent).sum())
+        wanted = min((lookahead + 2) * cold, slots)
+    return recent
 
 
 def affordable_rows(

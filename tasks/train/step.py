@@ -5,6 +5,7 @@ the gradient cancels. A step with a non-finite gradient is refused before anythi
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tasks.encoder.bags import LAYER, Bagger
 from tasks.loading.loader import Batch
 from tasks.optimizers.base import ParameterUpdate
 from tasks.optimizers.parameter_groups import DenseParameters, NonFiniteGradient, ParameterGroups
+from tasks.train.batches import ids_of_a_batch
 from tasks.train.compiled_step import choose_step
 from tasks.train.settings import TrainSettings
 
@@ -54,10 +56,11 @@ class Learner:
             return tensor.normal_(generator=generator).mul_(settings.initial_std)
 
         rows = draw(settings.table.room(len(corpus.kinds), settings.dim))
-        self.table: Table = settings.table.build(rows, self.groups.updaters["rows"], device)
+        starts = settings.objective.buffers(corpus, settings.dim)
+        batch = partial(ids_of_a_batch, corpus, settings, starts)
+        self.table: Table = settings.table.build(rows, self.groups.updaters["rows"], device, batch)
         drawn = {name: draw(torch.empty(shape)).to(device) for name, shape in shapes.items()}
         self.dense = DenseParameters({name: drawn[name].requires_grad_() for name in drawn}, self.groups)
-        starts = settings.objective.buffers(corpus, settings.dim)
         self.buffers = {name: tensor.to(device) for name, tensor in starts.items()}
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # rows that were trained
         self.steps = 0
