@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeVar
 import torch
 from safetensors import safe_open
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from storage.tables.offloaded import Offloaded
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.streaming import random_rows, whole, write_safetensors
+from storage.tables.sums import add_up
 from storage.tables.transfer import TransferKind
 
 B = TypeVar("B")
@@ -189,13 +189,6 @@ class OffloadedEmbedding(nn.Module):
         else:
             self.table.start_from(whole(weight.detach()), self.optimizer)
             self.steps = 0
-
-
-def add_up(values: Tensor, places: Tensor, count: int) -> Tensor:
-    """Sums values (any, dim) by place, int64 (any,), in order, so that the bits repeat: (count, dim)."""
-    order = torch.sort(places, stable=True).indices
-    starts = F.pad(torch.bincount(places, minlength=count).cumsum(0), (1, 0))
-    return F.embedding_bag(order, values, starts, mode="sum", include_last_offset=True)
 
 
 class _Take(torch.autograd.Function):

@@ -79,7 +79,11 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if func._schema.is_mutable:
         GPU.launch(lambda: func(*memory[0], **memory[1]))
         return kwargs["out"] if "out" in kwargs else args[0] if returned else None
-    if WAITS & set(func.tags) or func in (aten.equal.default, aten._local_scalar_dense.default):
+    by_ids = func is aten.index.Tensor and all(one.dtype != torch.bool for one in _tensors(args[1]))
+    if (WAITS & set(func.tags) and not by_ids) or func in (
+        aten.equal.default,
+        aten._local_scalar_dense.default,
+    ):
         return _at_once(func, memory)
     try:
         shapes = _shapes(func, args, kwargs)
