@@ -111,24 +111,31 @@ class RowStorage:
         for first, last in spans(len(self.host.data), self.records.width):
             yield full(self.records.view(self.host.data[first:last], field))
 
-    def read(self, ids: np.ndarray, cells: Mapping[str, Tensor], at: Tensor) -> None:
-        """Copies rows from the host into ``cells`` at positions ``at``."""
-        for numbers, places in self._blocks(ids, at):
-            self.records.unpack(self.transfer.read(numbers), cells, places)
+    def read(self, ids: np.ndarray, numbers: Tensor, cells: Mapping[str, Tensor], at: Tensor) -> None:
+        """Copies rows from the host into ``cells`` at positions ``at``.
 
-    def write(self, ids: np.ndarray, cells: Mapping[str, Tensor], at: Tensor) -> None:
+        Args:
+            ids: Of the rows.
+            numbers: The same on the device.
+            at: On the device.
+        """
+        for some, places in self._blocks(ids, numbers, at):
+            self.records.unpack(self.transfer.read(some), cells, places)
+
+    def write(self, ids: np.ndarray, numbers: Tensor, cells: Mapping[str, Tensor], at: Tensor) -> None:
         """Copies rows from positions ``at`` of ``cells`` to the host."""
-        for numbers, places in self._blocks(ids, at):
-            block = torch.zeros(len(numbers), self.records.width, dtype=torch.uint8, device=self.device)
+        for some, places in self._blocks(ids, numbers, at):
+            block = torch.zeros(len(some), self.records.width, dtype=torch.uint8, device=self.device)
             self.records.pack(cells, places, block)
-            self.transfer.write(numbers, block)
+            self.transfer.write(some, block)
 
-    def _blocks(self, ids: np.ndarray, at: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Record numbers on the CPU (hot rows have none) and positions on the device, block by block."""
-        numbers, size = torch.from_numpy(ids - self.hot), self.transfer.block
-        for start in range(0, len(ids), size):
-            some = slice(start, start + size)
-            yield numbers[some], at[some].to(self.device, non_blocking=True)
+    def _blocks(self, ids: np.ndarray, numbers: Tensor, at: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Record numbers (hot rows have none), where the transfer asks for them, and positions, by block."""
+        if not len(ids):
+            return
+        wanted = numbers - self.hot if self.transfer.device_gathers else torch.from_numpy(ids - self.hot)
+        size = self.transfer.block
+        yield from zip(wanted.split(size), at.split(size), strict=True)
 
 
 def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:

@@ -182,7 +182,9 @@ def _upload(target: Tensor, source: Tensor, blocking: bool) -> None:
     """Pageable memory is read now, pinned memory when the copy runs."""
     if not source.numel():
         return
-    taken = source if GPU.holds(source.data_ptr()) else source.clone()
+    pinned = GPU.holds(source.data_ptr())
+    GPU.pageable_copies += not pinned
+    taken = source if pinned else source.clone()
     GPU.launch(lambda: target.copy_(taken))
     if blocking:
         GPU.synchronize(GPU.current)
