@@ -66,14 +66,15 @@ class Learner:
         self.buffers = {name: tensor.to(device) for name, tensor in starts.items()}
         deferrable = device.type == "cuda" and isinstance(settings.tuner, NoTuner) and not self.buffers
         self._deferred = DeferredCheck(self.groups) if deferrable else None
+        self.defers = False
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # rows that were trained
         self.steps = 0
         self.compiled, self.about_step = choose_step(self, corpus, compiled)
 
-    def step(self, batch: Batch, factor: float, defer: bool = False) -> Tensor:
+    def step(self, batch: Batch, factor: float) -> Tensor:
         """One step with learning rates times ``factor``; returns the loss, a number on the device. A
-        NonFiniteGradient for "rows" has token ids; nothing was updated. ``defer``: on a GPU none is raised,
-        but from such a gradient on nothing is updated, and ``skipped`` tells.
+        NonFiniteGradient for "rows" has token ids; nothing was updated. With ``defers`` none is raised on a
+        GPU, but from such a gradient on nothing is updated, and ``skipped`` tells.
         """
         if self.compiled and (loss := self.compiled.step(batch, factor, self.steps + 1)) is not None:
             self.steps += 1
@@ -94,7 +95,7 @@ class Learner:
         updates = {"rows": update, **self.dense.updates()}
         with torch.no_grad():
             try:
-                updater = self._deferred if defer and self._deferred else self.groups
+                updater = self._deferred if self.defers and self._deferred else self.groups
                 updater.update_(updates, factor, self.steps)
             except NonFiniteGradient as error:
                 rows = ids[error.rows].tolist() if error.name == "rows" else error.rows
