@@ -76,10 +76,9 @@ class OffloadedEmbedding(nn.Module):
         rows = whole(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)
         if rows.shape != shape:
             raise ValueError(f"start has shape {rows.shape}, expected {shape}")
-        about = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed}
-        self.table = Offloaded(
-            rows, optimizer, device=device, cache_rows=cache_rows, batch=batch, **about, **types
-        )
+        about = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **types}
+        about |= {"cache_rows": cache_rows, "batch": batch}
+        self.table = Offloaded(rows, optimizer, device=device, **about)
         self.steps = 0
         self._announced: Tensor | None = None  # ids of the batch under way, rising, on the device
         self._leaves: list[tuple[Tensor, Tensor]] = []  # ids and rows of each gather since the last step

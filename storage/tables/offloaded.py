@@ -37,11 +37,11 @@ class Ready:
     """
 
     plan: CachePlan
+    event: Any
     ids: Tensor
     slots: Tensor
     direct: Tensor
     kept: Tensor  # positions of the rows that have a slot; empty where all have
-    event: Any
 
 
 class Offloaded:
@@ -172,7 +172,7 @@ class Offloaded:
                     storage.read(plan.enter_ids, enter_ids, storage.cells, enter_slots)
                 self._holds[plan.leave_slots - storage.hot] = -1
                 self._holds[plan.enter_slots - storage.hot] = plan.enter_ids
-        return Ready(plan, *parts, self._stream.record_event() if self._stream is not None else None)
+        return Ready(plan, self._stream.record_event() if self._stream is not None else None, *parts)
 
     def sections(self) -> dict[str, Section]:
         """As in Resident, also between two batches; writes cached rows to the host first."""
@@ -254,7 +254,7 @@ class Offloaded:
             slots = self.planner.locate(wanted)
             direct, none = np.flatnonzero(slots < 0), np.zeros(0, dtype=np.int64)
             plan = CachePlan(NEVER, wanted, slots.clip(0), direct, none, none, none, none, NEVER)
-            return Ready(plan, *upload(_of_step(plan), self.device), None)
+            return Ready(plan, None, *upload(_of_step(plan), self.device))
         planned, on_cpu = self._current.plan.ids, ids.device.type == "cpu"
         if len(planned) != len(ids) or (on_cpu and not np.array_equal(planned, ids.numpy())):
             expected = "a step gathers the ids that `ahead` was given, in the same order"
