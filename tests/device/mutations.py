@@ -22,9 +22,6 @@ MUTATIONS = {
     "leaving rows wait for no step": Mutation(
         "planner.py", "int(self._last[leaving].max(initial=NEVER))", "NEVER", EXACT
     ),
-    "moves wait for no direct rows": Mutation(
-        "planner.py", ", self._last_direct)", ", NEVER)", "resident_table and Adam"
-    ),
     "a step waits for no rows": Mutation("offloaded.py", "stream.wait_event(at.event)", "pass", EXACT),
     "rows of a plan are not recorded": Mutation(
         "offloaded.py", "at.ids.record_stream(stream)", "pass", EXACT

@@ -49,8 +49,8 @@ def test_what_finds_no_slot_is_used_directly_and_waited_for():
     made = plan(planner, 0, 4, 5, 6, 7)
     assert made.enter_ids.tolist() == [4, 5] and made.ids[made.direct].tolist() == [6, 7]
     later = plan(planner, 4)
-    assert later.after == 0  # it may read what the direct step writes
-    assert plan(planner, 6).after == 0
+    assert not len(later.enter_ids) and later.after == NEVER  # nothing is moved
+    assert plan(planner, 6).after == 0  # it reads what the direct step writes
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -58,7 +58,7 @@ def test_against_a_plain_directory(seed: int):
     """A dictionary and a list say the same, batch by batch; no slot is given twice."""
     rng = np.random.default_rng(seed)
     rows, hot, recent = 80, 10, int(rng.integers(1, 40))
-    planner, held, used = Planner(rows, hot, recent), {}, {}
+    planner, held, used, last_direct = Planner(rows, hot, recent), {}, {}, NEVER
     for number in range(200):
         ids = np.unique(rng.zipf(1.3, size=int(rng.integers(0, 60))) % rows)
         made = planner.plan(ids)
@@ -71,7 +71,9 @@ def test_against_a_plain_directory(seed: int):
         for row, slot in zip(made.enter_ids, made.enter_slots):
             assert row not in held and slot not in held.values() and hot <= slot < hot + recent
             held[row] = slot
+        assert not len(made.enter_ids) or made.after >= last_direct
         direct = set(made.direct.tolist())
+        last_direct = number if direct else last_direct
         assert not direct or len(held) == recent
         for place, row in enumerate(ids):
             assert place in direct or made.slots[place] == (row if row < hot else held[row])
