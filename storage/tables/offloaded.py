@@ -113,6 +113,7 @@ class Offloaded:
                     cause = "within this loop the table was restored or another loop over it begun"
                     raise RuntimeError(f"{cause}: its rows have moved; finish or leave it first")
                 self._current = None
+                self._wait_for_rows(ready)  # where no step has: rows that leave wait for the step alone
                 self._steps.done(ready.plan.number)
         finally:
             if self._prefetcher is prefetcher:
@@ -121,10 +122,7 @@ class Offloaded:
     def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """As in Resident; outside ``ahead`` rows are read from where they are, and stay there."""
         at = self._locate(ids)
-        if at.event is not None:
-            stream = torch.cuda.current_stream(self.device)
-            stream.wait_event(at.event)
-            at.ids.record_stream(stream)
+        self._wait_for_rows(at)
         self._check_order(at, ids)
         found = {name: cells.index_select(0, at.slots) for name, cells in self.storage.cells.items()}
         self.storage.read(*self._direct(at), found, at.direct)
@@ -167,7 +165,7 @@ class Offloaded:
                 storage.write(plan.leave_ids, leave_ids, storage.cells, leave_slots)
                 if self._stream is not None and self._leaving is not None:
                     self._stream.wait_event(self._leaving.record_event())
-                    enter_ids.record_stream(self._stream)
+                    enter_ids.record_stream(self._stream)  # a loop that is left drops the plan
                 with self._on(self._stream):
                     storage.read(plan.enter_ids, enter_ids, storage.cells, enter_slots)
                 self._holds[plan.leave_slots - storage.hot] = -1
@@ -268,6 +266,12 @@ class Offloaded:
         if ids.device.type == "cuda":
             wrong = "gather got other rows than those of the batch, or in another order"
             torch._assert_async((ids == at.ids).all(), wrong)  # pyright: ignore[reportPrivateImportUsage]
+
+    def _wait_for_rows(self, at: Ready) -> None:
+        if at.event is not None:
+            stream = torch.cuda.current_stream(self.device)
+            stream.wait_event(at.event)
+            at.ids.record_stream(stream)
 
     def _direct(self, at: Ready) -> tuple[np.ndarray, Tensor]:
         """Rows without a slot, and the same on the device."""

@@ -58,4 +58,5 @@ def test_a_wait_that_is_taken_out_is_missed(name: str, tmp_path: Path):
     )
     file.write_text(text.replace(mutation.line, mutation.becomes))
     ran = simulate(TABLES, "-x", "-k", mutation.caught_by, rounds=20, root=tmp_path)
-    assert ran.returncode == 1 and "FAILED" in ran.stdout, ran.stdout[-4000:] + ran.stderr[-2000:]
+    missed = "FAILED" in ran.stdout or "Fatal Python error" in ran.stderr  # a kernel reads where nothing is
+    assert ran.returncode and missed, ran.stdout[-4000:] + ran.stderr[-2000:]

@@ -166,6 +166,18 @@ def test_steps_outside_a_loop_and_loops_left_early_are_seen_by_one_another(world
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("transfer", TRANSFERS)
+def test_batches_that_no_step_follows_move_the_right_rows(world, transfer: str):
+    """Rows that enter wait for no step then, and those that leave must wait for them."""
+    needs(transfer)
+    table = world.offloaded(Adam(), 12, kind=Waiting, lookahead=4, device="cuda", transfer=transfer)
+    before = world.tensors(table)
+    for _ in table.ahead(world.schedule(40, seed=7), lambda ids: ids):
+        pass
+    assert world.same(world.tensors(table), before)
+
+
+@pytest.mark.gpu
 def test_a_hundred_tables_leave_the_gpu_as_it_was(world):
     for number in range(100):
         table = world.offloaded(Adam(), 300, tokens=1000, device="cuda")
