@@ -67,13 +67,13 @@ def grids() -> Iterator[Claim]:
         host = Host(1_000_000, width)
         host.data.zero_()
         mover = choose_transfer("uva", host, GPU)
-        ids = torch.from_numpy(np.random.default_rng(0).choice(1_000_000, 65_536, replace=False))
+        ids = torch.from_numpy(np.random.default_rng(0).choice(1_000_000, 65_536, replace=False)).to(GPU)
         block = torch.empty(len(ids), width, dtype=torch.uint8, device=GPU)
         flat = torch.empty(len(ids), width, dtype=torch.uint8, pin_memory=True)
         copied = statistics.median(milliseconds(lambda: block.copy_(flat, non_blocking=True)))  # noqa: B023
         size = block.nbytes / 1e6
         for blocks in (4 << power for power in range(0, 11, 2)):
-            with patch.object(transfer, "grid", lambda records, words: blocks):  # noqa: B023
+            with patch.object(transfer, "grid", lambda records, multiprocessors: blocks):  # noqa: B023
                 times = {
                     "gather": milliseconds(lambda: mover.read(ids), 10),  # noqa: B023
                     "scatter": milliseconds(lambda: mover.write(ids, block), 10),  # noqa: B023
@@ -118,7 +118,7 @@ def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> Iterator[Clai
     if has_cupy and host.pinned:
         movers["uva"] = choose_transfer("uva", host, GPU)
     for name, mover in movers.items():
-        pieces = [ids[first : first + mover.block] for first in range(0, len(ids), mover.block)]
+        pieces = (ids.to(GPU) if mover.device_gathers else ids).split(mover.block)
         times = milliseconds(lambda mover=mover, pieces=pieces: [mover.read(piece) for piece in pieces])
         speed = size / 1e6 / statistics.median(times)
         aim = (0.9 if width >= 1536 else 0.8 if width >= 512 else None) if name == "uva" else None

@@ -22,7 +22,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.models import set_model
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
-from tasks.search.search import Query, SearchError, TitleSearch
+from tasks.search.query import Query
+from tasks.search.search import SearchError, TitleSearch
 
 PARAMS = {"k"}
 COLUMNS = [field.name for field in dataclasses.fields(Query)]

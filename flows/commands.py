@@ -154,7 +154,7 @@ def similar(
     from flows.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
     from storage.corrections import read_corrections
     from storage.workspace import Workspace
-    from tasks.search.search import Query
+    from tasks.search.query import Query
 
     opened, query = open_champion(home, search, model), Query(title, description, channel, hour)
     found = neighbour_documents(read_corrections(Workspace(home).home), opened.similar(query, k))

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tasks.enrich.explain import Decision
-from tasks.search.search import MOST, Neighbour, Query
+from tasks.search.query import Query
+from tasks.search.search import MOST, Neighbour
 
 MOST_TITLES = 256  # of one request, which the others wait for
 MOST_BYTES = 1 << 20

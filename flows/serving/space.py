@@ -27,7 +27,8 @@ from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
 from tasks.enrich.model import Ballot, CategoryModel
 from tasks.enrich.vocabulary import Own
-from tasks.search.search import Query, SearchError, TitleSearch
+from tasks.search.query import Query
+from tasks.search.search import SearchError, TitleSearch
 from tasks.text.titles import parse_title
 
 KEPT = 10_000  # answers of one Space, of a title each

@@ -11,10 +11,21 @@ from storage.tables.resident import Resident
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.shared import Shared
 from storage.tables.streaming import Section, random_rows, whole, write_safetensors
+from storage.tables.sums import LONGEST, add_up, count, starts_of, sum_bags
 from storage.tables.transfer import Staged, Transfer, TransferKind, check_kernels, choose_transfer
 
 Table = Resident | Offloaded
 
-__all__ = ["Host", "Offloaded", "OffloadedEmbedding", "Planner", "Resident", "RowOptimizer", "Section"]
-__all__ += ["Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind", "affordable_rows"]
-__all__ += ["check_kernels", "choose_transfer", "random_rows", "whole", "write_safetensors"]
+__all__ = [
+    "LONGEST",
+    "Host",
+    "Offloaded",
+    "OffloadedEmbedding",
+    "Planner",
+    "Resident",
+    "RowOptimizer",
+    "Section",
+]
+__all__ += ["LONGEST", "Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind", "add_up"]
+__all__ += ["affordable_rows", "check_kernels", "choose_transfer", "count", "random_rows", "starts_of"]
+__all__ += ["sum_bags", "whole", "write_safetensors"]

@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeVar
 import torch
 from safetensors import safe_open
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from storage.tables.offloaded import Offloaded
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.streaming import random_rows, whole, write_safetensors
+from storage.tables.sums import add_up
 from storage.tables.transfer import TransferKind
 
 B = TypeVar("B")
@@ -63,6 +63,7 @@ class OffloadedEmbedding(nn.Module):
         state_dtype: torch.dtype = torch.float32,
         transfer: TransferKind = "auto",
         folder: Path | None = None,
+        batch: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.optimizer = num_embeddings, embedding_dim, optimizer
@@ -76,7 +77,8 @@ class OffloadedEmbedding(nn.Module):
         if rows.shape != shape:
             raise ValueError(f"start has shape {rows.shape}, expected {shape}")
         about = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **types}
-        self.table = Offloaded(rows, optimizer, device=device, cache_rows=cache_rows, **about)
+        about |= {"cache_rows": cache_rows, "batch": batch}
+        self.table = Offloaded(rows, optimizer, device=device, **about)
         self.steps = 0
         self._announced: Tensor | None = None  # ids of the batch under way, rising, on the device
         self._leaves: list[tuple[Tensor, Tensor]] = []  # ids and rows of each gather since the last step
@@ -186,13 +188,6 @@ class OffloadedEmbedding(nn.Module):
         else:
             self.table.start_from(whole(weight.detach()), self.optimizer)
             self.steps = 0
-
-
-def add_up(values: Tensor, places: Tensor, count: int) -> Tensor:
-    """Sums values (any, dim) by place, int64 (any,), in order, so that the bits repeat: (count, dim)."""
-    order = torch.sort(places, stable=True).indices
-    starts = F.pad(torch.bincount(places, minlength=count).cumsum(0), (1, 0))
-    return F.embedding_bag(order, values, starts, mode="sum", include_last_offset=True)
 
 
 class _Take(torch.autograd.Function):

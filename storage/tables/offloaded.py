@@ -8,7 +8,7 @@ than float32 are rounded at every write-back, wherever the row is.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from storage.tables.prefetch import Prefetcher, Steps
 from storage.tables.records import NARROW, ROWS, Field, full, full_type, round_
 from storage.tables.row_storage import RowStorage, StateInitializer
 from storage.tables.streaming import Section, spans, whole
-from storage.tables.transfer import TransferKind
+from storage.tables.transfer import TransferKind, upload
 
 B = TypeVar("B")
 COUNTER = "roundings"
@@ -31,13 +31,17 @@ COUNTER = "roundings"
 
 @dataclass(frozen=True)
 class Ready:
-    """A batch whose rows are in their slots; the tensors are on the device, valid behind ``event``."""
+    """A batch whose rows are in their slots; the tensors are on the device, valid behind ``event``.
+
+    On a GPU they are parts of one, so that what is recorded of one holds for all.
+    """
 
     plan: CachePlan
+    event: Any
     ids: Tensor
     slots: Tensor
     direct: Tensor
-    event: Any
+    kept: Tensor  # positions of the rows that have a slot; empty where all have
 
 
 class Offloaded:
@@ -50,6 +54,7 @@ class Offloaded:
         state_dtype: Likewise, for states with a row's shape; states of one number per row are float32.
         folder: Of a scratch file for the records; None holds them in memory.
         seed: Of stochastic rounding.
+        batch: Ids of a typical batch, which size the part of the cache that changes; None: a tenth.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class Offloaded:
         transfer: TransferKind = "auto",
         folder: Path | None = None,
         seed: int = 0,
+        batch: Tensor | None = None,
     ) -> None:
         if cache_rows < 1:
             raise ValueError(f"cache_rows is {cache_rows}; a cache needs one row or more")
@@ -72,9 +78,11 @@ class Offloaded:
         # which GPU "cuda" without a number is depends on the thread
         if self.device.type == "cuda" and self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
-        types = row_dtype, state_dtype
-        self.storage = RowStorage(start, optimizer, self.device, cache_rows, types, transfer, folder)
-        self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        about = (row_dtype, state_dtype), transfer, folder, (lookahead, batch)
+        self.storage = RowStorage(start, optimizer, self.device, cache_rows, *about)
+        on_gpu = self.device.type == "cuda"
+        # rows enter on one stream behind those that leave on the other, beside the next plan's that leave
+        self._stream, self._leaving = (torch.cuda.Stream(self.device) if on_gpu else None for _ in range(2))
         self._current: Ready | None = None
         self._prefetcher: Prefetcher[Any, Ready] | None = None
         self._failed: BaseException | None = None
@@ -93,8 +101,8 @@ class Offloaded:
             RuntimeError: Another ``ahead`` or a ``restore`` has ended this loop, or a transfer failed.
         """
         self._settle()
-        if self._stream is not None:
-            self._stream.wait_stream(torch.cuda.current_stream(self.device))
+        if self._leaving is not None:
+            self._leaving.wait_stream(torch.cuda.current_stream(self.device))
         about = self.planner, self.carry_out, self._steps, self.lookahead
         prefetcher = self._prefetcher = Prefetcher(batches, ids, *about)
         try:
@@ -105,6 +113,7 @@ class Offloaded:
                     cause = "within this loop the table was restored or another loop over it begun"
                     raise RuntimeError(f"{cause}: its rows have moved; finish or leave it first")
                 self._current = None
+                self._wait_for_rows(ready)  # where no step has: rows that leave wait for the step alone
                 self._steps.done(ready.plan.number)
         finally:
             if self._prefetcher is prefetcher:
@@ -113,15 +122,10 @@ class Offloaded:
     def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """As in Resident; outside ``ahead`` rows are read from where they are, and stay there."""
         at = self._locate(ids)
-        if at.event is not None:
-            stream = torch.cuda.current_stream(self.device)
-            stream.wait_event(at.event)
-            at.slots.record_stream(stream)
-            at.direct.record_stream(stream)
-            at.ids.record_stream(stream)
+        self._wait_for_rows(at)
         self._check_order(at, ids)
         found = {name: cells.index_select(0, at.slots) for name, cells in self.storage.cells.items()}
-        self.storage.read(at.plan.ids[at.plan.direct], found, at.direct)
+        self.storage.read(*self._direct(at), found, at.direct)
         state = {name: full(values) for name, values in found.items()}
         state |= {name: tensor.index_select(0, at.ids) for name, tensor in self.storage.wide.items()}
         return state.pop(ROWS), state
@@ -141,26 +145,32 @@ class Offloaded:
         self._roundings += 1
         slots = at.slots
         if len(at.direct):
-            self.storage.write(at.plan.ids[at.plan.direct], stored, at.direct)
-            kept = torch.from_numpy(np.delete(np.arange(len(ids)), at.plan.direct))
-            kept = kept.to(self.device, non_blocking=True)
-            slots, stored = slots[kept], {name: value[kept] for name, value in stored.items()}
+            self.storage.write(*self._direct(at), stored, at.direct)
+            slots = slots.index_select(0, at.kept)
+            stored = {name: value.index_select(0, at.kept) for name, value in stored.items()}
         for name, value in stored.items():
             self.storage.cells[name].index_copy_(0, slots, value)
         for name, tensor in self.storage.wide.items():
             tensor.index_copy_(0, at.ids, state[name])
 
     def carry_out(self, plan: CachePlan) -> Ready:
-        """Moves the rows of a plan, on the prefetcher's thread and stream."""
-        with torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
+        """Moves the rows of a plan, on the prefetcher's thread and streams."""
+        storage, moved = self.storage, (plan.leave_ids, plan.leave_slots, plan.enter_ids, plan.enter_slots)
+        with self._on(self._leaving):
             self._steps.wait(plan.after)
+            leave_ids, leave_slots, enter_ids, enter_slots, *parts = upload(
+                [*moved, *_of_step(plan)], self.device
+            )
             with self._moving:
-                storage = self.storage
-                storage.write(plan.leave_ids, storage.cells, torch.from_numpy(plan.leave_slots))
-                storage.read(plan.enter_ids, storage.cells, torch.from_numpy(plan.enter_slots))
+                storage.write(plan.leave_ids, leave_ids, storage.cells, leave_slots)
+                if self._stream is not None and self._leaving is not None:
+                    self._stream.wait_event(self._leaving.record_event())
+                    enter_ids.record_stream(self._stream)  # a loop that is left drops the plan
+                with self._on(self._stream):
+                    storage.read(plan.enter_ids, enter_ids, storage.cells, enter_slots)
                 self._holds[plan.leave_slots - storage.hot] = -1
                 self._holds[plan.enter_slots - storage.hot] = plan.enter_ids
-            return self._ready(plan, self._stream)
+        return Ready(plan, self._stream.record_event() if self._stream is not None else None, *parts)
 
     def sections(self) -> dict[str, Section]:
         """As in Resident, also between two batches; writes cached rows to the host first."""
@@ -206,8 +216,9 @@ class Offloaded:
             if stream is not None:
                 stream.wait_stream(self._stream)  # pyright: ignore[reportArgumentType]
             held = np.flatnonzero(self._holds >= 0)
-            slots = torch.from_numpy(held + self.storage.hot)
-            self.storage.write(self._holds[held], self.storage.cells, slots)
+            ids = self._holds[held]
+            numbers, slots = upload([ids, held + self.storage.hot], self.device)
+            self.storage.write(ids, numbers, self.storage.cells, slots)
             if stream is not None:
                 stream.synchronize()
         yield from self.storage.pieces(field)
@@ -241,7 +252,7 @@ class Offloaded:
             slots = self.planner.locate(wanted)
             direct, none = np.flatnonzero(slots < 0), np.zeros(0, dtype=np.int64)
             plan = CachePlan(NEVER, wanted, slots.clip(0), direct, none, none, none, none, NEVER)
-            return self._ready(plan, None)
+            return Ready(plan, None, *upload(_of_step(plan), self.device))
         planned, on_cpu = self._current.plan.ids, ids.device.type == "cpu"
         if len(planned) != len(ids) or (on_cpu and not np.array_equal(planned, ids.numpy())):
             expected = "a step gathers the ids that `ahead` was given, in the same order"
@@ -256,10 +267,24 @@ class Offloaded:
             wrong = "gather got other rows than those of the batch, or in another order"
             torch._assert_async((ids == at.ids).all(), wrong)  # pyright: ignore[reportPrivateImportUsage]
 
-    def _ready(self, plan: CachePlan, stream: torch.cuda.Stream | None) -> Ready:
-        parts = map(torch.from_numpy, (plan.ids, plan.slots, plan.direct))
-        ids, slots, direct = (tensor.to(self.device, non_blocking=True) for tensor in parts)
-        return Ready(plan, ids, slots, direct, stream.record_event() if stream is not None else None)
+    def _wait_for_rows(self, at: Ready) -> None:
+        if at.event is not None:
+            stream = torch.cuda.current_stream(self.device)
+            stream.wait_event(at.event)
+            at.ids.record_stream(stream)
+
+    def _direct(self, at: Ready) -> tuple[np.ndarray, Tensor]:
+        """Rows without a slot, and the same on the device."""
+        return at.plan.ids[at.plan.direct], at.ids.index_select(0, at.direct)
+
+    def _on(self, stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
+        return torch.cuda.stream(stream) if stream is not None else nullcontext()
+
+
+def _of_step(plan: CachePlan) -> list[np.ndarray]:
+    """What a step needs of a plan on the device, as in Ready."""
+    kept = np.delete(np.arange(len(plan.ids)), plan.direct) if len(plan.direct) else plan.direct
+    return [plan.ids, plan.slots, plan.direct, kept]
 
 
 def _key(name: str) -> str:

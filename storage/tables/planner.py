@@ -7,8 +7,8 @@ Plans are carried out in order. Invariants that make this exact (prefetch.py rel
 * A row that leaves was last used by batch ``after`` or before: the move waits for that step's write-back.
 * A row of a batch in flight is in its slot and is found there: it is never read from the host a second time.
 * A row that left is read again only by a later plan, behind the write.
-* Rows that find no slot are used directly from the host by their step; every later plan waits for that step,
-  since it may want the same rows.
+* Rows that find no slot are used directly from the host by their step. That batch has used every slot, so a
+  later plan, which may want the same rows, waits for its step with the slots that it frees.
 """
 
 from collections import deque
@@ -44,7 +44,7 @@ class Planner:
         self._last = np.full(recent, NEVER, dtype=np.int64)  # batch that used it last
         self._queue = deque([(NEVER, np.arange(recent, dtype=np.int64))])  # batch and its slots, oldest first
         self._queued = recent
-        self._number, self._last_direct = 0, NEVER
+        self._number = 0
 
     def plan(self, ids: np.ndarray) -> CachePlan:
         """Plans the next batch of distinct rows, int64 (unique,); ValueError for a row that comes twice."""
@@ -59,8 +59,7 @@ class Planner:
         enter, direct = missing[: len(free)], missing[len(free) :]
         leaving = free[self._id[free] >= 0]
         leave_ids = self._id[leaving]
-        # Reading a direct row must see what earlier plans wrote, and every later plan what this step writes.
-        after = max(int(self._last[leaving].max(initial=NEVER)), self._last_direct)
+        after = int(self._last[leaving].max(initial=NEVER))
         self._slot[leave_ids - self.hot] = -1
         self._slot[ids[enter] - self.hot] = free
         self._id[free] = ids[enter]
@@ -75,8 +74,6 @@ class Planner:
         if self._queued > 4 * self.recent + 1024:  # entries of slots used again since are dead: drop them
             self._queue = deque((batch, some[self._last[some] == batch]) for batch, some in self._queue)
             self._queued = sum(len(some) for _, some in self._queue)
-        if len(direct):
-            self._last_direct = number
         moved = leave_ids, leaving + self.hot, ids[enter], free + self.hot
         return CachePlan(number, ids, slots, direct, *moved, after)
 

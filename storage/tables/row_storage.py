@@ -24,7 +24,7 @@ from storage.tables.transfer import TransferKind, choose_transfer
 log = logging.getLogger(__name__)
 
 FREE_SHARE = 0.8  # of the device's free memory; the rest is for the step
-RECENT = 0.1  # of the cache, for rows that are not hot: costs under one point of hits against the best split
+RECENT = 0.1  # least of the cache for rows that are not hot: under one point of hits off the best split
 
 
 class StateInitializer(Protocol):
@@ -36,7 +36,8 @@ class StateInitializer(Protocol):
 
 
 class RowStorage:
-    """Cache, host and whole states, filled with rows and their first state; arguments as in Offloaded.
+    """Cache, host and whole states, filled with rows and their first state; arguments as in Offloaded, and
+    ``window`` is its (lookahead, batch).
 
     On the device ``cells`` has a field's (slots, *shape), of which ``hot`` and ``recent`` are the slots of
     either kind, and ``wide`` a state of one number per row, (tokens, *shape), of the whole table.
@@ -51,6 +52,7 @@ class RowStorage:
         types: tuple[torch.dtype, torch.dtype],
         transfer: TransferKind,
         folder: Path | None,
+        window: tuple[int, Tensor | None],
     ) -> None:
         self.rows, self.device = start.shape[0], device
         probe = torch.zeros(1, *start.shape[1:])
@@ -60,7 +62,7 @@ class RowStorage:
         empty = partial(torch.empty, device=device)
         self.wide = {name: empty(self.rows, *of.shape[1:], dtype=of.dtype) for name, of in whole}
         self.cells, slots = self._allocate(min(cache_rows, self.rows))
-        self.recent = 0 if slots == self.rows else max(1, int(slots * RECENT))
+        self.recent = 0 if slots == self.rows else recent_slots(slots, *window)
         self.hot = slots - self.recent
         self.host = Host(self.rows - self.hot, self.records.width, folder)
         self.start(start, optimizer)
@@ -109,24 +111,45 @@ class RowStorage:
         for first, last in spans(len(self.host.data), self.records.width):
             yield full(self.records.view(self.host.data[first:last], field))
 
-    def read(self, ids: np.ndarray, cells: Mapping[str, Tensor], at: Tensor) -> None:
-        """Copies rows from the host into ``cells`` at positions ``at``."""
-        for numbers, places in self._blocks(ids, at):
-            self.records.unpack(self.transfer.read(numbers), cells, places)
+    def read(self, ids: np.ndarray, numbers: Tensor, cells: Mapping[str, Tensor], at: Tensor) -> None:
+        """Copies rows from the host into ``cells`` at positions ``at``.
 
-    def write(self, ids: np.ndarray, cells: Mapping[str, Tensor], at: Tensor) -> None:
+        Args:
+            ids: Of the rows.
+            numbers: The same on the device.
+            at: On the device.
+        """
+        for some, places in self._blocks(ids, numbers, at):
+            self.records.unpack(self.transfer.read(some), cells, places)
+
+    def write(self, ids: np.ndarray, numbers: Tensor, cells: Mapping[str, Tensor], at: Tensor) -> None:
         """Copies rows from positions ``at`` of ``cells`` to the host."""
-        for numbers, places in self._blocks(ids, at):
-            block = torch.zeros(len(numbers), self.records.width, dtype=torch.uint8, device=self.device)
+        for some, places in self._blocks(ids, numbers, at):
+            block = torch.zeros(len(some), self.records.width, dtype=torch.uint8, device=self.device)
             self.records.pack(cells, places, block)
-            self.transfer.write(numbers, block)
+            self.transfer.write(some, block)
 
-    def _blocks(self, ids: np.ndarray, at: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Record numbers on the CPU (hot rows have none) and positions on the device, block by block."""
-        numbers, size = torch.from_numpy(ids - self.hot), self.transfer.block
-        for start in range(0, len(ids), size):
-            some = slice(start, start + size)
-            yield numbers[some], at[some].to(self.device, non_blocking=True)
+    def _blocks(self, ids: np.ndarray, numbers: Tensor, at: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Record numbers (hot rows have none), where the transfer asks for them, and positions, by block."""
+        if not len(ids):
+            return
+        wanted = numbers - self.hot if self.transfer.device_gathers else torch.from_numpy(ids - self.hot)
+        size = self.transfer.block
+        yield from zip(wanted.split(size), at.split(size), strict=True)
+
+
+def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
+    """Slots, of so many, that change: RECENT, or as many as look-ahead needs, all if they are too few.
+
+    While a step runs, rows of ``lookahead`` batches behind it enter in place of rows whose step is over:
+    (lookahead + 2) times a batch's cold rows. More of these slots leave fewer hot rows, and more are cold.
+    """
+    recent, wanted = 0, max(1, int(slots * RECENT))
+    while recent < wanted:
+        recent = min(wanted, slots)
+        cold = 0 if batch is None else int((batch >= slots - recent).sum())
+        wanted = min((lookahead + 2) * cold, slots)
+    return recent
 
 
 def affordable_rows(

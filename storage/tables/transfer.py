@@ -1,7 +1,9 @@
 """Transfers records between the host and the device, in the prefetcher's thread, plan after plan."""
 
+import contextlib
 import importlib.util
 import logging
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal, Protocol
 
@@ -15,32 +17,40 @@ log = logging.getLogger(__name__)
 
 TransferKind = Literal["auto", "uva", "staged"]
 STAGED_BYTES = 32 << 20
-THREADS, LARGEST_GRID = 256, 4096
+THREADS, AT_ONCE = 256, 4  # of a block; records of a warp
+SHARE_OF_GPU = 8  # one multiprocessor of so many moves rows: a few fill the link (an estimate)
 UVA_BYTES = 128 << 20  # device memory that a call takes; the cache leaves little free
 SOURCE = r"""
+#define MOVE_RECORDS(FROM, TO) \
+    long long warp = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / 32; \
+    long long warps = (long long)gridDim.x * blockDim.x / 32; \
+    for (long long first = warp * 4; first < records; first += warps * 4) { \
+        long long id[4]; \
+        _Pragma("unroll") for (int i = 0; i < 4; i++) id[i] = first + i < records ? ids[first + i] : 0; \
+        for (long long word = threadIdx.x % 32; word < words; word += 32) { \
+            uint4 found[4]; /* four loads are under way before the first store */ \
+            _Pragma("unroll") for (int i = 0; i < 4; i++) \
+                if (first + i < records) found[i] = FROM; \
+            _Pragma("unroll") for (int i = 0; i < 4; i++) \
+                if (first + i < records) TO = found[i]; \
+        } \
+    }
 extern "C" __global__ void gather(const uint4* __restrict__ host, const long long* __restrict__ ids,
                                   uint4* __restrict__ block, long long words, long long records) {
-    long long total = records * words, step = (long long)gridDim.x * blockDim.x;
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < total; at += step) {
-        long long record = at / words;
-        block[at] = host[ids[record] * words + (at - record * words)];
-    }
+    MOVE_RECORDS(host[id[i] * words + word], block[(first + i) * words + word])
 }
 extern "C" __global__ void scatter(uint4* __restrict__ host, const long long* __restrict__ ids,
                                    const uint4* __restrict__ block, long long words, long long records) {
-    long long total = records * words, step = (long long)gridDim.x * blockDim.x;
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < total; at += step) {
-        long long record = at / words;
-        host[ids[record] * words + (at - record * words)] = block[at];
-    }
+    MOVE_RECORDS(block[(first + i) * words + word], host[id[i] * words + word])
 }
 """
 
 
 class Transfer(Protocol):
-    """Moves at most ``block`` records a call."""
+    """Moves at most ``block`` records a call; ``ids`` are on the device where it gathers, else on the CPU."""
 
     block: int
+    device_gathers: bool
 
     def read(self, ids: Tensor) -> Tensor:
         """Host records on the device, uint8 (any, width), valid until the next call."""
@@ -53,6 +63,8 @@ class Transfer(Protocol):
 
 class Staged:
     """Gathers and scatters by the CPU, on a GPU through two alternating pinned buffers of 32 MB."""
+
+    device_gathers = False
 
     def __init__(self, host: Host, device: torch.device) -> None:
         self.host, self.device = host, device
@@ -107,27 +119,40 @@ def _kernels() -> tuple[Any, Any]:
     return module.get_function("gather"), module.get_function("scatter")
 
 
-def grid(records: int, words: int) -> int:
-    """Blocks of a launch."""
-    return max(1, min(-(-records * words // THREADS), LARGEST_GRID))
+def grid(records: int, multiprocessors: int) -> int:
+    """Blocks of a launch: a warp for four records, on an eighth of the multiprocessors."""
+    return max(1, min(-(-records * 32 // (AT_ONCE * THREADS)), multiprocessors // SHARE_OF_GPU))
+
+
+def upload(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
+    """Int64 arrays on a device; on a GPU parts of one tensor, by one copy from pinned memory."""
+    if device.type == "cpu":
+        return [torch.from_numpy(array) for array in arrays]
+    joined = torch.from_numpy(np.concatenate(arrays))
+    with contextlib.suppress(RuntimeError):  # pinning was refused: from pageable memory
+        joined = joined.pin_memory()
+    return list(joined.to(device, non_blocking=True).split([len(array) for array in arrays]))
 
 
 class Unified:
     """The GPU gathers and scatters in pinned host memory itself (unified virtual addressing).
 
-    Eight lanes of a warp read 128 bytes of a record, so that every transaction is whole; the capped grid
-    strides on. Kernels run on torch's current stream, so its order holds without events.
+    A warp reads 512 bytes of a record at once, so that every transaction is whole, and four records in turn.
+    Kernels run on torch's current stream, so its order holds without events.
 
     References:
         Min et al. Large Graph Convolutional Network Training with GPU-Oriented Data Communication
         Architecture. VLDB 2021. https://arxiv.org/abs/2103.03330
     """
 
+    device_gathers = True
+
     def __init__(self, host: Host, device: torch.device) -> None:
         self.host, self.device = host, device
         self.block = max(1, UVA_BYTES // host.data.shape[1])
         self._words = host.data.shape[1] // 16
         self._gather, self._scatter = _kernels()
+        self._multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
 
     def read(self, ids: Tensor) -> Tensor:
         """As in Transfer."""
@@ -142,16 +167,15 @@ class Unified:
     def _launch(self, kernel: Any, ids: Tensor, block: Tensor) -> None:
         import cupy  # pyright: ignore[reportMissingImports]
 
-        on_device = ids.to(self.device, non_blocking=True)
         stream = torch.cuda.current_stream(self.device)
         if hasattr(cupy.cuda.Stream, "from_external") and hasattr(stream, "__cuda_stream__"):  # since CuPy 14
             shared = cupy.cuda.Stream.from_external(stream)
         else:
             shared = cupy.cuda.ExternalStream(stream.cuda_stream)
-        arguments = (self.host.data.data_ptr(), on_device.data_ptr(), block.data_ptr(), self._words, len(ids))
+        arguments = (self.host.data.data_ptr(), ids.data_ptr(), block.data_ptr(), self._words, len(ids))
         with cupy.cuda.Device(self.device.index or 0), shared:
             # as 64 bits: a table of ten million rows of 1,536 bytes is beyond 2^31
-            kernel((grid(len(ids), self._words),), (THREADS,), tuple(map(np.uint64, arguments)))
+            kernel((grid(len(ids), self._multiprocessors),), (THREADS,), tuple(map(np.uint64, arguments)))
 
 
 def choose_transfer(kind: TransferKind, host: Host, device: torch.device) -> Transfer:
@@ -194,17 +218,18 @@ def check_kernels(device: torch.device) -> None:
     # cudaDevAttrCanUseHostPointerForRegisteredMem: on some virtual GPUs and Windows the pointers differ
     if not cupy.cuda.Device(device.index or 0).attributes.get("CanUseHostPointerForRegisteredMem", 1):
         raise RuntimeError("the GPU cannot use the host's pointers to pinned memory")
-    host, ids = Host(3, 512), torch.tensor([1])
+    host = Host(3, 512)
     host.data.copy_(torch.arange(3 * 512).view(3, 512) % 251)
     before = host.data.clone()
     host.pin(device)
     transfer = Unified(host, device)
     if not host.pinned:
         return
+    ids = torch.tensor([1], device=device)
     record = transfer.read(ids)
     transfer.write(ids, record.bitwise_not())
     torch.cuda.current_stream(device).synchronize()
-    right = torch.equal(record.cpu(), before[ids])
-    before[ids] = before[ids].bitwise_not()
+    right = torch.equal(record.cpu(), before[1:2])
+    before[1] = before[1].bitwise_not()
     if not (right and torch.equal(host.data, before)):
         raise RuntimeError("a kernel moved other bytes than it should have")

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from tasks.publish.gate import FORM, Answers
-from tasks.search.search import Query, SearchError, TitleSearch
+from tasks.search.query import Query
+from tasks.search.search import SearchError, TitleSearch
 
 TITLES = 100  # drawn evenly from the held-out ones
 NEAREST = 5

@@ -13,7 +13,8 @@ from itertools import product
 import numpy as np
 
 from tasks.search.parts import NO_WORDS, parts_of
-from tasks.search.search import Query, SearchError, TitleSearch, nothing_known
+from tasks.search.query import Query
+from tasks.search.search import SearchError, TitleSearch, nothing_known
 from tasks.text.titles import parse_title
 
 

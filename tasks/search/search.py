@@ -20,6 +20,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.index import AUTO, Exact, Index, IndexMissing, SearchSettings, query_recall
 from tasks.search.airing import UnknownChannel, channel_tokens, find_channel
 from tasks.search.editions import fold_editions
+from tasks.search.query import Asked, Query
 from tasks.text.titles import parse_title
 
 COLUMNS = ["title", "show_key", "labels", "channels"]
@@ -42,31 +43,6 @@ class Neighbour:
     categories: list[str]
     channels: list[str]
     editions: int = 0  # further editions of the show that are near the query, too
-
-
-@dataclass(frozen=True)
-class Query:
-    """A programme whose like is searched for. What is not known of it is left out."""
-
-    title: str
-    description: str = ""
-    channel: str = ""  # name or id of one of the guide's
-    hour: int | None = None  # of the day, UTC, at which it begins
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A query, and what the guide has of it."""
-
-    query: Query
-    row: int | None  # the guide's title of that show
-    raw_title: str  # the guide's, else the query's
-    context: list[str]  # tokens of how it airs: as the query says, else as the guide does
-
-    @property
-    def aired(self) -> bool:
-        """Whether it is compared with titles as they air, or with titles alone."""
-        return self.row is not None or bool(self.context)
 
 
 def nothing_known(title: str) -> str:

@@ -69,7 +69,8 @@ def _unlisted(folder: Path, file: Path, lacking: Mapping[str, str]) -> np.ndarra
         table = pq.ParquetFile(file).read()
         kept = dict(zip(table["show_key"].to_pylist(), np.array(table["vector"].to_pylist(), np.float32)))
     if new := {key: title for key, title in lacking.items() if key not in kept}:
-        from tasks.search.search import Query, TitleSearch  # imports PyTorch
+        from tasks.search.query import Query
+        from tasks.search.search import TitleSearch  # imports PyTorch
 
         search = TitleSearch.open(folder)
         asked = [search.look_up(Query(title)) for title in new.values()]

@@ -33,3 +33,9 @@ def open_batches(
         workers=workers,
         pin=pin,
     )
+
+
+def ids_of_a_batch(corpus: OpenCorpus, settings: TrainSettings, buffers: dict[str, Tensor]) -> Tensor:
+    """Table ids of the first batch, rising."""
+    loader = open_batches(corpus.folder, corpus, settings, corpus.training, buffers, workers=0)
+    return next(loader.epoch(0)[1]).bags.ids

@@ -115,29 +115,44 @@ class Training:
 
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         """Shows the remaining titles of the epoch; how many."""
-        position, settings, shown, saved = self.position, self.settings, 0, time.monotonic()
+        position, settings, saved = self.position, self.settings, time.monotonic()
+        shown = skipped = 0
         if self.swarm:
             return self._by_learners(
                 self.swarm, self.loader.epoch(position.epoch, position.batch)[0], checkpointer
             )
+        self.learner.defers = True
         loss = torch.tensor(
             position.loss, dtype=torch.float64, device=self.learner.device
         )  # no .item() in a step
         for batches, batch in self.batches(position.epoch, position.batch):
             try:
-                loss += self.learner.step(
-                    batch, settings.rate_factor(position.epoch, position.batch, batches)
-                )
+                factor = settings.rate_factor(position.epoch, position.batch, batches)
+                loss += self.learner.step(batch, factor)
             except NonFiniteGradient as error:
                 raise Diverged(self._explain(error)) from error
             position.batch += 1
             shown += len(batch.bags.offsets) - 1
             if time.monotonic() - saved >= settings.save_seconds and position.batch < batches:
+                if skipped := self.learner.skipped():
+                    break
                 position.loss = loss.item()
                 checkpointer.save(self.learner, position)
                 saved = time.monotonic()
+        if skipped := skipped or self.learner.skipped():
+            self._repeat(position.batch - skipped)
         position.loss = loss.item()
         return shown
+
+    def _repeat(self, number: int) -> None:
+        """Makes the first step that a GPU skipped once more, and waits for its gradient."""
+        self.learner.defers = False
+        count, batches = self.loader.epoch(self.position.epoch, number)
+        try:
+            self.learner.step(next(batches), self.settings.rate_factor(self.position.epoch, number, count))
+        except NonFiniteGradient as error:
+            raise Diverged(self._explain(error)) from error
+        raise RuntimeError(f"step {self.learner.steps} was skipped, and its gradient is finite now")
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
         """The number of batches in an epoch, with each of them from number ``first`` on. The objective's

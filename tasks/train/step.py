@@ -5,6 +5,7 @@ the gradient cancels. A step with a non-finite gradient is refused before anythi
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ from storage.tables import Section, Table, whole
 from tasks.encoder.bags import LAYER, Bagger
 from tasks.loading.loader import Batch
 from tasks.optimizers.base import ParameterUpdate
+from tasks.optimizers.deferred import DeferredCheck
 from tasks.optimizers.parameter_groups import DenseParameters, NonFiniteGradient, ParameterGroups
+from tasks.optimizers.tuners import NoTuner
+from tasks.train.batches import ids_of_a_batch
 from tasks.train.compiled_step import choose_step
 from tasks.train.settings import TrainSettings
 
@@ -54,18 +58,23 @@ class Learner:
             return tensor.normal_(generator=generator).mul_(settings.initial_std)
 
         rows = draw(settings.table.room(len(corpus.kinds), settings.dim))
-        self.table: Table = settings.table.build(rows, self.groups.updaters["rows"], device)
+        starts = settings.objective.buffers(corpus, settings.dim)
+        batch = partial(ids_of_a_batch, corpus, settings, starts)
+        self.table: Table = settings.table.build(rows, self.groups.updaters["rows"], device, batch)
         drawn = {name: draw(torch.empty(shape)).to(device) for name, shape in shapes.items()}
         self.dense = DenseParameters({name: drawn[name].requires_grad_() for name in drawn}, self.groups)
-        starts = settings.objective.buffers(corpus, settings.dim)
         self.buffers = {name: tensor.to(device) for name, tensor in starts.items()}
+        deferrable = device.type == "cuda" and isinstance(settings.tuner, NoTuner) and not self.buffers
+        self._deferred = DeferredCheck(self.groups) if deferrable else None
+        self.defers = False
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # rows that were trained
         self.steps = 0
         self.compiled, self.about_step = choose_step(self, corpus, compiled)
 
     def step(self, batch: Batch, factor: float) -> Tensor:
         """One step with learning rates times ``factor``; returns the loss, a number on the device. A
-        NonFiniteGradient for "rows" has token ids; nothing was updated.
+        NonFiniteGradient for "rows" has token ids; nothing was updated. With ``defers`` none is raised on a
+        GPU, but from such a gradient on nothing is updated, and ``skipped`` tells.
         """
         if self.compiled and (loss := self.compiled.step(batch, factor, self.steps + 1)) is not None:
             self.steps += 1
@@ -83,14 +92,22 @@ class Learner:
         assert rows.grad is not None
         moved, weights = rows.detach(), self.weights.index_select(0, bags.ids)
         update = ParameterUpdate(moved, rows.grad, state, weights, table_rows=len(self.table))
+        updates = {"rows": update, **self.dense.updates()}
         with torch.no_grad():
             try:
-                self.groups.update_({"rows": update, **self.dense.updates()}, factor, self.steps)
+                updater = self._deferred if self.defers and self._deferred else self.groups
+                updater.update_(updates, factor, self.steps)
             except NonFiniteGradient as error:
                 rows = ids[error.rows].tolist() if error.name == "rows" else error.rows
                 raise NonFiniteGradient(error.name, rows) from error
             self.table.write_back(bags.ids, moved, state)
         return loss.detach()
+
+    def skipped(self) -> int:
+        """Steps skipped since the last call, which then count as not made; waits for the device."""
+        skipped = self._deferred.skipped() if self._deferred else 0
+        self.steps -= skipped
+        return skipped
 
     def vectors(
         self, tokens: Ragged, bagger: Bagger, dense: np.ndarray, *, untrained: bool = False

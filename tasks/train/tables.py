@@ -1,6 +1,7 @@
 """Where rows and their state are stored: the settings of train.table. All learn the same, bit for bit."""
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,11 @@ from storage.tables.row_storage import affordable_rows
 from tasks.form import configurable, setting
 
 Type = Literal["float32", "float16", "bfloat16"]
+IdsOfBatch = Callable[[], Tensor | None]  # of a typical batch, for the tables that ask
 _LOOKAHEAD = setting(2, "Batches whose rows are fetched while a step runs", ge=0, le=64)
+
+
+def _unknown() -> None: ...
 
 
 @configurable
@@ -25,7 +30,9 @@ class ResidentTable:
         """Where the rows are drawn that ``build`` is given: float32 (tokens, dim), of any values."""
         return torch.empty(tokens, dim)
 
-    def build(self, rows: Tensor, updater: StateInitializer, device: torch.device) -> Table:
+    def build(
+        self, rows: Tensor, updater: StateInitializer, device: torch.device, batch: IdsOfBatch = _unknown
+    ) -> Table:
         """A table of these rows, float32 (tokens, dim) on the CPU, for steps on the device."""
         rows = rows.to(device)
         return Resident(rows, updater.initial_state(rows))
@@ -45,11 +52,13 @@ class MappedTable:
         folder = Path(self.folder or tempfile.gettempdir())
         return Host(tokens, dim * torch.float32.itemsize, folder).data.view(torch.float32)
 
-    def build(self, rows: Tensor, updater: StateInitializer, device: torch.device) -> Table:
+    def build(
+        self, rows: Tensor, updater: StateInitializer, device: torch.device, batch: IdsOfBatch = _unknown
+    ) -> Table:
         """As in ResidentTable."""
-        cached, ahead = max(1, round(self.cached * len(rows))), self.lookahead
-        start, folder = whole(rows), Path(self.folder or tempfile.gettempdir())
-        return Offloaded(start, updater, device=device, cache_rows=cached, lookahead=ahead, folder=folder)
+        cached, folder = max(1, round(self.cached * len(rows))), Path(self.folder or tempfile.gettempdir())
+        options = {"lookahead": self.lookahead, "folder": folder, "batch": batch()}
+        return Offloaded(whole(rows), updater, device=device, cache_rows=cached, **options)
 
 
 @configurable
@@ -70,7 +79,9 @@ class OffloadedTable:
         """As in ResidentTable."""
         return torch.empty(tokens, dim)
 
-    def build(self, rows: Tensor, updater: StateInitializer, device: torch.device) -> Table:
+    def build(
+        self, rows: Tensor, updater: StateInitializer, device: torch.device, batch: IdsOfBatch = _unknown
+    ) -> Table:
         """As in ResidentTable; ValueError if not one row fits, or the transfer is not available."""
         types = {"row_dtype": getattr(torch, self.row_dtype), "state_dtype": getattr(torch, self.state_dtype)}
         fitting = self.cache_rows
@@ -78,6 +89,7 @@ class OffloadedTable:
         if fitting >= len(rows) and set(types.values()) == {torch.float32}:
             return ResidentTable().build(rows, updater, device)
         options = {"cache_rows": fitting, "lookahead": self.lookahead, "transfer": self.mover, **types}
+        options["batch"] = batch()
         return Offloaded(whole(rows), updater, device=device, **options)
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import importlib.util
 import re
 import shutil
 import site
@@ -12,10 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import torch
-
 HERE = Path(__file__).parent
-TORCH = Path(torch.__file__).parent
+TORCH = Path(importlib.util.find_spec("torch").origin or "").parent  # pyright: ignore[reportOptionalMemberAccess]
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,7 @@ def cpu_library(source: str) -> ctypes.CDLL:
 
 @cache
 def register_device_type() -> None:
-    """Makes "cuda" a device of this torch; cannot be undone in a process."""
-    options = "-shared", "-fPIC", f"-I{TORCH / 'include'}", f"-L{TORCH / 'lib'}", "-lc10"
+    """Makes "cuda" a device of the torch that is imported next; cannot be undone in a process."""
+    libraries = f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}", "-ltorch_cpu", "-lc10"
+    options = "-shared", "-fPIC", f"-I{TORCH / 'include'}", *libraries
     ctypes.CDLL(str(build((HERE / "guard.cpp").read_text(), *options)))

@@ -1,4 +1,5 @@
 // Registers device type CUDA in a torch that was built without it: one device, whose streams torch need not know of.
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 namespace {
@@ -14,3 +15,17 @@ struct SimulatedGuard final : c10::impl::DeviceGuardImplInterface {
 };
 C10_REGISTER_GUARD_IMPL(CUDA, SimulatedGuard)
 }  // namespace
+
+namespace at {
+struct CUDAHooks final : CUDAHooksInterface {  // the name that torch looks up; a backward pass asks for them
+    explicit CUDAHooks(CUDAHooksArgs) {}
+    void init() const override {}
+    bool hasCUDA() const override { return true; }
+    bool isBuilt() const override { return true; }
+    bool isAvailable() const override { return true; }
+    bool hasPrimaryContext(DeviceIndex) const override { return true; }
+    DeviceIndex deviceCount() const override { return 1; }
+    DeviceIndex getCurrentDevice() const override { return 0; }
+};
+REGISTER_CUDA_HOOKS(CUDAHooks)
+}  // namespace at

@@ -4,14 +4,18 @@ Each law is one of CUDA's, or of torch's caching allocator.
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
 from storage.tables import Offloaded, whole
+from storage.tables.planner import NEVER
 from storage.tables.prefetch import Steps
-from tasks.optimizers import SGD
+from storage.tables.transfer import Unified
+from tasks.optimizers import SGD, Adam
 from tests.device.streams import DRAW, GPU, STARVE_MAIN, STARVE_OTHERS
 
 pytestmark = pytest.mark.gpu
@@ -122,3 +126,38 @@ def test_ids_on_the_device_in_another_order_stop_the_step():
             assert GPU.synchronisations == before
             assert torch.equal(found.cpu(), rows[given])
         loop.close()
+
+
+def test_a_move_of_rows_is_one_upload_and_fifteen_launches_for_which_nobody_waits():
+    table = Offloaded(whole(torch.randn(60, 5)), Adam(), cache_rows=40, device="cuda", transfer="uva")
+    plans = [table.planner.plan(torch.arange(first, first + 4).numpy()) for first in range(36, 56, 4)]
+    for plan in plans[:-1]:
+        table.carry_out(replace(plan, after=NEVER))
+    before = GPU.launches, GPU.pageable_copies, GPU.synchronisations
+    assert len(plans[-1].leave_ids) and len(plans[-1].enter_ids)
+    table.carry_out(replace(plans[-1], after=NEVER))
+    assert GPU.launches - before[0] <= 15
+    assert (GPU.pageable_copies, GPU.synchronisations) == before[1:]
+
+
+def test_rows_leave_without_waiting_for_those_that_enter(monkeypatch: pytest.MonkeyPatch):
+    """Both directions of the link at once: a plan's rows leave while those of the plan before enter."""
+    starving(STARVE_OTHERS)
+    table = Offloaded(whole(torch.randn(60, 5)), SGD(), cache_rows=40, device="cuda", transfer="uva")
+    mover, ran = table.storage.transfer, []
+    assert isinstance(mover, Unified)
+
+    def run(name: str, own: Any, *given: Any) -> None:
+        ran.append(name)
+        own(*given)
+
+    for kernel in (mover._gather, mover._scatter):
+        monkeypatch.setattr(kernel, "run", partial(run, kernel.name, kernel.run))
+    for first in range(36, 46, 2):
+        plan = table.planner.plan(torch.arange(first, first + 2).numpy())
+        table.carry_out(replace(plan, after=NEVER))
+    assert table._leaving is not None
+    table._leaving.synchronize()
+    assert set(ran) == {"scatter"}
+    torch.cuda.synchronize()
+    assert ran.count("gather") == 5

@@ -22,14 +22,21 @@ MUTATIONS = {
     "leaving rows wait for no step": Mutation(
         "planner.py", "int(self._last[leaving].max(initial=NEVER))", "NEVER", EXACT
     ),
-    "moves wait for no direct rows": Mutation(
-        "planner.py", ", self._last_direct)", ", NEVER)", "resident_table and Adam"
-    ),
     "a step waits for no rows": Mutation("offloaded.py", "stream.wait_event(at.event)", "pass", EXACT),
-    "slots are not recorded": Mutation("offloaded.py", "at.slots.record_stream(stream)", "pass", EXACT),
-    "places are not recorded": Mutation("offloaded.py", "at.direct.record_stream(stream)", "pass", EXACT),
+    "rows of a plan are not recorded": Mutation(
+        "offloaded.py", "at.ids.record_stream(stream)", "pass", EXACT
+    ),
+    "rows that no step uses leave before they have entered": Mutation(
+        "offloaded.py", "self._wait_for_rows(ready)", "pass", "no_step_follows"
+    ),
+    "rows that enter are not recorded": Mutation(
+        "offloaded.py", "enter_ids.record_stream(self._stream)", "pass", "restored"
+    ),
+    "rows enter before others have left": Mutation(
+        "offloaded.py", "self._stream.wait_event(self._leaving.record_event())", "pass", EXACT
+    ),
     "moves do not wait for what preceded the loop": Mutation(
-        "offloaded.py", f"self._stream.wait_stream({CURRENT})", "pass", "outside_a_loop"
+        "offloaded.py", f"self._leaving.wait_stream({CURRENT})", "pass", "outside_a_loop"
     ),
     "a checkpoint does not wait for moves": Mutation(
         "offloaded.py", "stream.wait_stream(self._stream)", "pass", "between_two_batches"

@@ -15,10 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.device.compilers import cpu_library, register_device_type, signatures
+
+register_device_type()  # torch looks for devices when it is imported
+
+# ruff: noqa: E402
 import torch
 
 from tests.device import streams
-from tests.device.compilers import cpu_library, register_device_type, signatures
 from tests.device.streams import GPU, Event, Stream
 from tests.device.tensors import Simulated
 
@@ -96,7 +101,6 @@ def cupy() -> ModuleType:
 
 def install() -> None:
     """Puts the simulated device in the place of torch.cuda and CuPy, for the life of the process."""
-    register_device_type()
     tensor, run = torch.tensor, threading.Thread.run
 
     def run_simulated(self: threading.Thread) -> None:

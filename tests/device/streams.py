@@ -46,6 +46,7 @@ class Gpu:
             self.pinned: list[Tensor] = []
             self.freed: list[tuple[list[Mark], Stream, Callable[[], Any]]] = []  # used by other streams still
             self.synchronisations, self.error, self._running, self.allocated = 0, "", False, 0
+            self.launches, self.pageable_copies = 0, 0
 
     @property
     def current(self) -> "Stream":
@@ -59,6 +60,7 @@ class Gpu:
             if error := self.error:
                 self.error = ""
                 raise RuntimeError(f"CUDA error: {error}")
+            self.launches += 1
             self.current.put(work)
 
     def run_some(self) -> None:

@@ -79,7 +79,11 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if func._schema.is_mutable:
         GPU.launch(lambda: func(*memory[0], **memory[1]))
         return kwargs["out"] if "out" in kwargs else args[0] if returned else None
-    if WAITS & set(func.tags) or func in (aten.equal.default, aten._local_scalar_dense.default):
+    by_ids = func is aten.index.Tensor and all(one.dtype != torch.bool for one in _tensors(args[1]))
+    if (WAITS & set(func.tags) and not by_ids) or func in (
+        aten.equal.default,
+        aten._local_scalar_dense.default,
+    ):
         return _at_once(func, memory)
     try:
         shapes = _shapes(func, args, kwargs)
@@ -178,7 +182,9 @@ def _upload(target: Tensor, source: Tensor, blocking: bool) -> None:
     """Pageable memory is read now, pinned memory when the copy runs."""
     if not source.numel():
         return
-    taken = source if GPU.holds(source.data_ptr()) else source.clone()
+    pinned = GPU.holds(source.data_ptr())
+    GPU.pageable_copies += not pinned
+    taken = source if pinned else source.clone()
     GPU.launch(lambda: target.copy_(taken))
     if blocking:
         GPU.synchronize(GPU.current)

@@ -29,7 +29,7 @@ def simulate(
 @pytest.mark.slow
 def test_the_device_obeys_cudas_laws_and_tables_theirs():
     """Every rule under its own seeds, and 20 rounds of what is quick."""
-    ran = simulate("tests/device/laws.py", TABLES, seconds=300)
+    ran = simulate("tests/device/laws.py", "tests/device/train_steps.py", TABLES, seconds=300)
     assert not ran.returncode and "passed" in ran.stdout, ran.stdout[-4000:] + ran.stderr[-2000:]
     quick = "resident_table and (RowwiseAdagrad or SGD) or restored or there_and_back"
     ran = simulate(TABLES, "-k", quick, rounds=20, seconds=600)
@@ -58,4 +58,5 @@ def test_a_wait_that_is_taken_out_is_missed(name: str, tmp_path: Path):
     )
     file.write_text(text.replace(mutation.line, mutation.becomes))
     ran = simulate(TABLES, "-x", "-k", mutation.caught_by, rounds=20, root=tmp_path)
-    assert ran.returncode == 1 and "FAILED" in ran.stdout, ran.stdout[-4000:] + ran.stderr[-2000:]
+    missed = "FAILED" in ran.stdout or "Fatal Python error" in ran.stderr  # a kernel reads where nothing is
+    assert ran.returncode and missed, ran.stdout[-4000:] + ran.stderr[-2000:]

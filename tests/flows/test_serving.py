@@ -23,7 +23,8 @@ from storage.corrections import Correction, write_corrections
 from storage.tracking import Registry
 from tasks.enrich.explain import decide
 from tasks.enrich.model import CategoryModel
-from tasks.search.search import Query, TitleSearch
+from tasks.search.query import Query
+from tasks.search.search import TitleSearch
 from tests import worlds
 from tests.flows.command import guidespace
 from tests.flows.serve_process import AT, NEW, STAND_IN

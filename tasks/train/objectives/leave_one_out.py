@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from storage.arrays import Ragged
+from storage.tables import count
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
 
@@ -75,16 +76,17 @@ class _LeaveOneOut(BaseObjective):
                 sums = sums.index_add(0, groups.own, vectors)
             else:  # a GPU's index_add adds in another order every time; its index_put sorts first
                 sums = sums.index_put((groups.own,), vectors, accumulate=True)
-            sizes = torch.bincount(groups.own, minlength=n_groups).to(vectors.dtype)
+            sizes = count(groups.own, n_groups).to(vectors.dtype)
             products = vectors @ sums.T  # (titles, groups)
             itself = torch.linalg.vecdot(
                 vectors, vectors
             )  # 1, or 0 for a title of which dropout left nothing
-            others, with_self = sizes[groups.own] - 1, products.gather(1, own).squeeze(1)
+            others, with_self = sizes.index_select(0, groups.own) - 1, products.gather(1, own).squeeze(1)
             rest = with_self - itself
             if unit_means:
                 squared = torch.linalg.vecdot(sums, sums)
-                length = (squared[groups.own] - 2 * with_self + itself).clamp(min=1e-6).sqrt()  # ‖S − v‖
+                of_group = squared.index_select(0, groups.own)
+                length = (of_group - 2 * with_self + itself).clamp(min=1e-6).sqrt()  # ‖S − v‖
                 of_own, scores = rest / length, products / squared.clamp(min=1e-12).sqrt()
             else:
                 of_own, scores = rest / others.clamp(min=1), products / sizes

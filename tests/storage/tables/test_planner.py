@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from storage.tables.planner import NEVER, Planner
+from storage.tables.row_storage import recent_slots
 
 
 def plan(planner: Planner, *ids: int):
@@ -47,8 +49,8 @@ def test_what_finds_no_slot_is_used_directly_and_waited_for():
     made = plan(planner, 0, 4, 5, 6, 7)
     assert made.enter_ids.tolist() == [4, 5] and made.ids[made.direct].tolist() == [6, 7]
     later = plan(planner, 4)
-    assert later.after == 0  # it may read what the direct step writes
-    assert plan(planner, 6).after == 0
+    assert not len(later.enter_ids) and later.after == NEVER  # nothing is moved
+    assert plan(planner, 6).after == 0  # it reads what the direct step writes
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -56,7 +58,7 @@ def test_against_a_plain_directory(seed: int):
     """A dictionary and a list say the same, batch by batch; no slot is given twice."""
     rng = np.random.default_rng(seed)
     rows, hot, recent = 80, 10, int(rng.integers(1, 40))
-    planner, held, used = Planner(rows, hot, recent), {}, {}
+    planner, held, used, last_direct = Planner(rows, hot, recent), {}, {}, NEVER
     for number in range(200):
         ids = np.unique(rng.zipf(1.3, size=int(rng.integers(0, 60))) % rows)
         made = planner.plan(ids)
@@ -69,7 +71,9 @@ def test_against_a_plain_directory(seed: int):
         for row, slot in zip(made.enter_ids, made.enter_slots):
             assert row not in held and slot not in held.values() and hot <= slot < hot + recent
             held[row] = slot
+        assert not len(made.enter_ids) or made.after >= last_direct
         direct = set(made.direct.tolist())
+        last_direct = number if direct else last_direct
         assert not direct or len(held) == recent
         for place, row in enumerate(ids):
             assert place in direct or made.slots[place] == (row if row < hot else held[row])
@@ -78,6 +82,31 @@ def test_against_a_plain_directory(seed: int):
             planner.locate(np.arange(rows)), [row if row < hot else held.get(row, -1) for row in range(rows)]
         )
         assert planner._queued <= 4 * recent + 1024
+
+
+@pytest.mark.parametrize("lookahead", [0, 2, 5])
+def test_the_changing_part_holds_what_look_ahead_needs(lookahead: int):
+    """No move waits for a step that runs, or is still to come, while its rows are fetched."""
+    rng, rows, slots = np.random.default_rng(1), 20_000, 6_000
+    batches = [np.unique(rng.zipf(1.15, size=1_500) % rows) for _ in range(60)]
+    recent = recent_slots(
+        slots, lookahead, torch.from_numpy(max(batches, key=lambda ids: (ids > slots).sum()))
+    )
+    waited = {}
+    for size in (recent, slots // 10):
+        planner = Planner(rows, slots - size, size)
+        plans = [planner.plan(ids) for ids in batches]
+        assert not any(len(made.direct) for made in plans)
+        waited[size] = min(made.number - made.after for made in plans if made.after != NEVER)
+    assert waited[recent] > lookahead + 1, waited
+    assert lookahead == 0 or waited[slots // 10] <= lookahead + 1, waited
+    assert recent_slots(slots, lookahead, None) == slots // 10
+
+
+def test_the_changing_part_is_at_least_a_tenth_and_at_most_all():
+    assert recent_slots(1, 2, None) == recent_slots(9, 2, None) == 1
+    assert recent_slots(100, 2, torch.arange(50)) == 10  # all of them hot
+    assert recent_slots(100, 2, torch.arange(60, 200)) == 100
 
 
 def test_a_row_that_comes_twice_is_refused():

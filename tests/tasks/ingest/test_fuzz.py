@@ -99,6 +99,7 @@ def test_three_hundred_mutations(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_ten_minutes_of_mutations(tmp_path: Path) -> None:
     number = fuzz(tmp_path, time.time_ns(), seconds=600)
     print(f"{number:,} mutations")

@@ -117,5 +117,6 @@ def test_killed_three_times_at_random(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_killed_fifty_times_at_random(tmp_path: Path) -> None:
     kill_at_random(tmp_path, 50, 2)

@@ -43,6 +43,7 @@ def test_an_attribute_of_a_gigabyte(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_ten_million_programmes_on_one_channel(tmp_path: Path) -> None:
     with open(tmp_path / "g.xml", "w") as file:
         file.write("<tv>")

@@ -196,6 +196,7 @@ def test_mutations_read_alike(tmp_path_factory: pytest.TempPathFactory, seed: in
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_a_hundred_thousand_mutations_read_alike(tmp_path: Path) -> None:
     chance = random.Random()
     for _ in range(100_000):

@@ -5,7 +5,8 @@ import pytest
 
 from tasks.search.explain import explain
 from tasks.search.parts import FORM, MEANING, NO_WORDS, parts_of, title_parts
-from tasks.search.search import Query, SearchError, TitleSearch
+from tasks.search.query import Query
+from tasks.search.search import SearchError, TitleSearch
 from tests.worlds import UNSEEN
 
 UNKNOWN = "ᎣᏏᏲ"

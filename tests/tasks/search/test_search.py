@@ -13,7 +13,8 @@ import pytest
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours import index
 from tasks.neighbours.index import SearchSettings
-from tasks.search.search import MOST, Query, SearchError, TitleSearch
+from tasks.search.query import Query
+from tasks.search.search import MOST, SearchError, TitleSearch
 from tests.worlds import UNSEEN, titles
 
 CATEGORY = dict(titles())

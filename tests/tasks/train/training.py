@@ -8,15 +8,28 @@ import pytest
 import torch
 
 from storage.formats.corpus import open_corpus
-from tasks.encoder.bags import Bagger
+from tasks.encoder.bags import LAYER, Bagger
+from tasks.optimizers import Adam
+from tasks.optimizers.parameter_groups import ParameterGroup
 from tasks.train.checkpoint import Checkpointer
 from tasks.train.loop import Training
+from tasks.train.objectives import Label
 from tasks.train.settings import TrainSettings
 from tests.worlds import TRAINING
+
+GROUPS = (ParameterGroup(pattern=LAYER, optimizer=Adam(learning_rate=0.01)),)
+# what the compiled step knows
+COMPILED = replace(TRAINING, objective=Label(batch_size=8), groups=GROUPS, epochs=2, threads=1)
 
 
 def tensors(training: Training) -> dict[str, torch.Tensor]:
     return {name: torch.cat(list(part.pieces())) for name, part in training.learner.parts().items()}
+
+
+def run(training: Training) -> Training:
+    for _ in training.run():
+        pass
+    return training
 
 
 class Killed(Exception):

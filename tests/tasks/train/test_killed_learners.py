@@ -1,0 +1,166 @@
+"""Learners that are killed: no batch is lost, no kill stops them, and they learn the same."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from storage.stages import ROOT
+from tasks.train.loop import Training
+from tasks.train.objectives import Label
+from tasks.train.runners import Hogwild, OneProcess, Owners
+from tasks.train.runners.learner import DONE
+from tasks.train.settings import TrainSettings
+from tasks.train.tables import MappedTable
+from tests.tasks.train.training import COMPILED, run, tensors
+
+pytest.importorskip("numba", reason="learners make compiled steps")
+
+
+@contextmanager
+def killing(training: Training, kills: int, seed: int = 1) -> Iterator[list[int]]:
+    """Kills learners while the run goes on, each at a random moment after its first step; who was killed."""
+    killed: list[int] = []
+    rng, over = random.Random(seed), threading.Event()
+
+    def work() -> None:
+        while len(killed) < kills and not over.is_set():
+            swarm, place = training.swarm, rng.randrange(2)
+            assert swarm is not None
+            if swarm.shared is None or len(swarm.pids) < 2:
+                time.sleep(0.01)
+                continue
+            before, pid = int(swarm.shared["marks"][place, DONE]), swarm.pids[place]
+            while not over.is_set() and pid not in killed and swarm.shared is not None:
+                if int(swarm.shared["marks"][place, DONE]) != before:
+                    time.sleep(rng.random() * 0.02)
+                    os.kill(pid or 0, signal.SIGKILL)
+                    killed.append(pid or 0)
+                time.sleep(0.001)
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        thread.join()
+
+
+def by_rounds(corpus: Path, settings: TrainSettings, learners: int) -> Training:
+    """What owners do, in one process: gradients of as many batches at the same rows, then their steps."""
+    training = Training(corpus, settings, True)
+    step = training.learner.compiled
+    assert step is not None
+    for epoch in range(settings.epochs):
+        number, batches = training.loader.epoch(epoch)
+        waiting = []
+        for place, batch in enumerate(batches):
+            found = step.gradients(batch)
+            assert found is not None
+            copies = (None if own is None else own.copy() for own in found[2:])
+            waiting.append((place, found._replace(entries=tuple(map(np.copy, found.entries)))[:2], *copies))
+            if len(waiting) == learners or place + 1 == number:
+                for place_of, (loss, entries), *grads in waiting:
+                    training.learner.steps += 1
+                    factor = settings.rate_factor(epoch, place_of, number)
+                    step.apply(type(found)(loss, entries, *grads), factor, training.learner.steps)
+                waiting = []
+    return training
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As learners have: products are rounded otherwise with two."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("table", [COMPILED.table, MappedTable()], ids=lambda table: table.name)
+def test_owners_make_the_same_bits_whatever_is_killed(toy_corpus: Path, tmp_path: Path, table):
+    settings = replace(COMPILED, epochs=40, objective=Label(batch_size=7))
+    expected = tensors(by_rounds(toy_corpus, settings, 2))
+    if table.name == "mapped":
+        table = replace(table, folder=str(tmp_path))
+    training = Training(toy_corpus, replace(settings, runner=Owners(), table=table))
+    with killing(training, 8) as killed:
+        run(training)
+    assert len(killed) >= 3
+    for name, tensor in tensors(training).items():
+        assert torch.equal(tensor, expected[name]), name
+    assert list(tmp_path.iterdir()) == []
+
+
+def sample_corpus(folder: Path) -> Path:
+    """The Corpus of the bundled guide, made as the nightly run makes it."""
+    from benchmarks.road import make_corpus
+
+    return make_corpus(folder / "home", [ROOT / "sample" / "guide.xml.gz"])
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample_corpus(tmp_path_factory.mktemp("sample"))
+
+
+REAL = TrainSettings(epochs=3, patience=3, tuning_share=0.2, threads=1, device="cpu")
+
+
+def scored(corpus: Path, settings: TrainSettings) -> tuple[Training, float]:
+    training = run(Training(corpus, settings, True if isinstance(settings.runner, OneProcess) else None))
+    return training, max(epoch["tuning_score"] for epoch in training.history)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 4, 32])
+def test_hogwild_comes_as_far_as_one_step_after_the_other(corpus: Path, size: int):
+    settings = replace(REAL, objective=Label(batch_size=size), epochs=2 if size < 32 else 3)
+    scores = [scored(corpus, replace(settings, runner=runner))[1] for runner in (OneProcess(), Hogwild())]
+    assert scores[1] > scores[0] - 0.03, scores
+
+
+def undisturbed(corpus: Path, settings: TrainSettings) -> tuple[float, float]:
+    """Mean of the scores of runs, and how far one more may lie from it."""
+    scores = [scored(corpus, replace(settings, seed=seed))[1] for seed in (1, 2, 3)]
+    return float(np.mean(scores)), float(3 * np.std(scores, ddof=1) + 0.01)
+
+
+def disturbed(corpus: Path, settings: TrainSettings, kills: int) -> None:
+    """Kills learners; no batch is lost (the swarm counts them), and the score is that of other runs."""
+    training = Training(corpus, settings)
+    cut, replaced = 0.0, 0.0
+    with killing(training, kills) as killed:
+        for progress in training.run():
+            cut += progress.metrics["batches_cut_off"]
+            replaced += progress.metrics["learners_replaced"]
+    assert len(killed) == kills and replaced >= kills - 2 and cut <= kills
+    mean, width = undisturbed(corpus, settings)
+    assert max(epoch["tuning_score"] for epoch in training.history) == pytest.approx(mean, abs=width)
+
+
+@pytest.mark.slow
+def test_kills_neither_stop_hogwild_nor_change_what_it_learns(corpus: Path):
+    settings = replace(REAL, objective=Label(batch_size=4), epochs=6, patience=6)
+    disturbed(corpus, replace(settings, runner=Hogwild(interval=4)), 3)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.parametrize("runner", [Hogwild(), Hogwild(interval=8), Owners()])
+def test_fifty_kills(corpus: Path, runner: Hogwild | Owners):
+    settings = replace(REAL, objective=Label(batch_size=1), epochs=100, patience=100, runner=runner)
+    disturbed(corpus, settings, 50)
