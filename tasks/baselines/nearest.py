@@ -25,7 +25,8 @@ def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarra
     """
     from sklearn.preprocessing import normalize
 
-    asked, index = normalize(queries), normalize(base).tocsc()
+    of_unit_norm: Any = normalize  # annotated as an array or a pair
+    asked, index = of_unit_norm(queries), of_unit_norm(base).tocsc()
     ids = np.full((asked.shape[0], k), -1, dtype=np.int64)
     cosines = np.zeros((asked.shape[0], k), dtype=np.float32)
     sums = np.empty(base.shape[0], dtype=np.float32)
