@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from storage.artifacts import Guide, Progress
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import publish_corrections
-from storage.catalogue.feeds import publish_status
+from storage.catalogue.feeds import check_known, publish_status
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
 from storage.readings import FeedStatus, write_readings
 from storage.workspace import Workspace
@@ -51,6 +51,8 @@ def read_and_publish(
                 elif isinstance(event, Failure):
                     readings.append(FeedStatus(source=event.source, failed=str(event.error)))
             write_readings(workspace.home, readings)
+        if as_of is not None:
+            check_known(catalogue, as_of)
         choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of)
         digest = snapshot_digest(catalogue, choice)
         if (known := workspace.read(Guide, digest[:32])) is not None:

@@ -201,7 +201,8 @@ def promote(
         difference=decision.difference,
         logged_model=registry.logged_model(version),
     )
-    if TaskRunContext.get() and not (same or move or decision.promote):
+    refused = not (same or move or decision.promote or settings.promote == "never")
+    if TaskRunContext.get() and refused:
         model_id = {"prefect.resource.id": f"guidespace.model.{verdict.name}"}
         emit_event(REFUSED, resource=model_id, payload={"version": version, "reason": reason})
     get_run_logger().info("%s (%s)", verdict.message, reason)
