@@ -53,6 +53,7 @@ def test_mlflow_has_the_headline_first_no_intervals_and_pages_instead_of_raw_plo
     (artifacts,) = {file.parent for file in (home / "mlflow").rglob("map.html")}
     assert {file.name for file in artifacts.iterdir()} == {
         "map.html",
+        "artifacts.html",
         "model_card.md",
         "nights.html",
         "report.md",
