@@ -1,6 +1,7 @@
 """What surrounds a night: the lock, the MLflow run linked with the flow run, the pointer to the result."""
 
 import datetime
+import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,8 @@ LEFT = "guidespace.flow-run.left"
 MOST_NIGHTS = 1_000  # among which the night before one of the past is looked for
 # Until it is said again: Prefect's triggers drop an event when SQLite is locked (3.8.8).
 AGAIN_SECONDS = 3.0
+GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau"
+OF_STARS = re.compile(rf"({'|'.join([*GREEK.split(), 'upsilon', 'phi', 'chi', 'psi', 'omega'])})\d+-[a-z-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +131,11 @@ def name_run() -> str:
 
 
 def _is_generated(name: str) -> bool:
-    """Whether Prefect drew the name at random from its lists: "adamant-otter"."""
+    """Whether Prefect drew the name at random from its lists: "adamant-otter"; its Run form, of stars:
+    "beta485-ixtelha". One in nine of the form's has no number, and stays.
+    """
+    if OF_STARS.fullmatch(name):
+        return True
     known = [words for about in NAMES.values() for words in about.get("words", ())]
     return name.count("-") == 1 and set(name.split("-")) <= set(known)
 
