@@ -20,6 +20,7 @@ trap 'rm -rf "$copies" "$archive.tmp"' EXIT
 cd "$home"
 set --
 for inner in */home.json; do
+    [ -f "$inner" ] || continue
     set -- "$@" --exclude="./${inner%/*}"
 done
 for database in *.db prefect/*.db; do
