@@ -22,7 +22,7 @@ from prefect.settings import PREFECT_HOME
 from pydantic import Field
 
 from flows.keeping import DAYS, NIGHTS, WORDINGS
-from flows.latest import LATEST, PATHS, read_latest
+from flows.latest import folders_of_last_run
 from storage.catalogue.retention import forget_wordings
 from storage.retention import Removed, prune, prune_fetched
 from storage.tracking import TrackingError
@@ -82,7 +82,7 @@ def clean(
     now = datetime.datetime.now(datetime.UTC)
     ended = now - datetime.timedelta(days=days)
     with workspace.writing("guidespace gc", wait_seconds=wait_seconds):
-        yield prune(workspace, nights, _of_last_run(workspace), dry_run=dry_run)
+        yield prune(workspace, nights, folders_of_last_run(workspace.home), dry_run=dry_run)
         replaced = now - datetime.timedelta(days=wordings)
         yield forget_wordings(workspace.home, replaced, dry_run=dry_run)
         models = Retention(workspace.home)
@@ -93,15 +93,6 @@ def clean(
                 if champion := models.champion():
                     yield prune_fetched(workspace, champion.digest, dry_run=dry_run)
         yield prune_flow_runs(workspace.home, ended, dry_run)
-
-
-def _of_last_run(workspace: Workspace) -> set[Path]:
-    """Folders of artifacts that the home's pointer names."""
-    if not (workspace.home / LATEST).exists():
-        return set()
-    latest = read_latest(workspace.home, "scores")
-    files = (Path(latest[name]) for name in PATHS)
-    return {file if file.is_dir() else file.parent for file in files}
 
 
 def prune_flow_runs(home: Path, before: datetime.datetime, dry_run: bool) -> Removed:

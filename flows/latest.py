@@ -37,20 +37,20 @@ def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
     return {**content, **{name: str(folder / content[name]) for name in PATHS}}
 
 
-def read_figures(home: str | Path) -> dict[str, float]:
-    """Headline figures of the last finished run; empty where there is none, or an older version's."""
-    try:
-        return dict(json.loads(_renamed((Path(home).expanduser() / LATEST).read_text())).get("figures", {}))
-    except FileNotFoundError:
-        return {}
+def folders_of_last_run(home: Path) -> set[Path]:
+    """Folders of artifacts that the pointer names; none where no run has finished."""
+    if not (home / LATEST).exists():
+        return set()
+    content = json.loads((home / LATEST).read_text())
+    files = [(home / content[name]).resolve() for name in PATHS]
+    return {file if file.is_dir() else file.parent for file in files}
 
 
-def last_model(home: str | Path) -> str:
-    """Folder of the last finished run's model; empty where there is none."""
-    try:
-        return read_latest(home, "model")["model"]
-    except HomeError:
-        return ""
+def last_instant(home: Path) -> str:
+    """Instant of the night that the pointer names, ISO in UTC; empty where there is none, and after any other
+    where an older version wrote the pointer.
+    """
+    return json.loads((home / LATEST).read_text()).get("as_of", "9") if (home / LATEST).exists() else ""
 
 
 def read_scores(home: str | Path) -> dict[str, Any]:

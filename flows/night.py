@@ -1,5 +1,7 @@
 """What surrounds a night: the lock, the MLflow run linked with the flow run, the pointer to the result."""
 
+import datetime
+import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -20,20 +22,25 @@ from prefect.runtime import flow_run as this_run
 from prefect.settings import PREFECT_UI_URL
 from prefect.states import Completed
 
-from flows.latest import write_latest
+from flows.latest import folders_of_last_run, last_instant, write_latest
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
 from storage.retention import prune
 from storage.tracking import Tracking
-from storage.workspace import Workspace
+from storage.tracking.nights import AS_OF, read_nights
+from storage.tracking.runs import FIGURES
+from storage.workspace import Workspace, newest_first
 from tasks.ingest.sources.feeds import source_of
 from tasks.publish.report import Report, Verdict
 
 WAIT_SECONDS = 6 * 3600.0  # for another run in the home; then the run fails and says who holds it
 # A suspended run continues, with heartbeats, to the end of its stage, and then exits: Prefect tells nobody.
 LEFT = "guidespace.flow-run.left"
+MOST_NIGHTS = 1_000  # among which the night before one of the past is looked for
 # Until it is said again: Prefect's triggers drop an event when SQLite is locked (3.8.8).
 AGAIN_SECONDS = 3.0
+GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau"
+OF_STARS = re.compile(rf"({'|'.join([*GREEK.split(), 'upsilon', 'phi', 'chi', 'psi', 'omega'])})\d+-[a-z-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +64,26 @@ class NightlyRun:
     workspace: Workspace
     tracking: Tracking
     run: str
+    at: datetime.datetime  # the instant whose knowledge it uses
+    past: bool  # a back-filled one: as of an instant of the past, and never promoted
+
+    def before(self) -> tuple[dict[str, float], str]:
+        """Headline figures of the night before, by their instants, and the folder of its model; empty where
+        there is none, or it was removed.
+        """
+        nights = read_nights(self.tracking, MOST_NIGHTS if self.past else 2)
+        before = next((one for one in reversed(nights) if one.at < self.at and one.run != self.run), None)
+        if before is None:
+            return {}, ""
+        headline = f"{FIGURES}/"
+        figures = {
+            name.removeprefix(headline): value
+            for name, value in before.metrics.items()
+            if name.startswith(headline)
+        }
+        models = (one for one in newest_first(self.workspace, Model) if one.digest == before.model)
+        folder = next(map(self.workspace.folder, models), "")
+        return figures, str(folder)
 
     def result(
         self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: Report
@@ -83,9 +110,15 @@ class NightlyRun:
             champion=verdict.champion,
             reason=verdict.reason,
         )
-        made = {"model": folder(model), "corpus": folder(corpus), "figures": report.figures}
-        write_latest(self.workspace.home, {**asdict(result), **made})
+        made = {"model": folder(model), "corpus": folder(corpus), "as_of": instant_text(self.at)}
+        if not self.past or last_instant(self.workspace.home) <= made["as_of"]:
+            write_latest(self.workspace.home, {**asdict(result), **made})
         return cast(NightlyResult, Completed(message=verdict.message, data=result)) if in_run else result
+
+
+def instant_text(moment: datetime.datetime) -> str:
+    """An instant as runs and the pointer carry it: ISO in UTC, which sorts as text."""
+    return moment.astimezone(datetime.UTC).isoformat(timespec="seconds")
 
 
 def name_run() -> str:
@@ -98,15 +131,25 @@ def name_run() -> str:
 
 
 def _is_generated(name: str) -> bool:
-    """Whether Prefect drew the name at random from its lists: "adamant-otter"."""
+    """Whether Prefect drew the name at random from its lists: "adamant-otter"; its Run form, of stars:
+    "beta485-ixtelha". One in nine of the form's has no number, and stays.
+    """
+    if OF_STARS.fullmatch(name):
+        return True
     known = [words for about in NAMES.values() for words in about.get("words", ())]
     return name.count("-") == 1 and set(name.split("-")) <= set(known)
 
 
 @contextmanager
-def open_night(home: str, feeds: Sequence[str], settings: Settings, keep: int = 0) -> Iterator[NightlyRun]:
+def open_night(
+    home: str,
+    feeds: Sequence[str],
+    settings: Settings,
+    keep: int = 0,
+    as_of: datetime.datetime | None = None,
+) -> Iterator[NightlyRun]:
     """Holds the home, opens the MLflow run of this flow run (or resumes it), and ends it as the flow ends.
-    ``keep`` artifacts of each kind stay, or ``publish.keep`` if that is more.
+    ``keep`` artifacts of each kind stay, or ``publish.keep`` if that is more, and those of the last night.
 
     A run waits for another one in its home; runs in other homes run beside it.
 
@@ -120,15 +163,18 @@ def open_night(home: str, feeds: Sequence[str], settings: Settings, keep: int = 
         flow_run_id = this_run.id or str(uuid.uuid4())
         parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
         page = f"{PREFECT_UI_URL.value()}/runs/flow-run/{flow_run_id}"
-        links = {"prefect.flow_run_url": page} if PREFECT_UI_URL.value() else {}
-        run = tracking.start_run(flow_run_id, this_run.name or "nightly", links, parameters)
+        at = (as_of or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
+        tags = {AS_OF: instant_text(at)}
+        tags |= {"prefect.flow_run_url": page} if PREFECT_UI_URL.value() else {}
+        run = tracking.start_run(flow_run_id, this_run.name or "nightly", tags, parameters)
         logger.info("MLflow: %s", tracking.where(run))
         for died in tracking.close_silent(run):
             logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", died)
         try:
             with tracking.system_metrics(run):
-                yield NightlyRun(workspace, tracking, run)
-            prune(workspace, max(keep, settings.publish.keep))
+                past = as_of is not None and settings.publish.promote == "never"
+                yield NightlyRun(workspace, tracking, run, at, past)
+            prune(workspace, max(keep, settings.publish.keep), folders_of_last_run(workspace.home))
         except BaseException as error:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from prefect import flow
 
 from flows.corpus import corpus_inputs
-from flows.latest import last_model, read_figures
 from flows.night import NightlyResult, close_crashed, name_run, open_night
 from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
 from storage.stages import previous
@@ -42,7 +41,7 @@ def nightly(
         settings: All settings one by one, in place of the preset's; None: as the preset has them.
     """
     settings = settle(preset, changes, settings)
-    with open_night(home, feeds, settings) as night:
+    with open_night(home, feeds, settings, as_of=as_of) as night:
         guide = ingest(home, feeds, settings.ingest, as_of)
         anomalies = check(home, guide, night.run)
         vocabulary = tokenize(home, guide, settings.tokenize)
@@ -55,10 +54,9 @@ def nightly(
         clustering = cluster(home, *grouped, previous(home, CLUSTERS, *grouped))
         scores = evaluate(home, corpus, vectors, clustering, settings.evaluate)
         drawn = guide, corpus, checkpoint, encoder, vectors, clustering, scores, settings.publish
-        now = datetime.datetime.now(datetime.UTC)
-        page = draw(home, *drawn, previous(home, PAGE, *drawn), now)
+        page = draw(home, *drawn, previous(home, PAGE, *drawn), night.at)
         model = pack(home, corpus, encoder, vectors)
         verdict = promote(home, guide, corpus, model, scores, settings.publish, night.run)
         made = guide, corpus, clustering, checkpoint, scores, page, model, verdict
-        published = report(home, *made, anomalies, night.run, read_figures(home), last_model(home))
+        published = report(home, *made, anomalies, night.run, *night.before())
         return night.result(corpus, scores, page, model, verdict, published)

@@ -14,8 +14,8 @@ import json
 import sys
 import threading
 import uuid
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -51,16 +51,31 @@ class Stage(Generic[A]):
         text = json.dumps([self.kind.__name__, _canonical(inputs), code], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    def publish(self, home: str | Path, *inputs: object) -> AbstractContextManager[Draft[A]]:
-        """Publishes into the folder of these inputs' key (see Workspace.publishing)."""
-        return Workspace(home).publishing(self.kind, self.key(*inputs))
+    @contextmanager
+    def publish(self, home: str | Path, *inputs: object) -> Iterator[Draft[A]]:
+        """Publishes into the folder of these inputs' key, and notes them (see Workspace.publishing)."""
+        artifacts = [each for each in inputs if isinstance(each, Artifact)]
+        settings = [each for each in inputs if each not in artifacts and dataclasses.is_dataclass(each)]
+        with Workspace(home).publishing(self.kind, self.key(*inputs)) as draft:
+            draft.made_of = {
+                "stage": self._task_name,
+                "inputs": [
+                    {"kind": each.kind, "path": each.path, "digest": each.digest} for each in artifacts
+                ],
+                "settings": [_canonical(each) for each in settings],
+            }
+            yield draft
 
     @property
     def options(self) -> dict[str, Any]:
         """Keyword arguments for ``prefect.task``: cached by key, result kept as JSON, readable run name."""
-        name = self.name or Path(self.file).parent.name
+        name = self._task_name
         cached = {"cache_key_fn": self._cache_key, "persist_result": True, "result_serializer": "json"}
         return {"name": name, "task_run_name": name, **cached}
+
+    @property
+    def _task_name(self) -> str:
+        return self.name or Path(self.file).parent.name
 
     def _cache_key(self, context: object, parameters: Mapping[str, Any]) -> str:
         key = self.key(*(value for name, value in parameters.items() if name not in NOT_INPUTS))

@@ -47,12 +47,16 @@ class HomeLocked(HomeError):
 
 @dataclass
 class Draft(Generic[A]):
-    """A folder being written: fill it, ``counts`` and ``details``; published when the ``with`` block ends."""
+    """A folder being written: fill it, ``counts`` and ``details``; published when the ``with`` block ends.
+
+    ``made_of`` has the stage, its settings, and kind, path and digest of its ``inputs``; no digest covers it.
+    """
 
     kind: type[A]
     folder: Path
     counts: dict[str, int] = field(default_factory=dict)
     details: dict[str, object] = field(default_factory=dict)
+    made_of: dict[str, object] = field(default_factory=dict)
     digest: str | None = None
     _artifact: A | None = None
 
@@ -162,8 +166,9 @@ class Workspace:
             written = sorted(file for file in temporary.rglob("*") if file.is_file())
             files = {file.relative_to(temporary).as_posix(): _describe(file) for file in written}
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-            content = {"digest": digest, "counts": draft.counts, "details": draft.details, "files": files}
-            write_json(temporary / "artifact.json", {"kind": kind.kind, **content}, sort_keys=True)
+            about = {"counts": draft.counts, "details": draft.details, "made_of": draft.made_of}
+            content = {"kind": kind.kind, "digest": digest, "files": files, **about}
+            write_json(temporary / "artifact.json", content, sort_keys=True)
             before = place.with_name(f"{place.name}.{os.getpid()}.before.tmp")
             shutil.rmtree(before, ignore_errors=True)
             if place.exists():  # a rename cannot replace a folder; two never leave half a one for readers

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from storage.catalogue.connection import Catalogue, allow_memory, transaction
 from storage.json_file import write_json
+from storage.workspace import HomeError
 
 STATUS = "status.json"
 TABLES = ("feeds", "programmes", "channel_history")  # that name the source
@@ -160,6 +161,20 @@ def note_validators(catalogue: Catalogue, location: str, etag: str | None, last_
     """Stores them; call it when all that the location holds is committed."""
     query = "INSERT OR REPLACE INTO validators VALUES (?, ?, ?)"
     catalogue.connection.execute(query, [location, etag, last_modified])
+
+
+def check_known(catalogue: Catalogue, instant: datetime.datetime) -> None:
+    """Raises HomeError if nothing had been read at an instant, with the first that can be asked for."""
+    query = "SELECT min(grabbed_at), max(grabbed_at) FROM feeds"
+    first, last = catalogue.connection.execute(query).fetchall()[0]
+    if first is None or utc(instant) < first:
+        known = (
+            f"its guides are of {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
+            if first
+            else "it has none"
+        )
+        asked = f"{catalogue.home} knew no guide on {utc(instant):%Y-%m-%d %H:%M} UTC: {known}"
+        raise HomeError(f"{asked}. Name a later date, or read dated guides: `guidespace backfill --help`.")
 
 
 def known_sources(catalogue: Catalogue) -> list[str]:

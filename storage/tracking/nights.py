@@ -12,6 +12,8 @@ from storage.tracking.registry import HOME
 from storage.tracking.runs import Tracking
 
 VERSION, CHAMPION, GATE = "guidespace.model_version", "guidespace.champion", "guidespace.gate"
+MODEL = "guidespace.model"
+AS_OF = "guidespace.as_of"  # of every run: the instant whose knowledge it used, ISO in UTC; sorts as text
 SECONDS = "night/seconds"
 
 
@@ -19,9 +21,11 @@ SECONDS = "night/seconds"
 class Night:
     """One night."""
 
-    at: datetime  # when it began
+    at: datetime  # the instant whose knowledge it used; of a run of an older version, when it began
     name: str  # of the run
     run: str  # its id
+    finished: bool  # whether its run has ended well
+    model: str  # digest of its model
     version: str  # of the registered model
     champion: bool  # that version served after it
     reason: str  # the gate's
@@ -29,10 +33,10 @@ class Night:
 
 
 def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
-    """The last nights of the home that have reported, oldest first."""
+    """The last nights of the home that have reported, oldest first, in the order of what they knew."""
     reported = f"tags.`{VERSION}` != ''"
     mine = "" if tracking.is_own else f" AND tags.`{HOME}` = '{read_home_id(tracking.home)}'"
-    newest_first = ["attributes.start_time DESC"]
+    newest_first = [f"tags.`{AS_OF}` DESC", "attributes.start_time DESC"]
     found = tracking.client.search_runs(
         [tracking.experiment_id], reported + mine, max_results=limit, order_by=newest_first
     )
@@ -42,9 +46,13 @@ def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
 def _night(info, tags: Mapping[str, str], metrics: Mapping[str, float]) -> Night:
     seconds = (info.end_time or time.time() * 1000) / 1000 - info.start_time / 1000
     return Night(
-        at=datetime.fromtimestamp(info.start_time / 1000, UTC),
+        at=datetime.fromisoformat(tags[AS_OF])
+        if AS_OF in tags
+        else datetime.fromtimestamp(info.start_time / 1000, UTC),
         name=info.run_name,
         run=info.run_id,
+        finished=info.status == "FINISHED",
+        model=tags.get(MODEL, ""),
         version=tags[VERSION],
         champion=tags.get(CHAMPION) == "True",
         reason=tags.get(GATE, ""),

@@ -3,12 +3,13 @@
 import datetime
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from storage.artifacts import Guide, Progress
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import publish_corrections
-from storage.catalogue.feeds import publish_status
-from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
+from storage.catalogue.feeds import check_known, publish_status
+from storage.catalogue.snapshots import Choice, included_feeds, snapshot, snapshot_digest
 from storage.readings import FeedStatus, write_readings
 from storage.workspace import Workspace
 from tasks.ingest.ingest import ingest_feeds, remove_leftovers
@@ -51,6 +52,8 @@ def read_and_publish(
                 elif isinstance(event, Failure):
                     readings.append(FeedStatus(source=event.source, failed=str(event.error)))
             write_readings(workspace.home, readings)
+        if as_of is not None:
+            check_known(catalogue, as_of)
         choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of)
         digest = snapshot_digest(catalogue, choice)
         if (known := workspace.read(Guide, digest[:32])) is not None:
@@ -61,6 +64,14 @@ def read_and_publish(
                 "schema_version": catalogue.schema_version,
                 "left_out": list(settings.leave_out),
                 "as_of": as_of and as_of.isoformat(),
+            }
+            draft.made_of = {
+                "stage": "ingest",
+                "inputs": [
+                    {"kind": "Feed", "path": source, "digest": content}
+                    for _, source, content, _ in included_feeds(catalogue, choice)
+                ],
+                "settings": [["Choice", {**asdict(choice), "as_of": as_of and as_of.isoformat()}]],
             }
             draft.digest = digest
     return draft.artifact

@@ -47,6 +47,7 @@ from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
 from tasks.publish.plots.run_plots import draw_figures, extend_history, write_history, write_plots
 from tasks.publish.plots.topics import plot_topics
+from tasks.publish.provenance import render_artifacts, trace
 from tasks.publish.report import Report, Verdict, headline, report_markdown
 from tasks.publish.settings import PublishSettings
 from tasks.scoring.confidence import held_out_votes
@@ -201,7 +202,8 @@ def promote(
         difference=decision.difference,
         logged_model=registry.logged_model(version),
     )
-    if TaskRunContext.get() and not (same or move or decision.promote):
+    refused = not (same or move or decision.promote or settings.promote == "never")
+    if TaskRunContext.get() and refused:
         model_id = {"prefect.resource.id": f"guidespace.model.{verdict.name}"}
         emit_event(REFUSED, resource=model_id, payload={"version": version, "reason": reason})
     get_run_logger().info("%s (%s)", verdict.message, reason)
@@ -275,14 +277,18 @@ def report(
         rows = dropped.slice(0, DROPPED_SHOWN).to_pylist()
         create_table_artifact(table=rows, key="dropped-categories", description=what)  # pyright: ignore[reportUnusedCoroutine]
     where, shown = tracking.where(run), tracking.where(run, "map.html")
+    registered = f"models:/{verdict.name}/{verdict.version}"
     linked = where.startswith("http")
     places = [
         f"Map: [map.html]({shown})" if linked else f"Map: `{folder(page) / 'map.html'}`",
         f"MLflow: [run {run}]({where})" if linked else f"MLflow: `{where}`",
-        f"Model: `models:/{verdict.name}/{verdict.version}`",
+        f"Model: `{registered}`",
+        f"Artifacts: [artifacts.html]({tracking.where(run, 'artifacts.html')})" if linked else "",
     ]
     clusters, past = read_clusters(folder(clustering)), before or {}
     text = report_markdown(guide, feeds, document, verdict, figures, past, anomalies, clusters, places)
     tracking.log_text(run, text, "report.md")
+    records = trace(workspace, (page, model))
+    tracking.log_text(run, render_artifacts(records, "Artifacts of the night", registered), "artifacts.html")
     tracking.describe(run, text)
     return Report(markdown=text, figures=figures, link=where if linked else "")

@@ -53,11 +53,11 @@ def test_a_home_after_gc_answers_as_before(night, tmp_path):
     assert answer("similar", "Evening News", "--home", home, "--json") == before
     assert answer("scores", "--home", home, "--json")["champion"]
     (database,) = home.rglob("prefect.db")
-    assert count(database, "flow_run") == 1 and count(database, "artifact") > 3
+    assert count(database, "flow_run") == 1 and count(database, "artifact") > 3 and count(database, "log")
     done = subprocess.run([sys.executable, "-c", LATER, str(home)], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.split() == ["0", "1", "1"], done.stderr
     assert all(
-        count(database, table) == 0 for table in ("flow_run", "task_run", "artifact", "flow_run_state")
+        count(database, table) == 0 for table in ("flow_run", "task_run", "artifact", "flow_run_state", "log")
     )
 
 

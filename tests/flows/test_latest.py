@@ -3,15 +3,16 @@
 import json
 from pathlib import Path
 
-from flows.latest import read_figures, read_scores
+from flows.latest import folders_of_last_run, last_instant, read_scores
 from storage.workspace import Workspace
 
 
 def test_precision_at_10_of_an_earlier_version_is_precision_at_k(tmp_path: Path) -> None:
     Workspace(tmp_path)
     (tmp_path / "scores.json").write_text(json.dumps({"protocols": {"precision_at_10": 0.5}}))
-    latest = {"figures": {"precision_at_10": 0.4}, "champion": True}
+    assert folders_of_last_run(tmp_path) == set() and last_instant(tmp_path) == ""
+    latest = {"champion": True}
     paths = dict.fromkeys(("map", "scores", "model", "corpus"), "scores.json")
     (tmp_path / "latest.json").write_text(json.dumps(latest | paths))
-    assert read_figures(tmp_path) == {"precision_at_k": 0.4}
+    assert folders_of_last_run(tmp_path) == {tmp_path} and last_instant(tmp_path) > "2999"
     assert read_scores(tmp_path) == {"protocols": {"precision_at_k": 0.5}, "champion": True}

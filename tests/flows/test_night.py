@@ -64,7 +64,16 @@ def test_a_suspended_run_says_twice_that_it_has_left(running, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"), [("catching up", True), ("smoke-test", True), ("adamant-otter", False), ("", False)]
+    ("given", "kept"),
+    [
+        ("catching up", True),
+        ("smoke-test", True),
+        ("adamant-otter", False),
+        ("", False),
+        ("beta485-ixtelha", False),
+        ("upsilon3-sabacche-v", False),
+        ("beta-test", True),
+    ],
 )
 def test_a_name_that_was_given_is_kept(running, given, kept):
     running.name = given

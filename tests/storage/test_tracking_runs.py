@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from storage.stages import ROOT
 from storage.tracking import Tracking, TrackingError
-from storage.tracking.nights import read_nights
+from storage.tracking.nights import AS_OF, read_nights
 from storage.tracking.runs import flatten_params, flatten_scores, metric_name
 
 SCORES = {
@@ -243,3 +243,21 @@ def test_the_nights_are_those_that_reported_oldest_first(tracking: Tracking) -> 
     ]
     assert nights[1].metrics["drift/oov_share"] == 0.2 and nights[1].metrics["night/seconds"] >= 0
     assert [night.version for night in read_nights(tracking, limit=2)] == ["2", "3"]
+
+
+def test_nights_stand_in_the_order_of_what_they_knew(tracking: Tracking) -> None:
+    instants = ("", "2026-03-02T03:30:00+00:00", "2026-03-03T03:30:00+00:00", "2026-03-01T03:30:00+00:00")
+    for number, instant in enumerate(instants):
+        tags = {AS_OF: instant} if instant else {}  # the first is of an older version
+        run = tracking.start_run(f"flow-{number}", f"night {number}", tags)
+        tracking.set_tags(run, {"guidespace.model_version": number})
+        tracking.end_run(run, "FAILED" if number == 1 else "FINISHED")
+    nights = read_nights(tracking)
+    assert [night.version for night in nights] == ["0", "3", "1", "2"]
+    assert [night.finished for night in nights] == [True, True, False, True]
+    assert [f"{night.at:%F %H:%M}" for night in nights[1:]] == [
+        "2026-03-01 03:30",
+        "2026-03-02 03:30",
+        "2026-03-03 03:30",
+    ]
+    assert [night.version for night in read_nights(tracking, limit=2)] == ["1", "2"]

@@ -96,6 +96,7 @@ def test_artifact_json_is_written_last(home: Workspace):
         "digest": draft.artifact.digest,
         "counts": {},
         "details": {},
+        "made_of": {},
         "files": {},
     }
     assert draft.folder == home.folder(draft.artifact)

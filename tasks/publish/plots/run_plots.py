@@ -103,13 +103,16 @@ def draw_figures(
 def extend_history(
     before: Path | None, at: datetime, epochs: Sequence[Mapping[str, float]], scores: Mapping[str, Any]
 ) -> list[HistoryPoint]:
-    """The runs that the previous page (its folder) remembers, and this one; the newest sixty."""
+    """The runs that the previous page (its folder) remembers, and this one, by their instants; the newest
+    sixty.
+    """
     forms = {name: own["title_only"] for name, own in scores["protocols"].items()}
     precision = {name: own["knn"]["precision_at_k"] for name, own in forms.items() if own["n"]}
     known = {name: value for name, value in precision.items() if value is not None}
     past = json.loads((before / FILE).read_text()) if before and (before / FILE).exists() else []
     points = [HistoryPoint(datetime.fromisoformat(one.pop("at")), **one) for one in past]
-    return [*points, HistoryPoint(at, [epoch["loss"] for epoch in epochs], known)][-MOST:]
+    points.append(HistoryPoint(at, [epoch["loss"] for epoch in epochs], known))
+    return sorted(points, key=lambda point: point.at)[-MOST:]
 
 
 def write_history(folder: Path, history: Sequence[HistoryPoint]) -> None:

@@ -18,6 +18,8 @@ def night(number, version, champion, **metrics):
         at=FIRST + timedelta(days=number),
         name=f"night {number} {EVIL}",
         run=f"{number:032x}",
+        finished=True,
+        model="",
         version=version,
         champion=champion,
         reason="better than the champion" if champion else "worse than the champion",

@@ -1,0 +1,31 @@
+"""Reading feeds into the catalogue between the nights, every hour or when asked; nothing is learnt."""
+
+from collections.abc import Sequence
+
+from prefect import flow, get_run_logger
+
+from flows.night import name_run
+from flows.reading import reading_settings
+from flows.settings import NO_CHANGES, Feeds
+from storage.artifacts import Guide
+from storage.workspace import Workspace
+from tasks.ingest.task import check
+from tasks.ingest.task import ingest as read_feeds
+
+WAIT_SECONDS = 3000.0  # for another run in the home: less than the hour until the next one
+
+
+@flow(name="ingest", flow_run_name=name_run)
+def ingest(feeds: Feeds, changes: Sequence[str] = NO_CHANGES, home: str = "guidespace-home") -> Guide:
+    """Reads feeds into the catalogue, publishes the snapshot and checks it.
+
+    Args:
+        feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
+        changes: What differs from the default settings, such as ingest.workers=4.
+        home: Folder with the catalogue.
+    """
+    settings, logger = reading_settings(changes), get_run_logger()
+    with Workspace(home).writing("ingest", wait_seconds=WAIT_SECONDS, tell=logger.warning):
+        guide = read_feeds(home, feeds, settings)
+        check(home, guide)
+    return guide
