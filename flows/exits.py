@@ -45,6 +45,7 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("tasks.preprocess.task", "TooFewTitles", REFUSED),
     ("flows.up.network", "NetworkError", REFUSED),
 )
+FULL = (os.strerror(errno.ENOSPC), "database or disk is full")  # as libraries say it; the second: SQLite
 SECONDS_TO_UNWIND = 1.3
 ENDING = (signal.SIGINT, signal.SIGTERM)
 MESSAGE = "interrupted; finished stages are kept, the same command continues from there"
@@ -56,13 +57,25 @@ _received: int = 0  # the signal's number
 
 def expected(error: BaseException) -> tuple[int, str] | None:
     """Exit code and text of an error with a cause outside of GuideSpace; None for any other."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        where = f" ({error.filename})" if error.filename else ""
+    if (file := full_disk(error)) is not None:
         advice = "Free some and run the same command again; finished stages are kept"
-        return UNAVAILABLE, f"no space left on the disk{where}. {advice}"
+        return UNAVAILABLE, f"no space left on the disk{f' ({file})' if file else ''}. {advice}"
     for module, name, code in EXPECTED:  # a module that was not imported has raised nothing
         if module in sys.modules and isinstance(error, getattr(sys.modules[module], name)):
             return code, str(error)
+    return None
+
+
+def full_disk(error: BaseException | None) -> str | None:
+    """The file for which an error, or what led to it, found no space left, empty where none is named; None
+    for any other error. MLflow and safetensors make errors of their own of it.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return str(error.filename2 or error.filename or "")
+        if any(words in str(error) for words in FULL):
+            return ""
+        error = error.__cause__ or error.__context__
     return None
 
 

@@ -5,7 +5,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -13,14 +13,15 @@ from typing import Any, cast
 from coolname.data import config as NAMES  # Prefect's dependency: the words it makes names of
 from prefect import get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
 from prefect.events import emit_event
-from prefect.exceptions import Pause
+from prefect.exceptions import ObjectNotFound, Pause
 from prefect.flows import Flow
 from prefect.runtime import flow_run as this_run
 from prefect.settings import PREFECT_UI_URL
-from prefect.states import Completed
+from prefect.states import Completed, Crashed
 
 from flows.latest import folders_of_last_run, last_instant, write_latest
 from flows.settings import Settings
@@ -168,16 +169,21 @@ def open_night(
         tags |= {"prefect.flow_run_url": page} if PREFECT_UI_URL.value() else {}
         run = tracking.start_run(flow_run_id, this_run.name or "nightly", tags, parameters)
         logger.info("MLflow: %s", tracking.where(run))
-        for died in tracking.close_silent(run):
+        for died, its_flow_run in tracking.close_silent(run).items():
             logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", died)
+            if FlowRunContext.get():
+                _mark_crashed(its_flow_run)
         try:
             with tracking.system_metrics(run):
                 past = as_of is not None and settings.publish.promote == "never"
                 yield NightlyRun(workspace, tracking, run, at, past)
             prune(workspace, max(keep, settings.publish.keep), folders_of_last_run(workspace.home))
         except BaseException as error:
-            tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
-            tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
+            try:
+                tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
+                tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
+            except Exception as also:  # a full disk, a server that is gone: the first error tells more
+                logger.warning("MLflow run %s stays RUNNING until the next run of this home: %s", run, also)
             if isinstance(error, Pause):
                 _tell_left(flow_run_id)
                 time.sleep(AGAIN_SECONDS)
@@ -186,6 +192,18 @@ def open_night(
             if FlowRunContext.get():
                 _tell_left(flow_run_id)
         tracking.end_run(run)
+
+
+def _mark_crashed(flow_run_id: str) -> None:
+    """Marks a flow run Crashed whose process died: a command's, which has no worker that would.
+
+    Of a run that was tried again, the one that runs may be another process, which waits for the home.
+    """
+    with get_client(sync_client=True) as client, suppress(ObjectNotFound):  # on another server
+        found = client.read_flow_run(uuid.UUID(flow_run_id))
+        if found.state and found.state.is_running() and found.run_count <= 1:
+            crashed = Crashed(message="Its process died; the next run of the home found that.")
+            client.set_flow_run_state(found.id, crashed, force=True)
 
 
 def _tell_left(flow_run_id: str) -> None:

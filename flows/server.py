@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import importlib.metadata
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import threading
 from contextlib import closing, suppress
 from pathlib import Path
 
+from storage.json_file import copy_unless_there
 from storage.workspace import Workspace
 
 
@@ -102,7 +102,7 @@ def migrate() -> None:
     database.parent.mkdir(parents=True, exist_ok=True)
     empty = Path(sys.prefix, "share", "guidespace", f"prefect-{importlib.metadata.version('prefect')}.db")
     if empty.exists():
-        shutil.copyfile(empty, database)
+        copy_unless_there(empty, database)  # half a database would never open again
         return
     asyncio.run(provide_database_interface().create_db())
     with suppress(OSError):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 
@@ -19,5 +20,16 @@ def write_text(path: Path, text: str) -> None:
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def copy_unless_there(source: Path, target: Path) -> None:
+    """Copies a file whole or not at all; where another process was faster, its file stays."""
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        shutil.copyfile(source, temporary)
+        if not target.exists():
+            temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -24,7 +24,8 @@ class Removed:
 
 
 def old_artifacts(workspace: Workspace, keep: int, kept: Collection[Path] = ()) -> list[Path]:
-    """Folders of artifacts but the ``keep`` last used of each kind; those in ``kept`` stay, too.
+    """Folders of artifacts but the ``keep`` last used of each kind; those in ``kept`` stay, too. Half a
+    training (``*.partial``), whose feeds or settings no later night had, goes as if it were whole.
 
     Raises:
         ValueError: ``keep`` is less than 1.
@@ -36,6 +37,8 @@ def old_artifacts(workspace: Workspace, keep: int, kept: Collection[Path] = ()) 
         complete = [file for file in kind.glob("*/artifact.json") if file.parent.suffix != ".tmp"]
         complete.sort(key=lambda file: -file.stat().st_mtime_ns)
         found += [file.parent for file in complete[keep:] if file.parent not in kept]
+        oldest = complete[keep - 1].stat().st_mtime_ns if len(complete) >= keep else 0
+        found += [half for half in kind.glob("*.partial") if half.stat().st_mtime_ns < oldest]
     return found
 
 

@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import shlex
-import shutil
 import sqlite3
 import tempfile
 import threading
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.identity import read_home_id, read_marker
+from storage.json_file import copy_unless_there
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -132,15 +132,10 @@ def _create(database: Path) -> None:
     from mlflow.tracking import MlflowClient
 
     database.parent.mkdir(parents=True, exist_ok=True)
-    complete = database.with_name(f"{database.name}.{os.getpid()}.tmp")
     with tempfile.TemporaryDirectory(prefix="guidespace-mlflow-") as folder:
         migrated = Path(folder) / database.name
         MlflowClient(tracking_uri=f"sqlite:///{migrated}")
-        shutil.copyfile(migrated, complete)
-    if database.exists():  # another process was faster
-        complete.unlink()
-    else:
-        complete.rename(database)
+        copy_unless_there(migrated, database)
 
 
 def relocate(database: Path, experiment: str, artifacts: Path) -> None:

@@ -1,5 +1,6 @@
 """The exit code of each way in which reading feeds can end: README.md and docs/json.md name them."""
 
+import errno
 import http.server
 import os
 import re
@@ -187,6 +188,40 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(
     assert (
         guidespace("ingest", "--home", home, "--feed", tmp_path / "good.xml").returncode == exits.DONE
     )  # and all is in order
+
+
+def raised(*errors: Exception) -> Exception:
+    """The last of errors, each raised while the one before it was handled."""
+    found: Exception | None = None
+    for error in errors:
+        try:
+            raise error from found
+        except Exception as caught:
+            found = caught
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("errors", "named"),
+    [
+        ([OSError(errno.ENOSPC, "No space left on device", "/a", None, "/b")], "disk (/b). Free"),
+        ([OSError(errno.EDQUOT, "Disk quota exceeded", "/a")], "disk (/a). Free"),
+        (
+            [OSError(errno.ENOSPC, "No space left on device", "/a"), RuntimeError("in MLflow")],
+            "disk (/a). Free",
+        ),
+        (
+            [RuntimeError("(sqlite3.OperationalError) database or disk is full"), KeyError("run")],
+            "disk. Free",
+        ),
+        ([RuntimeError("I/O error: No space left on device (os error 28)")], "disk. Free"),
+    ],
+)
+def test_a_full_disk_is_known_by_whatever_error(errors: list[Exception], named: str) -> None:
+    found = exits.expected(raised(*errors))
+    assert found is not None and found[0] == exits.UNAVAILABLE and named in found[1]
+    assert exits.expected(raised(OSError(errno.EIO, "Input/output error", "/a"), KeyError("run"))) is None
 
 
 def test_the_pages_name_every_code() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from flows.up.network import NetworkError, check_host, choose_port, listener
 from flows.up.processes import Process, end
+from tests.contents import night_contents
 from tests.flows.command import ROOT, guidespace
 from tests.flows.up_process import standing, until
 
@@ -41,7 +42,9 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         assert deployments["nightly-smoke"]["parameters"]["home"] == str(home / "smoke")
         assert deployments["nightly"]["global_concurrency_limit"]["limit"] == 2
         assert [each["enabled"] for each in up.post("/automations/filter")] == [True]
-        night = up.trigger("nightly-smoke", {})
+        long = {"changes": ["train.epochs=100"]}
+        night = up.trigger("nightly-smoke", long)
+        log = home / "logs" / "worker.log"
         up.wait(night)
         query = {"experiment_ids": ["1"], "filter": f"tags.`prefect.flow_run_id` = '{night}'"}
         (run,) = httpx.post(f"{up.record['mlflow']}/api/2.0/mlflow/runs/search", json=query).json()["runs"]
@@ -55,15 +58,10 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         edited = {"parameters": {"feeds": ["env:MY_GUIDE"], "home": str(home)}}
         about = deployments["nightly"]["id"]
         assert httpx.patch(f"{up.record['prefect']}/api/deployments/{about}", json=edited).is_success
-        killed = up.trigger(
-            "nightly-smoke", {"home": str(home / "other"), "settings": {"train": {"epochs": 500}}}
-        )
+        killed = up.trigger("nightly-smoke", {"home": str(home / "other"), **long})
         until(
-            lambda: (
-                up.get(f"/flow_runs/{killed}")["state_type"] == "RUNNING"
-                and (home / "other" / "home.json").exists()
-            ),
-            60,
+            lambda: "epoch 3 of" in log.read_text().partition(f"/runs/flow-run/{killed}")[2],
+            120,
             up.printed.read_text,
         )
         left = up.tree()
@@ -83,6 +81,11 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
             assert not any(each.is_running() for each in left)
             assert (second.record["prefect"], second.record["mlflow"]) == (first["prefect"], first["mlflow"])
             assert second.get(f"/flow_runs/{killed}")["state_name"] == "Crashed"
+            state = {"type": "SCHEDULED", "name": "AwaitingRetry"}
+            second.post(f"/flow_runs/{killed}/set_state", {"state": state, "force": True})
+            second.wait(killed)
+            assert "going on after epoch" in log.read_text()
+            assert night_contents(home / "other") == night_contents(home / "smoke")
             kept = second.get("/deployments/name/nightly/nightly")
             assert kept["parameters"] == edited["parameters"]
             assert [each["slug"] for each in kept["schedules"]] == ["every-night"]

@@ -45,6 +45,15 @@ def test_what_was_used_again_stays(workspace):
     assert keys(workspace, Corpus) == {"e", "e.nonce"}
 
 
+def test_half_a_training_goes_when_as_many_whole_ones_are_newer(workspace):
+    half = workspace.place(Corpus, "half").with_suffix(".partial")
+    half.mkdir()
+    os.utime(half, (1_000_000 - 2.5, 1_000_000 - 2.5))  # older than a, b and c
+    assert prune(workspace, 4).count == 1 and half.exists()
+    assert prune(workspace, 3).count == 2 and not half.exists()
+    assert keys(workspace, Corpus) == {"a", "a.nonce", "b", "b.nonce", "c", "c.nonce"}
+
+
 def test_a_dry_run_says_the_same_and_removes_nothing(workspace):
     told = prune(workspace, 2, dry_run=True)
     assert len(keys(workspace, Corpus)) == 10

@@ -9,13 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from guides import guide, rows
+from guides import guide
 
 from storage.artifacts import Guide
 from storage.catalogue.feeds import status
 from storage.workspace import Workspace
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
+from tests.contents import catalogue_contents as contents
 
 CHILD = """
 import sys
@@ -30,7 +31,6 @@ if __name__ == "__main__":
     print("done", flush=True)
 """
 PROGRAMME = '<programme channel="{}" start="{}"><title>t {} {}</title><desc>d {}\u200b</desc></programme>'
-TABLES = ("feeds", "programmes", "details", "originals", "channel_history", "windows", "rejects")
 
 
 def schedule(seed: int) -> bytes:
@@ -88,14 +88,6 @@ def kill_at_random(tmp_path: Path, times: int, seed: int) -> None:
     assert killed
     assert publish(home, feed).counts == states[1][1]
     assert contents(home) == states[1][0]
-
-
-def contents(home: Path) -> dict[str, tuple[int, int]]:
-    """Rows of every table, and a sum of digests of their contents, but for the instants at which feeds were
-    read."""
-    instants = {"feeds": "EXCLUDE (read_at, grabbed_at)"}
-    query = "SELECT count(*), sum(hash(row)::HUGEINT) FROM (SELECT * {} FROM {}) AS row"
-    return {table: rows(home, query.format(instants.get(table, ""), table))[0] for table in TABLES}
 
 
 def test_a_changed_text_is_another_content(tmp_path: Path) -> None:

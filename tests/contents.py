@@ -1,0 +1,30 @@
+"""What a night leaves, to be compared with that of another home: contents, not counts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from flows.latest import read_latest
+from storage.catalogue.connection import Catalogue
+
+TABLES = ("feeds", "programmes", "details", "originals", "channel_history", "windows", "rejects")
+
+
+def catalogue_contents(home: Path) -> dict[str, tuple[int, int]]:
+    """Rows of every table, and a sum of digests of their contents, but for the instants at which feeds were
+    read."""
+    instants = {"feeds": "EXCLUDE (read_at, grabbed_at)"}
+    query = "SELECT count(*), sum(hash(row)::HUGEINT) FROM (SELECT * {} FROM {}) AS row"
+    with Catalogue.open(home) as catalogue:
+        execute = catalogue.connection.execute
+        return {
+            table: execute(query.format(instants.get(table, ""), table)).fetchall()[0] for table in TABLES
+        }
+
+
+def night_contents(home: Path) -> dict[str, Any]:
+    """The catalogue, and scores and digest of the model of the last night."""
+    latest = read_latest(home, "model")
+    model = json.loads((Path(latest["model"]) / "artifact.json").read_text())
+    scores = json.loads(Path(latest["scores"]).read_text())
+    return {"catalogue": catalogue_contents(home), "scores": scores, "model": model["digest"]}

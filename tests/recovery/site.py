@@ -1,0 +1,200 @@
+"""Prefect's server, MLflow's server and a worker on PostgreSQL, as compose.yaml arranges them; each of the
+four can be killed and started again in its place."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from flows.up.processes import Process, end, start
+from tests.flows.command import ROOT, SAMPLE
+from tests.recovery.nights import CHANGES, SECONDS, environment, lines
+
+ENDED = ("COMPLETED", "FAILED", "CRASHED")
+PYTHON = (sys.executable, "-m")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+class Servers:
+    """The four processes.
+
+    Attributes:
+        environment: For processes that talk to the servers.
+        log: What the worker and its flow runs print.
+    """
+
+    def __init__(self, place: Path) -> None:
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+        if not found:
+            pytest.skip("needs PostgreSQL in /usr/lib/postgresql (apt install postgresql)")
+        self._programs, self._place = found[-1].parent, place
+        self._data = Path(tempfile.mkdtemp(prefix="guidespace-postgres-"))
+        self._as_user = ("runuser", "-u", "postgres", "--") if os.geteuid() == 0 else ()
+        if self._as_user:  # it refuses root, and pytest's folders are root's alone
+            shutil.chown(self._data, "postgres")
+        self._ports = {name: free_port() for name in ("database", "prefect", "mlflow")}
+        self._running: dict[str, Process] = {}
+        self.log = place / "worker.log"
+        self.api = f"http://127.0.0.1:{self._ports['prefect']}/api"
+        self.mlflow = f"http://127.0.0.1:{self._ports['mlflow']}"
+        address = f"postgres@127.0.0.1:{self._ports['database']}"
+        self.environment = environment(
+            DO_NOT_TRACK="1",
+            MLFLOW_DISABLE_TELEMETRY="true",
+            MLFLOW_TRACKING_URI=self.mlflow,
+            PREFECT_API_URL=self.api,
+            PREFECT_HOME=str(place / "prefect"),
+            PREFECT_SERVER_ANALYTICS_ENABLED="false",
+            PREFECT_SERVER_DATABASE_CONNECTION_URL=f"postgresql+asyncpg://{address}/prefect",
+            PREFECT_WORKER_QUERY_SECONDS="1",
+            PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        )
+        host, server = ("--host", "127.0.0.1", "--port"), (*PYTHON, "mlflow", "server", "--workers", "1")
+        store = ("--backend-store-uri", f"postgresql://{address}/mlflow")
+        artifacts = ("--artifacts-destination", str(place / "artifacts"))
+        listen = ("-p", str(self._ports["database"]), "-k", str(self._data), "-h", "127.0.0.1")
+        postgres = (*self._as_user, str(self._programs / "postgres"), "-D", str(self._data / "data"))
+        self._commands: dict[str, Sequence[str]] = {
+            "database": (*postgres, *listen),
+            "prefect": (*PYTHON, "prefect", "server", "start", *host, str(self._ports["prefect"])),
+            "mlflow": (*server, *store, *artifacts, *host, str(self._ports["mlflow"])),
+            "worker": (*PYTHON, "prefect", "worker", "start", "--pool", "guidespace", "--name", "tester"),
+        }
+
+    def create(self) -> None:
+        """Makes the databases, starts the servers, deploys, and starts the worker."""
+        self._postgres("initdb", "-D", str(self._data / "data"), "-A", "trust", "--no-sync")
+        self.start("database")
+        for name in ("prefect", "mlflow"):
+            self._postgres("createdb", "-h", "127.0.0.1", "-p", str(self._ports["database"]), name)
+        for name in ("prefect", "mlflow"):
+            self.start(name)
+        self.deploy()
+        self.start("worker")
+
+    def deploy(self) -> None:
+        """Deployments and automations, as the service ``deployments`` does."""
+        command = [*PYTHON, "deployments.site", str(self._place / "nights")]
+        subprocess.run(command, cwd=ROOT, env=self.environment, check=True, timeout=SECONDS)
+
+    def _postgres(self, program: str, *arguments: str) -> None:
+        command = [*self._as_user, str(self._programs / program), *arguments]
+        subprocess.run(command, cwd=self._data, check=True, capture_output=True, timeout=SECONDS)
+
+    def start(self, name: str) -> None:
+        """Starts one and returns when it answers."""
+        folder = self._data if name == "database" else ROOT
+        log = self._place / f"{name}.log"
+        self._running[name], _ = start(name, self._commands[name], log, self.environment, folder)
+        if name == "prefect":
+            until(lambda: answers(f"{self.api}/health"), log)
+        elif name == "mlflow":
+            until(lambda: answers(f"{self.mlflow}/health"), log)
+        elif name == "database":
+            until(lambda: answers_to_postgres(self._ports["database"]), log)
+
+    def kill(self, *names: str) -> None:
+        """SIGKILL to each and what it started; to the worker alone; ``flow`` is the run's process."""
+        doomed = [process for name in names for process in self._processes(name)]
+        for process in doomed:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        psutil.wait_procs(doomed, timeout=10)
+
+    def _processes(self, name: str) -> list[psutil.Process]:
+        first = psutil.Process(self._running["worker" if name == "flow" else name].pid)
+        below = first.children(recursive=True)
+        return below if name == "flow" else [first] if name == "worker" else [first, *below]
+
+    def end(self) -> None:
+        end(list(self._running.values()))
+        shutil.rmtree(self._data, ignore_errors=True)
+
+    def ask(self, path: str, content: object = None) -> Any:
+        """Prefect's answer; asked again while its server or its database is being started."""
+        deadline = time.monotonic() + 60
+        while True:
+            with suppress(httpx.TransportError):
+                answer = httpx.request(
+                    "GET" if content is None else "POST", self.api + path, json=content, timeout=30
+                )
+                if answer.is_success:
+                    return answer.json() if answer.content else None
+            assert time.monotonic() < deadline, f"{path}: no answer"
+            time.sleep(1)
+
+    def trigger(self, home: Path) -> str:
+        """Id of a new run of the deployment ``nightly-smoke``."""
+        parameters = {"feeds": [str(SAMPLE)], "home": str(home), "changes": list(CHANGES)}
+        content = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+        about = self.ask("/deployments/name/nightly/nightly-smoke")
+        return self.ask(f"/deployments/{about['id']}/create_flow_run", content)["id"]
+
+    def retry(self, run: str) -> None:
+        """What the button *Retry* does."""
+        state = {"type": "SCHEDULED", "name": "AwaitingRetry"}
+        self.ask(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
+
+    def wait(self, run: str) -> str:
+        """The state in which a run ended."""
+        until(lambda: self.ask(f"/flow_runs/{run}")["state_type"] in ENDED, self.log)
+        return self.ask(f"/flow_runs/{run}")["state_name"]
+
+    def running(self) -> list[str]:
+        """Names of flow runs that Prefect shows as Running."""
+        query = {"flow_runs": {"state": {"type": {"any_": ["RUNNING", "PENDING"]}}}}
+        return [run["name"] for run in self.ask("/flow_runs/filter", query)]
+
+    def printed(self) -> int:
+        """Lines in the worker's log."""
+        return lines(self.log.read_text(errors="replace"))
+
+
+def until(check: Callable[[], bool], log: Path) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not check():
+        assert time.monotonic() < deadline, log.read_text(errors="replace")[-6000:] if log.exists() else log
+        time.sleep(0.3)
+
+
+def answers(url: str) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(url, timeout=5).is_success
+    return False
+
+
+def answers_to_postgres(port: int) -> bool:
+    import psycopg2
+
+    try:
+        psycopg2.connect(host="127.0.0.1", port=port, user="postgres", dbname="postgres").close()
+        return True
+    except psycopg2.OperationalError:
+        return False
+
+
+@contextmanager
+def standing(place: Path) -> Iterator[Servers]:
+    servers = Servers(place)
+    try:
+        servers.create()
+        yield servers
+    finally:
+        servers.end()

@@ -1,0 +1,201 @@
+"""``guidespace nightly`` killed, or its disk full, at random moments: the next one completes, and what it
+publishes is what an undisturbed one does. And beside people and programs that read its home, or hold its
+catalogue."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from flows import exits
+from storage.catalogue.connection import FILE
+from tests.contents import catalogue_contents, night_contents
+from tests.flows.command import ROOT, guidespace
+from tests.recovery.nights import check_nothing_is_left, environment, finished, lines, moment, night
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+# Reads all that is published, again and again, until the file "ended" is there; prints how often.
+READER = """
+import json, sys, time
+from pathlib import Path
+import numpy as np, pyarrow.parquet as pq
+home, times = Path(sys.argv[1]), 0
+while times == 0 or not (home / "ended").exists():
+    latest = json.loads((home / "latest.json").read_text())
+    titles = pq.read_table(home / latest["model"] / "titles.parquet").num_rows
+    assert titles == len(np.load(home / latest["model"] / "similarity.npy", mmap_mode="r"))
+    for file in (home / "artifacts" / "guide").glob("*/programmes.parquet"):
+        assert ".tmp" in str(file) or pq.read_table(file).num_rows == 9936
+    assert json.loads((home / "status.json").read_text())["programmes"] == 9936
+    times += 1
+    time.sleep(0.1)
+print(times)
+"""
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A home of one night, what that night left, and the lines that it printed."""
+
+    home: Path
+    contents: dict[str, Any]
+    lines: int
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    home = tmp_path_factory.mktemp("undisturbed") / "home"
+    done = night(home)
+    assert done.code == 0, done
+    return Undisturbed(home, night_contents(home), lines(done.output))
+
+
+def running_in_prefect(home: Path) -> list[str]:
+    """Flow runs that Prefect's database in the home has as Running."""
+    with closing(sqlite3.connect(home / "prefect" / "prefect.db")) as connection:
+        return [
+            name for (name,) in connection.execute("SELECT name FROM flow_run WHERE state_type = 'RUNNING'")
+        ]
+
+
+def kill(tmp_path: Path, seed: int, undisturbed: Undisturbed) -> None:
+    home = tmp_path / "home"
+    killed = night(
+        home, lambda process: os.kill(process.pid, signal.SIGKILL), moment(seed, undisturbed.lines)
+    )
+    print("killed after:", *killed.output.splitlines()[-1:])
+    before, has_begun = finished(home), "MLflow:" in killed.output
+    assert not has_begun or len(running_in_prefect(home)) == 1
+    again = night(home)
+    assert again.code == 0, again
+    assert night_contents(home) == undisturbed.contents
+    check_nothing_is_left(home, before)
+    assert not has_begun or running_in_prefect(home) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=110m", "tmpfs", str(place)]
+    mounted = subprocess.run(command, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"mounting a small tmpfs is not permitted here: {mounted.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(file: Path) -> None:
+    """Takes all that is free on a disk."""
+    size = 1 << 20
+    with open(file, "wb", buffering=0) as ballast:
+        while size:
+            try:
+                ballast.write(bytes(size))
+            except OSError:
+                size >>= 1
+
+
+def fill_the_disk(disk: Path, seed: int, undisturbed: Undisturbed) -> None:
+    home = disk / "home"
+    full = night(home, lambda _: fill(disk / "ballast"), moment(seed, undisturbed.lines))
+    print("full after:", *full.output.splitlines()[-1:], full.errors.splitlines()[-1:])
+    assert full.code in (exits.DONE, exits.UNAVAILABLE), full.output + full.errors
+    if full.code:
+        told = [line for line in full.errors.splitlines() if line.startswith("guidespace: ")]
+        assert len(told) == 1 and "no space left on the disk" in told[0], full.errors
+        assert "Free some and run the same command again" in told[0]
+    (disk / "ballast").unlink(missing_ok=True)
+    before = finished(home)
+    again = night(home)
+    assert again.code == 0, again
+    assert night_contents(home) == undisturbed.contents
+    check_nothing_is_left(home, before)
+    if "MLflow:" in full.output:
+        assert running_in_prefect(home) == []
+
+
+@pytest.mark.slow
+def test_a_kill_and_the_next_night(tmp_path: Path, undisturbed: Undisturbed) -> None:
+    kill(tmp_path, 16, undisturbed)
+
+
+@pytest.mark.slow
+def test_a_full_disk_and_the_next_night(small_disk: Path, undisturbed: Undisturbed) -> None:
+    fill_the_disk(small_disk, 11, undisturbed)
+
+
+@pytest.mark.slow
+def test_ten_readers_beside_a_night(undisturbed: Undisturbed) -> None:
+    home, command = undisturbed.home, [sys.executable, "-m", "flows"]
+    asked = [
+        [*command, "similar", "Harbour News", "--home", str(home), "--json"],
+        [*command, "sql", "SELECT count(*) AS titles FROM titles", "--home", str(home), "--json"],
+    ] * 2 + [[sys.executable, "-c", READER, str(home)]] * 6
+    readers: list[subprocess.Popen[str]] = []
+
+    def read(_: object) -> None:
+        readers.extend(
+            subprocess.Popen(
+                each, cwd=ROOT, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            for each in asked
+        )
+
+    try:
+        done = night(home, read, 3, ["train.epochs=3"])
+        (home / "ended").touch()
+        answers = [(*reader.communicate(timeout=60), reader.returncode) for reader in readers]
+    finally:
+        for reader in readers:
+            reader.kill()
+            reader.wait()
+    assert done.code == 0, done
+    assert len(answers) == 10 and all(code == 0 and not errors for _, errors, code in answers), answers
+    assert all(int(output) > 1 for output, *_ in answers[4:])
+    assert all(json.loads(output) for output, *_ in answers[:4])
+
+
+@pytest.mark.slow
+def test_a_night_while_a_person_has_the_catalogue_open(undisturbed: Undisturbed) -> None:
+    home = undisturbed.home
+    contents, latest = catalogue_contents(home), (home / "latest.json").read_text()
+    with duckdb.connect(str(home / FILE)) as person:
+        person.execute("CREATE TABLE remarks AS SELECT 'mine' AS remark")
+        held = night(home, changes=["train.epochs=4"])
+        assert held.code == exits.REFUSED, held
+        (line,) = held.errors.strip().splitlines()
+        assert re.search(rf"{FILE} is held by process {os.getpid()} \(.+\)\. Wait for it to end", line)
+        assert (home / "latest.json").read_text() == latest
+        beside = guidespace("sql", "SELECT count(*) AS n FROM programmes", "--home", home, "--json")
+        assert json.loads(beside.stdout) == [{"n": 9936}], beside.stderr
+    done = night(home, changes=["train.epochs=4"])
+    assert done.code == 0, done
+    assert catalogue_contents(home) == contents
+    with duckdb.connect(str(home / FILE), read_only=True) as person:
+        assert person.execute("SELECT remark FROM remarks").fetchall() == [("mine",)]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20))
+def test_kills(tmp_path: Path, undisturbed: Undisturbed, seed: int) -> None:
+    kill(tmp_path, seed, undisturbed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20))
+def test_full_disks(small_disk: Path, undisturbed: Undisturbed, seed: int) -> None:
+    fill_the_disk(small_disk, seed, undisturbed)
