@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.claims import Claim, guides, run
 
-STAGES = ("tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack")
+STAGES = ("tokenize", "preprocess", "baselines", "train", "augment", "embed", "cluster", "evaluate", "draw")
 SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"  # what --quick reads
 PAGE = 4096  # bytes, of /proc/PID/statm
 
