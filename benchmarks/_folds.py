@@ -13,9 +13,8 @@ from storage.digests import hashes
 from storage.formats.corpus import OpenCorpus, open_corpus
 from storage.workspace import Workspace
 from tasks.baselines import Baseline
-from tasks.baselines.inputs import TitleInputs, dense_inputs
+from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.baselines.predictions import LabelledTitles, Predictions
-from tasks.baselines.tfidf import SEPARATOR
 from tasks.encoder.bags import Bagger
 from tasks.scoring.folds import SALTS, Answers, answer_knn, to_answer
 from tasks.scoring.metrics import judge
@@ -57,12 +56,9 @@ class Fold:
     def inputs(self, form: str) -> TitleInputs:
         """What baselines read."""
         about = pq.read_table(self.folder / "titles.parquet", columns=["raw_title", "context"])
-        texts = about["raw_title"].to_pylist()
-        if form == "title_context":
-            contexts = about["context"].to_pylist()
-            tokens = (" ".join("_".join(token.split()) for token in own or ()) for own in contexts)
-            texts = [text + SEPARATOR + own for text, own in zip(texts, tokens, strict=True)]
-        return TitleInputs(texts, dense_inputs(self.opened.sentences, self.opened.descriptions))
+        contexts = join_contexts(about["context"].to_pylist()) if form == "title_context" else ()
+        dense = dense_inputs(self.opened.sentences, self.opened.descriptions)
+        return TitleInputs(about["raw_title"].to_pylist(), dense, contexts)
 
     def answer_ours(self) -> Answers:
         """Answers of GuideSpace: train, augment and embed with default settings, k-NN in both forms."""

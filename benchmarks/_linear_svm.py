@@ -136,8 +136,8 @@ def _titles(about: str, folds: Sequence[Fold], form: str) -> Iterator[Claim]:
         held = np.concatenate([corpus.labelled(protocol) for protocol in PROTOCOLS])
         labels, truth = corpus.labels.take(training), corpus.labels.take(held).members(corpus.label_count)
         frequency = np.bincount(labels.values, minlength=corpus.label_count)
-        features, rows = TfidfFeatures().fit_transform(inputs.take(training).texts)
-        world = World(rows, labels, corpus.label_count, features.transform(inputs.take(held).texts))
+        features, rows = TfidfFeatures().fit_transform(inputs.take(training))
+        world = World(rows, labels, corpus.label_count, features.transform(inputs.take(held)))
         for name, (call, given) in systems.items():
             result = call_apart(call, world, *given, rival=name != "ours", threads=1)
             margins = np.where(frequency > 0, result.margins, -np.inf).astype(np.float64)

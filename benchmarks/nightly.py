@@ -2,8 +2,7 @@
 two German ones.
 
 Wall time and memory of the whole process tree (the sum of resident sets, sampled every 0.2 s), scores beside
-the baselines of the same run, a second run on unchanged input, and what Prefect adds to the same stages
-called as plain functions (benchmarks/road.py, imports included).
+the baselines of the same run, and a second run on unchanged input.
 """
 
 import json
@@ -18,7 +17,7 @@ from typing import Any
 
 from benchmarks.claims import Claim, guides, run
 
-STAGES = ("tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack")
+STAGES = ("tokenize", "preprocess", "baselines", "train", "augment", "embed", "cluster", "evaluate", "draw")
 SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"  # what --quick reads
 PAGE = 4096  # bytes, of /proc/PID/statm
 
@@ -30,7 +29,6 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
         home = Path(folder) / "home"
         first, peak, _ = _nightly(home, feeds)
         second, _, output = _nightly(home, feeds)
-        share = None if quick else _prefects_share(first, Path(folder) / "bare", feeds)
         scores = {"the sample guide" if quick else "four English guides": _scores(home)}
         if not quick:
             _nightly(Path(folder) / "german", guides("magenta_de_2022-05", "magenta_de_2022-06"))
@@ -45,8 +43,6 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
         Claim(name="second run on unchanged input, seconds", value=second, aim=15, better="less"),
         Claim(name="stages that the second run repeated", value=repeated, aim=0, better="less"),
     ]
-    if share is not None:
-        claims.append(Claim(name="Prefect's share of the nightly run, %", value=share, better=None))
     for feeds_name, protocols in scores.items():
         for protocol, forms in protocols.items():
             for form, score in forms.items():
@@ -91,17 +87,6 @@ def _accuracies(feeds: str, protocol: str, form: str, score: dict[str, Any]) -> 
                     rival_value=score[rival][measure],
                     aim=aims.get((rival, measure)),
                 )
-
-
-def _prefects_share(seconds: float, home: Path, feeds: Sequence[Path]) -> float:
-    """Percent of the nightly run's seconds that the same stages, called as plain functions, do not need."""
-    started = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "benchmarks.road", str(home), *map(str, feeds)],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    return 100 * (1 - (time.perf_counter() - started) / seconds)
 
 
 def _nightly(home: Path, feeds: Sequence[Path]) -> tuple[float, float, str]:

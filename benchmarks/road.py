@@ -1,16 +1,19 @@
 """The road without Prefect: every stage called as a plain function. What Prefect adds is the difference to
 the flow.
 
-``python -m benchmarks.road HOME FEED …`` prints the seconds of each stage and their sum, imports included.
+``python -m benchmarks.road HOME FEED …`` prints the seconds of each stage.
 """
 
+import contextvars
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.workspace import Workspace
@@ -54,78 +57,50 @@ def _to_corpus(
 
 
 def main(home: Path, feeds: Sequence[Path]) -> None:
-    """Runs the whole road and prints one JSON object: stage to seconds."""
+    """Runs the whole road, side by side what the flow submits; prints one JSON object: part to seconds."""
+    from prefect.logging import disable_run_logger
+
     from flows.settings import LAPTOP as settings
     from storage.tracking import Tracking
     from tasks.augment.task import augment
     from tasks.cluster.task import cluster
     from tasks.embed.task import embed
-    from tasks.evaluate.task import evaluate
+    from tasks.evaluate.task import evaluate, score_baselines
     from tasks.publish.task import draw, pack, promote, report
     from tasks.train.task import train
 
     seconds: dict[str, float] = {}
 
-    def timed(name, function, *arguments):  # type: ignore[no-untyped-def]
+    def timed(name: str, function: Callable[..., Any], *given: Any) -> Any:
         started = time.perf_counter()
-        result = function(*arguments)
+        result = function(*given)
         seconds[name] = round(time.perf_counter() - started, 2)
         return result
 
-    from prefect.logging import disable_run_logger
-
-    place = str(Workspace(home).home)
-    with disable_run_logger():
-        guide, vocabulary, corpus = timed(
-            "ingest, tokenize, preprocess", _to_corpus, home, feeds, settings.tokenize
-        )
+    place, publishing = str(Workspace(home).home), settings.publish
+    with disable_run_logger(), ThreadPoolExecutor(3) as pool:
+        made = timed("ingest, tokenize, preprocess", _to_corpus, home, feeds, settings.tokenize)
+        guide, vocabulary, corpus = made
         run = timed("MLflow start", lambda: Tracking(place).start_run("bare", "bare"))
+        context = contextvars.copy_context  # disable_run_logger is a context variable
+        baselines = pool.submit(
+            context().run, timed, "baselines", score_baselines.fn, place, corpus, settings.evaluate
+        )
         checkpoint = timed("train", train.fn, place, corpus, settings.train, run)
-        encoder = timed(
-            "augment",
-            augment.fn,
-            place,
-            vocabulary,
-            corpus,
-            checkpoint,
-            settings.train.encoder,
-            settings.augment,
-        )
+        given = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
+        encoder = timed("augment", augment.fn, place, *given)
         vectors = timed("embed", embed.fn, place, corpus, encoder)
+        packed = pool.submit(context().run, timed, "pack", pack.fn, place, corpus, encoder, vectors)
         clustering = timed("cluster", cluster.fn, place, corpus, vectors, settings.cluster)
-        scores = timed("evaluate", evaluate.fn, place, corpus, vectors, clustering, settings.evaluate)
-        page = timed(
-            "draw",
-            draw.fn,
-            place,
-            guide,
-            corpus,
-            checkpoint,
-            encoder,
-            vectors,
-            clustering,
-            scores,
-            settings.publish,
-            None,
-            datetime.now(UTC),
-        )
-        model = timed("pack", pack.fn, place, corpus, encoder, vectors)
-        verdict = timed("promote", promote.fn, place, guide, corpus, model, scores, settings.publish, run)
-        timed(
-            "report",
-            report.fn,
-            place,
-            guide,
-            corpus,
-            clustering,
-            checkpoint,
-            scores,
-            page,
-            model,
-            verdict,
-            [],
-            run,
-        )
+        given = corpus, vectors, clustering, baselines.result(), settings.evaluate
+        scores = timed("evaluate", evaluate.fn, place, *given)
+        given = guide, corpus, checkpoint, encoder, vectors, clustering, scores, publishing
+        page = pool.submit(context().run, timed, "draw", draw.fn, place, *given, None, datetime.now(UTC))
+        model = packed.result()
+        given = guide, corpus, model, scores, publishing, run
+        verdict = timed("promote", promote.fn, place, *given)
+        given = guide, corpus, clustering, checkpoint, scores, page.result(), model, verdict, [], run
+        timed("report", report.fn, place, *given)
     print(json.dumps(seconds))
 
 

@@ -189,7 +189,8 @@ def open_night(
                 time.sleep(AGAIN_SECONDS)
             raise
         finally:
-            if FlowRunContext.get():
+            if context := FlowRunContext.get():
+                context.task_runner.cancel_all()  # waits for those at work: they write to the home
                 _tell_left(flow_run_id)
         tracking.end_run(run)
 

@@ -13,7 +13,7 @@ from tasks.augment.task import augment
 from tasks.cluster.task import STAGE as CLUSTERS
 from tasks.cluster.task import cluster
 from tasks.embed.task import embed
-from tasks.evaluate.task import evaluate
+from tasks.evaluate.task import evaluate, score_baselines
 from tasks.ingest.task import check, ingest
 from tasks.preprocess.task import preprocess
 from tasks.publish.task import PAGE, draw, pack, promote, report
@@ -47,16 +47,19 @@ def nightly(
         vocabulary = tokenize(home, guide, settings.tokenize)
         inputs = corpus_inputs(home, settings.tokenize, settings.preprocess, as_of)
         corpus = preprocess(home, guide, vocabulary, *inputs)
+        baselines = score_baselines.submit(home, corpus, settings.evaluate)
         checkpoint = train(home, corpus, settings.train, night.run)
         encoder = augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
         vectors = embed(home, corpus, encoder)
+        packed = pack.submit(home, corpus, encoder, vectors)
         grouped = corpus, vectors, settings.cluster
         clustering = cluster(home, *grouped, previous(home, CLUSTERS, *grouped))
-        scores = evaluate(home, corpus, vectors, clustering, settings.evaluate)
+        scores = evaluate(home, corpus, vectors, clustering, baselines.result(), settings.evaluate)
         drawn = guide, corpus, checkpoint, encoder, vectors, clustering, scores, settings.publish
-        page = draw(home, *drawn, previous(home, PAGE, *drawn), night.at)
-        model = pack(home, corpus, encoder, vectors)
+        page = draw.submit(home, *drawn, previous(home, PAGE, *drawn), night.at)
+        model = packed.result()
         verdict = promote(home, guide, corpus, model, scores, settings.publish, night.run)
+        page = page.result()
         made = guide, corpus, clustering, checkpoint, scores, page, model, verdict
         published = report(home, *made, anomalies, night.run, *night.before())
         return night.result(corpus, scores, page, model, verdict, published)

@@ -49,6 +49,10 @@ class Clustering(Artifact):
     """A cluster id for each title (-1 is noise), the k-NN graph it came from, and the clusters' names."""
 
 
+class Baselines(Artifact):
+    """What plain baselines score on the held-out titles of a corpus."""
+
+
 class Scores(Artifact):
     """scores.json: k-NN against held-out categories, baselines, agreement of clusters."""
 

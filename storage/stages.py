@@ -139,6 +139,7 @@ def import_closure(file: Path) -> tuple[set[Path], set[str]]:
     return files, packages
 
 
+@functools.cache  # of a file that several stages import
 def _imported(path: Path) -> set[str]:
     """Dotted names that a file imports; ``from a import b`` gives ``a`` and ``a.b`` (b may be a module)."""
     names: set[str] = set()
@@ -150,6 +151,7 @@ def _imported(path: Path) -> set[str]:
     return names
 
 
+@functools.cache
 def _executed(name: str) -> list[Path]:
     """Source files that importing a dotted name of ours executes."""
     place = ROOT.joinpath(*name.split("."))
@@ -158,6 +160,7 @@ def _executed(name: str) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
+@functools.cache
 def _version(package: str) -> str:
     try:
         return importlib.metadata.version(DISTRIBUTIONS.get(package, package))

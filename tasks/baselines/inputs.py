@@ -1,7 +1,7 @@
 """What baselines read of titles: text, and the dense vector that training reads too."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,13 +20,15 @@ class NoSentenceVectors(ValueError):
 class TitleInputs:
     """Titles, one entry each; ``dense`` has no columns where the corpus holds no sentence vectors."""
 
-    texts: Sequence[str]  # with context tokens behind a separator in the form title_context (see tfidf.py)
+    texts: Sequence[str]
     dense: Float32[np.ndarray, "titles features"]  # unit norm, or zero where nothing is known of a title
-    derived: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # see TfidfFeatures
+    contexts: Sequence[str] = ()  # how each airs, tokens between blanks; without rows: the titles alone
+    derived: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # see tfidf.py
 
     def __post_init__(self) -> None:
-        if len(self.texts) != len(self.dense):
-            problem = f"{len(self.texts)} texts for {len(self.dense)} dense vectors"
+        rows = len(self.contexts) or len(self.texts)
+        if not len(self.texts) == len(self.dense) == rows:
+            problem = f"{len(self.texts)} texts for {len(self.dense)} dense vectors and {rows} contexts"
             raise ValueError(f"{problem}; give one of each per title")
 
     def __len__(self) -> int:
@@ -34,13 +36,24 @@ class TitleInputs:
 
     def take(self, rows: np.ndarray) -> Self:
         """Some titles, by row."""
-        return type(self)([self.texts[int(row)] for row in rows], self.dense[rows])
+        texts = [self.texts[int(row)] for row in rows]
+        contexts = [self.contexts[int(row)] for row in rows] if self.contexts else ()
+        return type(self)(texts, self.dense[rows], contexts)
+
+    def alone(self) -> Self:
+        """The titles without how they air; what is derived of their texts is shared."""
+        return replace(self, contexts=())
 
     def known_dense(self) -> Float32[np.ndarray, "titles features"]:
         """The dense vectors; NoSentenceVectors where there are none."""
         if not self.dense.shape[1]:
             raise NoSentenceVectors(_REMEDY)
         return self.dense
+
+
+def join_contexts(contexts: Iterable[Sequence[str] | None]) -> list[str]:
+    """Tokens of how each title airs as one text with blanks between tokens alone."""
+    return [" ".join("_".join(token.split()) for token in tokens or ()) for tokens in contexts]
 
 
 def dense_inputs(

@@ -31,7 +31,7 @@ import numpy as np
 
 from tasks.baselines.inputs import TitleInputs
 from tasks.baselines.predictions import LabelledTitles, Predictions, predict_from_scores
-from tasks.baselines.tfidf import TfidfFeatures, transform
+from tasks.baselines.tfidf import TfidfFeatures, Vectorizers
 from tasks.form import configurable, setting
 from tasks.linear.logistic import SparseLogistic
 from tasks.linear.proximal import ProximalSgd
@@ -41,7 +41,7 @@ from tasks.linear.proximal import ProximalSgd
 class FittedL1Logistic:
     """The vectorizer and the classifiers."""
 
-    features: Any
+    features: Vectorizers
     model: SparseLogistic
     frequency: np.ndarray
 
@@ -49,7 +49,7 @@ class FittedL1Logistic:
         """Ranks labels by their margins; predicts those with a positive one. Unseen labels are last."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
-            inputs = transform(self.features, titles)
+            inputs = self.features.transform(titles)
             margins = self.model.decision_function(inputs).astype(np.float64)
         margins[:, self.frequency == 0] = -np.inf
         return predict_from_scores(margins, margins > 0, self.frequency)
@@ -68,7 +68,7 @@ class L1Logistic:
 
     def fit(self, training: LabelledTitles) -> FittedL1Logistic:
         """Fits a classifier per label; a ValueError where no title holds a feature."""
-        features, words = self.features.shared_by(training)
+        features, words = self.features.fit_transform(training.titles)
         options: dict[str, Any] = {"alpha": self.alpha, "epochs": self.epochs, "seed": self.seed}
         solver = ProximalSgd(learning_rate=self.learning_rate)
         model = SparseLogistic(words.shape[1], training.label_count, solver=solver, **options)

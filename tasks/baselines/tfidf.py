@@ -51,7 +51,8 @@ to 61 labels) a seventh to an eighth.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -68,7 +69,6 @@ from tasks.form import configurable, setting
 from tasks.linear.svm import OnlineSvm
 
 RIDGE = 3.0  # λ of label_directions; 30 gives the same scores
-SEPARATOR = "\x1f"  # between a title and its context tokens: "Tatort\x1fhour:20 channel:das_erste"
 _MIN_TITLES = "Features in fewer training titles are dropped (2 instead of 1 costs a point of accuracy)."
 
 
@@ -86,59 +86,72 @@ class TfidfFeatures:
             lengths = f"{self.shortest_char_ngram} to {self.longest_char_ngram}"
             raise ValueError(f"character n-grams of {lengths} are none; raise longest_char_ngram")
 
-    def fit_transform(self, texts: Sequence[str]) -> tuple[Any, Any]:
-        """The fitted FeatureUnion and the features of the texts: float32 CSR, shape (titles, features).
+    def fit_transform(self, titles: TitleInputs) -> tuple["Vectorizers", Any]:
+        """Fitted vectorizers and the features of the titles: float32 CSR, shape (titles, features).
 
         Each part has unit norm (or is zero where nothing in it is known), so that none outweighs the others.
-        A ValueError where no text holds a feature.
+        Computed once for all baselines with these settings, the features of the texts also for both forms. A
+        ValueError where no text holds a feature.
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.pipeline import FeatureUnion
 
-        words = {"ngram_range": (1, self.longest_word_ngram), "token_pattern": r"\b\w+\b"}
-        chars = {"ngram_range": (self.shortest_char_ngram, self.longest_char_ngram), "analyzer": "char_wb"}
-        parts = {"words": words | {"preprocessor": _title}, "chars": chars | {"preprocessor": _title}}
-        if any(_context(text) for text in texts):
-            parts["context"] = {"token_pattern": r"\S+", "preprocessor": _context}
-        shared = {"min_df": self.min_titles, "sublinear_tf": True, "dtype": np.float32}
-        features = FeatureUnion([(name, TfidfVectorizer(**own, **shared)) for name, own in parts.items()])
-        return features, features.fit_transform(texts)
-
-    def shared_by(self, training: LabelledTitles) -> tuple[Any, Any]:
-        """The same of training titles, computed once for all baselines with these settings."""
-        derived = training.titles.derived
+        derived, shared = titles.derived, {"min_df": self.min_titles, "sublinear_tf": True}
+        make = partial(TfidfVectorizer, dtype=np.float32, **shared)
         if self not in derived:
-            derived[self] = self.fit_transform(training.titles.texts)
-        return derived[self]
+            runs = self.shortest_char_ngram, self.longest_char_ngram
+            words = make(ngram_range=(1, self.longest_word_ngram), token_pattern=r"\b\w+\b")
+            vectorizers = Vectorizers(words, make(ngram_range=runs, analyzer="char_wb"))
+            parts = [own.fit_transform(titles.texts) for own in (vectorizers.words, vectorizers.chars)]
+            derived[self] = vectorizers, _stack(parts)
+        if not any(titles.contexts):
+            return derived[self]
+        if (self, "contexts") not in derived:
+            vectorizers, texts = derived[self]
+            contexts = make(token_pattern=r"\S+", lowercase=False)
+            features = _stack([texts, contexts.fit_transform(titles.contexts)])
+            derived[self, "contexts"] = replace(vectorizers, contexts=contexts), features
+        return derived[self, "contexts"]
 
 
-def transform(features: Any, titles: TitleInputs) -> Any:
-    """Features of titles by a fitted FeatureUnion, CSR; computed once for all baselines that share it."""
-    if features not in titles.derived:
-        titles.derived[features] = features.transform(titles.texts).tocsr()
-    return titles.derived[features]
+@dataclass(frozen=True, eq=False)
+class Vectorizers:
+    """The fitted TfidfVectorizer of each part; ``contexts`` is None where no training title has one."""
+
+    words: Any
+    chars: Any
+    contexts: Any = None
+
+    def transform(self, titles: TitleInputs) -> Any:
+        """Features of titles, CSR; computed once for all baselines that share the vectorizers."""
+        derived = titles.derived
+        if self.words not in derived:
+            derived[self.words] = _stack([own.transform(titles.texts) for own in (self.words, self.chars)])
+        if self.contexts is None:
+            return derived[self.words]
+        if self.contexts not in derived:
+            contexts = self.contexts.transform(titles.contexts or [""] * len(titles))
+            derived[self.contexts] = _stack([derived[self.words], contexts])
+        return derived[self.contexts]
 
 
-def _title(text: str) -> str:
-    return text.partition(SEPARATOR)[0].lower()
+def _stack(parts: Sequence[Any]) -> Any:
+    from scipy import sparse
 
-
-def _context(text: str) -> str:
-    return text.partition(SEPARATOR)[2]
+    return sparse.hstack(parts).tocsr()
 
 
 @dataclass(frozen=True)
 class FittedTfidfKnn:
     """Training titles and their features, a CSR of shape (titles, features)."""
 
-    features: Any
+    features: Vectorizers
     base: Any
     training: LabelledTitles
     k: int
 
     def predict(self, titles: TitleInputs) -> Predictions:
         """The vote of each title's neighbours; titles that share no feature with it are no neighbours."""
-        asked = transform(self.features, titles) if len(titles) else self.base[:0]
+        asked = self.features.transform(titles) if len(titles) else self.base[:0]
         ids, cosines = top_by_cosine(asked, self.base, self.k)
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
@@ -153,14 +166,14 @@ class TfidfKnn:
 
     def fit(self, training: LabelledTitles) -> FittedTfidfKnn:
         """Indexes the training titles; a ValueError where none holds a feature."""
-        return FittedTfidfKnn(*self.features.shared_by(training), training, self.k)
+        return FittedTfidfKnn(*self.features.fit_transform(training.titles), training, self.k)
 
 
 @dataclass(frozen=True)
 class FittedTfidfSvm:
     """The machines of all labels, on TF-IDF beside directions of the dense vectors."""
 
-    features: Any
+    features: Vectorizers
     directions: np.ndarray  # float32 (dense features, kept), orthonormal columns
     machines: OnlineSvm
     frequency: np.ndarray
@@ -169,7 +182,7 @@ class FittedTfidfSvm:
         """Ranks labels by margin, those of no training title last; predicts those with a positive one."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
-            inputs = _beside(transform(self.features, titles), titles.dense @ self.directions)
+            inputs = _beside(self.features.transform(titles), titles.dense @ self.directions)
             margins = np.where(self.frequency > 0, self.machines.decision_function(inputs), -np.inf)
         return predict_from_scores(margins, margins > 0, self.frequency)
 
@@ -185,7 +198,7 @@ class LinearSvm:
 
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:
         """Fits the classifiers of all labels."""
-        features, words = self.features.shared_by(training)
+        features, words = self.features.fit_transform(training.titles)
         inputs = _beside(words, training.titles.dense @ directions)
         options = {"cost": self.cost, "epochs": self.epochs, "seed": self.seed}
         machines = OnlineSvm(inputs.shape[1], training.label_count, **options)
@@ -233,4 +246,4 @@ def label_directions(dense: np.ndarray, targets: np.ndarray, count: int) -> np.n
 def _beside(words: Any, dense: np.ndarray) -> Any:
     from scipy import sparse
 
-    return sparse.hstack([words, sparse.csr_matrix(dense)], format="csr") if dense.shape[1] else words
+    return _stack([words, sparse.csr_matrix(dense)]) if dense.shape[1] else words

@@ -1,7 +1,7 @@
-"""Stage evaluate: Corpus, Vectors, Clustering to Scores."""
+"""Stage evaluate: Corpus to Baselines, beside training; Corpus, Vectors, Clustering, Baselines to Scores."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -9,54 +9,66 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.arrays import open_array
-from storage.artifacts import Clustering, Corpus, Scores, Vectors
+from storage.artifacts import Baselines, Clustering, Corpus, Scores, Vectors
+from storage.formats.baselines import read_baselines, write_baselines
 from storage.formats.corpus import open_corpus
 from storage.stages import Stage
 from storage.workspace import Workspace
-from tasks.baselines.inputs import TitleInputs, dense_inputs
-from tasks.baselines.tfidf import SEPARATOR
+from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.evaluate.unseen_words import measure_unseen_words
 from tasks.scoring import confidence as sure
 from tasks.scoring.agreement import measure_agreement, reference_labels
-from tasks.scoring.protocols import Form, Titles, score_titles
+from tasks.scoring.baselines import ask_baselines
+from tasks.scoring.protocols import HeldOut, Titles, held_out_sets, score_space
 
 STAGE = Stage(Scores, __file__)
+BASELINES = Stage(Baselines, __file__, "baselines")
+ARRAYS = {"title_only": "vectors", "title_context": "full"}  # of the Vectors, by form
 CONTEXT_REASON = "tokenize.context is empty: nothing is known of how titles air"
 
 
-@task(**STAGE.options)
-def evaluate(
-    home: str, corpus: Corpus, vectors: Vectors, clustering: Clustering, settings: EvaluateSettings
-) -> Scores:
-    """Scores the space and plain baselines on held-out titles (the gate reads them), and the clusters."""
+@task(**BASELINES.options)
+def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Baselines:
+    """Scores plain baselines on held-out titles; they read the corpus alone."""
     logger, workspace = get_run_logger(), Workspace(home)
-    opened, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
-    titles = Titles.of(opened)
-    columns = ["raw_title", "context", "language"]
-    about = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=columns)
-    texts = about["raw_title"].to_pylist()
-    dense = dense_inputs(opened.sentences, opened.descriptions)
-    forms = {"title_only": Form(TitleInputs(texts, dense), np.asarray(open_array(folder, "vectors")))}
-    tokens = (context or [] for context in about["context"].to_pylist())
-    contexts = [" ".join("_".join(token.split()) for token in context) for context in tokens]
-    if any(contexts):
-        joined = [text + SEPARATOR + context for text, context in zip(texts, contexts, strict=True)]
-        forms["title_context"] = Form(TitleInputs(joined, dense), np.asarray(open_array(folder, "full")))
-    no_period = workspace.details(corpus)["next_period_reason"] or "no labelled title is in next_period"
-    reasons = {"title_context": CONTEXT_REASON, "next_period": str(no_period)}
-    rng, resamples = np.random.default_rng(settings.seed), settings.resamples
-    options = {"k": settings.k, "resamples": resamples, "rng": rng, "reasons": reasons}
-    scoring = score_titles(titles, forms, settings.baselines, **options)
+    opened, about = open_corpus(workspace.folder(corpus)), _read_titles(workspace, corpus)
+    titles, dense = Titles.of(opened), dense_inputs(opened.sentences, opened.descriptions)
+    contexts = join_contexts(about["context"].to_pylist())
+    inputs = TitleInputs(about["raw_title"].to_pylist(), dense, contexts if any(contexts) else ())
+    sets = _held_out(workspace, corpus, titles, about, settings)
+    scoring = ask_baselines(titles, inputs, settings.baselines, sets)
     while True:
         try:
             progress = next(scoring)
             logger.info("%3.0f %%  %s", progress.percent, progress.note)
         except StopIteration as ended:
-            scored = ended.value
+            scores = ended.value
             break
+    with BASELINES.publish(home, corpus, settings) as draft:
+        write_baselines(draft.folder, scores)
+        draft.counts["baselines"] = len(settings.baselines)
+    return draft.artifact
 
-    augmented = forms["title_only"].vectors
+
+@task(**STAGE.options)
+def evaluate(
+    home: str,
+    corpus: Corpus,
+    vectors: Vectors,
+    clustering: Clustering,
+    baselines: Baselines,
+    settings: EvaluateSettings,
+) -> Scores:
+    """Scores the space on held-out titles (the gate reads them) beside the baselines, and the clusters."""
+    workspace = Workspace(home)
+    opened, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
+    titles, about = Titles.of(opened), _read_titles(workspace, corpus)
+    forms = {form: np.asarray(open_array(folder, name)) for form, name in ARRAYS.items()}
+    sets, rivals = _held_out(workspace, corpus, titles, about, settings), workspace.folder(baselines)
+    scored = score_space(titles, forms, read_baselines(rivals), sets, settings.k)
+
+    augmented = forms["title_only"]
     unaugmented = augmented.copy()
     unaugmented[opened.oov] = open_array(folder, "unaugmented")
     words, unseen = (np.asarray(open_array(folder, name)) for name in ("words", "unseen"))
@@ -71,9 +83,9 @@ def evaluate(
         agreement[name] = workspace.details(clustering).get(name)
     document = {"protocols": scored.protocols, "k": settings.k, "clusters": agreement}
     document["unseen_words"] = unseen_words
-    votes = sure.held_out_votes(titles, np.asarray(open_array(folder, "full")), settings.seed)
+    votes = sure.held_out_votes(titles, forms["title_context"], settings.seed)
     document["confidence"], sureness = measure_votes(titles, votes, spoken)
-    with STAGE.publish(home, corpus, vectors, clustering, settings) as draft:
+    with STAGE.publish(home, corpus, vectors, clustering, baselines, settings) as draft:
         (draft.folder / "scores.json").write_text(json.dumps(document, indent=1))
         pq.write_table(pa.table(scored.rows), draft.folder / "queries.parquet")
         pq.write_table(pa.table(sureness), draft.folder / "confidence.parquet")
@@ -81,6 +93,22 @@ def evaluate(
         draft.details["k"] = settings.k  # the gate lets as many neighbours vote on the champion
         draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")  # that has these scores
     return draft.artifact
+
+
+def _read_titles(workspace: Workspace, corpus: Corpus) -> pa.Table:
+    columns = ["raw_title", "context", "language"]
+    return pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=columns)
+
+
+def _held_out(
+    workspace: Workspace, corpus: Corpus, titles: Titles, about: pa.Table, settings: EvaluateSettings
+) -> Iterator[HeldOut]:
+    """Held-out sets and resamples, the same for the space and for the baselines."""
+    no_period = workspace.details(corpus)["next_period_reason"] or "no labelled title is in next_period"
+    reasons = {"next_period": str(no_period)}
+    if not any(about["context"].to_pylist()):
+        reasons["title_context"] = CONTEXT_REASON
+    return held_out_sets(titles, settings.resamples, np.random.default_rng(settings.seed), reasons)
 
 
 def measure_votes(

@@ -1,25 +1,21 @@
 """The scores of a space: every held-out set, our k-NN and the baselines, by the same code on the same titles.
 
-Only titles with a label are scored, and only labelled training titles vote. Each baseline is fitted once and
-asked about every held-out set. What cannot be scored is ``{"n": 0, "reason": "…"}``, never a missing key.
+Only titles with a label are scored, and only labelled training titles vote. What cannot be scored is
+``{"n": 0, "reason": "…"}``, never a missing key.
 """
 
 import itertools
-import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from storage.arrays import Ragged
-from storage.artifacts import Progress
 from storage.formats.corpus import OpenCorpus
 from storage.formats.vocabulary import SPLITS
 from storage.shapes import Float32, Int
-from tasks.baselines import Baseline
-from tasks.baselines.inputs import NoSentenceVectors, TitleInputs
-from tasks.baselines.predictions import LabelledTitles, Predictions, vote
+from tasks.baselines.predictions import Predictions, vote
 from tasks.neighbours.similarity import top_neighbours
 from tasks.scoring.bootstrap import count_groups, draw_groups, intervals, number_groups
 from tasks.scoring.metrics import Judged, judge, measure
@@ -29,6 +25,7 @@ FORMS = ("title_only", "title_context")
 # Drawn of more, the same for all predictors: held-out titles of a set that are scored, and training titles
 # that vote and that baselines are fitted to. Scoring a million titles would take hours without.
 MOST_SCORED, MOST_TRAINING = 5_000, 200_000
+NO_REASONS: Mapping[str, str] = {}
 NO_UNSEEN = "every word of these titles stands in a training title"
 
 
@@ -62,11 +59,51 @@ class Titles:
         return self.family if protocol == "unseen_show" else self.show
 
 
-class Form(NamedTuple):
-    """What is known of each title, with or without context: inputs of the baselines, vectors for our k-NN."""
+class Resamples(NamedTuple):
+    """Groups of some queries, numbered from 0, and how often each counts in each resample."""
 
-    inputs: TitleInputs
-    vectors: np.ndarray
+    groups: np.ndarray  # (queries,)
+    counts: np.ndarray  # (resamples, groups)
+
+    @staticmethod
+    def draw(groups: np.ndarray, resamples: int, rng: np.random.Generator) -> "Resamples":
+        """Resamples of groups; no query, no draw."""
+        numbered = number_groups(groups)
+        return Resamples(numbered, draw_groups(count_groups(numbered), resamples if len(groups) else 0, rng))
+
+    def score(self, judged: Judged) -> dict[str, object]:
+        """The scores of a predictor on these queries, as scores.json holds them."""
+        return {**measure(judged), "ci95": intervals(judged, *self)}
+
+
+class HeldOut(NamedTuple):
+    """A held-out set in one form; all predictors are asked about it and get the same resamples."""
+
+    form: str
+    protocol: str
+    reason: str  # why there is no query, or ""
+    queries: np.ndarray  # rows of the titles with a label, rising
+    drawn: Resamples
+    is_oov: np.ndarray  # bool (queries,)
+    drawn_oov: Resamples  # of those queries alone
+
+
+def held_out_sets(
+    titles: Titles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str] = NO_REASONS
+) -> Iterator[HeldOut]:
+    """Every held-out set in every form, in one order: one seed gives every predictor the same resamples.
+
+    ``reasons``, by name: why a form is not there, and why a protocol holds no title.
+    """
+    trains = len(titles.labelled("train")) > 0
+    for form, protocol in itertools.product(FORMS, PROTOCOLS):
+        queries = titles.labelled(protocol)
+        absent = reasons.get(form) or ("" if trains else "no training title holds a label")
+        empty = "" if len(queries) else reasons.get(protocol, f"no title of {protocol} holds a label")
+        queries = queries[: 0 if absent else None]
+        groups, is_oov = titles.groups(protocol)[queries], titles.oov[queries]
+        drawn = (Resamples.draw(own, resamples, rng) for own in (groups, groups[is_oov]))
+        yield HeldOut(form, protocol, absent or empty, queries, next(drawn), is_oov, next(drawn))
 
 
 class ProtocolScores(NamedTuple):
@@ -76,63 +113,31 @@ class ProtocolScores(NamedTuple):
     rows: dict[str, np.ndarray]  # columns of queries.parquet, a row a held-out title of our k-NN
 
 
-def score_titles(
+def score_space(
     titles: Titles,
-    forms: Mapping[str, Form],
-    baselines: Sequence[Baseline],
-    *,
+    vectors: Mapping[str, np.ndarray],
+    baselines: Mapping[tuple[str, str], Mapping[str, object]],
+    sets: Iterable[HeldOut],
     k: int,
-    resamples: int,
-    rng: np.random.Generator,
-    reasons: Mapping[str, str],
-) -> Generator[Progress, None, ProtocolScores]:
-    """Scores every held-out set in every form; the generator's value is the result.
-
-    ``forms`` by name, of FORMS; ``reasons``, by name: why a form is absent or a protocol holds no title.
-    """
+) -> ProtocolScores:
+    """Scores of our k-NN on every held-out set, beside those of the baselines by (form, protocol)."""
     protocols: dict[str, dict[str, dict[str, object]]] = {protocol: {} for protocol in PROTOCOLS}
     none = np.zeros(0, dtype=np.int64)
     nobody = Judged(none > 0, none / 1, none / 1, np.zeros((0, 0), bool), np.zeros((0, 0), bool))
     rows = [_query_rows("", "", none, none, nobody)]  # its types hold where nothing is scored
     training = titles.labelled("train")
-    training_labels = titles.labels.take(training)
-    steps, total = itertools.count(1), len(forms) * (len(baselines) + len(PROTOCOLS))
-    for name in FORMS:
-        form, shown = forms.get(name), name.replace("_", " ")
-        if form is None or not len(training):
-            absent = reasons.get(name, f"{name} is not built")
-            reason = absent if form is None else "no training title holds a label"
-            for protocol in PROTOCOLS:
-                protocols[protocol][name] = {"n": 0, "reason": reason}
+    for own in sets:
+        if own.reason:
+            protocols[own.protocol][own.form] = {"n": 0, "reason": own.reason}
             continue
-        known = LabelledTitles(form.inputs.take(training), training_labels, titles.label_count)
-        fitted, left_out = {}, {}
-        for baseline in baselines:
-            began = time.perf_counter()
-            try:
-                fitted[baseline.name] = baseline.fit(known)
-                seconds = time.perf_counter() - began
-                note = f"{shown}: {baseline.name} fitted on {len(training)} titles in {seconds:.1f} s"
-            except NoSentenceVectors as missing:
-                left_out[baseline.name] = {"n": 0, "reason": str(missing)}
-                note = f"{shown}: {baseline.name} left out: {missing}"
-            yield Progress(step=next(steps), total=total, note=note)
-        for protocol in PROTOCOLS:
-            queries = titles.labelled(protocol)
-            if not len(queries):
-                reason = reasons.get(protocol, f"no title of {protocol} holds a label")
-                protocols[protocol][name] = {"n": 0, "reason": reason}
-                yield Progress(step=next(steps), total=total, note=f"{shown}, {protocol}: {reason}")
-                continue
-            knn = judge_knn(titles, form.vectors, queries, training, k)
-            labels, asked = titles.labels.take(queries), form.inputs.take(queries)
-            answers = {rival: predictor.predict(asked) for rival, predictor in fitted.items()}
-            rivals = {rival: judge(own, labels, training_labels) for rival, own in answers.items()}
-            groups, oov = titles.groups(protocol)[queries], titles.oov[queries]
-            protocols[protocol][name] = _score(knn, rivals, groups, oov, resamples, rng) | left_out
-            rows.append(_query_rows(name, protocol, queries, groups, knn))
-            note = f"{shown}, {protocol}: {len(queries)} titles scored"
-            yield Progress(step=next(steps), total=total, note=note)
+        knn = judge_knn(titles, vectors[own.form], own.queries, training, k)
+        unseen: dict[str, object] = {"n": 0, "reason": NO_UNSEEN}
+        if own.is_oov.any():
+            unseen = {**own.drawn_oov.score(knn.take(own.is_oov)), "n": int(own.is_oov.sum())}
+        scores = {"knn": own.drawn.score(knn), "knn_oov": unseen}
+        protocols[own.protocol][own.form] = {**scores, **baselines[own.form, own.protocol], "n": len(knn)}
+        groups = titles.groups(own.protocol)[own.queries]
+        rows.append(_query_rows(own.form, own.protocol, own.queries, groups, knn))
     return ProtocolScores(protocols, {name: np.concatenate([own[name] for own in rows]) for name in rows[0]})
 
 
@@ -161,30 +166,6 @@ def predict_labels(
         raise ValueError(f"{len(base)} training vectors for {len(labels)} rows of labels; give one per row")
     neighbours, cosines = top_neighbours(queries, base, k)
     return vote(neighbours, cosines, labels, frequency)
-
-
-def _score(
-    knn: Judged,
-    rivals: Mapping[str, Judged],
-    groups: np.ndarray,
-    oov: np.ndarray,
-    resamples: int,
-    rng: np.random.Generator,
-) -> dict[str, object]:
-    """The scores of one held-out set in one form, as scores.json holds them."""
-
-    def resampled(groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        numbered = number_groups(groups)
-        return numbered, draw_groups(count_groups(numbered), resamples, rng)
-
-    def scored(judged: Judged, numbered: np.ndarray, counts: np.ndarray) -> dict[str, object]:
-        return {**measure(judged), "ci95": intervals(judged, numbered, counts)}
-
-    drawn = resampled(groups)  # the same for all predictors
-    scores: dict[str, object] = {"knn": scored(knn, *drawn), "knn_oov": {"n": 0, "reason": NO_UNSEEN}}
-    if oov.any():
-        scores["knn_oov"] = {**scored(knn.take(oov), *resampled(groups[oov])), "n": int(oov.sum())}
-    return {**scores, **{name: scored(judged, *drawn) for name, judged in rivals.items()}, "n": len(knn)}
 
 
 def _query_rows(

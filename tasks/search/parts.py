@@ -26,6 +26,8 @@ from tasks.text.words import BIGRAM, CONTEXT, CONTEXT_KINDS, EDGE, KINDS, NGRAM,
 
 FORM, MEANING, MEMORY = "(form)", "(meaning)", "(memory)"
 NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMORY)  # behind the words
+_KIND_OF = {name: kind for kind, name in enumerate(KINDS)}
+_AIRING = {_KIND_OF[kind]: NO_WORDS.index(f"({kind})") for kind in CONTEXT_KINDS}
 
 
 def title_parts(
@@ -110,8 +112,8 @@ def _known_tokens(
     """Rows and kinds with those of unseen words behind, row by token, and the known tokens of each title."""
     rows, kinds = encoder.rows, encoder.kinds
     tokens = [encoder.tokenizer.tokens(title) for title in titles]
-    every = dict.fromkeys(token for own in tokens for token in own)
-    unseen = [text for kind, text in every if kind == WORD and (kind, text) not in encoder.ids]
+    spoken = (token for own in tokens for token in own if token[0] == WORD and token not in encoder.ids)
+    unseen = [text for _, text in dict.fromkeys(spoken)]
     row_of = encoder.ids
     if unseen:
         vectors, found = encoder.unseen_words.vectors(unseen)
@@ -122,7 +124,7 @@ def _known_tokens(
     known = [[token for token in own if token in row_of] for own in tokens]
     known = [own if {WORD, NGRAM} & {kind for kind, _ in own} else [] for own in known]
     for own, context in zip(known, contexts, strict=True):
-        airing = ((KINDS.index(token.partition(":")[0]), token) for token in context)
+        airing = ((_KIND_OF[token.partition(":")[0]], token) for token in context)
         own += [token for token in airing if token in encoder.ids]
     return rows, kinds, row_of, known
 
@@ -131,10 +133,11 @@ def _owners(tokens: Sequence[Token], words: Sequence[str]) -> list[list[int]]:
     """Places of the words that each token belongs to, both of a bigram; of no word, a place in NO_WORDS."""
     wrapped = [f"<{word}>" for word in words]
     edges = [(f"^{word}", f"{word}$") for word in words]
+    airing = {kind: [len(words) + place] for kind, place in _AIRING.items()}
     found: list[list[int]] = []
     for kind, text in tokens:
         if kind >= CONTEXT:
-            found.append([len(words) + NO_WORDS.index(f"({KINDS[kind]})")])
+            found.append(airing[kind])
             continue
         if kind == NGRAM:
             places = [place for place, word in enumerate(wrapped) if text in word]

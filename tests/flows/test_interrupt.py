@@ -162,7 +162,7 @@ def test_a_killed_run_leaves_no_server(tmp_path: Path) -> None:
 def test_the_same_command_goes_on_where_it_stopped(home: Path) -> None:
     with terminal(home) as run:
         assert run.end() == 0, run.output
-    for stage in ("tokenize", "preprocess", "train", "augment", "embed", "cluster", "evaluate"):
+    for stage in ("tokenize", "preprocess", "train", "augment", "embed", "cluster", "baselines", "evaluate"):
         assert f"{stage:<10}  unchanged: kept as it is" in run.output, run.output
     wait_until_none_is_left(home)
 

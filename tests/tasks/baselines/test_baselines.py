@@ -172,8 +172,8 @@ def test_knn_neighbours_equal_dense_cosines():
         "".join(rng.choice(letters, size=rng.integers(3, 9))) + " " + "".join(rng.choice(letters, size=4))
         for _ in range(120)
     ]
-    features, fitted = TfidfFeatures().fit_transform(texts)
-    base = features.transform(texts).toarray().astype(np.float64)
+    features, fitted = TfidfFeatures().fit_transform(titles(texts))
+    base = features.transform(titles(texts)).toarray().astype(np.float64)
     np.testing.assert_array_equal(fitted.toarray(), base)
     base /= np.linalg.norm(base, axis=1, keepdims=True)
     predictor = TfidfKnn(k=5).fit(labelled(texts, [[0]] * 120, 1))
@@ -211,11 +211,11 @@ def test_sparse_neighbours_are_those_of_scikit_learn_bit_for_bit():
 def test_features_are_word_and_character_ngrams_each_of_unit_norm():
     features, _ = TfidfFeatures(
         longest_word_ngram=2, shortest_char_ngram=3, longest_char_ngram=3
-    ).fit_transform(["Blue Sky", "Red Sky"])
-    words, chars = (set(part.vocabulary_) for _, part in features.transformer_list)
+    ).fit_transform(titles(["Blue Sky", "Red Sky"]))
+    words, chars = (set(part.vocabulary_) for part in (features.words, features.chars))
     assert words == {"blue", "sky", "red", "blue sky", "red sky"}
     assert " sk" in chars and "ky " in chars and "e s" not in chars  # within words
-    matrix = features.transform(["Blue Sky", "qqqq"])
+    matrix = features.transform(titles(["Blue Sky", "qqqq"]))
     assert matrix.shape == (2, len(words) + len(chars)) and matrix.dtype == np.float32
     assert np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel() == pytest.approx([2.0, 0.0])
 
@@ -239,7 +239,7 @@ def test_svm_margins_are_close_to_scikit_learns_one_against_the_rest():
             for label in range(3)
         ]
     )
-    margins = predictor.machines.decision_function(predictor.features.transform(queries))
+    margins = predictor.machines.decision_function(predictor.features.transform(titles(queries)))
     np.testing.assert_allclose(margins, expected, atol=0.1)  # its intercept is drawn to 0, ours to −1
     assert (predictor.predict(titles(queries)).ranks == (-expected).argsort(axis=1).argsort(axis=1) + 1).all()
 

@@ -31,7 +31,7 @@ def clustered(learnt, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, C
 
 @pytest.mark.parametrize("encoder", ["with", "without"])
 def test_rivals_read_the_sentence_vectors_of_the_corpus(clustered, without_run, tmp_path, encoder):
-    from tasks.evaluate.task import evaluate
+    from tasks.evaluate.task import evaluate, score_baselines
 
     source, *inputs = clustered
     home = tmp_path / "home"
@@ -39,7 +39,8 @@ def test_rivals_read_the_sentence_vectors_of_the_corpus(clustered, without_run, 
     for name in ("sentences", "descriptions") if encoder == "without" else ():
         (home / inputs[0].path / f"{name}.npy").unlink()
     settings = EvaluateSettings(baselines=RIVALS, resamples=100)
-    scores = without_run(evaluate, str(home), *inputs, settings)
+    baselines = without_run(score_baselines, str(home), inputs[0], settings)
+    scores = without_run(evaluate, str(home), *inputs, baselines, settings)
     protocols = json.loads((home / scores.path / "scores.json").read_text())["protocols"]
     for form in ("title_only", "title_context"):
         own = protocols["unseen_title"][form]

@@ -129,14 +129,14 @@ def test_one_seed_gives_one_answer():
 def test_a_model_is_as_good_as_itself_whatever_number_of_neighbours_votes(learnt, without_run, k):
     from tasks.cluster.task import cluster
     from tasks.embed.task import embed
-    from tasks.evaluate.task import evaluate
+    from tasks.evaluate.task import evaluate, score_baselines
 
     home, _, _, corpus, _, lexicon = learnt
     vectors = without_run(embed, str(home), corpus, lexicon)
     clustering = without_run(cluster, str(home), corpus, vectors, ClusterSettings(seeds=1))
-    scores = without_run(
-        evaluate, str(home), corpus, vectors, clustering, EvaluateSettings(k=k, baselines=(), resamples=100)
-    )
+    settings = EvaluateSettings(k=k, baselines=(), resamples=100)
+    baselines = without_run(score_baselines, str(home), corpus, settings)
+    scores = without_run(evaluate, str(home), corpus, vectors, clustering, baselines, settings)
     assert votes_of(home / scores.path) == k
     answers = ask_both(home / corpus.path, home / scores.path, home / lexicon.path)
     decision = decide(answers, [], np.random.default_rng(0), resamples=100)

@@ -24,7 +24,7 @@ def published(learnt, tmp_path_factory):
 
     from tasks.cluster.task import cluster
     from tasks.embed.task import embed
-    from tasks.evaluate.task import evaluate
+    from tasks.evaluate.task import evaluate, score_baselines
     from tasks.publish.task import pack
 
     source, guide, _, corpus, _, encoder = learnt
@@ -34,9 +34,9 @@ def published(learnt, tmp_path_factory):
     with disable_run_logger():
         vectors = embed.fn(place, corpus, encoder)
         clustering = cluster.fn(place, corpus, vectors, ClusterSettings(seeds=1))
-        scores = evaluate.fn(
-            place, corpus, vectors, clustering, EvaluateSettings(baselines=(), resamples=100)
-        )
+        settings = EvaluateSettings(baselines=(), resamples=100)
+        baselines = score_baselines.fn(place, corpus, settings)
+        scores = evaluate.fn(place, corpus, vectors, clustering, baselines, settings)
         return home, guide, corpus, pack.fn(place, corpus, encoder, vectors), scores
 
 

@@ -1,0 +1,22 @@
+"""The Baselines on disk: baselines.json, the scores of each held-out set in the form of scores.json.
+
+A baseline that could not be asked has ``n`` 0 and a reason.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+FILE = "baselines.json"
+BaselineScores = dict[tuple[str, str], Mapping[str, object]]  # (form, protocol) to baseline to scores
+
+
+def write_baselines(folder: Path, scores: BaselineScores) -> None:
+    """Writes the scores by form and protocol."""
+    rows = [{"form": form, "protocol": protocol, "scores": own} for (form, protocol), own in scores.items()]
+    (folder / FILE).write_text(json.dumps(rows, indent=1))
+
+
+def read_baselines(folder: Path) -> BaselineScores:
+    """What ``write_baselines`` wrote."""
+    return {(row["form"], row["protocol"]): row["scores"] for row in json.loads((folder / FILE).read_text())}
