@@ -47,4 +47,4 @@ def test_the_table_of_stages_is_the_flow() -> None:
     )
     stages = re.findall(r"^\| (\w+) \|", table, re.MULTILINE)
     imported = re.findall(r"^from tasks\.(\w+)\.task import", flow, re.MULTILINE)
-    assert sorted(stages) == sorted(set(imported))
+    assert sorted(stages) == sorted({*imported, "baselines"})  # which is a task of evaluate
