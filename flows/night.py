@@ -22,6 +22,7 @@ from prefect.flows import Flow
 from prefect.runtime import flow_run as this_run
 from prefect.settings import PREFECT_UI_URL
 from prefect.states import Completed, Crashed
+from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.latest import folders_of_last_run, last_instant, write_latest
 from flows.settings import Settings
@@ -190,7 +191,8 @@ def open_night(
             raise
         finally:
             if context := FlowRunContext.get():
-                context.task_runner.cancel_all()  # waits for those at work: they write to the home
+                if isinstance(runner := context.task_runner, ThreadPoolTaskRunner):
+                    runner.cancel_all()  # waits for those at work: they write to the home
                 _tell_left(flow_run_id)
         tracking.end_run(run)
 

@@ -22,7 +22,7 @@ def ask_baselines(
     scores: BaselineScores = {}
     training = titles.labelled("train")
     own, known, asked = titles.labels.take(training), inputs.take(training), {}
-    total, form = (1 + bool(inputs.contexts)) * len(baselines), ""
+    total, form, fitted, left_out = (1 + bool(inputs.contexts)) * len(baselines), "", {}, {}
     for held in sets:
         if held.reason:
             continue
