@@ -1,6 +1,6 @@
 """Embedding tables with optimizer state in device memory, host memory or a mapped file.
 
-A library of its own: it imports nothing else of this project. Every table equals ``Resident`` bit for bit.
+A library of its own: of this project it imports sums.py alone. Every table equals ``Resident`` bit for bit.
 """
 
 from storage.tables.embedding import OffloadedEmbedding, RowOptimizer
@@ -11,13 +11,11 @@ from storage.tables.resident import Resident
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.shared import Shared
 from storage.tables.streaming import Section, random_rows, whole, write_safetensors
-from storage.tables.sums import LONGEST, add_up, count, starts_of, sum_bags
 from storage.tables.transfer import Staged, Transfer, TransferKind, check_kernels, choose_transfer
 
 Table = Resident | Offloaded
 
 __all__ = [
-    "LONGEST",
     "Host",
     "Offloaded",
     "OffloadedEmbedding",
@@ -26,6 +24,6 @@ __all__ = [
     "RowOptimizer",
     "Section",
 ]
-__all__ += ["LONGEST", "Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind", "add_up"]
-__all__ += ["affordable_rows", "check_kernels", "choose_transfer", "count", "random_rows", "starts_of"]
-__all__ += ["sum_bags", "whole", "write_safetensors"]
+__all__ += ["Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind"]
+__all__ += ["affordable_rows", "check_kernels", "choose_transfer", "random_rows", "whole"]
+__all__ += ["write_safetensors"]

@@ -12,10 +12,10 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
+from storage.sums import add_up
 from storage.tables.offloaded import Offloaded
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.streaming import random_rows, whole, write_safetensors
-from storage.tables.sums import add_up
 from storage.tables.transfer import TransferKind
 
 B = TypeVar("B")

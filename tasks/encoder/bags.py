@@ -29,7 +29,7 @@ from torch import Tensor
 
 from storage.arrays import Ragged, stable_order
 from storage.shapes import Float, Float32, Int64
-from storage.tables import count, starts_of, sum_bags
+from storage.sums import count, starts_of, sum_bags
 from tasks.form import configurable, setting
 from tasks.text.words import CONTEXT, KINDS
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from storage.tables import LONGEST, add_up, sums
+from storage import sums
+from storage.sums import LONGEST, add_up
 from tasks.optimizers import Adam
 from tasks.train.loop import Diverged, Training
 from tasks.train.objectives import Label

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from prefect.exceptions import Pause
 from prefect.logging import disable_run_logger
+from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.utilities.names import generate_slug
 
 from flows import night
@@ -55,7 +56,8 @@ def test_a_night_closes_the_mlflow_run_of_one_that_died(running, tmp_path):
 def test_a_suspended_run_says_twice_that_it_has_left(running, tmp_path, monkeypatch, error, times):
     said = []
     monkeypatch.setattr(night, "emit_event", lambda event, resource: said.append((event, *resource.values())))
-    monkeypatch.setattr(night, "FlowRunContext", SimpleNamespace(get=lambda: running))
+    context = SimpleNamespace(task_runner=ThreadPoolTaskRunner())
+    monkeypatch.setattr(night, "FlowRunContext", SimpleNamespace(get=lambda: context))
     monkeypatch.setattr(night, "AGAIN_SECONDS", 0.0)
     opening = night.open_night(str(tmp_path / "home"), FEEDS, Settings())
     with disable_run_logger(), pytest.raises(type(error)), opening:
