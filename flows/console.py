@@ -53,6 +53,7 @@ class Ticker:
     def __init__(self, started: float) -> None:
         self._started = self._since = self._last = started
         self._stage, self._lock, self._ended = "Prefect", threading.Lock(), threading.Event()
+        self._done: set[str] = set()  # stages; some run side by side
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(), transient=True, disable=not sys.stdout.isatty())
         self._task = self._bar.add_task(self._stage, total=len(STAGES))
@@ -76,11 +77,13 @@ class Ticker:
             now = self._last = time.perf_counter()
             line = f"{now - self._started:6.1f} s  {stage:<10}  {text}"
             self._bar.console.print(line, soft_wrap=True, markup=False, emoji=False, highlight=False)
-            number = STAGES.index(stage) + ended if stage in STAGES else 0
-            work = (*STAGES, "the end")[number] if stage in STAGES else stage or STAGES[0]
+            if ended and stage in STAGES:
+                self._done.add(stage)
+            left = (name for name in STAGES if name not in self._done)  # the first is at work, or the next
+            work = next(left, "the end") if stage in self._done or not stage else stage
             if work != self._stage:
                 self._stage, self._since = work, now
-            self._bar.update(self._task, completed=number, description=work)
+            self._bar.update(self._task, completed=len(self._done), description=work)
 
     def _watch(self) -> None:
         while not self._ended.wait(0.5):

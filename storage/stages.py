@@ -151,7 +151,6 @@ def _imported(path: Path) -> set[str]:
     return names
 
 
-@functools.cache
 def _executed(name: str) -> list[Path]:
     """Source files that importing a dotted name of ours executes."""
     place = ROOT.joinpath(*name.split("."))
@@ -160,7 +159,6 @@ def _executed(name: str) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
-@functools.cache
 def _version(package: str) -> str:
     try:
         return importlib.metadata.version(DISTRIBUTIONS.get(package, package))

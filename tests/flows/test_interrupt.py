@@ -37,7 +37,7 @@ BOUND_SECONDS = 6  # 2 on a machine that has nothing else to do; without the rep
 MOMENTS = {
     "importing": "starting Prefect", "starting": "starting Prefect", "ingest": "MLflow:",
     "train": "epoch 5 of",
-    "evaluate": "majority fitted", "publish": "evaluate    done",
+    "two stages at work": "majority fitted", "publish": "evaluate    done",
 }  # fmt: skip
 
 

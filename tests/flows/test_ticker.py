@@ -34,8 +34,9 @@ def test_a_terminal_has_a_bar_of_stages(monkeypatch):
     monkeypatch.setattr(screen, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdout", screen)
     with Ticker(time.perf_counter()) as clock:
+        clock.print("preprocess", "done", ended=True)
         clock.print("train", "epoch 1 of 5")
         time.sleep(0.4)
     assert "epoch 1 of 5" in screen.getvalue()
-    assert f"{STAGES.index('train')}/{len(STAGES)}" in screen.getvalue() and "━" in screen.getvalue()
+    assert f"1/{len(STAGES)}" in screen.getvalue() and "━" in screen.getvalue()
     assert screen.getvalue().rstrip().endswith(("\x1b[?25h", "\x1b[2K"))  # the cursor is back, the bar gone
