@@ -36,20 +36,18 @@ TREE = {
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small project of the same shape; the stage is tasks/a/task.py."""
     root = tmp_path / "checkout"
     for name, text in TREE.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     monkeypatch.setattr(stages, "ROOT", root)
-    stages._executed.cache_clear()
-    yield root
-    stages._executed.cache_clear()
+    return root
 
 
 def print_of(root: Path) -> str:
-    for kept in (fingerprint, stages._imported, stages._executed):
+    for kept in (fingerprint, stages._imported):
         kept.cache_clear()
     return fingerprint(str(root / "tasks/a/task.py"))
 
