@@ -173,7 +173,8 @@ def open_night(
         for died, its_flow_run in tracking.close_silent(run).items():
             logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", died)
             if FlowRunContext.get():
-                _mark_crashed(its_flow_run)
+                with suppress(ValueError):  # a run of other code, which has no flow run
+                    _mark_crashed(its_flow_run)
         try:
             with tracking.system_metrics(run):
                 past = as_of is not None and settings.publish.promote == "never"
