@@ -173,8 +173,7 @@ def open_night(
         for died, its_flow_run in tracking.close_silent(run).items():
             logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", died)
             if FlowRunContext.get():
-                with suppress(ValueError):  # a run of other code, which has no flow run
-                    _mark_crashed(its_flow_run)
+                _mark_crashed(its_flow_run)
         try:
             with tracking.system_metrics(run):
                 past = as_of is not None and settings.publish.promote == "never"
@@ -203,8 +202,12 @@ def _mark_crashed(flow_run_id: str) -> None:
 
     Of a run that was tried again, the one that runs may be another process, which waits for the home.
     """
+    try:
+        own = uuid.UUID(flow_run_id)
+    except ValueError:  # of an MLflow run below another (tune, ablate), which has no flow run
+        return
     with get_client(sync_client=True) as client, suppress(ObjectNotFound):  # on another server
-        found = client.read_flow_run(uuid.UUID(flow_run_id))
+        found = client.read_flow_run(own)
         if found.state and found.state.is_running() and found.run_count <= 1:
             crashed = Crashed(message="Its process died; the next run of the home found that.")
             client.set_flow_run_state(found.id, crashed, force=True)

@@ -89,7 +89,8 @@ class Tracking(Connection):
         running = "attributes.status = 'RUNNING'" + ("" if self.is_own else mine)
         found = self.client.search_runs([self.experiment_id], running)
         died = [run for run in found if FLOW_RUN_ID in run.data.tags and run.info.run_id != own]
-        return dict(zip(self._close(died), (run.data.tags[FLOW_RUN_ID] for run in died)))
+        self._close(died)
+        return {run.info.run_id: run.data.tags[FLOW_RUN_ID] for run in died}
 
     def _close(self, runs: Iterable[Run]) -> list[str]:
         closed = [run.info.run_id for run in runs]
