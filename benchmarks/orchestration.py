@@ -8,7 +8,6 @@ promote and report. The processor time is that of the run, not of the servers, w
 import json
 import os
 import resource
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from benchmarks.claims import Claim, guides, run
+from benchmarks.serve import free_port
 
 SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"  # what --quick reads
 TRACKED = ("MLflow start", "promote", "report")
@@ -63,7 +63,7 @@ def _timed(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[fl
 @contextmanager
 def _servers(folder: Path) -> Iterator[dict[str, str]]:
     """Prefect's and MLflow's server on loopback, and the environment of a run that uses them."""
-    prefect, mlflow = (f"{_free_port()}" for _ in range(2))
+    prefect, mlflow = (f"{free_port()}" for _ in range(2))
     own = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
     environment = os.environ | own | {"DO_NOT_TRACK": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
     at = ["--host", "127.0.0.1", "--port"]
@@ -88,12 +88,6 @@ def _servers(folder: Path) -> Iterator[dict[str, str]]:
             for process in started:
                 process.terminate()
                 process.wait(60)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def _wait_for(address: str, seconds: float = 300) -> None:

@@ -19,10 +19,8 @@ from tasks.ingest.task import ingest
 
 DUE = datetime.time(3, 30)  # of the machine's zone, as the schedule of nightly in prefect.yaml
 NEVER = "publish.promote=never"
-TAGS = (
-    "guidespace",
-    "backfill",
-)  # a nested run has none of its deployment's; the automations ask for the first
+# a nested run has none of its deployment's; the automations ask for the first
+TAGS = ("guidespace", "backfill")
 NO_FEEDS: Feeds = []
 
 

@@ -30,19 +30,24 @@ def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
     folder = Workspace(home, create=False).home
     if not (folder / LATEST).exists():
         raise HomeError(f"no run has finished in {folder} yet; run `guidespace nightly --feed …` first")
-    content = json.loads((folder / LATEST).read_text())
-    if not (folder / content[needed]).exists():
+    content = _read(folder)
+    if not Path(content[needed]).exists():
         gone = f"{folder} no longer holds the {needed} of its last run"
         raise HomeError(f"{gone}; run `guidespace nightly --feed …` again")
-    return {**content, **{name: str(folder / content[name]) for name in PATHS}}
+    return content
+
+
+def _read(home: Path) -> dict[str, Any]:
+    content = json.loads((home / LATEST).read_text())
+    return {**content, **{name: str(home / content[name]) for name in PATHS}}
 
 
 def folders_of_last_run(home: Path) -> set[Path]:
     """Folders of artifacts that the pointer names; none where no run has finished."""
     if not (home / LATEST).exists():
         return set()
-    content = json.loads((home / LATEST).read_text())
-    files = [(home / content[name]).resolve() for name in PATHS]
+    content = _read(home)
+    files = [Path(content[name]).resolve() for name in PATHS]
     return {file if file.is_dir() else file.parent for file in files}
 
 
@@ -50,7 +55,7 @@ def last_instant(home: Path) -> str:
     """Instant of the night that the pointer names, ISO in UTC; empty where there is none, and after any other
     where an older version wrote the pointer.
     """
-    return json.loads((home / LATEST).read_text()).get("as_of", "9") if (home / LATEST).exists() else ""
+    return _read(home).get("as_of", "9") if (home / LATEST).exists() else ""
 
 
 def read_scores(home: str | Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -13,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.ports import free_port
 
 USER = "guidespace"
 
@@ -33,8 +34,7 @@ def running(*databases: str) -> Iterator[str]:
     psycopg2 = pytest.importorskip("psycopg2", reason="psycopg2 is not installed: pip install -e '.[dev]'")
     own = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}  # it refuses root
     password = secrets.token_hex(8)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with tempfile.TemporaryDirectory(prefix="guidespace-postgres-") as name:
         folder = Path(name)
         (folder / "password").write_text(password)

@@ -73,9 +73,8 @@ def stand_up(home: str, host: str, prefect_port: int, mlflow_port: int, feeds: S
                 "PREFECT_UI_URL": pages[0],
                 "PREFECT_SERVER_UI_API_URL": f"{pages[0]}/api",
                 "PREFECT_API_AUTH_STRING": environment.get(PREFECT_AUTH, ""),
-                "MLFLOW_TRACKING_URI": address(host, mlflow)
-                if given
-                else own[STORE],  # of the homes below it, too
+                # of the homes below it, too
+                "MLFLOW_TRACKING_URI": address(host, mlflow) if given else own[STORE],
                 "MLFLOW_TRACKING_USERNAME": environment.get(MLFLOW_AUTH[0], ""),
                 "MLFLOW_TRACKING_PASSWORD": environment.get(MLFLOW_AUTH[1], ""),
                 "MLFLOW_FLASK_SERVER_SECRET_KEY": secrets.token_hex(32),
@@ -118,9 +117,8 @@ def _start(whole: Standing, host: str, prefect: int, mlflow: int, feeds: Sequenc
         whole.start(*site, passing=True)
         whole.wait((home / "mlflow.db").exists)
     login = ("--app-name", "basic-auth") if asks_for_password(whole.environment) else ()
-    page = urlsplit(
-        address(host, mlflow)
-    ).netloc  # by other names without a password: no page of another site
+    # by other names without a password: no page of another site
+    page = urlsplit(address(host, mlflow)).netloc
     hosts = "*" if login else f"{page},localhost:{mlflow},127.0.0.1:{mlflow}"
     serve = ("mlflow", "server", "--workers", "1", "--allowed-hosts", hosts, *login)
     whole.start("MLflow", *serve, *listen, str(mlflow), folder=home)

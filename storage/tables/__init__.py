@@ -15,15 +15,6 @@ from storage.tables.transfer import Staged, Transfer, TransferKind, check_kernel
 
 Table = Resident | Offloaded
 
-__all__ = [
-    "Host",
-    "Offloaded",
-    "OffloadedEmbedding",
-    "Planner",
-    "Resident",
-    "RowOptimizer",
-    "Section",
-]
-__all__ += ["Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind"]
-__all__ += ["affordable_rows", "check_kernels", "choose_transfer", "random_rows", "whole"]
-__all__ += ["write_safetensors"]
+__all__ = ["Host", "Offloaded", "OffloadedEmbedding", "Planner", "Resident", "RowOptimizer", "Section"]
+__all__ += ["Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind", "affordable_rows"]
+__all__ += ["check_kernels", "choose_transfer", "random_rows", "whole", "write_safetensors"]

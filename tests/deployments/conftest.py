@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import pytest
 import yaml
 
 from storage.stages import ROOT
+from tests.ports import free_port
 
 PREFECT = [sys.executable, "-m", "prefect"]
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
@@ -193,9 +193,7 @@ def running(command: list[str], log: Path, environment: dict[str, str]) -> Itera
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The server alone, without a worker."""
     place = tmp_path_factory.mktemp("prefect")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "MLFLOW_"))

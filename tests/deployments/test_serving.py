@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from tasks.encoder.meaning import Meaning
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.text.titles import parse_title
 from tasks.text.words import KINDS, WORD, Words
+from tests.ports import free_port
 
 # Vectors are mapped read only; PyTorch says once that it could not keep anyone from writing.
 pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
@@ -194,9 +194,7 @@ def server(elsewhere: Path, model_folder: Path, tmp_path_factory: pytest.TempPat
         )
         registry.promote(version, "the first", at=datetime(2026, 11, 21, tzinfo=UTC))
         tracking.end_run(run_id)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     environment = {
         "PATH": f"{elsewhere / 'bin'}:/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": "",
         "OMP_NUM_THREADS": "1",

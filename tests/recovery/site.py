@@ -4,7 +4,6 @@ four can be killed and started again in its place."""
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,20 +15,15 @@ from typing import Any
 
 import httpx
 import psutil
-import pytest
 
 from flows.up.processes import Process, end, start
 from tests.flows.command import ROOT, SAMPLE
+from tests.ports import free_port
+from tests.postgres import find_program
 from tests.recovery.nights import CHANGES, SECONDS, environment, lines
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED")
 PYTHON = (sys.executable, "-m")
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 class Servers:
@@ -41,10 +35,7 @@ class Servers:
     """
 
     def __init__(self, place: Path) -> None:
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-        if not found:
-            pytest.skip("needs PostgreSQL in /usr/lib/postgresql (apt install postgresql)")
-        self._programs, self._place = found[-1].parent, place
+        program, self._place = find_program("postgres"), place
         self._data = Path(tempfile.mkdtemp(prefix="guidespace-postgres-"))
         self._as_user = ("runuser", "-u", "postgres", "--") if os.geteuid() == 0 else ()
         if self._as_user:  # it refuses root, and pytest's folders are root's alone
@@ -70,7 +61,7 @@ class Servers:
         store = ("--backend-store-uri", f"postgresql://{address}/mlflow")
         artifacts = ("--artifacts-destination", str(place / "artifacts"))
         listen = ("-p", str(self._ports["database"]), "-k", str(self._data), "-h", "127.0.0.1")
-        postgres = (*self._as_user, str(self._programs / "postgres"), "-D", str(self._data / "data"))
+        postgres = (*self._as_user, program, "-D", str(self._data / "data"))
         self._commands: dict[str, Sequence[str]] = {
             "database": (*postgres, *listen),
             "prefect": (*PYTHON, "prefect", "server", "start", *host, str(self._ports["prefect"])),
@@ -95,7 +86,7 @@ class Servers:
         subprocess.run(command, cwd=ROOT, env=self.environment, check=True, timeout=SECONDS)
 
     def _postgres(self, program: str, *arguments: str) -> None:
-        command = [*self._as_user, str(self._programs / program), *arguments]
+        command = [*self._as_user, find_program(program), *arguments]
         subprocess.run(command, cwd=self._data, check=True, capture_output=True, timeout=SECONDS)
 
     def start(self, name: str) -> None:

@@ -4,7 +4,6 @@ the home."""
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import pytest
 
 from storage.tracking import Registry, Tracking, TrackingError
 from storage.workspace import Workspace
+from tests.ports import free_port
 
 STAND_IN = Path(__file__).with_name("served_stand_in.py")
 
@@ -25,9 +25,7 @@ STAND_IN = Path(__file__).with_name("served_stand_in.py")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     place = tmp_path_factory.mktemp("server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [
         sys.executable,
         "-m",
