@@ -135,6 +135,7 @@ def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
         assert first.stdout is not None
         left = psutil.Process(int(first.stdout.readline()))
         ours = Process.of("first", first.pid)
+        until(left.environ, 10, str)  # empty while the kernel still loads it
         first.kill()
         first.wait()
         assert end([ours]) == ["first"]
