@@ -1,6 +1,7 @@
 """A stage runs again when its inputs, settings, code or libraries change, or its folder is damaged; and only
 then."""
 
+import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
@@ -47,7 +48,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def print_of(root: Path) -> str:
-    for kept in (fingerprint, stages._imported):
+    for kept in (fingerprint, stages._imported, stages._content):
         kept.cache_clear()
     return fingerprint(str(root / "tasks/a/task.py"))
 
@@ -67,6 +68,19 @@ def test_the_closure_follows_imports_of_imports(tree: Path):
         "storage/deeper.py",
     }
     assert packages == {"prefect", "numpy", "lxml"}
+
+
+def test_imports_are_matched_as_python_parses_them():
+    files = [file for name in stages.PACKAGES for file in sorted((stages.ROOT / name).rglob("*.py"))]
+    assert len(files) > 300
+    for file in files:
+        parsed: set[str] = set()
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Import):
+                parsed.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+                parsed |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        assert stages._imported(file) == parsed, file
 
 
 @pytest.mark.parametrize(

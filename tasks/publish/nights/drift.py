@@ -52,7 +52,8 @@ def measure_drift(before: Path, now: Path) -> dict[str, float]:
     common = common[np.linspace(0, len(common) - 1, min(AMONG, len(common))).astype(int)]
     vectors = [open_array(folder, SIMILARITY[0]) for folder in (before, now)]
     if len(common) > NEAREST:
-        found["neighbours_stayed"] = stayed(vectors[0][then[common]], vectors[1][common])
+        same = before == now  # of an unchanged model every neighbour stayed
+        found["neighbours_stayed"] = 1.0 if same else stayed(vectors[0][then[common]], vectors[1][common])
     return found
 
 
