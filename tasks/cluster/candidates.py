@@ -94,7 +94,7 @@ class Candidates:
         self.about, self.subjects = about, read_subjects()
         self.phrases = Phrases(about.titles, about.shows)
         words = [[word.casefold() for word in words_of(title)] for title in about.titles]
-        self.held = held_subjects(self.subjects, about.labels, words, about.language)
+        self.held = held_subjects(about.labels, words, about.language)
         self.everywhere = np.maximum(self.held.sum(axis=0) / max(len(words), 1), 1e-9)
         self.carried = Counter(label for own in about.labels for label in set(own))
         places = {one.key: place for place, one in enumerate(self.subjects)}
@@ -196,7 +196,7 @@ class Candidates:
         """The subjects that a channel's name says."""
         if channel not in self.channels:
             words = [word.casefold() for word in words_of(channel)]
-            self.channels[channel] = held_subjects(self.subjects, [words], [words], self.about.language)[0]
+            self.channels[channel] = held_subjects([words], [words], self.about.language)[0]
         return self.channels[channel]
 
 

@@ -6,7 +6,7 @@ The columns are languages; ``general`` is the English name of a broader subject,
 
 import csv
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,25 +51,28 @@ def read_subjects() -> tuple[Subject, ...]:
     return tuple(subjects)
 
 
+@functools.cache
+def _lookup(language: str) -> tuple[dict[str, list[int]], dict[str, int], np.ndarray]:
+    """Places of subjects by category and by their names' words, and of the broader subject of each."""
+    by_category: dict[str, list[int]] = {}
+    for place, subject in enumerate(read_subjects()):
+        for category in subject.categories:
+            by_category.setdefault(category, []).append(place)
+    by_word = {subject.name(language).casefold(): place for place, subject in enumerate(read_subjects())}
+    places = {subject.key: place for place, subject in enumerate(read_subjects())}
+    broader = [places.get(subject.general, place) for place, subject in enumerate(read_subjects())]
+    return by_category, by_word, np.array(broader)
+
+
 def held_subjects(
-    subjects: Sequence[Subject],
-    labels: Sequence[Sequence[str]],
-    words: Sequence[Sequence[str]],
-    language: str,
+    labels: Sequence[Sequence[str]], words: Iterable[Sequence[str]], language: str
 ) -> Bool[np.ndarray, "titles subjects"]:
     """Which subjects each title is about: by a category, or since its folded ``words`` hold the name.
 
     A title with a subject also has the broader one.
     """
-    held = np.zeros((len(labels), len(subjects)), dtype=bool)
-    by_category: dict[str, list[int]] = {}
-    by_word: dict[str, int] = {}
-    for place, subject in enumerate(subjects):
-        for category in subject.categories:
-            by_category.setdefault(category, []).append(place)
-        by_word[subject.name(language).casefold()] = place
-    places = {subject.key: place for place, subject in enumerate(subjects)}
-    broader = np.array([places.get(subject.general, place) for place, subject in enumerate(subjects)])
+    by_category, by_word, broader = _lookup(language)
+    held = np.zeros((len(labels), len(broader)), dtype=bool)
     for row, (own, spoken) in enumerate(zip(labels, words, strict=True)):
         found = [place for label in own for place in by_category.get(label.casefold(), ())]
         found += [by_word[word] for word in spoken if word in by_word]

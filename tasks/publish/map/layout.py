@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from storage.shapes import Float, Int
+from tasks.compiled import compiled
 
 NEAREST = 12  # links a title starts; more blur the groups and cost time
 DRAWN = 20  # titles that push each title in a round
@@ -135,27 +136,54 @@ def _move(
     linked = np.flatnonzero(np.diff(links.offsets))
     count = len(linked)
     number = np.cumsum(np.diff(links.offsets) > 0) - 1
-    rows, columns, begins = number[links.heads], number[links.targets], links.offsets[linked]
-    pull = links.pull.astype(np.float32)
+    own = (
+        np.append(links.offsets[linked], len(links.heads)),
+        number[links.targets],
+        links.pull.astype(np.float32),
+    )
     noise = 1e-3 * SPREAD * np.sqrt(count) * generator.normal(size=(count, 2))
-    place = (places[linked] + noise).astype(np.float32).T.copy()  # (2, titles)
-    speed = np.zeros_like(place)
+    place = (places[linked] + noise).astype(np.float32)
+    speed, moved = np.zeros_like(place), np.empty_like(place)
     for round_ in range(rounds):
-        across = [axis[columns] - axis[rows] for axis in place]
-        weight = pull / (1 + across[0] * across[0] + across[1] * across[1])
-        force = np.stack([2 * np.add.reduceat(weight * axis, begins) for axis in across])
-        drawn = generator.integers(count, size=(DRAWN, count), dtype=np.int32)
-        away = [axis - axis[drawn] for axis in place]
-        square = away[0] * away[0] + away[1] * away[1]
-        push = (2 * REPULSION / DRAWN) / ((0.05 + square) * (1 + square))
-        force += np.stack([(push * axis).sum(axis=0) for axis in away])
-        force -= GRAVITY * place
-        speed = MOMENTUM * speed + (step * (1 - round_ / rounds)) * force
-        length = np.sqrt(speed[0] * speed[0] + speed[1] * speed[1])
-        speed *= np.minimum(1, LONGEST_STEP / np.maximum(length, 1e-12))
-        place += speed
-    places[linked] = place.T
+        drawn = generator.integers(count, size=(count, DRAWN), dtype=np.int32)
+        compiled(_step, fastmath=True)(
+            *own, drawn, np.float32(step * (1 - round_ / rounds)), place, speed, moved
+        )
+        place, moved = moved, place
+    places[linked] = place
     return places
+
+
+def _step(  # numba: one function, arrays and numbers
+    offsets: np.ndarray,
+    targets: np.ndarray,
+    pull: np.ndarray,
+    drawn: np.ndarray,
+    step: np.float32,
+    place: np.ndarray,
+    speed: np.ndarray,
+    moved: np.ndarray,
+) -> None:
+    one, each = np.float32(1), np.float32(2 * REPULSION / DRAWN)
+    for title in range(len(place)):
+        x, y = place[title]
+        force_x, force_y = -np.float32(GRAVITY) * x, -np.float32(GRAVITY) * y
+        for link in range(offsets[title], offsets[title + 1]):
+            across, up = place[targets[link], 0] - x, place[targets[link], 1] - y
+            weight = 2 * pull[link] / (one + across * across + up * up)
+            force_x += weight * across
+            force_y += weight * up
+        for other in drawn[title]:
+            across, up = x - place[other, 0], y - place[other, 1]
+            square = across * across + up * up
+            push = each / ((np.float32(0.05) + square) * (one + square))
+            force_x += push * across
+            force_y += push * up
+        dx = np.float32(MOMENTUM) * speed[title, 0] + step * force_x
+        dy = np.float32(MOMENTUM) * speed[title, 1] + step * force_y
+        shorter = min(one, np.float32(LONGEST_STEP) / max(np.sqrt(dx * dx + dy * dy), np.float32(1e-12)))
+        speed[title, 0], speed[title, 1] = shorter * dx, shorter * dy
+        moved[title, 0], moved[title, 1] = x + shorter * dx, y + shorter * dy
 
 
 def place_new_titles(before: np.ndarray, links: Links, rounds: int = 5) -> Float[np.ndarray, "titles 2"]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from storage.shapes import Int
+from tasks.compiled import compiled
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.search.parts import FORM, NO_WORDS, parts_of
 
@@ -17,7 +18,8 @@ NEIGHBOURS = 5  # of each title that are explained
 TOGETHER, APART = 3, 1  # pairs shown of each: those that bring together, those that keep apart
 SMALLEST = 0.02  # of a cosine; less is not shown
 MOST_WORDS = 11  # of a title that are compared
-_TITLES, _PAIRS = 4096, 1024  # at once: parts of 1,024 pairs take 40 MB
+KEPT, OTHERS, FORM_PLACE = TOGETHER + APART, len(NO_WORDS), NO_WORDS.index(FORM)
+_TITLES = 4096  # at once: their parts and their neighbours' take 200 MB
 
 
 @dataclass(frozen=True)
@@ -45,30 +47,66 @@ def find_reasons(
     counts = np.array([len(own) for own in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(counts + len(NO_WORDS))])
     neighbours = neighbours[:, :NEIGHBOURS]
-    found = np.zeros((3, *neighbours.shape, TOGETHER + APART), dtype=np.int16)
-    rows, places = np.nonzero((neighbours >= 0) & (norms[:, None] > 0))
-    for start in range(0, len(rows), _PAIRS):
-        row, place = rows[start : start + _PAIRS], places[start : start + _PAIRS]
-        other = neighbours[row, place]
-        table = _padded(parts, offsets, row) @ _padded(parts, offsets, other).transpose(0, 2, 1)
-        table /= np.maximum(norms[row] * norms[other], 1e-12)[:, None, None]
-        table *= _told(counts[row], counts[other], *table.shape[1:])
-        flat = table.reshape(len(row), -1)
-        order = np.argsort(flat, axis=1, kind="stable")
-        chosen = np.column_stack([order[:, : -1 - TOGETHER : -1], order[:, :APART]])
-        shares = np.take_along_axis(flat, chosen, axis=1)
-        enough = np.column_stack([shares[:, :TOGETHER] >= SMALLEST, shares[:, TOGETHER:] <= -SMALLEST])
-        left, right = np.divmod(chosen, table.shape[2])
-        found[:, row, place] = enough * [left + 1, right + 1, np.rint(shares * 100).clip(-127, 127)]
-    return Reasons(words, found[0].astype(np.uint8), found[1].astype(np.uint8), found[2].astype(np.int8))
+    shape = (*neighbours.shape, TOGETHER + APART)
+    left, right, share = (np.zeros(shape, dtype=dtype) for dtype in (np.uint8, np.uint8, np.int8))
+    for start in range(0, len(neighbours), _TITLES):
+        own = slice(start, start + _TITLES)
+        near = neighbours[own]
+        used = np.union1d(np.arange(start, start + len(near)), near[near >= 0])
+        lengths = counts[used] + len(NO_WORDS)
+        ends = np.cumsum(lengths)
+        rows = np.repeat(offsets[used] - ends + lengths, lengths) + np.arange(ends[-1])
+        explained = parts[rows].astype(np.float32), ends - lengths, counts[used], norms[used]
+        places = np.searchsorted(used, np.arange(start, start + len(near)))
+        near = np.where(near < 0, -1, np.searchsorted(used, near))
+        compiled(_largest_pairs, fastmath=True)(*explained, places, near, left[own], right[own], share[own])
+    return Reasons(words, left, right, share)
 
 
-def _told(words: np.ndarray, others: np.ndarray, parts: int, their_parts: int) -> np.ndarray:
-    """Which pairs of parts are told, bool (pairs, parts, their parts): two words, or the same other part."""
-    left = np.arange(parts) - words[:, None]  # below 0 a word, else a place in NO_WORDS
-    right = np.arange(their_parts) - others[:, None]
-    both_words = (left < 0)[:, :, None] & (right < 0)[:, None, :]
-    return both_words | ((left[:, :, None] == right[:, None, :]) & (left != NO_WORDS.index(FORM))[:, :, None])
+def _largest_pairs(  # numba: one function, arrays and numbers
+    parts: np.ndarray,
+    begins: np.ndarray,
+    words: np.ndarray,
+    norms: np.ndarray,
+    titles: np.ndarray,
+    neighbours: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    share: np.ndarray,
+) -> None:
+    """Told are two words, or the same other part of both but the form (the first behind the words)."""
+    found, ours, theirs = np.empty(KEPT, dtype=np.float32), np.empty(KEPT, np.uint8), np.empty(KEPT, np.uint8)
+    for title, own in enumerate(titles):
+        for place, other in enumerate(neighbours[title]):
+            if other < 0 or norms[own] == 0:
+                continue
+            scale = max(norms[own] * norms[other], np.float32(1e-12))
+            found[:], ours[:], theirs[:] = 0, 0, 0
+            for i in range(words[own] + OTHERS):
+                beyond = i - words[own]
+                first = 0 if beyond < 0 else words[other] + beyond
+                end = words[other] if beyond < 0 else first + (beyond != FORM_PLACE)
+                for j in range(first, end):
+                    product = np.float32(0)
+                    for axis in range(parts.shape[1]):
+                        product += parts[begins[own] + i, axis] * parts[begins[other] + j, axis]
+                    value, rank = product / scale, KEPT
+                    if value <= -SMALLEST and value < found[TOGETHER]:
+                        rank = TOGETHER
+                    elif value >= SMALLEST and value > found[TOGETHER - 1]:
+                        rank = TOGETHER - 1
+                        while rank > 0 and value > found[rank - 1]:
+                            found[rank], ours[rank], theirs[rank] = (
+                                found[rank - 1],
+                                ours[rank - 1],
+                                theirs[rank - 1],
+                            )
+                            rank -= 1
+                    if rank < KEPT:
+                        found[rank], ours[rank], theirs[rank] = value, i + 1, j + 1
+            left[title, place], right[title, place] = ours, theirs
+            for rank in range(KEPT):
+                share[title, place, rank] = round(min(max(found[rank] * 100, -127), 127))
 
 
 def _all_parts(
@@ -93,12 +131,3 @@ def _all_parts(
         parts.append(matrix[(place < MOST_WORDS) | (place >= last)].astype(np.float16))  # 7 KB a title
         words += [own[: -len(NO_WORDS)][:MOST_WORDS] for own in found]
     return words, np.concatenate(parts), np.concatenate(norms)
-
-
-def _padded(parts: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    lengths = offsets[rows + 1] - offsets[rows]
-    places = np.arange(lengths.max(initial=1))
-    inside = places < lengths[:, None]
-    found = parts[np.where(inside, offsets[rows, None] + places, 0)].astype(np.float32)
-    found[~inside] = 0
-    return found

@@ -228,7 +228,7 @@ def test_the_table_of_subjects_is_whole():
     languages = {frozenset(one.names) for one in subjects}
     assert len(languages) == 1 and {"en", "de", "fr", "es", "pt", "it", "nl"} <= languages.pop()
     assert len({one.key for one in subjects}) == len(subjects)
-    held = held_subjects(subjects, [["fussball"], []], [[], ["golf"]], "de")
+    held = held_subjects([["fussball"], []], [[], ["golf"]], "de")
     assert [{subjects[place].key for place in np.flatnonzero(row)} for row in held] == [
         {"Football", "Sport"},
         {"Golf", "Sport"},
