@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -97,7 +97,7 @@ def run(
     feeds: list[str],
     home: str,
     given: Mapping[str, Any],
-    starting: threading.Thread,
+    starting: Callable[[], None] | None,
 ) -> int:
     """Runs a flow over feeds (``run_flow``); prints where the result is. Returns the exit code."""
     from tasks.ingest.sources.feeds import conceal
@@ -118,11 +118,11 @@ def run_flow(
     name: Literal["nightly", "tune", "ablate", "patterns"],
     home: str,
     arguments: Mapping[str, Any],
-    starting: threading.Thread,
+    starting: Callable[[], None] | None,
 ) -> Any:
     """Runs a flow in this process, its module imported while Prefect starts; prints what it logs."""
-    started, url = time.perf_counter(), os.environ.get("PREFECT_API_URL")
-    print(f"Prefect server: {without_secrets(url)}" if url else "starting Prefect …", flush=True)
+    started, url = time.perf_counter(), os.environ.get("PREFECT_API_URL", "as Prefect's profile has it")
+    print("starting Prefect …" if starting else f"Prefect server: {without_secrets(url)}", flush=True)
     # Of libraries, about themselves: two threads that import at a time undo each other's filters.
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").propagate = False
@@ -131,7 +131,8 @@ def run_flow(
         from storage.tracking.connection import Connection
 
         Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
-        starting.join()
+        if starting:
+            starting()
         _print_logs(ticker)
         return flow(**arguments)
 

@@ -31,7 +31,8 @@ def gc(
     starting = start_prefect(folder)
     from flows.clean import clean, line
 
-    starting.join()
+    if starting:
+        starting()
     removed = []
     for one in clean(folder, nights, days, wordings, dry_run):
         removed.append(asdict(one))

@@ -1,28 +1,37 @@
 """Prefect's own server for a run without another: started before anything heavy is imported, since booting it
-takes longer than our imports, and in a session of its own.
+takes as long as our imports.
 
-``SubprocessASGIServer`` starts it in the terminal's process group. There Ctrl-C ends it together with the
-run, whose client then waits 75 s for an answer, and a run ended by SIGKILL leaves it behind. Here it reads a
-pipe that nobody writes to, which the kernel closes when the client's process is gone, however it ended.
+Prefect's client would start one itself (``SubprocessASGIServer``), for which it imports the server's code:
+three seconds of processor time. That server shares the terminal's process group: Ctrl-C ends it together with
+the run, whose client then waits 75 s for an answer, and a run ended by SIGKILL leaves it behind. This one
+waits at a pipe that nobody writes to, which the kernel closes when the client is gone, however it ended.
 """
 
 import asyncio
 import atexit
 import importlib.metadata
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from storage.json_file import copy_unless_there
 from storage.workspace import Workspace
 
+START_SECONDS = 120  # of a first start without the copy of an empty database, on a busy machine: 93
+PROFILES = "profiles.toml"
+CHOSEN = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")  # a person's Prefect, not the home's
 
-def start_prefect(home: str | Path) -> threading.Thread:
-    """Starts the server in a thread, unless PREFECT_API_URL names one; a client's first call would do so too.
+
+def start_prefect(home: str | Path) -> Callable[[], None] | None:
+    """Starts the server and returns what waits until it answers; None where Prefect's settings name one.
 
     Raises:
         HomeLocked: Somebody writes to the home: known at once, not after Prefect has started.
@@ -30,10 +39,31 @@ def start_prefect(home: str | Path) -> threading.Thread:
     workspace = Workspace(home)
     with workspace.writing("nightly run"):
         pass
-    _point_prefect_at(workspace.home)
-    thread = threading.Thread(target=_start, name="prefect-start", daemon=True)
-    thread.start()
-    return thread
+    own = workspace.home / "prefect"
+    if not any(name in os.environ for name in CHOSEN) and not (Path.home() / ".prefect" / PROFILES).exists():
+        os.environ["PREFECT_HOME"] = str(own)
+    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "ERROR")
+    if _has_server():
+        return None
+    # The socket listens before the server runs: a client that connects early waits in its queue.
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        flags = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(listening.fileno())],
+            env={**os.environ, **flags},
+            stdin=subprocess.PIPE,
+            pass_fds=[listening.fileno()],
+            start_new_session=True,
+        )
+        port = listening.getsockname()[1]
+    os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"  # workers of a task runner find it too
+    os.environ.setdefault("PREFECT_UI_URL", "")  # it serves no pages
+    if "prefect" in sys.modules:
+        from prefect.context import refresh_global_settings_context
+
+        refresh_global_settings_context()
+    return partial(_wait_for, process, port)
 
 
 def leave(code: int) -> None:
@@ -53,35 +83,38 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def _point_prefect_at(home: Path) -> None:
-    chosen = any(name in os.environ for name in ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE"))
-    if not chosen and not (Path.home() / ".prefect" / "profiles.toml").exists():
-        os.environ["PREFECT_HOME"] = str(home / "prefect")
-    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
-    os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "ERROR")
-    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
+def _has_server() -> bool:
+    """Whether Prefect's settings name a server. Prefect is asked only where it has settings in a file, since
+    its import takes 1.5 s.
+    """
+    if os.environ.get("PREFECT_API_URL"):
+        return True
+    folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
+    files = {folder / PROFILES: "", Path("prefect.toml"): "", Path(".env"): "PREFECT_"}
+    files[Path("pyproject.toml")] = "[tool.prefect"
+    if not any(file.is_file() and word in file.read_text() for file, word in files.items()):
+        return False
+    from prefect.settings import PREFECT_API_URL
+
+    return bool(PREFECT_API_URL.value())
 
 
-def _start() -> None:
-    from prefect.server.api.server import SubprocessASGIServer
-    from prefect.settings import PREFECT_API_URL, get_current_settings
+def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
+    """Waits until the server answers.
 
-    class OwnServer(SubprocessASGIServer):
-        """What Prefect's client finds as the temporary server of this process."""
-
-        def _run_uvicorn_command(self) -> subprocess.Popen[bytes]:
-            flags = {"UI_ENABLED": "0", "_SERVER_EPHEMERAL": "1", "_SERVER_FINAL": "1"}
-            chosen = get_current_settings().to_environment_variables(exclude_unset=True)
-            return subprocess.Popen(
-                [sys.executable, "-m", __name__, str(self.port)],
-                env={**os.environ, **{f"PREFECT_{name}": on for name, on in flags.items()}, **chosen},
-                stdin=subprocess.PIPE,
-                start_new_session=True,
-            )
-
-    if not PREFECT_API_URL.value():
-        (server := OwnServer()).start()
-        os.environ["PREFECT_API_URL"] = server.api_url  # workers of a task runner would start their own
+    Raises:
+        RuntimeError: It ended, or did not answer within START_SECONDS.
+    """
+    try:
+        with closing(HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)) as connection:
+            connection.request("GET", "/api/health")
+            connection.getresponse()
+    except (OSError, HTTPException) as error:
+        ended = process.poll()
+        state = f"did not answer within {START_SECONDS} s" if ended is None else f"ended with {ended}"
+        raise RuntimeError(
+            f"Prefect's own server {state}. The lines above may say why; PREFECT_API_URL names another one."
+        ) from error
 
 
 def migrate() -> None:
@@ -113,18 +146,19 @@ def migrate() -> None:
         temporary.replace(empty)
 
 
-def _serve(port: int) -> None:
-    """Runs the server until the client's process is gone or SIGTERM comes."""
+def _serve(listening: int) -> None:
+    """Runs the server on a socket that listens, until the client's process is gone or SIGTERM comes."""
     import uvicorn
 
     def end_with_the_client() -> None:
-        sys.stdin.buffer.read()
+        os.read(0, 1)  # not sys.stdin, whose lock would abort an interpreter that ends by itself
         os._exit(0)
 
     threading.Thread(target=end_with_the_client, name="client", daemon=True).start()
     migrate()
-    app = "prefect.server.api.server:create_app"
-    uvicorn.run(app, factory=True, host="127.0.0.1", port=port, log_level="error", lifespan="on")
+    uvicorn.run(
+        "prefect.server.api.server:create_app", factory=True, fd=listening, log_level="error", lifespan="on"
+    )
 
 
 if __name__ == "__main__":

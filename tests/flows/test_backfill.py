@@ -19,7 +19,7 @@ BACKFILLS = """
 import datetime, json, sys
 from flows.server import start_prefect
 home, folder, calls = sys.argv[1:]
-start_prefect(home).join()
+start_prefect(home)()
 from flows.backfill import backfill
 from flows.ingest import ingest
 print(ingest([f"{folder}/guide-2025-03-17.xml.gz"], home=home).counts["programmes"])

@@ -17,7 +17,7 @@ LATER = """
 import datetime, sys
 from pathlib import Path
 from flows.server import start_prefect
-start_prefect(sys.argv[1]).join()
+start_prefect(sys.argv[1])()
 from flows.clean import prune_flow_runs
 home = Path(sys.argv[1])
 for moment, dry_run in ((-1, False), (1, True), (1, False)):

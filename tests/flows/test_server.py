@@ -43,3 +43,41 @@ def test_a_second_home_copies_the_database_that_the_first_migrated(tmp_path: Pat
 def test_an_environment_that_cannot_be_written_still_gets_a_database(tmp_path: Path) -> None:
     (tmp_path / "prefix").write_text("a file where a folder should be")
     assert len(_migrate(tmp_path / "prefix", tmp_path / "home")) > 100
+
+
+@pytest.mark.slow
+def test_a_server_that_cannot_start_is_told(tmp_path: Path) -> None:
+    """And not waited for: its socket is closed when it has ended."""
+    code = "import flows.server as s; s.start_prefect('.')()"
+    broken = {"PREFECT_API_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:////dev/null/prefect.db"}
+    own = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "PREFECT_HOME": str(tmp_path),
+    }
+    own.pop("PREFECT_API_URL", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=own | broken,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert "Prefect's own server ended with 1. The lines above may say why" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_profile_that_names_a_server_is_asked(tmp_path: Path) -> None:
+    named = 'active = "here"\n[profiles.here]\nPREFECT_API_URL = "http://127.0.0.1:9/api"\n'
+    (tmp_path / "profiles.toml").write_text(named)
+    code = "import flows.server as s; print(s.start_prefect('.'))"
+    own = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "PREFECT_HOME": str(tmp_path),
+    }
+    own.pop("PREFECT_API_URL", None)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=own, capture_output=True, text=True)
+    assert done.stdout == "None\n", done.stderr

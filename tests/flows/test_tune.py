@@ -194,7 +194,7 @@ def test_a_killed_search_continues_behind_its_last_generation_in_processes(tmp_p
 @pytest.mark.slow
 def test_processes_of_a_run_find_its_prefect_server(tmp_path: Path):
     """Otherwise each starts one of its own."""
-    code = "import os, flows.server as s; s.start_prefect('.').join(); print(os.environ['PREFECT_API_URL'])"
+    code = "import os, flows.server as s; s.start_prefect('.')(); print(os.environ['PREFECT_API_URL'])"
     own = {**ENVIRONMENT, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=own, capture_output=True, text=True)
     assert done.stdout.startswith("http://127.0.0.1:"), done.stderr

@@ -126,7 +126,8 @@ import datetime
 from flows.server import leave, start_prefect
 starting = start_prefect({str(home)!r})
 from flows.recommend import recommend
-starting.join()
+assert starting
+starting()
 made = recommend({str(home)!r}, datetime.datetime.fromisoformat({AT!r}), 3)
 print(made.counts["viewers"])
 leave(0)
