@@ -17,6 +17,7 @@ from flows.explain import neighbour_documents
 from flows.serving.app import make_app
 from flows.serving.batches import Batches
 from flows.serving.command import is_loopback
+from flows.serving.kept import Kept
 from flows.serving.schema import MOST_BYTES, AskedSimilar, CategoryAnswers, SimilarAnswers, explain_refusal
 from flows.serving.space import Kind, Served, Space, Unavailable
 from storage.corrections import Correction, write_corrections
@@ -59,6 +60,22 @@ def test_requests_that_wait_are_answered_together_each_its_own() -> None:
     assert (first, both, other) == (["a0"], ["a1", "a2"], ["b3"])
     assert isinstance(gone, asyncio.CancelledError) and str(failed) == "wrong"
     assert [kind for kind, _ in seen] == ["a", "a", "b", "wrong"] and seen[1][1][:2] == [1, 2]
+
+
+def test_answers_are_kept_within_a_bound_in_bytes_those_asked_for_last() -> None:
+    kept, kind = Kept(10_000), Kind("similar", 10)
+    for name in "abc":
+        kept.add(kind, Query(name), b"." * 2_000)
+    assert kept.find(kind, Query("a")) == b"." * 2_000
+    kept.add(kind, Query("a"), b"given again by another thread")
+    kept.add(kind, Query("d"), b"." * 2_000)
+    assert [bool(kept.find(kind, Query(name))) for name in "abcd"] == [True, False, True, True]
+    assert not kept.find(kind, Query("a", hour=20)) and not kept.find(Kind("vectors"), Query("a"))
+    kept.add(kind, Query("e", description="." * 9_000), b".")
+    assert [bool(kept.find(kind, Query(name))) for name in "abcd"] == [False] * 4
+    kept.add(kind, Query("large"), b"." * 10_000)  # larger than the bound
+    kept.add(kind, Query("f"), b".")
+    assert kept.find(kind, Query("f")) == b"." and not kept.find(kind, Query("large"))
 
 
 REFUSED = [
