@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic_core import to_json
 
 from flows.explain import neighbour_documents
+from flows.serving.batches import Unavailable
 from flows.serving.kept import Kept
 from storage.artifacts import Guide
 from storage.corrections import CORRECTIONS, Correction, read_corrections
@@ -34,10 +35,6 @@ from tasks.text.titles import parse_title
 
 LOOKS_SECONDS = 2.0  # between two looks at what serves
 EVENING = datetime.timedelta(minutes=10)  # after which it is read again, without what has begun
-
-
-class Unavailable(Exception):
-    """What the home lacks for an answer; the message says what to do."""
 
 
 class Kind(NamedTuple):
