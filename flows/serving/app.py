@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from flows.serving.batches import Batches
+from flows.serving.batches import Batches, Unavailable
 from flows.serving.schema import (
     MOST_BYTES,
     Asked,
@@ -36,7 +36,7 @@ from flows.serving.schema import (
     VectorAnswers,
     explain_refusal,
 )
-from flows.serving.space import Kind, Served, Unavailable
+from flows.serving.space import Kind, Served
 from storage.tracking import Champion
 from tasks.pages import encode_data, render_page
 
@@ -47,7 +47,10 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.
 REFUSED: dict[int | str, dict[str, Any]] = {
     400: {"model": Refusal, "description": "what has to change in the request"},
     401: {"model": Refusal, "description": "the token is missing or wrong"},
-    503: {"model": Refusal, "description": "what the home lacks for an answer"},
+    503: {
+        "model": Refusal,
+        "description": "what the home lacks, or that too many requests wait",
+    },
 }
 A = TypeVar("A", bound=Asked)
 

@@ -13,6 +13,11 @@ import torch
 
 T = TypeVar("T")
 MOST_AT_ONCE = 256  # questions computed together
+MOST_WAITING = 1024  # requests; of one title each some three seconds
+
+
+class Unavailable(Exception):
+    """Why a request cannot be answered at present; the message says what to do."""
 
 
 class Job(NamedTuple):
@@ -33,7 +38,14 @@ class Batches(Generic[T]):
         self._work: asyncio.Task[None] | None = None
 
     async def ask(self, kind: Hashable, questions: Sequence[object]) -> list[T]:
-        """Answers to the questions of one request; what ``answer`` raises where it fails."""
+        """Answers to the questions of one request.
+
+        Raises:
+            Unavailable: Too many requests wait.
+            Exception: What ``answer`` raises where it fails.
+        """
+        if len(self._waiting) >= MOST_WAITING:
+            raise Unavailable(f"{MOST_WAITING:,} requests wait already; ask again later, or fewer at once")
         job = Job(kind, questions, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         if self._work is None:

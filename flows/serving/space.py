@@ -19,6 +19,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic_core import to_json
 
 from flows.explain import neighbour_documents
+from flows.serving.batches import Unavailable
+from flows.serving.kept import Kept
 from storage.artifacts import Guide
 from storage.corrections import CORRECTIONS, Correction, read_corrections
 from storage.tracking import Champion, Registry
@@ -31,13 +33,8 @@ from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 from tasks.text.titles import parse_title
 
-KEPT = 10_000  # answers of one Space, of a title each
 LOOKS_SECONDS = 2.0  # between two looks at what serves
 EVENING = datetime.timedelta(minutes=10)  # after which it is read again, without what has begun
-
-
-class Unavailable(Exception):
-    """What the home lacks for an answer; the message says what to do."""
 
 
 class Kind(NamedTuple):
@@ -75,7 +72,7 @@ class Space:
     search: TitleSearch
     corrections: Mapping[str, Correction]
     now: datetime.datetime
-    kept: dict[tuple[Kind, Query], bytes] = field(default_factory=dict)
+    kept: Kept = field(default_factory=Kept)
 
     def answer(self, kind: Kind, queries: Sequence[Query]) -> list[bytes]:
         """Answers as JSON (schema.py); those that were given before are kept.
@@ -83,12 +80,11 @@ class Space:
         Raises:
             Unavailable: The home has no programmes of this evening, or the model keeps no votes.
         """
-        found = {query: self.kept.get((kind, query), b"") for query in queries}
+        found = {query: self.kept.find(kind, query) or b"" for query in queries}
         if new := [query for query, answer in found.items() if not answer]:
             for query, answer in zip(new, self._compute(kind, new), strict=True):
-                while len(self.kept) >= KEPT:
-                    del self.kept[next(iter(self.kept))]
-                found[query] = self.kept[kind, query] = to_json(answer)
+                found[query] = to_json(answer)
+                self.kept.add(kind, query, found[query])
         return [found[query] for query in queries]
 
     def _compute(self, kind: Kind, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -206,7 +202,7 @@ class Served:
     def kept(self, kind: Kind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
         """Answers that were given before; none where one of them was not."""
         space = self.space
-        found = [space.kept.get((kind, query)) for query in queries]
+        found = [space.kept.find(kind, query) for query in queries]
         return [(space.champion, answer) for answer in found if answer] if None not in found else []
 
     def watch(self) -> None:

@@ -31,6 +31,7 @@ def top_neighbours(
     *,
     exclude_self: bool = False,
     checked: bool = False,
+    transposed: np.ndarray | None = None,
     block: int = SIDE,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k rows of ``base`` of greatest cosine with each query; equal cosines go to the lower id.
@@ -43,6 +44,8 @@ def top_neighbours(
         k: Neighbours a query, at least 1.
         exclude_self: ``queries`` is ``base``, and row i is no neighbour of row i.
         checked: All rows of ``base`` are known to have unit norm.
+        transposed: With ``checked``: ``base.T`` row by row, with which products of few queries take half the
+            time (1.4 ms against 3.0 for one among 21,800 titles of 384 dimensions).
         block: Rows and columns of one product, at most 1,024.
 
     Returns:
@@ -65,7 +68,8 @@ def top_neighbours(
     if len(known) and len(asked):
         columns = some_rows(base, known)
         rows = columns if exclude_self else some_rows(queries, asked)
-        for start, best, exact in _search(rows, columns, k, exclude_self, min(block, SIDE)):
+        across = columns.T if transposed is None else transposed
+        for start, best, exact in _search(rows, columns, across, k, exclude_self, min(block, SIDE)):
             place = asked[start : start + len(best)]
             ids[place, : best.shape[1]] = np.where(best >= 0, known[best], -1)
             cosines[place, : best.shape[1]] = exact
@@ -186,7 +190,7 @@ def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) ->
 
 
 def _search(
-    rows: np.ndarray, columns: np.ndarray, k: int, exclude_self: bool, block: int
+    rows: np.ndarray, columns: np.ndarray, across: np.ndarray, k: int, exclude_self: bool, block: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """First row, ids and cosines (rows, at most k) of some rows after the other."""
     top = RunningTop(len(rows), min(k + SPARE, len(columns)))
@@ -197,9 +201,9 @@ def _search(
         """A tile and a mask in this thread's room: new pages for every tile cost a third of the product."""
         if not hasattr(room, "tile"):
             room.tile, room.mask = torch.empty(block * block), np.empty(block * block, dtype=bool)
-        part, other = (torch.from_numpy(side) for side in (rows[first:][:block], columns[start:][:width]))
-        size = len(part) * len(other)
-        tile = torch.mm(part, other.T, out=room.tile[:size].view(len(part), -1)).numpy()
+        part, other = map(torch.from_numpy, (rows[first:][:block], across[:, start:][:, :width]))
+        size = len(part) * other.shape[1]
+        tile = torch.mm(part, other, out=room.tile[:size].view(len(part), -1)).numpy()
         return tile, room.mask[:size].reshape(tile.shape)
 
     def begin(first: int) -> None:

@@ -15,6 +15,7 @@ from tasks.neighbours.index import (
     query_recall,
     sampled_recall,
 )
+from tasks.neighbours.similarity import top_neighbours
 
 needs_faiss = pytest.mark.skipif(
     index.importlib.util.find_spec("faiss") is None, reason="faiss-cpu is not installed"
@@ -129,3 +130,11 @@ def test_without_the_library(
     with caplog.at_level(logging.WARNING):
         assert isinstance(SearchSettings(exact_below=10).open(groups), Exact)
     assert "4000 titles are searched exactly, which takes long: `pip install faiss-cpu`" in caplog.text
+
+
+@pytest.mark.parametrize("count", [1, 8, 1_100])
+def test_the_transposed_titles_give_what_the_titles_give(groups: np.ndarray, count: int):
+    for found, expected in zip(
+        Exact(groups).nearest(groups[:count], 10), top_neighbours(groups[:count], groups, 10), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
