@@ -81,7 +81,7 @@ def test_a_triggered_run_publishes_everything(
     assert run["name"] == f"{due:%Y-%m-%d %H:%M} guide.xml.gz"
     assert set(run["tags"]) >= {"guidespace", "smoke"}
     states = site.task_states(run["id"])
-    assert states.keys() == CACHED | {"ingest", "check", "promote", "report"}
+    assert states.keys() == CACHED | {"ingest", "check", "register", "promote", "report"}
     assert set(states.values()) == {"Completed"}
 
     artifacts = {
@@ -125,7 +125,7 @@ def test_nothing_is_done_twice(site: Site, smoke: tuple[dict[str, Any], Path]) -
     assert again["state_name"] == "Completed", site.logs(again["id"])
     states = site.task_states(again["id"])
     assert {name for name, state in states.items() if state == "Cached"} == CACHED
-    assert {states[name] for name in ("ingest", "check", "promote", "report")} == {"Completed"}
+    assert {states[name] for name in ("ingest", "check", "register", "promote", "report")} == {"Completed"}
     assert again["total_run_time"] < 30
 
 
