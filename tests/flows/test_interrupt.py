@@ -194,6 +194,24 @@ def test_a_main_thread_that_does_not_answer_is_ended(stuck: str, number: signal.
     assert (process.returncode, errors) == (128 + number, f"{MESSAGE}\n")
 
 
+def test_ctrl_c_in_a_callback_of_sqlalchemy_prints_one_line() -> None:
+    """Python cannot raise what interrupts it, and SQLAlchemy logs it."""
+    code = """
+import os, signal, time
+from sqlalchemy import create_engine, event
+from flows.exits import watch_signals
+watch_signals()
+engine = create_engine("sqlite://")
+event.listen(engine, "reset", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+connection = engine.raw_connection()
+del connection
+while True:
+    time.sleep(1)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{MESSAGE}\n")
+
+
 def test_a_forked_child_that_is_ended_does_not_end_its_parent() -> None:
     code = """
 import multiprocessing, time
