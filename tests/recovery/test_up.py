@@ -1,5 +1,5 @@
-"""``guidespace up`` killed at random moments, while it starts and while a night runs: the next one stands, and Retry
-or the next night completes, and leaves what an undisturbed one does."""
+"""``guidespace up`` killed at random moments, while it starts and while a night runs: the next one stands,
+and Retry or the next night completes, and leaves what an undisturbed one does."""
 
 import random
 import subprocess
