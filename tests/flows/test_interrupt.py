@@ -120,6 +120,7 @@ def test_ctrl_c_ends_the_run_and_its_server(home: Path, moment: str) -> None:
         seconds = time.monotonic() - pressed
     print(f"{moment}: {seconds:.2f} s")
     assert (code, "Traceback" in run.output) == (130, False), run.output
+    assert "Crash" not in run.output, run.output
     assert run.output.count("interrupted; ") == 1, run.output
     assert seconds < BOUND_SECONDS
     wait_until_none_is_left(home)
