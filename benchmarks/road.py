@@ -66,7 +66,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     from tasks.cluster.task import cluster
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
-    from tasks.publish.task import draw, pack, promote, report
+    from tasks.publish.task import draw, pack, promote, register, report
     from tasks.train.task import train
 
     seconds: dict[str, float] = {}
@@ -97,9 +97,11 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         given = guide, corpus, checkpoint, encoder, vectors, clustering, scores, publishing
         page = pool.submit(context().run, timed, "draw", draw.fn, place, *given, None, datetime.now(UTC))
         model = packed.result()
-        given = guide, corpus, model, scores, publishing, run
+        version = timed("register", register.fn, place, guide, corpus, model, publishing, run)
+        drawn = page.result()
+        given = guide, corpus, model, scores, publishing, run, version
         verdict = timed("promote", promote.fn, place, *given)
-        given = guide, corpus, clustering, checkpoint, scores, page.result(), model, verdict, [], run
+        given = guide, corpus, clustering, checkpoint, scores, drawn, model, verdict, [], run
         timed("report", report.fn, place, *given)
     print(json.dumps(seconds))
 

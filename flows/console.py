@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from flows.exits import DONE, FAILED, INCOMPLETE, expected
+from flows.exits import DONE, FAILED, INCOMPLETE, expected, signalled
 from storage.addresses import without_secrets
 from storage.readings import read_readings
 
@@ -41,7 +41,7 @@ COMPARED = "\n{table}\nMLflow run: {where}"
 RESULTS = {"nightly": NIGHTLY, "tune": COMPARED, "ablate": COMPARED}
 STAGES = (
     "ingest", "check", "tokenize", "preprocess", "baselines", "train", "augment", "embed", "cluster",
-    "evaluate", "draw", "pack", "promote", "report",
+    "evaluate", "draw", "pack", "register", "promote", "report",
 )  # fmt: skip
 MEMBER = "member"  # pieces of a search, hundreds of them: tasks/train/tuning/task.py
 QUIET_SECONDS = 3.0  # without a message for so long: print which stage is at work
@@ -72,7 +72,12 @@ class Ticker:
             self._thread.join()
 
     def print(self, stage: str, text: str, *, ended: bool = False) -> None:
-        """Prints a message of a stage, which is at work from now on; the next one is where it has ended."""
+        """Prints a message of a stage, which is at work from now on; the next one is where it has ended.
+
+        Nothing after a signal: what Prefect makes of it would stand above the one line that tells all.
+        """
+        if signalled():
+            return
         with self._lock:
             now = self._last = time.perf_counter()
             line = f"{now - self._started:6.1f} s  {stage:<10}  {text}"

@@ -53,6 +53,7 @@ SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides it
 
 _reported = threading.Lock()
 _received: int = 0  # the signal's number
+_messages: int = 2  # descriptor of the terminal
 
 
 def expected(error: BaseException) -> tuple[int, str] | None:
@@ -114,7 +115,7 @@ class Signals:
 def report_interrupted() -> None:
     """Prints the message once, past Python's buffers and their locks."""
     if _reported.acquire(blocking=False):
-        os.write(2, f"{SHOW_CURSOR if sys.stderr.isatty() else ''}{MESSAGE}\n".encode())
+        os.write(_messages, f"{SHOW_CURSOR if os.isatty(_messages) else ''}{MESSAGE}\n".encode())
 
 
 def exit_code() -> int:
@@ -134,7 +135,17 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     _received = number
     for ending in ENDING:  # a second signal must not interrupt the unwinding, which is bounded in time
         signal.signal(ending, lambda number, frame: None)
+    _silence()
     raise KeyboardInterrupt
+
+
+def _silence() -> None:
+    """From now on standard error takes our message alone: libraries log what a signal interrupts, and Python
+    prints what a callback cannot raise (SQLAlchemy's, of a connection that is collected).
+    """
+    global _messages
+    _messages = os.dup(2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _end_in_time(reading: int) -> None:

@@ -158,11 +158,12 @@ def open_night(
     Raises:
         HomeLocked: Another process still writes to the home after WAIT_SECONDS.
     """
-    workspace, logger = Workspace(home), get_run_logger()
+    workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
-    with workspace.writing(what, wait_seconds=WAIT_SECONDS, tell=logger.warning):
+    waiting = {"wait_seconds": WAIT_SECONDS, "tell": logger.warning}
+    with workspace.writing(what, flow_run=flow_run_id, **waiting) as died:
+        mark_crashed(died, flow_run_id)
         tracking = Tracking(workspace.home)
-        flow_run_id = this_run.id or str(uuid.uuid4())
         parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
         page = f"{PREFECT_UI_URL.value()}/runs/flow-run/{flow_run_id}"
         at = (as_of or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
@@ -170,10 +171,8 @@ def open_night(
         tags |= {"prefect.flow_run_url": page} if PREFECT_UI_URL.value() else {}
         run = tracking.start_run(flow_run_id, this_run.name or "nightly", tags, parameters)
         logger.info("MLflow: %s", tracking.where(run))
-        for died, its_flow_run in tracking.close_silent(run).items():
-            logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", died)
-            if FlowRunContext.get():
-                _mark_crashed(its_flow_run)
+        for left in tracking.close_silent(run):
+            logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", left)
         try:
             with tracking.system_metrics(run):
                 past = as_of is not None and settings.publish.promote == "never"
@@ -197,17 +196,15 @@ def open_night(
         tracking.end_run(run)
 
 
-def _mark_crashed(flow_run_id: str) -> None:
-    """Marks a flow run Crashed whose process died: a command's, which has no worker that would.
+def mark_crashed(died: str, own: str) -> None:
+    """Marks the flow run Crashed that died with the home in its hands: a command's has no worker that would.
 
     Of a run that was tried again, the one that runs may be another process, which waits for the home.
     """
-    try:
-        own = uuid.UUID(flow_run_id)
-    except ValueError:  # of an MLflow run below another (tune, ablate), which has no flow run
+    if died in ("", own) or not FlowRunContext.get():
         return
     with get_client(sync_client=True) as client, suppress(ObjectNotFound):  # on another server
-        found = client.read_flow_run(own)
+        found = client.read_flow_run(uuid.UUID(died))
         if found.state and found.state.is_running() and found.run_count <= 1:
             crashed = Crashed(message="Its process died; the next run of the home found that.")
             client.set_flow_run_state(found.id, crashed, force=True)

@@ -16,7 +16,7 @@ from tasks.embed.task import embed
 from tasks.evaluate.task import evaluate, score_baselines
 from tasks.ingest.task import check, ingest
 from tasks.preprocess.task import preprocess
-from tasks.publish.task import PAGE, draw, pack, promote, report
+from tasks.publish.task import PAGE, draw, pack, promote, register, report
 from tasks.tokenize.task import tokenize
 from tasks.train.task import train
 
@@ -58,8 +58,10 @@ def nightly(
         drawn = guide, corpus, checkpoint, encoder, vectors, clustering, scores, settings.publish
         page = draw.submit(home, *drawn, previous(home, PAGE, *drawn), night.at)
         model = packed.result()
-        verdict = promote(home, guide, corpus, model, scores, settings.publish, night.run)
-        page = page.result()
+        version = register(home, guide, corpus, model, settings.publish, night.run)
+        page = page.result()  # a run that fails leaves the champion as it was: the alias moves after this
+        judged = guide, corpus, model, scores, settings.publish, night.run
+        verdict = promote(home, *judged, version)
         made = guide, corpus, clustering, checkpoint, scores, page, model, verdict
         published = report(home, *made, anomalies, night.run, *night.before())
         return night.result(corpus, scores, page, model, verdict, published)

@@ -8,7 +8,7 @@ from typing import Any
 from prefect import get_run_logger
 from prefect.runtime import flow_run as this_run
 
-from flows.night import WAIT_SECONDS
+from flows.night import WAIT_SECONDS, mark_crashed
 from storage.tracking import Tracking
 from storage.workspace import Workspace
 
@@ -24,9 +24,13 @@ def open_run(home: str, what: str, name: str, parameters: Mapping[str, Any]) -> 
         parameters: Of the MLflow run.
     """
     workspace, logger = Workspace(home, create=False), get_run_logger()
-    with workspace.writing(what, wait_seconds=WAIT_SECONDS, tell=logger.warning):
+    flow_run_id = this_run.id or str(uuid.uuid4())
+    with workspace.writing(
+        what, flow_run=flow_run_id, wait_seconds=WAIT_SECONDS, tell=logger.warning
+    ) as died:
+        mark_crashed(died, flow_run_id)
         tracking = Tracking(workspace.home)
-        run = tracking.start_run(this_run.id or str(uuid.uuid4()), name, {}, parameters)
+        run = tracking.start_run(flow_run_id, name, {}, parameters)
         logger.info("MLflow: %s", tracking.where(run))
         try:
             yield run

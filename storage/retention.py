@@ -43,16 +43,11 @@ def old_artifacts(workspace: Workspace, keep: int, kept: Collection[Path] = ()) 
 
 
 def prune(workspace: Workspace, keep: int, kept: Collection[Path] = (), *, dry_run: bool = False) -> Removed:
-    """Removes ``old_artifacts`` and their notes; for the home's writer.
+    """Removes ``old_artifacts``; for the home's writer.
 
     Registered models are MLflow's own copies and stay.
     """
-    removed = _remove("artifacts", old_artifacts(workspace, keep, kept), dry_run)
-    if not dry_run:
-        for note in (workspace.home / "artifacts").glob("*/*.nonce"):
-            if not note.with_suffix("").exists():
-                note.unlink()
-    return removed
+    return _remove("artifacts", old_artifacts(workspace, keep, kept), dry_run)
 
 
 def prune_fetched(workspace: Workspace, digest: str, *, dry_run: bool = False) -> Removed:

@@ -1,8 +1,9 @@
 """Cache keys of stages: digests of their inputs, their settings, their own code and the libraries it uses.
 
-A cached result counts only if the published folder still verifies. Prefect asks for a key before it looks for
-the result, so the key carries a nonce kept beside the folder: the nonce stays while the folder verifies, and
-a new one makes the old result unreachable. Nonces also keep two homes apart that share one result storage.
+Whether a stage was done is told by its published folder alone: its place is the key, and the digests in its
+``artifact.json`` verify. Prefect asks for a key before it looks for the result, so the result is written
+then, from the folder, for Prefect to find; where no folder verifies there is no key, and the stage runs. So a
+process that is killed after a folder is published, and before Prefect has noted the result, loses nothing.
 """
 
 import dataclasses
@@ -13,7 +14,6 @@ import json
 import re
 import sys
 import threading
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,14 +79,15 @@ class Stage(Generic[A]):
     def _task_name(self) -> str:
         return self.name or Path(self.file).parent.name
 
-    def _cache_key(self, context: object, parameters: Mapping[str, Any]) -> str:
+    def _cache_key(self, context: Any, parameters: Mapping[str, Any]) -> str | None:
+        """Key of the result that Prefect shall find, as ``cache_key_fn`` of a task in its TaskRunContext."""
         key = self.key(*(value for name, value in parameters.items() if name not in NOT_INPUTS))
-        workspace = Workspace(parameters["home"])
-        note = workspace.place(self.kind, key).with_suffix(".nonce")
-        if workspace.read(self.kind, key) is None or not note.exists():
-            note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text(uuid.uuid4().hex)
-        return f"{key}-{note.read_text()}"
+        if (artifact := Workspace(parameters["home"]).read(self.kind, key)) is None:
+            return None
+        of_content = f"{key}-{artifact.digest}"  # homes that share the storage may differ in content
+        if not context.result_store.exists(of_content):
+            context.result_store.write(artifact, of_content)
+        return of_content
 
 
 def _canonical(value: object) -> object:

@@ -105,18 +105,21 @@ class Workspace:
 
     @contextmanager
     def writing(
-        self, what: str, *, wait_seconds: float = 0, tell: Callable[[str], None] = print
-    ) -> Iterator[None]:
+        self, what: str, *, flow_run: str = "", wait_seconds: float = 0, tell: Callable[[str], None] = print
+    ) -> Iterator[str]:
         """Holds the home for one writer; the kernel releases the lock of a process that dies.
 
-        Other writers see ``what``; ``tell`` is called once, with the writer that this one waits for. Raises
-        HomeLocked where another process holds it, also after the wait.
+        Other writers see ``what``; ``tell`` is called once, with the writer that this one waits for. The
+        block gets the ``flow_run`` of one that died, else "", until a writer has come that is a flow run.
+        Raises HomeLocked where another process holds it, also after the wait.
         """
         file = self.home / "writer.lock"
         with self._lock(file, wait_seconds, tell):
             with suppress(OSError):  # made by another user, who let this one write to it
                 file.chmod(0o600)
+            died = self._held().get("flow_run", "")
             about = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
+            about |= {"flow_run": flow_run or died}
             file.write_text(json.dumps({**about, "since": time.strftime("%Y-%m-%d %H:%M:%S")}))
             for stale in self.home.glob("artifacts/*/*.tmp"):  # left by killed runs
                 if stale.is_dir():
@@ -124,9 +127,9 @@ class Workspace:
                 else:
                     stale.unlink(missing_ok=True)
             try:
-                yield
+                yield died
             finally:
-                file.write_text("")
+                file.write_text(json.dumps({"flow_run": died}) if died and not flow_run else "")
 
     def _lock(self, file: Path, wait_seconds: float, tell: Callable[[str], None]) -> AcquireReturnProxy:
         lock = FileLock(file, mode=0o600, thread_local=False)
@@ -144,11 +147,15 @@ class Workspace:
 
     def holder(self) -> str | None:
         """The process that holds the home, in words; None where none has written its name."""
-        try:
-            held = json.loads((self.home / "writer.lock").read_text())
-        except (OSError, ValueError):
+        if "pid" not in (held := self._held()):
             return None
         return f"process {held['pid']} on {held['host']} since {held['since']} ({held['what']})"
+
+    def _held(self) -> dict[str, str]:
+        try:
+            return json.loads((self.home / "writer.lock").read_text() or "{}")
+        except (OSError, ValueError):
+            return {}
 
     @contextmanager
     def publishing(self, kind: type[A], key: str) -> Iterator[Draft[A]]:

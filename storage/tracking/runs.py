@@ -78,9 +78,8 @@ class Tracking(Connection):
         found = self._runs_of(flow_run_id)
         return self._close(run for run in found if run.info.status == "RUNNING")
 
-    def close_silent(self, own: str) -> dict[str, str]:
-        """Ends the runs of this home, but its ``own``, that MLflow still shows as RUNNING; returns the flow
-        run of each by its id.
+    def close_silent(self, own: str) -> list[str]:
+        """Ends the runs of this home, but its ``own``, that MLflow still shows as RUNNING; returns their ids.
 
         For the writer of the home: while it holds the lock (Workspace.writing) no other run can be active. On
         a server, runs without the tag ``guidespace.home`` are left alone.
@@ -88,9 +87,7 @@ class Tracking(Connection):
         mine = f" AND tags.`{HOME}` = '{make_home_id(self.home)}'"
         running = "attributes.status = 'RUNNING'" + ("" if self.is_own else mine)
         found = self.client.search_runs([self.experiment_id], running)
-        died = [run for run in found if FLOW_RUN_ID in run.data.tags and run.info.run_id != own]
-        self._close(died)
-        return {run.info.run_id: run.data.tags[FLOW_RUN_ID] for run in died}
+        return self._close(run for run in found if FLOW_RUN_ID in run.data.tags and run.info.run_id != own)
 
     def _close(self, runs: Iterable[Run]) -> list[str]:
         closed = [run.info.run_id for run in runs]

@@ -9,6 +9,12 @@ import hashlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
+from storage.artifacts import Corpus, Guide
+from storage.tracking import Champion, ModelVersion, Registry, TrackingError
+from storage.workspace import Workspace
+
 
 def fingerprints(salt: str, sources: Sequence[str]) -> list[str]:
     """Eight hexadecimal digits a feed, of its name without the folder and of the salt; in order."""
@@ -33,3 +39,21 @@ def other_lineage(
     feeds = f"{len(champions)} feed{'s' if len(champions) != 1 else ''} that the champion was made of"
     why = f"tonight's guide lacks {lacking} of the {feeds}"
     return f"{why}, or tokenize.splits.salt has changed" if lacking == len(champions) else why
+
+
+def salt_and_sources(workspace: Workspace, guide: Guide, corpus: Corpus) -> tuple[str, list[str]]:
+    """The salt of the splits, and the names of the feeds: what a lineage is made of."""
+    feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet", columns=["source"])
+    return str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist()
+
+
+def champion_of(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
+    """The champion, or None and why there is none; no reason where none ever was."""
+    try:
+        champion = registry.champion()
+    except TrackingError as error:
+        return None, str(error)
+    if champion is None and past:
+        before = f"version {past[0].version} had it before"
+        return None, f"no version of {registry.name} has the alias champion, and {before}"
+    return champion, ""

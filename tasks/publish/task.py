@@ -34,12 +34,12 @@ from storage.formats.clustering import Density, read_clusters
 from storage.formats.corpus import open_corpus
 from storage.formats.model import Votes, read_spellings, write_spellings, write_votes
 from storage.stages import Stage
-from storage.tracking import Champion, ModelVersion, Registry, Tracking, TrackingError
+from storage.tracking import Registry, Tracking
 from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.publish.examples import example_table
 from tasks.publish.gate import ANYWAY, NotComparable, ask_both, decide, lineage
-from tasks.publish.lineage import fingerprints, other_lineage
+from tasks.publish.lineage import champion_of, fingerprints, other_lineage, salt_and_sources
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, facts_of, map_content, render_map
 from tasks.publish.nights.record import record_night
@@ -143,24 +143,40 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
     return draft.artifact
 
 
-@task(name="promote", task_run_name="promote", persist_result=False)
-def promote(
-    home: str, guide: Guide, corpus: Corpus, model: Model, scores: Scores, settings: PublishSettings, run: str
-) -> Verdict:
-    """Registers the model as challenger and, if the gate says so, makes it the champion; logs a table of
-    titles that both answer; never cached.
+@task(name="register", task_run_name="register", persist_result=False)
+def register(
+    home: str, guide: Guide, corpus: Corpus, model: Model, settings: PublishSettings, run: str
+) -> str:
+    """Registers the model as challenger; returns its version, which the same model has already.
 
-    The same model changes nothing. TrackingError: ``publish.registered_model`` names another home's model.
+    TrackingError: ``publish.registered_model`` names another home's model.
     """
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
-    folder = workspace.folder(model)
-    feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet", columns=["source"])
-    line = lineage(str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist())
+    folder, made_of = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
     example = pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"][0].as_py()
-    own = fingerprints(str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist())
-    version = registry.register(run, folder, model.digest, example_title=example, lineage=line, feeds=own)
+    of = {"lineage": lineage(*made_of), "feeds": fingerprints(*made_of)}
+    return registry.register(run, folder, model.digest, example_title=example, **of)
+
+
+@task(name="promote", task_run_name="promote", persist_result=False)
+def promote(
+    home: str,
+    guide: Guide,
+    corpus: Corpus,
+    model: Model,
+    scores: Scores,
+    settings: PublishSettings,
+    run: str,
+    version: str,
+) -> Verdict:
+    """Makes a registered model the champion if the gate says so; logs a table of titles that both answer;
+    never cached. The same model changes nothing.
+    """
+    workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
+    folder, (salt, feeds) = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
+    line, own = lineage(salt, feeds), fingerprints(salt, feeds)
     past, ever = registry.promoted(line), registry.promoted(limit=1)
-    champion, missing = _champion(registry, ever)
+    champion, missing = champion_of(registry, ever)
     same = champion is not None and champion.digest == model.digest
     if champion and not same:
         missing = other_lineage(line, own, *registry.lineage_of(champion.version))
@@ -208,18 +224,6 @@ def promote(
         emit_event(REFUSED, resource=model_id, payload={"version": version, "reason": reason})
     get_run_logger().info("%s (%s)", verdict.message, reason)
     return verdict
-
-
-def _champion(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
-    """The champion, or None and why there is none; no reason where none ever was."""
-    try:
-        champion = registry.champion()
-    except TrackingError as error:
-        return None, str(error)
-    if champion is None and past:
-        before = f"version {past[0].version} had it before"
-        return None, f"no version of {registry.name} has the alias champion, and {before}"
-    return champion, ""
 
 
 @task(name="report", task_run_name="report", persist_result=False)

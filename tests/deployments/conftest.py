@@ -25,6 +25,7 @@ from tests.ports import free_port
 
 PREFECT = [sys.executable, "-m", "prefect"]
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+SECONDS = 240.0  # for what takes some on a machine that has nothing else to do
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Site:
         content = {"parameters": parameters, "state": {"type": "SCHEDULED"}, **further}
         return self.post(f"/deployments/{self.deployment(deployment)['id']}/create_flow_run", content)["id"]
 
-    def wait(self, flow_run: str, seconds: float = 240) -> dict[str, Any]:
+    def wait(self, flow_run: str, seconds: float = SECONDS) -> dict[str, Any]:
         """The flow run once it has ended."""
         return wait_for(
             lambda: found if (found := self.get(f"/flow_runs/{flow_run}"))["state_type"] in ENDED else None,
@@ -89,11 +90,11 @@ class Site:
             lambda: self.logs(flow_run),
         )
 
-    def wait_until(self, check: Callable[[], Any], seconds: float) -> Any:
+    def wait_until(self, check: Callable[[], Any]) -> Any:
         """The first answer of ``check`` that is true; the worker's log where there is none in time."""
         return wait_for(
             check,
-            seconds,
+            SECONDS,
             lambda: self._log("worker", 6000) + self._log("server", 3000),
         )
 
@@ -139,7 +140,7 @@ class Site:
                 time.sleep(0.3)
             return heard
 
-        self.wait_until(sent, 30)
+        self.wait_until(sent)
 
     def awaited(self, automation: str) -> set[str]:
         """Flow runs that an automation will mark Crashed unless it hears of them, from the server's database:
@@ -215,7 +216,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     command = [*PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     log = place / "server.log"
     with httpx.Client(base_url=f"{url}/api", timeout=30) as api, running(command, log, environment):
-        wait_for(healthy, 120, log.read_text)
+        wait_for(healthy, SECONDS, log.read_text)
         yield Site(url, place, environment, api, 0)
 
 
@@ -263,8 +264,8 @@ def two_workers(site: Site) -> Iterator[set[int]]:
             started = running([*command, "--name", name], log, site.environment)
             workers.add(stack.enter_context(started).pid)
         online = {"workers": {"status": {"any_": ["ONLINE"]}}}
-        site.wait_until(lambda: site.api.get("/work_pools/several").is_success, 60)
-        site.wait_until(lambda: len(site.post("/work_pools/several/workers/filter", online)) == 2, 60)
+        site.wait_until(lambda: site.api.get("/work_pools/several").is_success)
+        site.wait_until(lambda: len(site.post("/work_pools/several/workers/filter", online)) == 2)
         about = site.deployment("nightly-smoke")
         kept = ("flow_id", "entrypoint", "parameters", "parameter_openapi_schema", "pull_steps")
         copy = {name: about[name] for name in kept}

@@ -82,8 +82,7 @@ def test_another_strategy_is_chosen_and_run(page: Page, site: Site, tmp_path: Pa
     (run,) = site.wait_until(
         lambda: [
             run for run in site.post("/flow_runs/filter", query) if run["parameters"].get("home") == str(home)
-        ],
-        90,
+        ]
     )
     settings = run["parameters"]["settings"]
     assert settings["train"]["optimizer"] == {
@@ -149,7 +148,7 @@ def test_strategies_with_equal_fields_open_on_their_own_tabs(page: Page, site: S
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page).to_have_url(re.compile(r"/deployments/deployment/[-0-9a-f]+(\?.*)?$"), timeout=90_000)
     query = {"deployments": {"id": {"any_": [deployment]}}}
-    (run,) = site.wait_until(lambda: site.post("/flow_runs/filter", query), 90)
+    (run,) = site.wait_until(lambda: site.post("/flow_runs/filter", query))
     found = TypeAdapter(Pair).validate_python(run["parameters"]["pair"])
     assert found == Pair(chosen=Left(rate=0.7), several=[Right(), Left()])
     content = {

@@ -140,7 +140,7 @@ def test_another_home_asks_and_serves_the_model(
             run = registry.client.get_model_version(name, "1").run_id
             assert registry.register(run, folder, "b" * 64, example_title="News", lineage="salt") == "2"
             registry.promote("2", "not worse", at=AT)
-            until(lambda: httpx.get(f"{url}/health").json()["model"]["version"] == "2", 240, log.read_text)
+            until(lambda: httpx.get(f"{url}/health").json()["model"]["version"] == "2", log.read_text)
         finally:
             ended.set()
 

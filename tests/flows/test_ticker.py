@@ -13,8 +13,11 @@ def test_says_what_is_at_work_once_it_was_quiet_for_long(monkeypatch, capsys):
     with Ticker(time.perf_counter()) as clock:
         clock.print("evaluate", "done", ended=True)
         clock.print("cluster", "reads")
-        time.sleep(1.3)
-    _, _, *silent = capsys.readouterr().out.splitlines()
+        said = ""
+        while said.count("\n") < 3:
+            time.sleep(0.05)
+            said += capsys.readouterr().out
+    _, _, *silent = said.splitlines()
     assert silent and all("cluster" in line and "at work for" in line for line in silent)
 
 

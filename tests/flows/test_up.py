@@ -53,7 +53,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         )
         links = up.post("/artifacts/filter", {"artifacts": {"key": {"any_": ["mlflow-run"]}}})
         assert f"]({up.record['mlflow']}/#/experiments/1/runs/{run['info']['run_id']}" in links[0]["data"]
-        until(lambda: "Completed: version 1 is champion" in up.printed.read_text(), 15, up.printed.read_text)
+        until(lambda: "Completed: version 1 is champion" in up.printed.read_text(), up.printed.read_text)
 
         edited = {"parameters": {"feeds": ["env:MY_GUIDE"], "home": str(home)}}
         about = deployments["nightly"]["id"]
@@ -61,7 +61,6 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         killed = up.trigger("nightly-smoke", {"home": str(home / "other"), **long})
         until(
             lambda: "epoch 3 of" in log.read_text().partition(f"/runs/flow-run/{killed}")[2],
-            120,
             up.printed.read_text,
         )
         left = up.tree()
@@ -105,9 +104,7 @@ def test_sigterm_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "flows", "up", "--home", str(home)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as up:
         record = home / "up.json"
-        until(
-            lambda: record.exists() and "deployments" in record.read_text(), 30, lambda: "no process started"
-        )
+        until(lambda: record.exists() and "deployments" in record.read_text(), lambda: "no process started")
         started = [psutil.Process(each["pid"]) for each in json.loads(record.read_text())["processes"]]
         up.send_signal(signal.SIGTERM)
         printed = up.communicate(timeout=60)[0]
@@ -135,7 +132,7 @@ def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
         assert first.stdout is not None
         left = psutil.Process(int(first.stdout.readline()))
         ours = Process.of("first", first.pid)
-        until(left.environ, 10, str)  # empty while the kernel still loads it
+        until(left.environ, str)  # empty while the kernel still loads it
         first.kill()
         first.wait()
         assert end([ours]) == ["first"]

@@ -19,6 +19,7 @@ from flows.up.processes import Process, end
 from tests.flows.command import ROOT
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED")
+SECONDS = 480.0  # for what takes some on a machine that has nothing else to do
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Up:
     def wait(self, flow_run: str) -> None:
         """Returns when a flow run has completed."""
         log = self.home / "logs" / "worker.log"
-        until(lambda: self.get(f"/flow_runs/{flow_run}")["state_type"] in ENDED, 480, log.read_text)
+        until(lambda: self.get(f"/flow_runs/{flow_run}")["state_type"] in ENDED, log.read_text)
         assert self.get(f"/flow_runs/{flow_run}")["state_name"] == "Completed", log.read_text()
 
     def tree(self) -> list[psutil.Process]:
@@ -59,8 +60,9 @@ class Up:
         return [each for child in children for each in (child, *child.children(recursive=True))]
 
 
-def until(check: Callable[[], Any], seconds: float, told: Callable[[], str]) -> Any:
-    deadline = time.monotonic() + seconds
+def until(check: Callable[[], Any], told: Callable[[], str]) -> Any:
+    """The first answer of ``check`` that is true."""
+    deadline = time.monotonic() + SECONDS
     while not (found := check()):
         assert time.monotonic() < deadline, told()
         time.sleep(0.2)
@@ -81,7 +83,7 @@ def standing(home: Path, *arguments: str, auth: tuple[str, str] | None = None, *
         )  # fmt: skip
     up = Up(home, process, printed, {}, auth)
     try:
-        until(lambda: "Stood up" in printed.read_text() or process.poll() is not None, 180, printed.read_text)
+        until(lambda: "Stood up" in printed.read_text() or process.poll() is not None, printed.read_text)
         assert process.poll() is None, printed.read_text()
         up.record = json.loads((home / "up.json").read_text())
         yield up

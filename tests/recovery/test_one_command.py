@@ -5,6 +5,7 @@ catalogue."""
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 
 from flows import exits
 from storage.catalogue.connection import FILE
+from storage.tracking import Registry
 from tests.contents import catalogue_contents, night_contents
 from tests.flows.command import ROOT, guidespace
 from tests.recovery.nights import check_nothing_is_left, environment, finished, lines, moment, night
@@ -77,13 +79,13 @@ def kill(tmp_path: Path, seed: int, undisturbed: Undisturbed) -> None:
         home, lambda process: os.kill(process.pid, signal.SIGKILL), moment(seed, undisturbed.lines)
     )
     print("killed after:", *killed.output.splitlines()[-1:])
-    before, has_begun = finished(home), "MLflow:" in killed.output
-    assert not has_begun or len(running_in_prefect(home)) == 1
+    before, is_at_work = finished(home), "MLflow:" in killed.output and not (home / "latest.json").exists()
+    assert not is_at_work or len(running_in_prefect(home)) == 1
     again = night(home)
     assert again.code == 0, again
     assert night_contents(home) == undisturbed.contents
     check_nothing_is_left(home, before)
-    assert not has_begun or running_in_prefect(home) == []
+    assert running_in_prefect(home) == []
 
 
 @pytest.fixture
@@ -124,8 +126,7 @@ def fill_the_disk(disk: Path, seed: int, undisturbed: Undisturbed) -> None:
     assert again.code == 0, again
     assert night_contents(home) == undisturbed.contents
     check_nothing_is_left(home, before)
-    if "MLflow:" in full.output:
-        assert running_in_prefect(home) == []
+    assert running_in_prefect(home) == []
 
 
 @pytest.mark.slow
@@ -136,6 +137,34 @@ def test_a_kill_and_the_next_night(tmp_path: Path, undisturbed: Undisturbed) -> 
 @pytest.mark.slow
 def test_a_full_disk_and_the_next_night(small_disk: Path, undisturbed: Undisturbed) -> None:
     fill_the_disk(small_disk, 11, undisturbed)
+
+
+@pytest.mark.slow
+def test_a_night_that_cannot_draw_its_page_leaves_the_champion(
+    tmp_path: Path, undisturbed: Undisturbed
+) -> None:
+    home = shutil.copytree(undisturbed.home, tmp_path / "home")
+    pages, latest = home / "artifacts" / "page", (home / "latest.json").read_text()
+    pages.rename(home / "pages")
+    pages.write_text("a file where the folder of pages belongs")
+    changes = ["train.epochs=3", "publish.promote=always"]
+    failed = night(home, changes=changes)
+    assert failed.code == exits.FAILED and "artifacts/page" in failed.errors, failed
+    assert Registry(home).version_of(newest(home, "model")), failed
+    champion = Registry(home).champion()
+    assert champion and champion.version == "1" and (home / "latest.json").read_text() == latest
+    pages.unlink()
+    (home / "pages").rename(pages)
+    done = night(home, changes=changes)
+    assert done.code == 0 and re.search(r"draw +done", done.output), done
+    champion = Registry(home).champion()
+    assert champion and (champion.version, champion.digest) == ("2", night_contents(home)["model"])
+
+
+def newest(home: Path, kind: str) -> str:
+    """Digest of the artifact of a kind that was published last."""
+    files = sorted(home.glob(f"artifacts/{kind}/*/artifact.json"), key=lambda file: file.stat().st_mtime_ns)
+    return json.loads(files[-1].read_text())["digest"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from storage.workspace import Workspace
 def publish(workspace, kind, key, age):
     with workspace.publishing(kind, key) as draft:
         (draft.folder / "data.txt").write_text(key)
-    workspace.place(kind, key).with_suffix(".nonce").write_text(key)
     os.utime(workspace.place(kind, key) / "artifact.json", (1_000_000 - age, 1_000_000 - age))
 
 
@@ -32,17 +31,14 @@ def workspace(tmp_path):
 def test_the_newest_of_each_kind_stay(workspace):
     removed = prune(workspace, 2)
     assert removed.count == 3 and removed.bytes > 0
-    assert keys(workspace, Corpus) == {"a", "a.nonce", "b", "b.nonce"} and keys(workspace, Vectors) == {
-        "v",
-        "v.nonce",
-    }
+    assert keys(workspace, Corpus) == {"a", "b"} and keys(workspace, Vectors) == {"v"}
     assert prune(workspace, 2).count == 0
 
 
 def test_what_was_used_again_stays(workspace):
     assert workspace.read(Corpus, "e") is not None
     prune(workspace, 1)
-    assert keys(workspace, Corpus) == {"e", "e.nonce"}
+    assert keys(workspace, Corpus) == {"e"}
 
 
 def test_half_a_training_goes_when_as_many_whole_ones_are_newer(workspace):
@@ -51,18 +47,18 @@ def test_half_a_training_goes_when_as_many_whole_ones_are_newer(workspace):
     os.utime(half, (1_000_000 - 2.5, 1_000_000 - 2.5))  # older than a, b and c
     assert prune(workspace, 4).count == 1 and half.exists()
     assert prune(workspace, 3).count == 2 and not half.exists()
-    assert keys(workspace, Corpus) == {"a", "a.nonce", "b", "b.nonce", "c", "c.nonce"}
+    assert keys(workspace, Corpus) == {"a", "b", "c"}
 
 
 def test_a_dry_run_says_the_same_and_removes_nothing(workspace):
     told = prune(workspace, 2, dry_run=True)
-    assert len(keys(workspace, Corpus)) == 10
+    assert len(keys(workspace, Corpus)) == 5
     assert told == prune(workspace, 2)
 
 
 def test_what_must_be_kept_stays_however_old(workspace):
     prune(workspace, 1, [workspace.place(Corpus, "d")])
-    assert keys(workspace, Corpus) == {"a", "a.nonce", "d", "d.nonce"}
+    assert keys(workspace, Corpus) == {"a", "d"}
 
 
 def test_a_killed_removal_leaves_nothing_that_counts(workspace, monkeypatch):
@@ -76,7 +72,7 @@ def test_a_killed_removal_leaves_nothing_that_counts(workspace, monkeypatch):
     assert workspace.read(Corpus, "e") is None
     with workspace.writing("the next"):
         pass
-    assert keys(workspace, Corpus) - {"e.nonce"} == {name for key in "abcd" for name in (key, f"{key}.nonce")}
+    assert keys(workspace, Corpus) == {*"abcd"}
 
 
 def test_of_champions_from_a_server_only_the_one_that_serves_stays(workspace):

@@ -6,11 +6,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from prefect.filesystems import LocalFileSystem
+from prefect.results import ResultStore
 
 from storage import stages
-from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.artifacts import Artifact, Corpus, Guide, Vocabulary
 from storage.stages import Stage, fingerprint, import_closure
 from storage.workspace import Workspace
 from tasks.optimizers import SGD, Adam
@@ -183,55 +186,57 @@ def test_data_is_no_input():
         STAGE.key({1, 2})
 
 
-# -- the cache key that Prefect is given
+# -- the result that Prefect is given
 # --------------------------------------------------------------------------------
 
 
-def cache_key(home: Path, **parameters: object) -> str:
-    make: Callable[..., str] = STAGE.options["cache_key_fn"]
-    return make(None, {"home": str(home), "guide": GUIDE, "settings": PreprocessSettings(), **parameters})
+@pytest.fixture
+def results(tmp_path: Path) -> ResultStore:
+    """Prefect's results, which homes share."""
+    return ResultStore(result_storage=LocalFileSystem(basepath=str(tmp_path / "results")))
 
 
-def publish(home: Path) -> Path:
+def found(results: ResultStore, home: Path, **parameters: object) -> Artifact | None:
+    """What Prefect finds in place of a run of the stage, None where the stage runs."""
+    make: Callable[..., str | None] = STAGE.options["cache_key_fn"]
+    given = {"home": str(home), "guide": GUIDE, "settings": PreprocessSettings(), **parameters}
+    key = make(SimpleNamespace(result_store=results), given)
+    return None if key is None else results.read(key).result
+
+
+def publish(home: Path, content: str = "content") -> Corpus:
     with STAGE.publish(home, GUIDE, PreprocessSettings()) as draft:
-        (draft.folder / "file.txt").write_text("content")
-    return draft.folder
+        (draft.folder / "file.txt").write_text(content)
+    return draft.artifact
 
 
-def test_who_is_told_does_not_count(tmp_path: Path):
-    publish(tmp_path)
-    key = cache_key(tmp_path)
-    assert cache_key(tmp_path, run="0123") == key
-    assert cache_key(tmp_path, settings=PreprocessSettings(minimum_titles=1)) != key
+def test_a_published_folder_is_found_though_prefect_has_noted_nothing(tmp_path: Path, results: ResultStore):
+    assert found(results, tmp_path) is None
+    made = publish(tmp_path)
+    assert found(results, tmp_path) == made == found(results, tmp_path)
 
 
-def test_while_the_folder_verifies_the_key_stays(tmp_path: Path):
-    first = cache_key(tmp_path)  # nothing is there yet: this key has no result
-    publish(tmp_path)
-    assert cache_key(tmp_path) == first == cache_key(tmp_path)
+def test_who_is_told_does_not_count(tmp_path: Path, results: ResultStore):
+    made = publish(tmp_path)
+    assert found(results, tmp_path, run="0123") == made
+    assert found(results, tmp_path, settings=PreprocessSettings(minimum_titles=1)) is None
 
 
-def test_a_damaged_folder_makes_a_new_key_and_a_mended_one_keeps_it(tmp_path: Path):
-    cache_key(tmp_path)
-    folder = publish(tmp_path)
-    good = cache_key(tmp_path)
-    (folder / "file.txt").write_text("damaged")
-    fresh = cache_key(tmp_path)
-    assert fresh != good
-    publish(tmp_path)
-    assert cache_key(tmp_path) == fresh  # the run that mended it left its result under this key
+def test_a_damaged_folder_is_not_found_and_a_mended_one_is(tmp_path: Path, results: ResultStore):
+    made = publish(tmp_path)
+    assert found(results, tmp_path) == made
+    file = tmp_path / made.path / "file.txt"
+    file.write_text("damaged")
+    assert found(results, tmp_path) is None
+    file.unlink()
+    assert found(results, tmp_path) is None
+    assert publish(tmp_path, "mended") == found(results, tmp_path) != made
 
 
-def test_a_missing_folder_makes_a_new_key_each_time(tmp_path: Path):
-    assert cache_key(tmp_path) != cache_key(tmp_path)
-
-
-def test_two_homes_never_share_a_result(tmp_path: Path):
-    for name in ("a", "b"):
-        cache_key(tmp_path / name)
-        publish(tmp_path / name)
-    first, second = cache_key(tmp_path / "a"), cache_key(tmp_path / "b")
-    assert first != second and first.split("-")[0] == second.split("-")[0]
+def test_two_homes_never_share_a_result(tmp_path: Path, results: ResultStore):
+    made = [publish(tmp_path / name, content=name) for name in "ab"]
+    assert made[0].path == made[1].path
+    assert [found(results, tmp_path / name) for name in "abab"] == [*made, *made]
 
 
 def test_options_are_named_after_the_room():
@@ -243,7 +248,7 @@ def test_options_are_named_after_the_room():
     )
 
 
-def test_tasks_publish_where_their_cache_key_looks(learnt):
+def test_what_tasks_publish_is_found_by_their_parameters(learnt, results: ResultStore):
     """The order of a task's parameters is the order of its inputs: else a hit would verify another folder."""
     from tasks.augment.task import augment
     from tasks.preprocess.task import preprocess
@@ -260,5 +265,6 @@ def test_tasks_publish_where_their_cache_key_looks(learnt):
         bound = inspect.signature(task.fn).bind(str(home), *arguments)
         bound.apply_defaults()  # as Prefect does
         parameters = bound.arguments
-        assert task.cache_key_fn(None, parameters).split("-")[0] == made.path.split("/")[-1], task.name
+        key = task.cache_key_fn(SimpleNamespace(result_store=results), parameters)
+        assert key and results.read(key).result == made, task.name
         assert Workspace(home).read(type(made), made.path.split("/")[-1]) == made

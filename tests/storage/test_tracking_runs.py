@@ -65,7 +65,7 @@ def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> 
     dead, ended, own = (tracking.start_run(name, name) for name in ("dead", "ended", "own"))
     tracking.end_run(ended)
     somebodys = tracking.client.create_run(tracking.experiment_id).info.run_id
-    assert tracking.close_silent(own) == {dead: "dead"}
+    assert tracking.close_silent(own) == [dead]
     status = [tracking.client.get_run(run).info.status for run in (dead, ended, own, somebodys)]
     assert status == ["KILLED", "FINISHED", "RUNNING", "RUNNING"]
 

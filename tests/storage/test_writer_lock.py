@@ -94,6 +94,21 @@ def test_a_killed_holder_holds_nothing(home: Workspace):
         pass
 
 
+def test_the_next_flow_run_learns_which_one_died_whoever_wrote_between(home: Workspace):
+    with process(HOLD.replace('feeds")', 'feeds", flow_run="1-2")'), str(home.home)) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "holding\n"
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(60)
+    for what in ("a check", "ingest of 1 feed"):
+        with home.writing(what) as died:
+            assert died == "1-2" and what in str(home.holder())
+        assert home.holder() is None
+    with home.writing("the next night", flow_run="3-4") as died:
+        assert died == "1-2"
+    with home.writing("the one after it", flow_run="5-6") as died:
+        assert died == ""
+
+
 def test_the_same_process_cannot_write_twice(home: Workspace):
     with home.writing("first"), pytest.raises(HomeLocked, match="first"), home.writing("second"):
         raise AssertionError("two writers")

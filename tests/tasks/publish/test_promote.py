@@ -42,8 +42,9 @@ def published(learnt, tmp_path_factory):
 
 @pytest.fixture
 def stage(published, without_run, tmp_path, monkeypatch):
-    """``promote`` for a model of that digest, and the registry, in a home of the test's own."""
-    from tasks.publish.task import promote
+    """``register`` and ``promote`` for a model of that digest, and the registry, in a home of the test's
+    own."""
+    from tasks.publish.task import promote, register
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     source, guide, corpus, model, scores = published
@@ -52,16 +53,10 @@ def stage(published, without_run, tmp_path, monkeypatch):
     run = Tracking(home).start_run("flow-1", "friday", params={"train": {"epochs": 6}})
 
     def decide(digest, **settings):
-        return without_run(
-            promote,
-            str(home),
-            guide,
-            corpus,
-            replace(model, digest=digest),
-            scores,
-            replace(SETTINGS, **settings),
-            run,
-        )
+        challenger, chosen = replace(model, digest=digest), replace(SETTINGS, **settings)
+        version = without_run(register, str(home), guide, corpus, challenger, chosen, run)
+        judged = guide, corpus, challenger, scores, chosen, run
+        return without_run(promote, str(home), *judged, version)
 
     return SimpleNamespace(promote=decide, registry=Registry(home), home=home, run=run)
 
