@@ -23,10 +23,11 @@ from tasks.publish.settings import PublishSettings
 from tasks.search.parts import NO_WORDS
 
 HERE = Path(__file__).parent
-PARTS = "data", "colours", "camera", "points", "labels", "search", "legend", "filter", "link", "card", "input"
-SCRIPTS = tuple(f"map_{part}.js" for part in (*PARTS, "main"))  # in the order in which they need each other
+PARTS = "data colours camera levels points labels search legend filter link card input main"
+SCRIPTS = tuple(f"map_{part}.js" for part in PARTS.split())  # in the order in which they need each other
 MOST_NEIGHBOURS = 10
 MOST_TIMES = 24  # of one title, the latest: a daily programme's of three weeks
+MOST_EXPLAINED = 100_000  # titles of a map that tells why they are near: parts of one take 7 KB
 SHOWN = ["title", "show_key", "labels", "channels", "airings", "language", "days", "raw_title", "context"]
 
 
@@ -140,7 +141,10 @@ def map_content(
     graph = place[open_array(clustering, "graph")[shown]]  # so that clusters stand together
     linked = graph, np.asarray(open_array(clustering, "graph_cosines"))[shown]
     xy = lay_out(vectors[shown], *linked, seed=settings.seed, before=old)
-    nearest = neighbours[:, : settings.neighbours]
+    nearest, reasons = neighbours[:, : settings.neighbours], None
+    if len(shown) <= MOST_EXPLAINED:
+        told = columns["raw_title"], nearest, columns["context"], dense[shown]
+        reasons = find_reasons(encoder, *told)
     content = MapContent(
         heading=settings.heading,
         facts=facts,
@@ -162,7 +166,7 @@ def map_content(
         days=columns["days"],
         times=[list(zip(*row, strict=True)) for row in zip(aired["minutes"], aired["names"], strict=True)],
         descriptions=[descriptions[title] for title in shown.tolist()] if descriptions else (),
-        reasons=find_reasons(encoder, columns["raw_title"], nearest, columns["context"], dense[shown]),
+        reasons=reasons,
         fresh=None if old is None else np.isnan(old[:, 0]),
         cluster_colours=[cluster["colour"] for cluster in clusters],
     )
