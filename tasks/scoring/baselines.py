@@ -21,7 +21,7 @@ def ask_baselines(
     ``inputs`` of every title; its contexts are read in the form title_context alone. One baseline is in
     memory at a time: a linear one of 400,000 features and 150 labels takes some 500 MB.
     """
-    scores: BaselineScores = {}
+    scores: dict[tuple[str, str], dict[str, object]] = {}
     training = titles.labelled("train")
     own, known, asked = titles.labels.take(training), inputs.take(training), {}
     total = (1 + bool(inputs.contexts)) * len(baselines)
@@ -51,4 +51,4 @@ def ask_baselines(
             del predictor
         for held in some:
             scores.setdefault((form, held.protocol), {}).update(left_out)
-    return scores
+    return dict(scores)
