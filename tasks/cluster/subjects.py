@@ -6,7 +6,7 @@ The columns are languages; ``general`` is the English name of a broader subject,
 
 import csv
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def read_subjects() -> tuple[Subject, ...]:
 def held_subjects(
     subjects: Sequence[Subject],
     labels: Sequence[Sequence[str]],
-    words: Sequence[Sequence[str]],
+    words: Iterable[Sequence[str]],
     language: str,
 ) -> Bool[np.ndarray, "titles subjects"]:
     """Which subjects each title is about: by a category, or since its folded ``words`` hold the name.
