@@ -52,7 +52,7 @@ def cluster(
     partition = stability.typical
     if partition.note:
         get_run_logger().log(logging.WARNING if partition.collapsed else logging.INFO, partition.note)
-    about = _named_titles(workspace, corpus, table)
+    about, table = _named_titles(workspace, corpus, table), table.select(["title", "show_key"])
     sentences, seed = about.sentences, settings.seed
     parts, parents = split_clusters(settings.strategy, points, partition.labels, sentences, seed=seed)
     candidates = Candidates(about)
