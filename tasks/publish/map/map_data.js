@@ -27,13 +27,18 @@ function unpackRows(packed) {
   return Object.assign(of, { all });
 }
 
-/** Titles by falling airings, equal ones by their number: one sort of whole numbers, a tenth of the time of comparing. */
+/** Titles by falling airings, equal ones by their number: sorted by counting, sixteen bits at a time. */
 function orderByAirings(airings) {
-  const keys = new Float64Array(airings.length);
-  for (let i = 0; i < keys.length; i++) keys[i] = (2 ** 32 - 1 - airings[i]) * keys.length + i; // exact to two million
-  keys.sort();
-  const order = new Uint32Array(keys.length);
-  for (let at = 0; at < keys.length; at++) order[at] = keys[at] % keys.length;
+  let order = new Uint32Array(airings.length);
+  for (let i = 0; i < order.length; i++) order[i] = i;
+  for (const shift of airings.some((times) => times > 65535) ? [0, 16] : [0]) {
+    const next = new Uint32Array(65537);
+    for (let i = 0; i < airings.length; i++) next[65536 - ((airings[i] >>> shift) & 65535)]++;
+    for (let key = 0; key < 65536; key++) next[key + 1] += next[key];
+    const sorted = new Uint32Array(order.length);
+    for (let at = 0; at < order.length; at++) sorted[next[65535 - ((airings[order[at]] >>> shift) & 65535)]++] = order[at];
+    order = sorted;
+  }
   return order;
 }
 
@@ -47,7 +52,10 @@ function readGuide(json) {
   const count = raw.titles.length;
   const xy = unpack(raw.xy);
   const [x, y] = [new Float32Array(count), new Float32Array(count)];
-  for (let i = 0; i < count; i++) [x[i], y[i]] = [xy[2 * i], xy[2 * i + 1]];
+  for (let i = 0; i < count; i++) {
+    x[i] = xy[2 * i];
+    y[i] = xy[2 * i + 1];
+  }
   const indices = lazily(() => unpack(raw.neighbours)); // 0 is none, else title + 1
   const cosines = lazily(() => unpack(raw.cosines)); // hundredths
   const airings = unpack(raw.airings);

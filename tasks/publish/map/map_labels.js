@@ -36,7 +36,10 @@ function createRoom() {
 function placeTitles(guide, titles) {
   const [xs, ys, away] = [0, 1, 2].map(() => new Float32Array(titles.length));
   const median = (values) => values.sort()[values.length >> 1];
-  for (let at = 0; at < titles.length; at++) [xs[at], ys[at]] = [guide.x[titles[at]], guide.y[titles[at]]];
+  for (let at = 0; at < titles.length; at++) {
+    xs[at] = guide.x[titles[at]];
+    ys[at] = guide.y[titles[at]];
+  }
   const [x, y] = [median(xs), median(ys)];
   for (let at = 0; at < titles.length; at++) away[at] = Math.hypot(guide.x[titles[at]] - x, guide.y[titles[at]] - y);
   return { x, y, reach: median(away) };

@@ -156,7 +156,13 @@ function openView(view) {
   else if (state.pinned < 0) camera.move(camera.whole(), 0);
 }
 
+/** Takes the colours of a theme; paints all points in them. */
 function setTheme(theme) {
+  readTheme(theme);
+  repaint();
+}
+
+function readTheme(theme) {
   state.theme = theme;
   document.documentElement.dataset.theme = theme;
   const style = getComputedStyle(document.documentElement);
@@ -164,7 +170,6 @@ function setTheme(theme) {
   const button = document.getElementById("theme");
   button.setAttribute("aria-label", theme === "dark" ? "Light colours" : "Dark colours");
   cards.pin(state.pinned, theme);
-  repaint();
 }
 
 function showAll() {
@@ -213,7 +218,7 @@ document.getElementById("help").addEventListener("click", (event) => event.targe
 for (const kind of ["pointerdown", "wheel"]) surface.addEventListener(kind, hideHint, { passive: true });
 
 fillPage();
-setTheme(systemTheme.matches ? "dark" : "light");
+readTheme(systemTheme.matches ? "dark" : "light"); // openView paints
 resize();
 openView(readLink());
 addEventListener("hashchange", () => openView(readLink()));
