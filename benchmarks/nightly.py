@@ -9,17 +9,15 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks._night import run_night
 from benchmarks.claims import Claim, guides, run
 
 STAGES = ("tokenize", "preprocess", "baselines", "train", "augment", "embed", "cluster", "evaluate", "draw")
 SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"  # what --quick reads
-PAGE = 4096  # bytes, of /proc/PID/statm
 
 
 def measure_nightly(quick: bool) -> Sequence[Claim]:
@@ -27,20 +25,19 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
     feeds = [SAMPLE] if quick else guides("UK1", "US1", "AU1", "ZA1")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        first, peak, _ = _nightly(home, feeds)
-        second, _, output = _nightly(home, feeds)
+        first, second = run_night(home, feeds), run_night(home, feeds)
         scores = {"the sample guide" if quick else "four English guides": _scores(home)}
         if not quick:
-            _nightly(Path(folder) / "german", guides("magenta_de_2022-05", "magenta_de_2022-06"))
+            run_night(Path(folder) / "german", guides("magenta_de_2022-05", "magenta_de_2022-06"))
             scores["two German guides"] = _scores(Path(folder) / "german")
     repeated = sum(
-        not any(stage in line.split() and "unchanged" in line for line in output.splitlines())
+        not any(stage in line.split() and "unchanged" in line for line in second.output.splitlines())
         for stage in STAGES
     )
     claims = [
-        Claim(name="nightly run, seconds", value=first, aim=60 if quick else 180, better="less"),
-        Claim(name="peak memory of all its processes, GB", value=peak / 1e9, aim=3, better="less"),
-        Claim(name="second run on unchanged input, seconds", value=second, aim=15, better="less"),
+        Claim(name="nightly run, seconds", value=first.seconds, aim=60 if quick else 180, better="less"),
+        Claim(name="peak memory of all its processes, GB", value=first.peak / 1e9, aim=3, better="less"),
+        Claim(name="second run on unchanged input, seconds", value=second.seconds, aim=15, better="less"),
         Claim(name="stages that the second run repeated", value=repeated, aim=0, better="less"),
     ]
     for feeds_name, protocols in scores.items():
@@ -87,48 +84,6 @@ def _accuracies(feeds: str, protocol: str, form: str, score: dict[str, Any]) -> 
                     rival_value=score[rival][measure],
                     aim=aims.get((rival, measure)),
                 )
-
-
-def _nightly(home: Path, feeds: Sequence[Path]) -> tuple[float, float, str]:
-    """Seconds, peak bytes of the process tree, and what it printed."""
-    started, peak, ended = time.perf_counter(), [0.0], threading.Event()
-    command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-    def watch() -> None:
-        while not ended.wait(0.2):
-            peak[0] = max(peak[0], _tree_bytes(process.pid))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    output, _ = process.communicate()
-    ended.set()
-    watcher.join()
-    if process.returncode:
-        sys.exit(f"the nightly run ended with {process.returncode}:\n{output}")
-    return time.perf_counter() - started, peak[0], output
-
-
-def _tree_bytes(root: int) -> float:
-    """Resident bytes of a process and all its descendants."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    tree, before = {root}, 0
-    while len(tree) != before:
-        before = len(tree)
-        tree |= {child for child, parent in parents.items() if parent in tree}
-    total = 0
-    for pid in tree:
-        try:
-            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-        except OSError:
-            continue
-    return total
 
 
 if __name__ == "__main__":

@@ -71,12 +71,13 @@ def answer(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning
         checkpoint = train.fn(place, corpus, learning.train)
         stages = vocabulary, corpus, checkpoint, learning.train.encoder, learning.augment
         encoder = TitleEncoder.open(Workspace(place).folder(augment.fn(place, *stages)))
-        embedded = embed_corpus(folder, encoder)
+        blocks = list(embed_corpus(folder, encoder))
+        full = np.concatenate([own.full for own in blocks])
         if learning.cluster is not None:
-            return _answer_clusters(opened, family, embedded.full, learning.cluster)
-        titles, forms = Titles.of(opened), {"title_only": embedded.vectors}
-        if any(embedded.contexts):
-            forms["title_context"] = embedded.full
+            return _answer_clusters(opened, family, full, learning.cluster)
+        titles, forms = Titles.of(opened), {"title_only": np.concatenate([own.vectors for own in blocks])}
+        if any(any(own.contexts) for own in blocks):
+            forms["title_context"] = full
         return {
             key: own
             for form, vectors in forms.items()

@@ -20,6 +20,7 @@ from tasks.text.tokenizers import read_tokenizer
 from tasks.text.words import KINDS, WORD
 
 STAGE = Stage(TitleEncoderFiles, __file__)
+BLOCK = 65_536  # titles whose dense inputs are in memory at a time: 130 MB
 
 
 @task(**STAGE.options)
@@ -58,8 +59,9 @@ def augment(
     tokenizer = read_tokenizer(workspace.folder(vocabulary))
     titles, meaning = open_corpus(workspace.folder(corpus)), None
     if layer.shape[1]:
-        shown = titles.split != PLACEHOLDER
-        dense = encoder.dense(titles.sentences[shown], titles.descriptions[shown])
+        shown = np.flatnonzero(titles.split != PLACEHOLDER)
+        parts = [shown[begin : begin + BLOCK] for begin in range(0, max(len(shown), 1), BLOCK)]
+        dense = (encoder.dense(titles.sentences[own], titles.descriptions[own]) for own in parts)
         meaning = Meaning.fit(workspace.details(corpus)["sentences"], layer, dense)
     with STAGE.publish(home, vocabulary, corpus, checkpoint, encoder, settings) as draft:
         made = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)

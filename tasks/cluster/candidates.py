@@ -18,11 +18,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from storage.arrays import unit_rows
-from storage.shapes import Bool, Float, Int
+from storage.shapes import Bool, Float, Float32, Int
 from tasks.cluster.phrases import Phrases, words_of
 from tasks.cluster.subjects import FICTION, held_subjects, read_subjects
 
@@ -41,6 +42,7 @@ LEAST_COSINE = 0.06  # mean over the titles, of a subject by meaning; of one by 
 BEYOND = 1.2  # times the broader subject's cosine, of a subject by meaning
 VERY_NEAR = 0.2  # cosine of a subject that is the general part by meaning alone
 CHANNEL_SHARE = 0.1  # of the titles, for a channel to be a candidate
+BLOCK = 65_536  # titles whose sentence vectors are in memory at a time: 130 MB each time they are widened
 ALIKE = 0.8  # of the titles of a channel: another with so many of them tells nothing new
 LONG = frozenset(f"duration:{minutes}" for minutes in (90, 120, 180))
 EPISODES = "manner:episodes:2"  # most airings have an episode's number
@@ -93,23 +95,33 @@ class Candidates:
     def __init__(self, about: NamedTitles) -> None:
         self.about, self.subjects = about, read_subjects()
         self.phrases = Phrases(about.titles, about.shows)
-        words = [[word.casefold() for word in words_of(title)] for title in about.titles]
+        titles = len(about.titles)
+        words = ([word.casefold() for word in words_of(title)] for title in about.titles)
         self.held = held_subjects(about.labels, words, about.language)
-        self.everywhere = np.maximum(self.held.sum(axis=0) / max(len(words), 1), 1e-9)
+        self.everywhere = np.maximum(self.held.sum(axis=0) / max(titles, 1), 1e-9)
         self.carried = Counter(label for own in about.labels for label in set(own))
         places = {one.key: place for place, one in enumerate(self.subjects)}
         self.broader = [places.get(one.general, place) for place, one in enumerate(self.subjects)]
         self.channels: dict[str, np.ndarray] = {}
-        self.centred = np.zeros((len(words), 0), dtype=np.float32)
-        self.near = np.zeros((len(words), len(self.subjects)), dtype=np.float32)
-        self.meaning = about.encode is not None and about.sentences is not None and about.sentences.any()
+        self.near = np.zeros((titles, len(self.subjects)), dtype=np.float32)
+        blocks = [slice(begin, begin + BLOCK) for begin in range(0, titles, BLOCK)]
+        known = sum(int(self._sentences(own).any(axis=1).sum()) for own in blocks)
+        self.meaning = about.encode is not None and known > 0
         if self.meaning:
-            sentences = np.asarray(about.sentences, dtype=np.float32)
-            known = sentences.any(axis=1, keepdims=True)
-            self.mean = sentences.sum(axis=0) / known.sum()
-            self.centred = unit_rows(np.where(known, sentences - self.mean, 0))
-            self.near = self.centred @ self._encode([one.name(about.language) for one in self.subjects]).T
+            self.mean = sum(self._sentences(own).sum(axis=0) for own in blocks) / known
+            subjects = self._encode([one.name(about.language) for one in self.subjects])
+            for own in blocks:
+                self.near[own] = self._centred(own) @ subjects.T
         self.meant = self._meant()
+
+    def _sentences(self, rows: Any) -> Float32[np.ndarray, "some features"]:
+        found = self.about.sentences
+        return np.asarray(np.zeros((0, 0)) if found is None else found[rows], dtype=np.float32)
+
+    def _centred(self, rows: Any) -> Float32[np.ndarray, "some features"]:
+        """Sentence vectors of some titles, less the mean over all."""
+        sentences = self._sentences(rows)
+        return unit_rows(np.where(sentences.any(axis=1, keepdims=True), sentences - self.mean, 0))
 
     def _meant(self) -> Bool[np.ndarray, "titles subjects"]:
         """The subject that each title is nearest to, of those with one broader subject, if near enough."""
@@ -150,15 +162,15 @@ class Candidates:
         found = []
         for phrase, rows in self.phrases.shared(own.tolist(), least).items():
             share = len(rows) / len(own)
-            lift = share * len(self.about.titles) / self.phrases.counts[phrase]
+            lift = share * len(self.about.titles) / self.phrases.count(phrase)
             if lift >= LEAST_LIFT and (len(phrase) > 1 or share >= WORD_SHARE):
                 score = share * math.log(lift) * (1 if len(phrase) > 1 else WORD_WEIGHT)
                 found.append((-round(score, 9), phrase, rows))
         best = sorted(found)[:PHRASES_KEPT]
         texts = [self.phrases.written(phrase, rows) for _, phrase, rows in best]
         near = np.zeros(len(best))
-        if best and self.centred.shape[1]:
-            near = self._encode(texts) @ self.centred[own].mean(axis=0)
+        if best and self.meaning:
+            near = self._encode(texts) @ self._centred(own).mean(axis=0)
         held = [
             (frozenset(rows), round(MEANING * float(cosine) - loss, 6))
             for (loss, _, rows), cosine in zip(best, near, strict=True)

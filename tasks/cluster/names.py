@@ -17,6 +17,7 @@ import numpy as np
 
 from storage.shapes import Float, Int
 from tasks.cluster.candidates import MAJORITY, NEAR, VERY_NEAR, Candidate, Candidates
+from tasks.cluster.partition import members_of
 from tasks.cluster.phrases import words_of
 from tasks.cluster.subjects import FICTION, FILMS
 
@@ -58,8 +59,7 @@ def name_clusters(
     """
     used: dict[str, set[str]] = {}
     found = []
-    for number in range(int(clusters.max(initial=-1)) + 1):
-        own = np.flatnonzero(clusters == number)
+    for number, own in enumerate(members_of(clusters)):
         cosines = np.round(vectors[own] @ vectors[own].mean(axis=0), 6)
         order: list[int] = own[np.argsort(-cosines, kind="stable")[:central]].tolist()
         nearest = [candidates.about.titles[row] for row in order]

@@ -26,6 +26,13 @@ class Partition:
         return int(self.labels.max(initial=-1)) + 1
 
 
+def members_of(labels: Int[np.ndarray, " titles"]) -> list[Int[np.ndarray, " members"]]:
+    """The titles of each cluster, rising, clusters by their number from 0 on; -1 is noise."""
+    order = np.argsort(labels, kind="stable")
+    bounds = np.searchsorted(labels[order], np.arange(int(labels.max(initial=-1)) + 2))
+    return np.split(order, bounds)[1:-1]
+
+
 def renumber(labels: Int[np.ndarray, " titles"], minimum_size: int) -> Int[np.ndarray, " titles"]:
     """int32: largest cluster first, ties by the first title; below ``minimum_size`` noise (-1)."""
     old, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)

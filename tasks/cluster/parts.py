@@ -16,7 +16,7 @@ from storage.arrays import unit_rows
 from storage.shapes import Float, Int
 from tasks.cluster import Clusterer
 from tasks.cluster.graph import Neighbours
-from tasks.cluster.partition import renumber
+from tasks.cluster.partition import members_of, renumber
 from tasks.neighbours.index import SearchSettings
 
 SPLIT_FROM = 60  # titles of a cluster that is taken apart
@@ -38,8 +38,9 @@ def split_clusters(
     """
     parts, parted = np.full(len(clusters), -1, dtype=np.int64), 0
     small = dataclasses.replace(strategy, neighbours=min(NEIGHBOURS, strategy.neighbours))
-    for cluster in np.flatnonzero(np.bincount(clusters[clusters >= 0]) >= SPLIT_FROM):
-        own = np.flatnonzero(clusters == cluster)
+    for own in members_of(clusters):
+        if len(own) < SPLIT_FROM:
+            continue
         points = _apart(vectors[own])
         if sentences is not None and sentences.shape[1]:
             points = unit_rows(np.hstack([points, _apart(np.asarray(sentences[own], dtype=np.float32))]))
@@ -50,7 +51,7 @@ def split_clusters(
             parts[own] = np.where(labels >= 0, labels + parted, -1)
             parted += int(labels.max()) + 1
     parts = renumber(parts, SMALLEST)
-    return parts, [int(clusters[np.argmax(parts == part)]) for part in range(int(parts.max(initial=-1)) + 1)]
+    return parts, [int(clusters[own[0]]) for own in members_of(parts)]
 
 
 def _apart(vectors: np.ndarray) -> np.ndarray:

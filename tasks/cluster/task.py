@@ -11,6 +11,7 @@ from prefect import get_run_logger, task
 from storage.arrays import open_array
 from storage.artifacts import Clustering, Corpus, Vectors
 from storage.formats.clustering import read_clusters, write_clustering
+from storage.name_lists import NameLists
 from storage.shapes import Bool, Float
 from storage.stages import Stage
 from storage.workspace import Workspace
@@ -41,15 +42,17 @@ def cluster(
     workspace = Workspace(home)
     table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=COLUMNS)
     placeholder = np.array(table["split"].to_pylist()) == "placeholder"
-    points, shown = (_read_vectors(workspace, vectors, name, placeholder) for name in ("full", "similarity"))
+    shown = _read_vectors(workspace, vectors, "similarity", placeholder)
     near, recall = _nearest(shown, settings, "shown")
+    del shown  # read again at the end: of a million titles it takes 1 GB
+    points = _read_vectors(workspace, vectors, "full", placeholder)
     seeds = range(settings.seed, settings.seed + settings.seeds)
     graph = _nearest(points, settings, "to cluster")[0]
     stability = several_seeds(settings.strategy, points, graph, seeds)
     partition = stability.typical
     if partition.note:
         get_run_logger().log(logging.WARNING if partition.collapsed else logging.INFO, partition.note)
-    about = _named_titles(workspace, corpus, table)
+    about, table = _named_titles(workspace, corpus, table), table.select(["title", "show_key"])
     sentences, seed = about.sentences, settings.seed
     parts, parents = split_clusters(settings.strategy, points, partition.labels, sentences, seed=seed)
     candidates = Candidates(about)
@@ -65,6 +68,7 @@ def cluster(
         entries = [vars(name) | {"parent": own} for name, own in zip(part_names, parents, strict=True)]
         both = partition.labels, clusters, parts, entries
         linked = graph.ids, graph.cosines
+        shown = _read_vectors(workspace, vectors, "similarity", placeholder)
         write_clustering(draft.folder, table, *both, near.ids, near.cosines, linked, shown)
         known = int(points.any(axis=1).sum())
         noise = int((partition.labels < 0).sum()) - (len(points) - known)
@@ -108,16 +112,16 @@ def _nearest(points: np.ndarray, settings: ClusterSettings, purpose: str) -> tup
 
 
 def _named_titles(workspace: Workspace, corpus: Corpus, table: pa.Table) -> NamedTitles:
-    columns: dict[str, list] = table.to_pydict()
-    sentences = np.load(file) if (file := workspace.folder(corpus) / "sentences.npy").exists() else None
+    folder = workspace.folder(corpus)
+    sentences = open_array(folder, "sentences") if (folder / "sentences.npy").exists() else None
     encoder = None if sentences is None else reopen(workspace.details(corpus)["sentences"])
     return NamedTitles(
-        titles=columns["title"],
-        shows=columns["show_key"],
-        labels=columns["labels"],
-        channels=columns["channels"],
-        films=find_films(columns["context"]),
-        language=commonest_language(columns["language"]),
+        titles=table["title"].to_pylist(),
+        shows=table["show_key"].to_pylist(),
+        labels=NameLists.of(table["labels"]),
+        channels=NameLists.of(table["channels"]),
+        films=find_films(NameLists.of(table["context"])),
+        language=commonest_language(table["language"].to_pylist()),
         sentences=sentences,
         encode=encoder.encode if encoder else None,
     )

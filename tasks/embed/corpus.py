@@ -1,5 +1,6 @@
 """The titles of a corpus as vectors."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,26 +8,32 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from storage.formats.corpus import open_corpus
-from storage.shapes import Float32
+from storage.shapes import Bool, Float32
 from tasks.encoder.title_encoder import TitleEncoder
 
+BLOCK = 65_536  # titles: their arrays take 400 MB, those of a million would take 6 GB
+COLUMNS = ["raw_title", "context", "split", "oov"]
 
-class EmbeddedCorpus(NamedTuple):
+
+class EmbeddedTitles(NamedTuple):
     """Titles in the corpus' order, and their unit vectors."""
 
     raw_titles: list[str]
     contexts: list[list[str]]  # tokens of how each airs
+    splits: list[str]
+    oov: Bool[np.ndarray, " titles"]  # holds a word that no training title holds
     dense: Float32[np.ndarray, "titles features"]  # see Bag.dense
     vectors: Float32[np.ndarray, "titles dim"]  # of titles alone
     full: Float32[np.ndarray, "titles dim"]  # with how they air
 
 
-def embed_corpus(folder: Path, encoder: TitleEncoder) -> EmbeddedCorpus:
-    """Embeds the titles of a Corpus folder."""
-    titles, corpus = (
-        pq.read_table(folder / "titles.parquet", columns=["raw_title", "context"]),
-        open_corpus(folder),
-    )
-    raw, contexts = (titles[name].to_pylist() for name in ("raw_title", "context"))
-    dense = encoder.bag.dense(corpus.sentences, corpus.descriptions)
-    return EmbeddedCorpus(raw, contexts, dense, *encoder.embed_with_context(raw, contexts, dense))
+def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles]:
+    """Embeds the titles of a Corpus folder, block by block, one at least."""
+    titles, corpus = pq.read_table(folder / "titles.parquet", columns=COLUMNS), open_corpus(folder)
+    for begin in range(0, max(len(corpus), 1), BLOCK):
+        some = slice(begin, begin + BLOCK)
+        raw, contexts, splits, oov = (titles[name].slice(begin, BLOCK) for name in COLUMNS)
+        dense = encoder.bag.dense(corpus.sentences[some], corpus.descriptions[some])
+        texts = raw.to_pylist(), contexts.to_pylist()
+        vectors = encoder.embed_with_context(*texts, dense)
+        yield EmbeddedTitles(*texts, splits.to_pylist(), oov.to_numpy(), dense, *vectors)

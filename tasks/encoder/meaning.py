@@ -1,6 +1,6 @@
 """What a title encoder knows beside its bag: the layer on dense inputs, and the projection for similarity."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,10 +28,12 @@ class Meaning:
     projection: Float32[np.ndarray, "features meaning"]
 
     @staticmethod
-    def fit(about: Mapping[str, Any], layer: np.ndarray, dense: np.ndarray) -> "Meaning":
-        """With a projection on the principal directions of x, float32 (titles, features), zeros left out."""
-        units = unit_rows(dense)
-        directions = np.linalg.eigh(units.T @ units)[1][:, ::-1][:, :DIM]
+    def fit(about: Mapping[str, Any], layer: np.ndarray, dense: Iterable[np.ndarray]) -> "Meaning":
+        """With a projection on the principal directions of x, float32 (titles, features) in blocks, zeros
+        left out.
+        """
+        squares = sum(units.T @ units for units in map(unit_rows, dense))
+        directions = np.linalg.eigh(squares)[1][:, ::-1][:, :DIM]
         largest = np.abs(directions).argmax(axis=0)  # a direction's sign is arbitrary: fix it
         directions = directions * np.sign(directions[largest, np.arange(directions.shape[1])])
         return Meaning(about, layer, np.ascontiguousarray(directions, dtype=np.float32))

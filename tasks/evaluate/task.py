@@ -33,10 +33,13 @@ def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Ba
     """Scores plain baselines on held-out titles; they read the corpus alone."""
     logger, workspace = get_run_logger(), Workspace(home)
     opened, about = open_corpus(workspace.folder(corpus)), _read_titles(workspace, corpus)
-    titles, dense = Titles.of(opened), dense_inputs(opened.sentences, opened.descriptions)
+    reasons = _reasons(workspace, corpus, about)
+    rows = Titles.of(opened).used
+    titles, about = Titles.of(opened).take(rows), about.take(rows)
+    dense = dense_inputs(opened.sentences[rows], opened.descriptions[rows])
     contexts = join_contexts(about["context"].to_pylist())
     inputs = TitleInputs(about["raw_title"].to_pylist(), dense, contexts if any(contexts) else ())
-    sets = _held_out(workspace, corpus, titles, about, settings)
+    sets = _held_out(titles, reasons, settings)
     scoring = ask_baselines(titles, inputs, settings.baselines, sets)
     while True:
         try:
@@ -65,7 +68,8 @@ def evaluate(
     opened, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
     titles, about = Titles.of(opened), _read_titles(workspace, corpus)
     forms = {form: np.asarray(open_array(folder, name)) for form, name in ARRAYS.items()}
-    sets, rivals = _held_out(workspace, corpus, titles, about, settings), workspace.folder(baselines)
+    sets = _held_out(titles, _reasons(workspace, corpus, about), settings)
+    rivals = workspace.folder(baselines)
     scored = score_space(titles, forms, read_baselines(rivals), sets, settings.k)
 
     augmented = forms["title_only"]
@@ -100,14 +104,15 @@ def _read_titles(workspace: Workspace, corpus: Corpus) -> pa.Table:
     return pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=columns)
 
 
-def _held_out(
-    workspace: Workspace, corpus: Corpus, titles: Titles, about: pa.Table, settings: EvaluateSettings
-) -> Iterator[HeldOut]:
-    """Held-out sets and resamples, the same for the space and for the baselines."""
+def _reasons(workspace: Workspace, corpus: Corpus, about: pa.Table) -> dict[str, str]:
+    """Why a form or a protocol of held-out sets is empty, by name."""
     no_period = workspace.details(corpus)["next_period_reason"] or "no labelled title is in next_period"
-    reasons = {"next_period": str(no_period)}
-    if not any(about["context"].to_pylist()):
-        reasons["title_context"] = CONTEXT_REASON
+    tokens = sum(len(chunk.flatten()) for chunk in about["context"].chunks)
+    return {"next_period": str(no_period)} | ({} if tokens else {"title_context": CONTEXT_REASON})
+
+
+def _held_out(titles: Titles, reasons: dict[str, str], settings: EvaluateSettings) -> Iterator[HeldOut]:
+    """Held-out sets and resamples, the same for the space and for the baselines."""
     return held_out_sets(titles, settings.resamples, np.random.default_rng(settings.seed), reasons)
 
 

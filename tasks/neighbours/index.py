@@ -108,8 +108,8 @@ class Approximate:
             raise IndexMissing(f"{missing}, or set the search's method to exact") from error
         faiss.omp_set_num_threads(torch.get_num_threads())
         self.titles, dim = titles, titles.shape[1]
-        self.known = np.flatnonzero(known_rows(titles))
-        self.points, count = some_rows(titles, self.known), len(self.known)
+        known = np.flatnonzero(known_rows(titles))
+        self.count = count = len(known)
         self.cells = max(1, min(round(CELLS_PER_ROOT * math.sqrt(count)), count // TRAINED_PER_CELL))
         flat, metric = faiss.IndexFlatIP(dim), faiss.METRIC_INNER_PRODUCT
         self.inverted = faiss.IndexIVFFlat(flat, dim, self.cells, metric)
@@ -117,33 +117,33 @@ class Approximate:
         self.inverted.cp.spherical, self.inverted.cp.niter = True, TRAINING_PASSES
         if count:
             drawn = np.random.default_rng(0).permutation(count)[: TRAINED_PER_CELL * self.cells]
-            self.inverted.train(self.points[np.sort(drawn)])
-            self.inverted.add(self.points)
+            self.inverted.train(some_rows(titles, known[np.sort(drawn)]))
+            for start in range(0, count, QUERIES_AT_ONCE):  # one by one they need no copy of all
+                own = known[start : start + QUERIES_AT_ONCE]
+                self.inverted.add_with_ids(np.ascontiguousarray(titles[own], dtype=np.float32), own)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """As in Index."""
-        return self._search(queries, k, own=None)
+        return self._search(queries, k)
 
     def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """As in Index."""
-        own = np.full(len(self.titles), -1)
-        own[self.known] = np.arange(len(self.known))
-        return self._search(self.titles, k, own)
+        return self._search(self.titles, k, themselves=True)
 
-    def _search(self, queries: np.ndarray, k: int, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """The k nearest of each query but the title it is itself: ``own``, its place among the known ones."""
+    def _search(self, queries: np.ndarray, k: int, themselves: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """The k nearest of each query; ``themselves``: row i is title i, and not near itself."""
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         ids, cosines = no_neighbours(len(queries), k)
         asked = np.flatnonzero(known_rows(queries, "queries"))
-        for start in range(0, len(asked) if len(self.points) else 0, QUERIES_AT_ONCE):
+        for start in range(0, len(asked) if self.count else 0, QUERIES_AT_ONCE):
             rows = asked[start : start + QUERIES_AT_ONCE]
             part = np.ascontiguousarray(queries[rows], dtype=np.float32)
-            found = self.inverted.search(part, min(k + SPARE + (own is not None), len(self.points)))[1]
-            if own is not None:
-                found[found == own[rows][:, None]] = -1
-            best, exact = order_candidates(part, self.points, k, found)
-            ids[rows, : best.shape[1]] = np.where(best >= 0, self.known[best], -1)
+            found = self.inverted.search(part, min(k + SPARE + themselves, self.count))[1]
+            if themselves:
+                found[found == rows[:, None]] = -1
+            best, exact = order_candidates(part, self.titles, k, found)
+            ids[rows, : best.shape[1]] = best
             cosines[rows, : best.shape[1]] = exact
         return ids, cosines
 

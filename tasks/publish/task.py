@@ -17,7 +17,7 @@ from prefect.context import TaskRunContext
 from prefect.events import emit_event
 from pyarrow.csv import WriteOptions, write_csv
 
-from storage.arrays import open_array
+from storage.arrays import array_writer, open_array
 from storage.artifacts import (
     Checkpoint,
     Clustering,
@@ -41,7 +41,7 @@ from tasks.publish.examples import example_table
 from tasks.publish.gate import ANYWAY, NotComparable, ask_both, decide, lineage
 from tasks.publish.lineage import champion_of, fingerprints, other_lineage, salt_and_sources
 from tasks.publish.map.descriptions import read_beginnings
-from tasks.publish.map.page import MOST_TIMES, facts_of, map_content, render_map
+from tasks.publish.map.page import MOST_TIMES, SHOWN, facts_of, map_content, render_map
 from tasks.publish.nights.record import record_night
 from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
@@ -59,6 +59,7 @@ MODEL = Stage(Model, __file__, "pack")
 PLACES = "places.parquet"  # where the titles stand: the start of the next run
 REFUSED = "guidespace.model.refused"  # event: tonight's model is not the champion
 SURENESS = ("confidence", "score", "correct", "language")
+BLOCK = 65_536  # titles whose dense inputs are in memory at a time: 130 MB
 DROPPED_SHOWN = 200  # dropped categories in the table on the flow run's page; MLflow has them all
 
 
@@ -79,7 +80,8 @@ def draw(
     """Publishes map.html and plots.html, which continue the places and history of the previous page."""
     workspace = Workspace(home)
     folder = workspace.folder
-    titles, learned = pq.read_table(folder(corpus) / "titles.parquet"), open_corpus(folder(corpus))
+    titles = pq.read_table(folder(corpus) / "titles.parquet", columns=[*SHOWN, "split", "first_airing"])
+    learned = open_corpus(folder(corpus))
     matrix = np.asarray(open_array(folder(vectors), "full"))
     document = json.loads((folder(scores) / "scores.json").read_text())
     queries = pq.read_table(folder(scores) / "queries.parquet")
@@ -97,17 +99,15 @@ def draw(
         told: Sequence[str] = ()
         if settings.descriptions:
             told = read_beginnings(folder(guide), variants, len(titles), draft.folder)
-        dense = opened.bag.dense(learned.sentences, learned.descriptions)
-        made = titles, matrix, opened, dense, folder(clustering), facts, settings, times, stood, told
+        made = titles, matrix, opened, learned, folder(clustering), facts, settings, times, stood, told
         content, places, shown = map_content(*made)
         density = Density(**near) if near else None
         figures = draw_figures(learned, titles, matrix, queries, content, shown, history, density)
         sureness = pq.read_table(folder(scores) / "confidence.parquet")
         figures["reliability"] = plot_reliability(*(np.asarray(sureness[name]) for name in SURENESS))
-        if trained.get("topics"):
-            figures["topics"] = plot_topics(trained["topics"])
-        if trained.get("memory"):
-            figures["memory"] = plot_memory(trained["memory"])
+        for name, plot in (("topics", plot_topics), ("memory", plot_memory)):
+            if trained.get(name):
+                figures[name] = plot(trained[name])
         (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
         pq.write_table(places, draft.folder / PLACES)
         write_plots(draft.folder, figures)
@@ -130,11 +130,17 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
         for name in ("tokens.parquet", "rows.safetensors", "lexicon.json"):
             shutil.copyfile(folder(encoder) / name, draft.folder / name)
         pq.write_table(titles.filter(shown), draft.folder / "titles.parquet", compression="zstd")
-        for name in SIMILARITY:
-            np.save(draft.folder / f"{name}.npy", open_array(folder(vectors), name)[shown])
         learned, bag = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder)).bag
-        dense = bag.dense(learned.sentences[shown], learned.descriptions[shown])
-        np.save(draft.folder / "dense.npy", dense.astype(np.float16))
+        rows = np.flatnonzero(shown)
+        blocks = [rows[begin : begin + BLOCK] for begin in range(0, max(len(rows), 1), BLOCK)]
+        for name in SIMILARITY:
+            array = open_array(folder(vectors), name)
+            with array_writer(draft.folder, name, array.dtype, array.shape[1:]) as add:
+                for own in blocks:
+                    add(array[own])
+        with array_writer(draft.folder, "dense", np.float16, learned.sentences.shape[1:]) as add:
+            for own in blocks:
+                add(bag.dense(learned.sentences[own], learned.descriptions[own]).astype(np.float16))
         votes = held_out_votes(Titles.of(learned), np.asarray(open_array(folder(vectors), "full")))
         row = np.append(np.cumsum(shown) - 1, -1)  # in titles.parquet; of a neighbour that is absent, -1
         write_votes(draft.folder, Votes(row[votes.titles], row[votes.neighbours], votes.cosines))

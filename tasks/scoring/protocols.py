@@ -54,6 +54,16 @@ class Titles:
             rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
         return rows
 
+    @property
+    def used(self) -> np.ndarray:
+        """Rows, rising, of the titles that are scored, vote or are learnt from."""
+        return np.sort(np.concatenate([self.labelled(split) for split in ("train", *PROTOCOLS)]))
+
+    def take(self, rows: np.ndarray) -> "Titles":
+        """Some titles, by row."""
+        arrays = {name: getattr(self, name)[rows] for name in ("split", "show", "family", "oov")}
+        return Titles(labels=self.labels.take(rows), label_count=self.label_count, **arrays)
+
     def groups(self, protocol: str) -> np.ndarray:
         """What is resampled on a protocol, one id per title."""
         return self.family if protocol == "unseen_show" else self.show

@@ -58,7 +58,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dense = sentences.encode(titles)
     layer = 0.01 * generator.standard_normal((8, sentences.dim)).astype(np.float32)
     about = {"encoder": {"name": "use"}, "identity": sentences.identity}
-    ids, meaning = {(WORD, word): row for row, word in enumerate(words)}, Meaning.fit(about, layer, dense)
+    ids, meaning = {(WORD, word): row for row, word in enumerate(words)}, Meaning.fit(about, layer, [dense])
     encoder = TitleEncoder(tokenizer, Bag(sentence=0.5), ids, rows, kinds, ngrams, meaning)
     encoder.save(folder, tokens)
     context = ["channel:one", "channel:word:one", "hour:20"]

@@ -36,6 +36,7 @@ SPREAD = 0.2  # half-width of the start over the root of the titles; q is 1/2 at
 LONGEST_STEP = 2.0
 SCALES = np.geomspace(2, 200, 24)  # half-widths of the page that are tried, in units of the forces
 PUSHERS = 10  # titles drawn for each to try them
+_BLOCK = 65_536  # titles in float64 at once
 
 
 class Links(NamedTuple):
@@ -85,11 +86,13 @@ def lay_out(
 
 def principal_plane(vectors: Float[np.ndarray, "titles dim"]) -> Float[np.ndarray, "titles 2"]:
     """The two principal components, float64, greatest absolute value 1; signs by the heaviest coordinate."""
-    centred = vectors - vectors.mean(axis=0) if len(vectors) else vectors
-    _, axes = np.linalg.eigh(centred.T.astype(np.float64) @ centred)
+    mean = vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1], vectors.dtype)
+    blocks = [slice(begin, begin + _BLOCK) for begin in range(0, len(vectors), _BLOCK)] or [slice(0, 0)]
+    squares = sum((vectors[own] - mean).T.astype(np.float64) @ (vectors[own] - mean) for own in blocks)
+    _, axes = np.linalg.eigh(squares)
     axes = axes[:, ::-1][:, :2]
     axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)
-    plane = centred.astype(np.float64) @ axes
+    plane = np.concatenate([(vectors[own] - mean).astype(np.float64) @ axes for own in blocks])
     plane = np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
     return plane / max(np.abs(plane).max(initial=0), 1e-12)
 

@@ -18,10 +18,10 @@ function makeLegends(guide) {
   const byCluster = guide.clusterNames.map(() => []);
   const uncategorised = [];
   const noise = [];
+  const { offsets, values } = guide.categoriesOf.all();
   for (let i = 0; i < guide.count; i++) {
-    const categories = guide.categoriesOf(i);
-    for (const category of categories) byCategory[category].push(i);
-    if (!categories.length) uncategorised.push(i);
+    for (let at = offsets[i]; at < offsets[i + 1]; at++) byCategory[values[at]].push(i);
+    if (offsets[i] === offsets[i + 1]) uncategorised.push(i);
     (guide.clusters[i] < 0 ? noise : byCluster[guide.clusters[i]]).push(i);
   }
   const legends = {
@@ -39,7 +39,7 @@ function makeLegends(guide) {
   for (let i = 0; i < guide.count; i++) {
     const own = ofCategory.get(guide.clusters[i] < 0 ? -1 : guide.clusterCategories[guide.clusters[i]]);
     if (!own || own.rank < 0 || own.rank >= PALETTE.length) continue;
-    if (guide.categoriesOf(i).includes(own.id)) legends.category.entryOf[i] = own;
+    for (let at = offsets[i]; at < offsets[i + 1]; at++) if (values[at] === own.id) legends.category.entryOf[i] = own;
   }
   legends.cluster.entryOfCluster = new Map(legends.cluster.entries.map((entry) => [entry.id, entry]));
   legends.category.entryOfName = new Map(legends.category.entries.filter((entry) => entry.rank >= 0).map((entry) => [entry.name, entry]));
@@ -82,30 +82,37 @@ function hexToBytes(hex) {
 /**
  * Paints all points.
  *
- * Returns {rgba: Uint8Array of 4 a title, order: titles in drawing order, lit: Uint8Array}: faded and colourless points
- * lie below, and within a layer the often aired ones, which are larger, so that small points stay in reach.
+ * Returns {rgba: Uint8Array of 4 a title, order: titles in drawing order, layers: where each begins in it and the last one
+ * ends, lit: Uint8Array}: faded and colourless points lie below, and within a layer the often aired ones, which are larger, so that small points stay in reach.
  */
 function paintPoints(guide, legend, mode, theme, litEntry, mask = null) {
-  const rgba = new Uint8Array(4 * guide.count);
+  const pixels = new Uint32Array(guide.count); // r, g, b, alpha from the lowest byte on
   const lit = new Uint8Array(guide.count).fill(litEntry ? 0 : 1);
   if (litEntry) for (const i of litEntry.members) lit[i] = 1;
   if (mask) for (let i = 0; i < guide.count; i++) lit[i] &= mask[i];
-  const bytes = new Map();
+  const pixel = (hex) => hexToBytes(hex).reduce((sum, byte, place) => sum | (byte << (8 * place)), 0);
+  const known = new Map();
   const paint = (entry) => {
-    if (!bytes.has(entry)) bytes.set(entry, hexToBytes(colourOf(entry, mode, theme)));
-    return bytes.get(entry);
+    if (!known.has(entry)) known.set(entry, pixel(colourOf(entry, mode, theme)));
+    return known.get(entry);
   };
   // A highlighted entry shows all its titles in its colour; one that has none of its own borrows the accent.
   const hasColour = litEntry && litEntry.rank >= 0 && (mode === "cluster" || litEntry.rank < PALETTE.length);
-  const litPaint = litEntry && (hasColour ? paint(litEntry) : hexToBytes(GREYS[theme].lit));
+  const litPaint = litEntry && (hasColour ? paint(litEntry) : pixel(GREYS[theme].lit));
   const layer = new Uint8Array(guide.count);
+  const counts = [0, 0, 0, 0];
   for (let i = 0; i < guide.count; i++) {
     const entry = legend.entryOf[i];
     const faint = entry.rank < 0;
-    rgba.set(litEntry && lit[i] ? litPaint : paint(entry), 4 * i);
-    rgba[4 * i + 3] = !lit[i] ? 30 : litEntry ? 240 : faint ? 130 : 220;
+    const alpha = !lit[i] ? 30 : litEntry ? 240 : faint ? 130 : 220;
+    pixels[i] = (litEntry && lit[i] ? litPaint : paint(entry)) | (alpha << 24);
     layer[i] = (lit[i] ? 2 : 0) + (faint ? 0 : 1);
+    counts[layer[i]]++;
   }
-  const order = Uint32Array.from({ length: guide.count }, (_, i) => i).sort((a, b) => layer[a] - layer[b] || guide.airings[b] - guide.airings[a] || a - b);
-  return { rgba, order, lit };
+  const layers = [0];
+  for (const count of counts) layers.push(layers.at(-1) + count);
+  const next = layers.slice();
+  const order = new Uint32Array(guide.count);
+  for (const i of guide.byAirings()) order[next[layer[i]]++] = i;
+  return { rgba: new Uint8Array(pixels.buffer), order, layers, lit };
 }

@@ -3,9 +3,9 @@
 /** Wires #filters; changed() is called when a choice was made. mask() is null when nothing is filtered. */
 function createFilter(guide, changed) {
   const fields = {
-    channel: { select: document.getElementById("filter-channel"), names: guide.channelNames, of: (i) => guide.channelsOf(i) },
-    language: { select: document.getElementById("filter-language"), names: guide.languageNames, of: (i) => guide.languageOf(i) },
-    day: { select: document.getElementById("filter-day"), names: guide.dayNames, of: (i) => guide.dayOf(i) },
+    channel: { select: document.getElementById("filter-channel"), names: guide.channelNames, of: guide.channelsOf },
+    language: { select: document.getElementById("filter-language"), names: guide.languageNames, of: guide.languageOf },
+    day: { select: document.getElementById("filter-day"), names: guide.dayNames, of: guide.dayOf },
   };
   const fresh = document.getElementById("filter-new");
   const freshCount = guide.freshCount;
@@ -14,7 +14,8 @@ function createFilter(guide, changed) {
 
   for (const [kind, { select, names, of }] of Object.entries(fields)) {
     const counts = new Uint32Array(names.length);
-    for (let i = 0; i < guide.count; i++) for (const name of of(i)) counts[name]++;
+    const { values } = of.all();
+    for (let at = 0; at < values.length; at++) counts[values[at]]++;
     select.parentElement.hidden = names.length < 2;
     const order = names.map((_, name) => name).sort((a, b) => (kind === "day" ? (names[a] < names[b] ? -1 : 1) : counts[b] - counts[a] || (names[a] < names[b] ? -1 : 1)));
     select.append(...order.map((name) => {

@@ -34,11 +34,15 @@ function createRoom() {
 
 /** The median of some titles' places, and the distance within which half of them lie. */
 function placeTitles(guide, titles) {
+  const [xs, ys, away] = [0, 1, 2].map(() => new Float32Array(titles.length));
   const median = (values) => values.sort()[values.length >> 1];
-  const x = median(Float32Array.from(titles, (i) => guide.x[i]));
-  const y = median(Float32Array.from(titles, (i) => guide.y[i]));
-  const reach = median(Float32Array.from(titles, (i) => Math.hypot(guide.x[i] - x, guide.y[i] - y)));
-  return { x, y, reach };
+  for (let at = 0; at < titles.length; at++) {
+    xs[at] = guide.x[titles[at]];
+    ys[at] = guide.y[titles[at]];
+  }
+  const [x, y] = [median(xs), median(ys)];
+  for (let at = 0; at < titles.length; at++) away[at] = Math.hypot(guide.x[titles[at]] - x, guide.y[titles[at]] - y);
+  return { x, y, reach: median(away) };
 }
 
 /** Cluster names with their places. */
@@ -69,12 +73,11 @@ function breakName(name) {
   return [text.slice(0, middle).replace(/ ?[·/]$/, ""), text.slice(middle + 1)];
 }
 
-/** The overlay; draw(scene) with scene = {camera, ratio, colours, paint, radii, hover, pinned, litEntry, mode, panels}. */
+/** The overlay; draw(scene) with scene = {camera, ratio, colours, paint, levels, radii, hover, pinned, litEntry, mode, panels}. */
 function createOverlay(canvas, guide, legends) {
   const context = canvas.getContext("2d");
   const clusters = placeClusters(guide, legends.cluster);
   const parts = placeParts(guide, clusters);
-  const byAirings = Uint32Array.from({ length: guide.count }, (_, i) => i).sort((a, b) => guide.airings[b] - guide.airings[a] || a - b);
   const biggest = clusters.length ? clusters[0].entry.count : 1;
   const widths = new Map();
   let room;
@@ -215,19 +218,18 @@ function createOverlay(canvas, guide, legends) {
 
   /** Lit titles in view, most aired first; null when they are too many to name. */
   const titlesInView = () => {
-    const { camera, paint } = scene;
+    const { camera, levels } = scene;
     const margin = 10;
     const inView = [];
-    for (const i of byAirings) {
+    for (const i of levels.litNear(camera, margin)) {
       looked++;
-      if (!paint.lit[i]) continue;
       const px = camera.screenX(guide.x[i]);
       const py = camera.screenY(guide.y[i]);
       if (px < -margin || py < -margin || px > camera.width + margin || py > camera.height + margin) continue;
       inView.push(i);
       if (inView.length > MOST_TITLES_IN_VIEW) return null;
     }
-    return inView;
+    return inView.sort((a, b) => guide.airings[b] - guide.airings[a] || a - b);
   };
 
   return {

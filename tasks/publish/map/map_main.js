@@ -13,6 +13,7 @@ let colours = null;
 let waiting = false;
 let panels = []; // what covers the map: names keep out of it
 
+const levels = createLevels(guide);
 const points = createPointLayer(document.getElementById("points"), redraw);
 const overlay = createOverlay(surface, guide, legends);
 const search = createSearch(guide, { choose: (i) => select(i, { fly: true, searched: true }), swatch: (i) => colourOf(legends[state.mode].entryOf[i], state.mode, state.theme) });
@@ -20,7 +21,7 @@ const legend = createLegend(legends, guide.count, { setMode, highlight, clearAll
 const filter = createFilter(guide, repaint);
 const address = createLinkWriter(describeView);
 const cards = createCards(guide, legends, { select, close: () => select(-1), highlight: (mode, entry) => setMode(mode, entry) });
-const scene = () => ({ camera, ratio, radii, paint, colours, panels, hover: state.hover, pinned: state.pinned, litEntry: state.lit, mode: state.mode });
+const scene = () => ({ camera, ratio, radii, paint, levels, colours, panels, hover: state.hover, pinned: state.pinned, litEntry: state.lit, mode: state.mode });
 
 function redraw() {
   if (waiting) return;
@@ -28,7 +29,7 @@ function redraw() {
   requestAnimationFrame((now) => {
     waiting = false;
     const flying = camera.step(now);
-    points.draw(camera, ratio, colours.ground);
+    points.draw(camera, ratio, colours.ground, levels.choose(camera));
     panels = coveringPanels();
     overlay.draw(scene());
     if (flying) redraw();
@@ -42,6 +43,7 @@ function repaint() {
   state.filtered = mask !== null;
   paint = paintPoints(guide, legends[state.mode], state.mode, state.theme, state.lit, mask);
   state.shown = paint.lit.reduce((sum, one) => sum + one, 0);
+  levels.arrange(paint);
   points.load(guide, radii, paint);
   legend.render(state);
   redraw();
@@ -154,7 +156,13 @@ function openView(view) {
   else if (state.pinned < 0) camera.move(camera.whole(), 0);
 }
 
+/** Takes the colours of a theme; paints all points in them. */
 function setTheme(theme) {
+  readTheme(theme);
+  repaint();
+}
+
+function readTheme(theme) {
   state.theme = theme;
   document.documentElement.dataset.theme = theme;
   const style = getComputedStyle(document.documentElement);
@@ -162,7 +170,6 @@ function setTheme(theme) {
   const button = document.getElementById("theme");
   button.setAttribute("aria-label", theme === "dark" ? "Light colours" : "Dark colours");
   cards.pin(state.pinned, theme);
-  repaint();
 }
 
 function showAll() {
@@ -211,7 +218,7 @@ document.getElementById("help").addEventListener("click", (event) => event.targe
 for (const kind of ["pointerdown", "wheel"]) surface.addEventListener(kind, hideHint, { passive: true });
 
 fillPage();
-setTheme(systemTheme.matches ? "dark" : "light");
+readTheme(systemTheme.matches ? "dark" : "light"); // openView paints
 resize();
 openView(readLink());
 addEventListener("hashchange", () => openView(readLink()));
@@ -243,6 +250,8 @@ window.guidespace = {
   names: () => overlay.names(),
   /** What the last frame took: points drawn, titles looked at, names written, rectangles asked for. */
   work: () => ({ points: points.drawn(), ...overlay.work() }),
+  /** Titles whose points the last frame drew, by their number. */
+  draws: () => Array.from(levels.choose(camera)),
   /** The end of a link that reopens this view. */
   link: () => address.link(),
   /** Where a title's point is in the window, in CSS pixels, and whether the camera is still. */

@@ -36,7 +36,9 @@ void main() {
 function pointRadii(guide, width, height) {
   const room = Math.sqrt((width * height) / Math.max(1, guide.count));
   const base = Math.min(4.2, Math.max(1.3, room * 0.2));
-  return Float32Array.from(guide.airings, (airings) => base * (0.8 + 0.42 * Math.log10(1 + airings)));
+  const radii = new Float32Array(guide.count);
+  for (let i = 0; i < guide.count; i++) radii[i] = base * (0.8 + 0.42 * Math.log10(1 + guide.airings[i]));
+  return radii;
 }
 
 /** How much radii grow with magnification. */
@@ -47,8 +49,8 @@ function pointGrowth(zoom) {
 /**
  * A layer that fills a host element with a canvas of its own.
  *
- * Returns {kind, load(guide, radii, paint), draw(camera, ratio, ground), drawn(),
- * resize(width, height, ratio)}.
+ * Returns {kind, load(guide, radii, paint), draw(camera, ratio, ground, titles), drawn(),
+ * resize(width, height, ratio)}; titles are those to draw, in their order.
  */
 function createPointLayer(host, redraw) {
   const canvas = document.createElement("canvas");
@@ -65,8 +67,9 @@ function createPointLayer(host, redraw) {
 
 function createGlLayer(canvas, gl, redraw) {
   const FLOATS = 4; // x, y, radius, four colour bytes
-  let vertices = null;
-  let count = 0;
+  let points = null;
+  let sent = null; // the titles whose vertices are in the buffer
+  let vertices = new Float32Array(0);
   let uniforms = null;
 
   const start = () => {
@@ -90,7 +93,7 @@ function createGlLayer(canvas, gl, redraw) {
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     gl.clearColor(0, 0, 0, 0);
-    if (vertices) gl.bufferData(gl.ARRAY_BUFFER, vertices, gl.DYNAMIC_DRAW);
+    sent = null;
   };
   start();
   canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
@@ -99,20 +102,30 @@ function createGlLayer(canvas, gl, redraw) {
     redraw();
   });
 
+  const send = (titles) => {
+    const { guide, radii, pixels } = points;
+    if (vertices.length < titles.length * FLOATS) vertices = new Float32Array(titles.length * FLOATS);
+    const words = new Uint32Array(vertices.buffer);
+    for (let row = 0; row < titles.length; row++) {
+      const [title, at] = [titles[row], row * FLOATS];
+      vertices[at] = guide.x[title];
+      vertices[at + 1] = guide.y[title];
+      vertices[at + 2] = radii[title];
+      words[at + 3] = pixels[title];
+    }
+    gl.bufferData(gl.ARRAY_BUFFER, vertices.subarray(0, titles.length * FLOATS), gl.DYNAMIC_DRAW);
+    sent = titles;
+  };
+
   return {
     kind: "webgl",
-    drawn: () => count,
+    drawn: () => sent.length,
     load(guide, radii, paint) {
-      count = guide.count;
-      vertices = new Float32Array(count * FLOATS);
-      const bytes = new Uint8Array(vertices.buffer);
-      paint.order.forEach((title, row) => {
-        vertices.set([guide.x[title], guide.y[title], radii[title]], row * FLOATS);
-        bytes.set(paint.rgba.subarray(4 * title, 4 * title + 4), 16 * row + 12);
-      });
-      gl.bufferData(gl.ARRAY_BUFFER, vertices, gl.DYNAMIC_DRAW);
+      points = { guide, radii, pixels: new Uint32Array(paint.rgba.buffer) };
+      sent = null;
     },
-    draw(camera, ratio, ground) {
+    draw(camera, ratio, ground, titles) {
+      if (titles !== sent) send(titles);
       gl.viewport(0, 0, canvas.width, canvas.height);
       gl.clear(gl.COLOR_BUFFER_BIT);
       gl.uniform2f(uniforms.eye, camera.x, camera.y);
@@ -120,7 +133,7 @@ function createGlLayer(canvas, gl, redraw) {
       gl.uniform1f(uniforms.growth, pointGrowth(camera.zoom()));
       gl.uniform1f(uniforms.pixels, ratio);
       gl.uniform3fv(uniforms.ground, hexToBytes(ground).map((value) => value / 255));
-      gl.drawArrays(gl.POINTS, 0, count);
+      gl.drawArrays(gl.POINTS, 0, titles.length);
     },
   };
 }
@@ -161,20 +174,19 @@ function createPlainLayer(canvas) {
     drawn: () => drawn,
     load(guide, radii, paint) {
       sprites.clear();
-      const { rgba } = paint;
-      const colours = Array.from({ length: guide.count }, (_, i) => ((rgba[4 * i] << 24) | (rgba[4 * i + 1] << 16) | (rgba[4 * i + 2] << 8) | rgba[4 * i + 3]) >>> 0);
-      points = { guide, radii, order: paint.order, colours };
+      points = { guide, radii, rgba: paint.rgba };
     },
-    draw(camera, ratio, ground) {
+    draw(camera, ratio, ground, titles) {
       context.clearRect(0, 0, canvas.width, canvas.height);
       const growth = pointGrowth(camera.zoom());
-      const { guide, radii, order, colours } = points;
+      const { guide, radii, rgba } = points;
+      const colour = (i) => ((rgba[4 * i] << 24) | (rgba[4 * i + 1] << 16) | (rgba[4 * i + 2] << 8) | rgba[4 * i + 3]) >>> 0;
       drawn = 0;
-      for (const title of order) {
+      for (const title of titles) {
         const px = camera.screenX(guide.x[title]) * ratio;
         const py = camera.screenY(guide.y[title]) * ratio;
         if (px < -20 || py < -20 || px > canvas.width + 20 || py > canvas.height + 20) continue;
-        const image = sprite(colours[title], radii[title] * growth, ratio, ground);
+        const image = sprite(colour(title), radii[title] * growth, ratio, ground);
         drawn++;
         context.drawImage(image, Math.round(px - image.width / 2), Math.round(py - image.height / 2));
       }

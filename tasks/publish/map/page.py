@@ -13,20 +13,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.arrays import open_array
+from storage.arrays import Ragged, open_array
 from storage.formats.clustering import read_clusters, read_subclusters
+from storage.formats.corpus import OpenCorpus
+from storage.name_lists import NameLists
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pages import encode_data, render_page
+from tasks.publish.map.airing_times import AiringTimes
 from tasks.publish.map.layout import lay_out
 from tasks.publish.map.reasons import Reasons, find_reasons
 from tasks.publish.settings import PublishSettings
 from tasks.search.parts import NO_WORDS
 
 HERE = Path(__file__).parent
-PARTS = "data", "colours", "camera", "points", "labels", "search", "legend", "filter", "link", "card", "input"
-SCRIPTS = tuple(f"map_{part}.js" for part in (*PARTS, "main"))  # in the order in which they need each other
+PARTS = "data colours camera levels points labels search legend filter link card input main"
+SCRIPTS = tuple(f"map_{part}.js" for part in PARTS.split())  # in the order in which they need each other
 MOST_NEIGHBOURS = 10
 MOST_TIMES = 24  # of one title, the latest: a daily programme's of three weeks
+MOST_EXPLAINED = 100_000  # titles of a map that tells why they are near: parts of one take 7 KB
 SHOWN = ["title", "show_key", "labels", "channels", "airings", "language", "days", "raw_title", "context"]
 
 
@@ -55,7 +59,7 @@ class MapContent:
     subclusters: np.ndarray | None = None  # index into subcluster_names, -1 is none
     subcluster_names: Sequence[str] = ()
     subcluster_parents: Sequence[int] = ()  # the cluster of each
-    times: Sequence[Sequence[tuple[int, str]]] = ()  # (minute since 1970 UTC, channel), the latest MOST_TIMES
+    times: AiringTimes | Sequence[Sequence[tuple[int, str]]] = ()  # the latest MOST_TIMES
     descriptions: Sequence[str] = ()  # the beginning of each title's; "" or no rows at all: none is shown
 
     def __post_init__(self) -> None:
@@ -108,7 +112,7 @@ def map_content(
     titles: pa.Table,
     vectors: np.ndarray,
     encoder: TitleEncoder,
-    dense: np.ndarray,
+    corpus: OpenCorpus,
     clustering: Path,
     facts: Mapping[str, str],
     settings: PublishSettings,
@@ -118,7 +122,7 @@ def map_content(
 ) -> tuple[MapContent, pa.Table, np.ndarray]:
     """The map's content; placeholders and titles without a vector are not on it.
 
-    ``dense`` is x of each title; ``times`` has a row a title: minutes and names; ``before`` has show_key, x
+    ``times`` has a row a title: minutes and names; ``before`` has show_key, x
     and y of the previous map; ``descriptions`` has a text a title or none at all.
 
     Returns:
@@ -130,25 +134,30 @@ def map_content(
     place[shown] = np.arange(len(shown))
     neighbours = place[open_array(clustering, "neighbours")[shown]]
     cosines = np.asarray(open_array(clustering, "similarities"))[shown]
-    columns: dict[str, list[Any]] = titles.select(SHOWN).take(pa.array(shown)).to_pydict()
-    aired = times.select(["minutes", "names"]).take(pa.array(shown)).to_pydict()
+    columns = titles.select(SHOWN).take(pa.array(shown))
     clusters, (parts, subclusters) = read_clusters(clustering), read_subclusters(clustering)
     old = None
     if before is not None:
         stood = {row["show_key"]: (row["x"], row["y"]) for row in before.to_pylist()}
-        old = np.array([stood.get(show, (np.nan, np.nan)) for show in columns["show_key"]]).reshape(-1, 2)
+        old = np.array(
+            [stood.get(show, (np.nan, np.nan)) for show in columns["show_key"].to_pylist()]
+        ).reshape(-1, 2)
     graph = place[open_array(clustering, "graph")[shown]]  # so that clusters stand together
     linked = graph, np.asarray(open_array(clustering, "graph_cosines"))[shown]
     xy = lay_out(vectors[shown], *linked, seed=settings.seed, before=old)
-    nearest = neighbours[:, : settings.neighbours]
+    nearest, reasons = neighbours[:, : settings.neighbours], None
+    if len(shown) <= MOST_EXPLAINED:
+        dense = encoder.bag.dense(corpus.sentences[shown], corpus.descriptions[shown])
+        raw, contexts = (columns[name].to_pylist() for name in ("raw_title", "context"))
+        reasons = find_reasons(encoder, raw, nearest, contexts, dense)
     content = MapContent(
         heading=settings.heading,
         facts=facts,
-        titles=columns["title"],
+        titles=columns["title"].to_pylist(),
         xy=xy,
-        categories=columns["labels"],
-        channels=columns["channels"],
-        airings=columns["airings"],
+        categories=NameLists.of(columns["labels"]),
+        channels=NameLists.of(columns["channels"]),
+        airings=columns["airings"].to_numpy(),
         clusters=np.asarray(open_array(clustering, "clusters"))[shown],
         cluster_names=[cluster["name"] for cluster in clusters],
         cluster_categories=[cluster["label"] for cluster in clusters],
@@ -158,15 +167,15 @@ def map_content(
         neighbours=nearest,
         cosines=cosines[:, : settings.neighbours].clip(-1, 1),
         held_out=split[shown] != "train",
-        languages=columns["language"],
-        days=columns["days"],
-        times=[list(zip(*row, strict=True)) for row in zip(aired["minutes"], aired["names"], strict=True)],
+        languages=columns["language"].to_pylist(),
+        days=NameLists.of(columns["days"]),
+        times=AiringTimes.of(times.select(["minutes", "names"]).take(pa.array(shown))),
         descriptions=[descriptions[title] for title in shown.tolist()] if descriptions else (),
-        reasons=find_reasons(encoder, columns["raw_title"], nearest, columns["context"], dense[shown]),
+        reasons=reasons,
         fresh=None if old is None else np.isnan(old[:, 0]),
         cluster_colours=[cluster["colour"] for cluster in clusters],
     )
-    places = {"show_key": pa.array(columns["show_key"], pa.string()), "x": xy[:, 0], "y": xy[:, 1]}
+    places = {"show_key": columns["show_key"].combine_chunks(), "x": xy[:, 0], "y": xy[:, 1]}
     return content, pa.table(places), shown
 
 
@@ -178,11 +187,11 @@ def render_map(content: MapContent) -> str:
 
 def encode_content(content: MapContent) -> str:
     """The content as JSON that is safe inside a script element (form: map_data.js reads it)."""
-    titles, nothing = len(content.titles), [[]] * len(content.titles)
-    languages = [[name] if name else [] for name in content.languages] or nothing
+    titles, nothing = len(content.titles), [()] * len(content.titles)
+    languages = [(name,) if name else () for name in content.languages] or nothing
     indexed: dict[str, Any] = _index("category", "categories", content.categories)
     indexed |= _index("channel", "channels", content.channels) | _index("language", "languages", languages)
-    indexed |= _index("day", "days", content.days or nothing)
+    indexed |= _index("day", "days", content.days if len(content.days) else nothing)
     place_of_category = {name: place for place, name in enumerate(indexed["categoryNames"])}
     data = {
         "heading": content.heading,
@@ -197,7 +206,7 @@ def encode_content(content: MapContent) -> str:
         "subclusterNames": list(content.subcluster_names),
         "subclusterParents": list(content.subcluster_parents),
         **indexed,
-        "times": _pack_times(content.times or nothing),
+        "times": _pack_times(content.times if len(content.times) else nothing),
         "reasons": content.reasons and _pack_reasons(content.reasons),
         "fresh": None if content.fresh is None else _pack(content.fresh, "<u1"),
         "clusterColours": content.cluster_colours and list(content.cluster_colours),
@@ -218,9 +227,8 @@ def _pack(values: np.ndarray | Sequence[int], dtype: str) -> dict[str, str]:
 
 def _index(one: str, many: str, rows: Sequence[Sequence[str]]) -> dict[str, object]:
     """Distinct names in order of first appearance, and the rows as indices into them without repeats."""
-    index: dict[str, int] = {}
-    indexed = [[index.setdefault(name, len(index)) for name in dict.fromkeys(row)] for row in rows]
-    return {f"{one}Names": list(index), many: _pack_rows(indexed)}
+    lists = (rows if isinstance(rows, NameLists) else NameLists.from_rows(rows)).distinct()
+    return {f"{one}Names": lists.names, many: _pack_rows(lists.rows)}
 
 
 def _pack_reasons(reasons: Reasons) -> dict[str, object]:
@@ -231,17 +239,17 @@ def _pack_reasons(reasons: Reasons) -> dict[str, object]:
     return {"neighbours": neighbours, "pairs": pairs, "partNames": NO_WORDS, **words, **shares}
 
 
-def _pack_times(times: Sequence[Sequence[tuple[int, str]]]) -> dict[str, object]:
-    since = min((minute for row in times for minute, _ in row), default=0)
-    minutes = _pack_rows([[minute - since for minute, _ in row] for row in times])
-    names: dict[str, int] = {}
-    channels = _pack_rows([[names.setdefault(channel, len(names)) for _, channel in row] for row in times])
-    about = {"most": MOST_TIMES, "since": since, "minutes": minutes}
-    return {**about, "channelNames": list(names), "channels": channels}
+def _pack_times(times: AiringTimes | Sequence[Sequence[tuple[int, str]]]) -> dict[str, object]:
+    aired = times if isinstance(times, AiringTimes) else AiringTimes.from_rows(times)
+    minutes, channels = aired.minutes, aired.channels
+    since = int(minutes.values.min()) if len(minutes.values) else 0
+    passed = _pack_rows(Ragged(minutes.offsets, minutes.values - since))
+    about = {"most": MOST_TIMES, "since": since, "minutes": passed}
+    return {**about, "channelNames": channels.names, "channels": _pack_rows(channels.rows)}
 
 
-def _pack_rows(rows: list[list[int]]) -> dict[str, dict[str, str]]:
+def _pack_rows(rows: Ragged) -> dict[str, dict[str, str]]:
     """Rows of different lengths as their lengths and their values end to end, each in the narrowest type."""
-    columns = {"lengths": [len(row) for row in rows], "values": [value for row in rows for value in row]}
-    types = {name: np.min_scalar_type(max(values, default=0)).str[1:] for name, values in columns.items()}
+    columns = {"lengths": rows.lengths, "values": rows.values}
+    types = {name: np.min_scalar_type(int(own.max(initial=0))).str[1:] for name, own in columns.items()}
     return {name: _pack(values, "<" + types[name]) for name, values in columns.items()}

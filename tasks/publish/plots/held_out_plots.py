@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 from storage.formats.corpus import TRAIN, OpenCorpus
 from storage.shapes import Float, Int
 from tasks.plotting import ABOVE, BLUE, GREEN, GREY, MUTED, ORANGE, make_figure, say
-from tasks.scoring.protocols import predict_labels
+from tasks.scoring.protocols import Titles, predict_labels
 from tasks.text.words import WORD
 
 PROTOCOLS = {
@@ -31,6 +31,7 @@ OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # texts of bars
 ABOUT = "%{text}<extra></extra>"  # on hover
 RIDGE = 1.0
 K = 10
+BLOCK = 65_536  # titles whose words are counted at once
 BIN_STARTS = (0, 1, 2, 3, 5, 10, 20, 50, 100)
 BIN_NAMES = ("unseen", "1", "2", "3–4", "5–9", "10–19", "20–49", "50–99", "100 or more")
 # k-NN right, hyperplane right, name, colour, symbol: shapes differ too, so that no colour is needed
@@ -54,23 +55,33 @@ class Predictions:
 
 def rarest_words(corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
     """How many training titles hold the rarest word of each title; 0: none holds it, -1: no word."""
-    count, never = max(len(corpus.kinds), 1), np.iinfo(np.int64).max
-    tokens = np.asarray(corpus.tokens.values, dtype=np.int64)
-    word = corpus.kinds[tokens] == WORD
-    owner, tokens = np.divmod(np.unique(corpus.tokens.owners[word] * count + tokens[word]), count)
-    held = np.bincount(tokens[corpus.split[owner] == TRAIN], minlength=count)
-    rarest = np.full(len(corpus), never)
-    np.minimum.at(rarest, owner, held[tokens])
+    never, held = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
+    for begin in range(0, len(corpus), BLOCK):
+        own = np.arange(begin, min(begin + BLOCK, len(corpus)))
+        _, tokens = _words(corpus, own[corpus.split[own] == TRAIN])
+        held += np.bincount(tokens, minlength=len(held))
+    rarest = np.full(len(titles), never)
+    place, tokens = _words(corpus, titles)
+    np.minimum.at(rarest, place, held[tokens])
     rarest[rarest == never] = -1
-    rarest[np.asarray(corpus.oov)] = 0
-    return rarest[titles]
+    rarest[np.asarray(corpus.oov)[titles]] = 0
+    return rarest
+
+
+def _words(
+    corpus: OpenCorpus, titles: Int[np.ndarray, " some"]
+) -> tuple[Int[np.ndarray, " words"], Int[np.ndarray, " words"]]:
+    """Places of some titles and the ids of their words, each word of a title once."""
+    count, tokens = max(len(corpus.kinds), 1), corpus.tokens.take(titles)
+    word = corpus.kinds[tokens.values] == WORD
+    return np.divmod(np.unique(tokens.owners[word] * count + tokens.values[word].astype(np.int64)), count)
 
 
 def predict_both(
     corpus: OpenCorpus, vectors: Float[np.ndarray, "titles dim"], queries: Int[np.ndarray, " queries"]
 ) -> Predictions:
     """Categories of labelled held-out titles (rows) by k-NN and by hyperplanes."""
-    training = corpus.training
+    training = Titles.of(corpus).labelled("train")
     labels, count = corpus.labels.take(training), len(corpus.label_names)
     frequency = np.bincount(labels.values, minlength=count)
     knn = predict_labels(vectors[queries], vectors[training], labels, frequency, K).top

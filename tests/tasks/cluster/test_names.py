@@ -220,7 +220,7 @@ def test_phrases_are_written_as_most_titles_write_them():
         2,
         3,
     ]  # not those in capitals
-    assert ("prix", "one") not in phrases.of_title[1]  # a colon parts them
+    assert ("prix", "one") not in phrases.of_title(1)  # a colon parts them
 
 
 def test_the_table_of_subjects_is_whole():

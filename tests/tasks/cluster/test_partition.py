@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tasks.cluster.partition import finish
+from tasks.cluster.partition import finish, members_of
 
 
 def said(labels, known=None):
@@ -31,3 +31,9 @@ def test_nothing_but_noise_is_said_of_titles_that_are_known():
 
 def test_of_groups_there_is_nothing_to_say():
     assert said([7, 7, 3, 3, 1]).note == "A note."
+
+
+def test_members_are_the_titles_of_each_cluster():
+    found = members_of(np.array([1, 0, -1, 0, 2]))
+    assert [own.tolist() for own in found] == [[1, 3], [0], [4]]
+    assert members_of(np.full(3, -1)) == members_of(np.zeros(0, dtype=int)) == []

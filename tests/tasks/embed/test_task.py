@@ -9,6 +9,7 @@ import pytest
 from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vectors, Vocabulary
 from storage.formats.corpus import open_corpus
 from storage.workspace import Workspace
+from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 from tests.worlds import TRAINING
 
@@ -66,3 +67,18 @@ def test_vectors_say_which_training_they_come_from(learnt: Learnt, vectors: Vect
         == Workspace(home).details(encoder)["checkpoint"]
         == checkpoint.digest
     )
+
+
+def test_blocks_of_titles_give_the_vectors_of_all_at_once(learnt: Learnt, monkeypatch: pytest.MonkeyPatch):
+    home, _, _, corpus, _, encoder = learnt
+    folder, opened = home / corpus.path, TitleEncoder.open(home / encoder.path)
+    (whole,) = embed_corpus(folder, opened)
+    monkeypatch.setattr("tasks.embed.corpus.BLOCK", 100)
+    blocks = list(embed_corpus(folder, opened))
+    assert [len(own.vectors) for own in blocks] == [100, 100, 70]
+    for name in ("raw_titles", "splits", "oov", "dense", "vectors", "full"):
+        parts = np.concatenate([np.asarray(getattr(own, name)) for own in blocks])
+        if name in ("vectors", "full"):
+            np.testing.assert_allclose(parts, getattr(whole, name), atol=1e-6)
+        else:
+            np.testing.assert_array_equal(parts, np.asarray(getattr(whole, name)))

@@ -16,6 +16,7 @@ TITLES, CLUSTERS, CATEGORIES, CHANNELS, DAYS = 100_000, 1_500, 150, 300, 14
 # 600
 # points, three for each of 500 clusters in view and four for each named title.
 MOST_NAMES, MOST_RECTANGLES = 300, 10 + 600 + 3 * 500 + 4 * 270
+MOST_POINTS = 50_000  # map_levels.js
 RECORD = """() => {
   window.frames_ = [];
   (function next() {
@@ -131,7 +132,27 @@ def test_it_opens_pans_searches_and_filters(open_map, large_map, large_file, bec
     most = {name: max(work[name] for work in frames) for name in frames[0]}
     print(len(frames), most)
     assert len(frames) > 20
-    assert 0 < most["points"] <= TITLES
+    assert 0 < most["points"] <= MOST_POINTS
     assert 0 < most["looked"] <= TITLES + int(large_map.fresh.sum())  # new ones twice: for a name, for a ring
     assert 0 < most["names"] <= MOST_NAMES
     assert 0 < most["rectangles"] <= MOST_RECTANGLES
+
+
+def test_what_is_lit_or_near_is_drawn_though_a_frame_draws_half_of_all(open_map, large_map, large_file):
+    page = open_map(large_file)
+    draws = """guidespace.draws()"""
+    assert 20_000 < len(set(page.evaluate(draws))) < MOST_POINTS
+    page.locator("#filter-channel").select_option("Channel 7")
+    lit = {title for title, channels in enumerate(large_map.channels) if "Channel 7" in channels}
+    assert lit and lit <= set(page.evaluate(draws))
+    page.locator("#filter-channel").select_option("")
+    near = large_map.titles[77_777]
+    assert page.evaluate("title => guidespace.flyTo(title)", near)
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    drawn, inside = set(page.evaluate(draws)), []
+    for title in np.flatnonzero((np.abs(large_map.xy - large_map.xy[77_777]) < 0.02).all(axis=1)).tolist():
+        at = page.evaluate("title => guidespace.where(title)", large_map.titles[title])
+        if 0 <= at["x"] <= 1200 and 0 <= at["y"] <= 800:
+            inside.append(title)
+    assert 77_777 in inside and len(inside) > 20
+    assert set(inside) <= drawn and len(drawn) < 5_000

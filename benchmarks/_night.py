@@ -1,0 +1,93 @@
+"""One whole nightly run as a user starts it, watched: its clock and CPU time, and the memory of all its
+processes, by the stage that ended.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+ENDED = re.compile(r"^ *[\d.]+ s  (\w+) +(?:done|unchanged)")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage by the end that the run printed; some run side by side, and share what is measured."""
+
+    name: str
+    ended: float  # seconds since the start of the run
+    cpu: float  # seconds of all processes since the stage before it in this list ended
+    peak: float  # bytes, likewise
+
+
+@dataclass(frozen=True)
+class Night:
+    """A run that succeeded."""
+
+    seconds: float
+    cpu: float  # seconds of all processes
+    peak: float  # bytes: the largest sum of resident sets, sampled every 0.2 s
+    stages: Sequence[Stage]
+    output: str
+
+
+def run_night(home: Path, feeds: Sequence[Path], changes: Sequence[str] = ()) -> Night:
+    """Runs ``guidespace nightly``, preset laptop with these changes; ends the program if that fails."""
+    command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)]
+    command += ["--set", *changes] if changes else []
+    started, output, stages, ended = time.perf_counter(), [], [], threading.Event()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    peak = recent = cpu = 0.0
+
+    def watch() -> None:
+        nonlocal peak, recent, cpu
+        while not ended.wait(0.2):
+            resident, used = _tree(process.pid)
+            peak, recent, cpu = max(peak, resident), max(recent, resident), max(cpu, used)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    assert process.stdout is not None
+    before = 0.0
+    for line in process.stdout:
+        output.append(line)
+        if found := ENDED.match(line):
+            stages.append(Stage(found[1], time.perf_counter() - started, cpu - before, recent))
+            print(f"{stages[-1]}", file=sys.stderr, flush=True)
+            recent, before = 0.0, cpu
+    status = process.wait()
+    seconds = time.perf_counter() - started
+    ended.set()
+    watcher.join()
+    if status:
+        sys.exit(f"the nightly run ended with {status}:\n{''.join(output)}")
+    return Night(seconds, cpu, peak, stages, "".join(output))
+
+
+def _tree(root: int) -> tuple[float, float]:
+    """Resident bytes and CPU seconds of a process and all its descendants, those that ended included."""
+    found: dict[int, tuple[int, float]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            found[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
+    tree, before = {root}, 0
+    while len(tree) != before:
+        before = len(tree)
+        tree |= {child for child, (parent, _) in found.items() if parent in tree}
+    resident = 0
+    for pid in tree:
+        try:
+            resident += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+        except OSError:
+            continue
+    return float(resident), sum(found[pid][1] for pid in tree if pid in found)
