@@ -6,6 +6,7 @@ that CUDA permits: it starves the main stream, starves the others, or draws at r
 
 import random
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -191,10 +192,15 @@ class Event:
 
     def __init__(self, **about: Any) -> None:
         self.mark: Mark | None = None
+        self.seconds = 0.0  # when the host recorded it
+
+    def elapsed_time(self, end: "Event") -> float:
+        """As torch's; a stand-in, since nothing here has the speed of a GPU."""
+        return 1000 * (end.seconds - self.seconds)
 
     def record(self, stream: Stream | None = None) -> None:
         """As torch's."""
-        self.mark = (stream or GPU.current).mark()
+        self.mark, self.seconds = (stream or GPU.current).mark(), time.perf_counter()
 
     def wait(self, stream: Stream | None = None) -> None:
         """As torch's."""
