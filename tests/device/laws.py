@@ -55,6 +55,16 @@ def test_fresh_memory_is_poison_and_freed_memory_is_again():
         assert copy.cpu().isnan().all() != recorded
 
 
+def test_memory_that_is_freed_runs_no_work(monkeypatch: pytest.MonkeyPatch):
+    """A collector frees it at any moment, amid the scheduler's own lines too."""
+    side, value, ran = starving(STARVE_OTHERS), torch.ones(2, device="cuda"), []
+    value.record_stream(side)
+    torch.cuda.synchronize()
+    monkeypatch.setattr(GPU, "run_some", lambda: ran.append(True))
+    del value
+    assert not ran and len(GPU.freed) == 1
+
+
 def test_pageable_memory_is_read_at_once_and_pinned_memory_when_the_copy_runs():
     for pinned in (False, True):
         starving(STARVE_MAIN)

@@ -241,9 +241,13 @@ class Allocation:
                 return  # of a device that was reset
             del GPU.live[memory.data_ptr()]
             GPU.allocated -= memory.nbytes
-            marks = [stream.mark() for stream in self.used_by - {self.stream}]
-            GPU.freed.append((marks, self.stream, lambda: memory.fill_(POISON)))
-            GPU.run_some()
+            marks = [Mark(stream) for stream in self.used_by - {self.stream}]
+            for mark in marks:  # only queued: this may be a collector's call, amid the scheduler
+                mark.stream.queue.append(mark)
+            if marks:
+                GPU.freed.append((marks, self.stream, lambda: memory.fill_(POISON)))
+            else:
+                self.stream.queue.append(lambda: memory.fill_(POISON))
 
 
 def sleep(cycles: int) -> None:
