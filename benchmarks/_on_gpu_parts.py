@@ -55,6 +55,7 @@ QUERIED = (
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 ROWS, HUGE_ROWS, TOKENS, MANY_TOKENS = 10_000_000, 100_000_000, 98_304, 786_432
 TITLES = 500_000  # of the night's corpus
+TRACED = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
 SEARCHED = 100_000  # titles whose neighbours are found
 
 
@@ -156,8 +157,7 @@ def profile(out: Path, contest: Contest) -> Iterator[Line]:
     """A trace of 20 steps with Adam and 5 % cached, for chrome://tracing or ui.perfetto.dev."""
     rule, bags = Adam(), contest.bags(TOKENS)
     table = Offloaded(contest.start, rule, device=GPU, cache_rows=contest.rows // 20)
-    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=kinds) as trace:
+    with torch.profiler.profile(activities=TRACED) as trace:
         for number, batch in enumerate(table.ahead(bags[:20], lambda batch: batch.ids), start=1):
             step(table, rule, batch.to(GPU), number)
         torch.cuda.synchronize()
