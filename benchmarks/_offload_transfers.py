@@ -14,6 +14,8 @@ from storage.tables import Host, Staged, Transfer, choose_transfer, transfer
 
 GPU = torch.device("cuda")
 MOVED = 131_072  # records
+COPIED = 1 << 28  # bytes of a plain copy
+HELD = 1_000_000, 10_000_000  # records in host memory
 
 
 def milliseconds(work: Callable[[], object], repeats: int = 20) -> list[float]:
@@ -32,8 +34,8 @@ def milliseconds(work: Callable[[], object], repeats: int = 20) -> list[float]:
 def link() -> Iterator[Claim]:
     """Copies of 256 MB between pinned memory and the GPU, GB/s."""
     host, device = (
-        torch.empty(1 << 28, dtype=torch.uint8, pin_memory=True),
-        torch.empty(1 << 28, dtype=torch.uint8, device=GPU),
+        torch.empty(COPIED, dtype=torch.uint8, pin_memory=True),
+        torch.empty(COPIED, dtype=torch.uint8, device=GPU),
     )
     ways: dict[str, Callable[[], object]] = {
         "host to device": lambda: device.copy_(host, non_blocking=True),
@@ -46,8 +48,8 @@ def link() -> Iterator[Claim]:
 
 def both_at_once() -> Iterator[Claim]:
     """As link, 256 MB in either direction on a stream each, GB/s of both together."""
-    hosts = [torch.empty(1 << 28, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
-    devices = [torch.empty(1 << 28, dtype=torch.uint8, device=GPU) for _ in range(2)]
+    hosts = [torch.empty(COPIED, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+    devices = [torch.empty(COPIED, dtype=torch.uint8, device=GPU) for _ in range(2)]
     out, current = torch.cuda.Stream(), torch.cuda.current_stream()
 
     def copy() -> None:
@@ -64,19 +66,21 @@ def both_at_once() -> Iterator[Claim]:
 def grids() -> Iterator[Claim]:
     """Gathers and scatters of the GPU itself by the number of blocks, beside one copy of as many bytes."""
     for width in (512, 1024, 1536):
-        host = Host(1_000_000, width)
+        host = Host(HELD[0], width)
         host.data.zero_()
         mover = choose_transfer("uva", host, GPU)
-        ids = torch.from_numpy(np.random.default_rng(0).choice(1_000_000, 65_536, replace=False)).to(GPU)
+        chosen = np.random.default_rng(0).choice(HELD[0], MOVED // 2, replace=False)
+        ids = torch.from_numpy(chosen).to(GPU)
         block = torch.empty(len(ids), width, dtype=torch.uint8, device=GPU)
+        slots = torch.randperm(len(ids), device=GPU)
         flat = torch.empty(len(ids), width, dtype=torch.uint8, pin_memory=True)
         copied = statistics.median(milliseconds(lambda: block.copy_(flat, non_blocking=True)))  # noqa: B023
         size = block.nbytes / 1e6
         for blocks in (4 << power for power in range(0, 11, 2)):
             with patch.object(transfer, "grid", lambda records, multiprocessors: blocks):  # noqa: B023
                 times = {
-                    "gather": milliseconds(lambda: mover.read(ids), 10),  # noqa: B023
-                    "scatter": milliseconds(lambda: mover.write(ids, block), 10),  # noqa: B023
+                    "gather": milliseconds(lambda: mover.read(ids, block, slots), 10),  # noqa: B023
+                    "scatter": milliseconds(lambda: mover.write(ids, block, slots), 10),  # noqa: B023
                 }
             for name, found in times.items():
                 yield Claim(
@@ -93,7 +97,7 @@ def gathers(quick: bool, has_cupy: bool) -> Iterator[Claim]:
     ``W[idx]``.
     """
     rng = np.random.default_rng(0)
-    for rows in (1_000_000,) if quick else (1_000_000, 10_000_000):
+    for rows in HELD[:1] if quick else HELD:
         for width in (512,) if quick else (256, 512, 1536):
             host = Host(rows, width)
             host.data.zero_()
@@ -112,14 +116,15 @@ def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> Iterator[Clai
         torch.empty(size, dtype=torch.uint8, pin_memory=True),
         torch.empty(size, dtype=torch.uint8, device=GPU),
     )
+    slots = torch.randperm(len(ids), device=GPU)  # of a cache: rows go where there is room
     copy = size / 1e6 / statistics.median(milliseconds(lambda: there.copy_(flat, non_blocking=True)))
     plain = size / 1e6 / statistics.median(milliseconds(lambda: host.data[ids].to(GPU), 5))
     movers: dict[str, Transfer] = {"staged": Staged(host, GPU)}
     if has_cupy and host.pinned:
         movers["uva"] = choose_transfer("uva", host, GPU)
     for name, mover in movers.items():
-        pieces = (ids.to(GPU) if mover.device_gathers else ids).split(mover.block)
-        times = milliseconds(lambda mover=mover, pieces=pieces: [mover.read(piece) for piece in pieces])
+        moved = ids.to(GPU) if mover.device_gathers else ids, there.view(len(ids), width), slots
+        times = milliseconds(lambda mover=mover, moved=moved: mover.read(*moved))
         speed = size / 1e6 / statistics.median(times)
         aim = (0.9 if width >= 1536 else 0.8 if width >= 512 else None) if name == "uva" else None
         yield Claim(
@@ -130,12 +135,7 @@ def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> Iterator[Clai
             value=size / 1e6 / float(np.quantile(times, 0.9)),
             better=None,
         )
-        block = there.view(len(ids), width)
-        back = milliseconds(
-            lambda mover=mover, pieces=pieces, block=block: [
-                mover.write(piece, block[: len(piece)]) for piece in pieces
-            ]
-        )
+        back = milliseconds(lambda mover=mover, moved=moved: mover.write(*moved))
         yield Claim(
             name=f"{name} scatter, {what}, GB/s",
             value=size / 1e6 / statistics.median(back),

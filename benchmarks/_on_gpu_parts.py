@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from xml.etree import ElementTree
 
 import torch
@@ -24,6 +25,8 @@ from benchmarks._synthetic import make_synthetic_corpus
 from benchmarks.claims import Claim
 from benchmarks.on_gpu import Line, Measurement
 from storage.tables import Offloaded, check_kernels
+from tasks.neighbours import on_gpu
+from tasks.neighbours.similarity import top_neighbours
 from tasks.optimizers import Adam, RowwiseAdagrad
 from tasks.train.loop import Training
 from tasks.train.objectives import Label
@@ -52,6 +55,8 @@ QUERIED = (
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 ROWS, HUGE_ROWS, TOKENS, MANY_TOKENS = 10_000_000, 100_000_000, 98_304, 786_432
 TITLES = 500_000  # of the night's corpus
+TRACED = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
+SEARCHED = 100_000  # titles whose neighbours are found
 
 
 def measurements(out: Path) -> list[Measurement]:
@@ -78,6 +83,7 @@ def measurements(out: Path) -> list[Measurement]:
         )
     made.append(Measurement("profile", "20 steps", 40, lambda left: profile(out, contest)))
     made.append(Measurement("night", f"{TITLES:,} titles", 60, lambda left: night()))
+    made.append(Measurement("night", "nearest titles", 40, lambda left: neighbours()))
     for rule in (RowwiseAdagrad(), Adam()):
         own = partial(contest.ours, rule)
         for share in (0.01, 0.02, 0.1, 0.5):
@@ -151,8 +157,7 @@ def profile(out: Path, contest: Contest) -> Iterator[Line]:
     """A trace of 20 steps with Adam and 5 % cached, for chrome://tracing or ui.perfetto.dev."""
     rule, bags = Adam(), contest.bags(TOKENS)
     table = Offloaded(contest.start, rule, device=GPU, cache_rows=contest.rows // 20)
-    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=kinds) as trace:
+    with torch.profiler.profile(activities=TRACED) as trace:
         for number, batch in enumerate(table.ahead(bags[:20], lambda batch: batch.ids), start=1):
             step(table, rule, batch.to(GPU), number)
         torch.cuda.synchronize()
@@ -182,6 +187,25 @@ def night() -> Iterator[Line]:
             now = time.perf_counter()
             yield {"epoch": dict(progress.metrics), "titles_a_second": TITLES / (now - begun)}
             begun = now
+
+
+def neighbours() -> Iterator[Claim]:
+    """The 25 nearest of each title, products on the GPU beside products on the CPU: the same bits."""
+    vectors = torch.nn.functional.normalize(torch.randn(SEARCHED, 128), dim=1).numpy()
+    seconds, found = {}, {}
+    for fewest in (1, sys.maxsize):
+        with patch.object(on_gpu, "FEWEST_PAIRS", fewest):
+            top_neighbours(vectors[:2000], vectors[:2000], 25)
+            begun = time.perf_counter()
+            found[fewest] = top_neighbours(vectors, vectors, 25, exclude_self=True)
+            seconds[fewest] = time.perf_counter() - begun
+    gpu, cpu = seconds.values()
+    name = f"nearest 25 of {SEARCHED:,} titles"
+    yield Claim(
+        name=f"{name}, titles/s", value=SEARCHED / gpu, rival="CPU", rival_value=SEARCHED / cpu, aim=1.3
+    )
+    differ = float(sum((one != other).sum() for one, other in zip(*found.values(), strict=True)))
+    yield Claim(name=f"{name}, ids and cosines that differ", value=differ, aim=0, better="less")
 
 
 def huge() -> Iterator[Claim | Line]:

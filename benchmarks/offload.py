@@ -157,25 +157,16 @@ def speedtorch_setup(quick: bool) -> list[Claim]:
     mover, weights = Staged(host, CPU), torch.randn(rows, DIM)
     ids = torch.from_numpy(np.random.default_rng(0).choice(rows, SPEEDTORCH_ROWS, replace=False))
     variable, out = torch.randn(SPEEDTORCH_ROWS, DIM), torch.empty(SPEEDTORCH_ROWS, DIM)
-    records = variable.view(torch.uint8)
-    pieces = [slice(first, first + mover.block) for first in range(0, len(ids), mover.block)]
-
-    def read() -> None:
-        for piece in pieces:
-            mover.read(ids[piece])
-
-    def write() -> None:
-        for piece in pieces:
-            mover.write(ids[piece], records[piece])
+    records, slots = variable.view(torch.uint8), torch.arange(SPEEDTORCH_ROWS)
 
     def assign() -> None:
         weights[ids] = variable
 
     ways: dict[str, Callable[[], object]] = {
-        "ours, gather": read,
+        "ours, gather": lambda: mover.read(ids, records, slots),
         "W[idx]": lambda: weights[ids],
         "index_select(out=)": lambda: torch.index_select(weights, 0, ids, out=out),
-        "ours, scatter": write,
+        "ours, scatter": lambda: mover.write(ids, records, slots),
         "W[idx] = rows": assign,
         "index_copy_": lambda: weights.index_copy_(0, ids, variable),
     }

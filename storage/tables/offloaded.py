@@ -125,7 +125,9 @@ class Offloaded:
         self._wait_for_rows(at)
         self._check_order(at, ids)
         found = {name: cells.index_select(0, at.slots) for name, cells in self.storage.cells.items()}
-        self.storage.read(*self._direct(at), found, at.direct)
+        if len(at.direct):
+            for name, values in self.storage.read_fields(*self._direct(at)).items():
+                found[name].index_copy_(0, at.direct, values)
         state = {name: full(values) for name, values in found.items()}
         state |= {name: tensor.index_select(0, at.ids) for name, tensor in self.storage.wide.items()}
         return state.pop(ROWS), state
@@ -145,7 +147,8 @@ class Offloaded:
         self._roundings += 1
         slots = at.slots
         if len(at.direct):
-            self.storage.write(*self._direct(at), stored, at.direct)
+            direct = {name: value.index_select(0, at.direct) for name, value in stored.items()}
+            self.storage.write_fields(*self._direct(at), direct)
             slots = slots.index_select(0, at.kept)
             stored = {name: value.index_select(0, at.kept) for name, value in stored.items()}
         for name, value in stored.items():
@@ -155,21 +158,23 @@ class Offloaded:
 
     def carry_out(self, plan: CachePlan) -> Ready:
         """Moves the rows of a plan, on the prefetcher's thread and streams."""
-        storage, moved = self.storage, (plan.leave_ids, plan.leave_slots, plan.enter_ids, plan.enter_slots)
+        storage, hot = self.storage, self.storage.hot
+        leave, enter = plan.leave_ids - hot, plan.enter_ids - hot
+        moved = leave, plan.leave_slots, enter, plan.enter_slots
         with self._on(self._leaving):
             self._steps.wait(plan.after)
-            leave_ids, leave_slots, enter_ids, enter_slots, *parts = upload(
+            leaving, leave_slots, entering, enter_slots, *parts = upload(
                 [*moved, *_of_step(plan)], self.device
             )
             with self._moving:
-                storage.write(plan.leave_ids, leave_ids, storage.cells, leave_slots)
+                storage.write(leave, leaving, storage.cache, leave_slots)
                 if self._stream is not None and self._leaving is not None:
                     self._stream.wait_event(self._leaving.record_event())
-                    enter_ids.record_stream(self._stream)  # a loop that is left drops the plan
+                    entering.record_stream(self._stream)  # a loop that is left drops the plan
                 with self._on(self._stream):
-                    storage.read(plan.enter_ids, enter_ids, storage.cells, enter_slots)
-                self._holds[plan.leave_slots - storage.hot] = -1
-                self._holds[plan.enter_slots - storage.hot] = plan.enter_ids
+                    storage.read(enter, entering, storage.cache, enter_slots)
+                self._holds[plan.leave_slots - hot] = -1
+                self._holds[plan.enter_slots - hot] = plan.enter_ids
         return Ready(plan, self._stream.record_event() if self._stream is not None else None, *parts)
 
     def sections(self) -> dict[str, Section]:
@@ -216,9 +221,9 @@ class Offloaded:
             if stream is not None:
                 stream.wait_stream(self._stream)  # pyright: ignore[reportArgumentType]
             held = np.flatnonzero(self._holds >= 0)
-            ids = self._holds[held]
-            numbers, slots = upload([ids, held + self.storage.hot], self.device)
-            self.storage.write(ids, numbers, self.storage.cells, slots)
+            records = self._holds[held] - self.storage.hot
+            numbers, slots = upload([records, held + self.storage.hot], self.device)
+            self.storage.write(records, numbers, self.storage.cache, slots)
             if stream is not None:
                 stream.synchronize()
         yield from self.storage.pieces(field)
@@ -274,8 +279,9 @@ class Offloaded:
             at.ids.record_stream(stream)
 
     def _direct(self, at: Ready) -> tuple[np.ndarray, Tensor]:
-        """Rows without a slot, and the same on the device."""
-        return at.plan.ids[at.plan.direct], at.ids.index_select(0, at.direct)
+        """Records of rows without a slot, and the same on the device."""
+        hot = self.storage.hot
+        return at.plan.ids[at.plan.direct] - hot, at.ids.index_select(0, at.direct) - hot
 
     def _on(self, stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
         return torch.cuda.stream(stream) if stream is not None else nullcontext()

@@ -75,15 +75,9 @@ class Records:
         part = records[:, field.start : field.start + field.nbytes]
         return part.view(field.dtype).unflatten(1, field.shape)
 
-    def unpack(self, records: Tensor, cells: Mapping[str, Tensor], slots: Tensor) -> None:
-        """Copies records into ``cells[name]``, (slots, *shape), at ``slots``."""
-        for field in self.fields:
-            cells[field.name].index_copy_(0, slots, self.view(records, field))
-
-    def pack(self, cells: Mapping[str, Tensor], slots: Tensor, records: Tensor) -> None:
-        """Copies cells at ``slots`` into records; the padding keeps its bytes."""
-        for field in self.fields:
-            self.view(records, field).copy_(cells[field.name].index_select(0, slots))
+    def views(self, records: Tensor) -> dict[str, Tensor]:
+        """Each field of records, by name: writing to it writes to them."""
+        return {field.name: self.view(records, field) for field in self.fields}
 
 
 def noise(ids: Tensor, columns: int, seed: int, step: int) -> Tensor:

@@ -39,8 +39,9 @@ class RowStorage:
     """Cache, host and whole states, filled with rows and their first state; arguments as in Offloaded, and
     ``window`` is its (lookahead, batch).
 
-    On the device ``cells`` has a field's (slots, *shape), of which ``hot`` and ``recent`` are the slots of
-    either kind, and ``wide`` a state of one number per row, (tokens, *shape), of the whole table.
+    On the device ``cache`` has a record a slot, so that one copy moves a row and its state; ``cells`` are its
+    fields, (slots, *shape), of which ``hot`` and ``recent`` are the slots of either kind, and ``wide`` a
+    state of one number per row, (tokens, *shape), of the whole table.
     """
 
     def __init__(
@@ -61,29 +62,29 @@ class RowStorage:
         whole = ((name, state[name]) for name in self.records.wide)
         empty = partial(torch.empty, device=device)
         self.wide = {name: empty(self.rows, *of.shape[1:], dtype=of.dtype) for name, of in whole}
-        self.cells, slots = self._allocate(min(cache_rows, self.rows))
+        self.cache = self._allocate(min(cache_rows, self.rows))
+        self.cells, slots = self.records.views(self.cache), len(self.cache)
         self.recent = 0 if slots == self.rows else recent_slots(slots, *window)
         self.hot = slots - self.recent
         self.host = Host(self.rows - self.hot, self.records.width, folder)
         self.start(start, optimizer)
         self.transfer = choose_transfer(transfer, self.host, device)
 
-    def _allocate(self, wanted: int) -> tuple[dict[str, Tensor], int]:
+    def _allocate(self, wanted: int) -> Tensor:
         """The cache, halved until the device has room for it."""
-        slots, cells = wanted, {}
-        while not cells:
+        slots = wanted
+        while True:
             try:
-                for field in self.records.fields:
-                    shape = slots, *field.shape
-                    cells[field.name] = torch.empty(*shape, dtype=field.dtype, device=self.device)
+                cache = torch.empty(slots, self.records.width, dtype=torch.uint8, device=self.device)
+                break
             except torch.OutOfMemoryError:
                 if slots == 1:
                     raise
-                slots, cells = max(1, slots // 2), {}
+                slots //= 2
         if slots < wanted:
             message = "%s has no room for a cache of %d rows: it has %d, and more rows are moved"
             log.warning(message, self.device, wanted, slots)
-        return cells, slots
+        return cache
 
     def start(self, start: Section, optimizer: StateInitializer) -> None:
         """Stores all rows and their initial state."""
@@ -111,31 +112,43 @@ class RowStorage:
         for first, last in spans(len(self.host.data), self.records.width):
             yield full(self.records.view(self.host.data[first:last], field))
 
-    def read(self, ids: np.ndarray, numbers: Tensor, cells: Mapping[str, Tensor], at: Tensor) -> None:
-        """Copies rows from the host into ``cells`` at positions ``at``.
+    def read(self, records: np.ndarray, numbers: Tensor, cache: Tensor, slots: Tensor) -> None:
+        """Copies records of the host into ``cache``, uint8 (any, width), at ``slots``.
 
         Args:
-            ids: Of the rows.
+            records: Their numbers: ids less ``hot``.
             numbers: The same on the device.
-            at: On the device.
+            cache: On the device.
+            slots: On the device.
         """
-        for some, places in self._blocks(ids, numbers, at):
-            self.records.unpack(self.transfer.read(some), cells, places)
+        if len(records):
+            self.transfer.read(self._where_asked(records, numbers), cache, slots)
 
-    def write(self, ids: np.ndarray, numbers: Tensor, cells: Mapping[str, Tensor], at: Tensor) -> None:
-        """Copies rows from positions ``at`` of ``cells`` to the host."""
-        for some, places in self._blocks(ids, numbers, at):
-            block = torch.zeros(len(some), self.records.width, dtype=torch.uint8, device=self.device)
-            self.records.pack(cells, places, block)
-            self.transfer.write(some, block)
+    def write(self, records: np.ndarray, numbers: Tensor, cache: Tensor, slots: Tensor) -> None:
+        """Copies ``cache`` at ``slots`` into records of the host."""
+        if len(records):
+            self.transfer.write(self._where_asked(records, numbers), cache, slots)
 
-    def _blocks(self, ids: np.ndarray, numbers: Tensor, at: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Record numbers (hot rows have none), where the transfer asks for them, and positions, by block."""
-        if not len(ids):
-            return
-        wanted = numbers - self.hot if self.transfer.device_gathers else torch.from_numpy(ids - self.hot)
-        size = self.transfer.block
-        yield from zip(wanted.split(size), at.split(size), strict=True)
+    def read_fields(self, records: np.ndarray, numbers: Tensor) -> dict[str, Tensor]:
+        """The fields of records of the host, in new memory of the device."""
+        block, places = self._block(len(records))
+        self.read(records, numbers, block, places)
+        return self.records.views(block)
+
+    def write_fields(self, records: np.ndarray, numbers: Tensor, values: Mapping[str, Tensor]) -> None:
+        """Copies fields that are on the device into records of the host."""
+        block, places = self._block(len(records))
+        for name, field in self.records.views(block).items():
+            field.copy_(values[name])
+        self.write(records, numbers, block, places)
+
+    def _block(self, records: int) -> tuple[Tensor, Tensor]:
+        shape = records, self.records.width
+        block = torch.empty(shape, dtype=torch.uint8, device=self.device)
+        return block, torch.arange(records, device=self.device)
+
+    def _where_asked(self, records: np.ndarray, numbers: Tensor) -> Tensor:
+        return numbers if self.transfer.device_gathers else torch.from_numpy(records)
 
 
 def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
@@ -169,14 +182,13 @@ def affordable_rows(
     """
     state = optimizer.initial_state(row)
     records = Records.of(row, state, row_dtype, state_dtype)
-    row_bytes = sum(field.nbytes for field in records.fields)
     budget = cache_bytes or int(FREE_SHARE * free_bytes(device))
     whole = rows * sum(math.prod(state[name].shape[1:]) * state[name].dtype.itemsize for name in records.wide)
-    fit = (budget - whole) // row_bytes
+    fit = (budget - whole) // records.width
     if fit < 1:
         remedy = "give cache_bytes more, or take an optimizer without row-wise state"
         beside = f"beside the {whole:,} bytes of row-wise state that stay on the device"
-        raise ValueError(f"{budget:,} bytes hold no row of {row_bytes:,} bytes {beside}; {remedy}")
+        raise ValueError(f"{budget:,} bytes hold no row of {records.width:,} bytes {beside}; {remedy}")
     return min(fit, rows)
 
 

@@ -19,14 +19,16 @@ TransferKind = Literal["auto", "uva", "staged"]
 STAGED_BYTES = 32 << 20
 THREADS, AT_ONCE = 256, 4  # of a block; records of a warp
 SHARE_OF_GPU = 8  # one multiprocessor of so many moves rows: a few fill the link (an estimate)
-UVA_BYTES = 128 << 20  # device memory that a call takes; the cache leaves little free
 SOURCE = r"""
 #define MOVE_RECORDS(FROM, TO) \
     long long warp = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / 32; \
     long long warps = (long long)gridDim.x * blockDim.x / 32; \
     for (long long first = warp * 4; first < records; first += warps * 4) { \
-        long long id[4]; \
-        _Pragma("unroll") for (int i = 0; i < 4; i++) id[i] = first + i < records ? ids[first + i] : 0; \
+        long long id[4], slot[4]; \
+        _Pragma("unroll") for (int i = 0; i < 4; i++) { \
+            id[i] = first + i < records ? ids[first + i] * words : 0; \
+            slot[i] = first + i < records ? slots[first + i] * words : 0; \
+        } \
         for (long long word = threadIdx.x % 32; word < words; word += 32) { \
             uint4 found[4]; /* four loads are under way before the first store */ \
             _Pragma("unroll") for (int i = 0; i < 4; i++) \
@@ -36,28 +38,31 @@ SOURCE = r"""
         } \
     }
 extern "C" __global__ void gather(const uint4* __restrict__ host, const long long* __restrict__ ids,
-                                  uint4* __restrict__ block, long long words, long long records) {
-    MOVE_RECORDS(host[id[i] * words + word], block[(first + i) * words + word])
+                                  uint4* __restrict__ cache, const long long* __restrict__ slots,
+                                  long long words, long long records) {
+    MOVE_RECORDS(host[id[i] + word], cache[slot[i] + word])
 }
 extern "C" __global__ void scatter(uint4* __restrict__ host, const long long* __restrict__ ids,
-                                   const uint4* __restrict__ block, long long words, long long records) {
-    MOVE_RECORDS(block[(first + i) * words + word], host[id[i] * words + word])
+                                   const uint4* __restrict__ cache, const long long* __restrict__ slots,
+                                   long long words, long long records) {
+    MOVE_RECORDS(cache[slot[i] + word], host[id[i] + word])
 }
 """
 
 
 class Transfer(Protocol):
-    """Moves at most ``block`` records a call; ``ids`` are on the device where it gathers, else on the CPU."""
+    """Moves records between the host and ``cache``, uint8 (any, width), which is on the device, like
+    ``slots``; ``ids`` are there too where the device gathers, else on the CPU.
+    """
 
-    block: int
     device_gathers: bool
 
-    def read(self, ids: Tensor) -> Tensor:
-        """Host records on the device, uint8 (any, width), valid until the next call."""
+    def read(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
+        """Copies host records ``ids`` into ``cache`` at ``slots``, on the current stream."""
         ...
 
-    def write(self, ids: Tensor, records: Tensor) -> None:
-        """Writes records, uint8 (any, width), to the host: on return, or on the current stream."""
+    def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
+        """Copies ``cache`` at ``slots`` into host records ``ids``: on return, or on the current stream."""
         ...
 
 
@@ -81,28 +86,29 @@ class Staged:
         self._events: list[Any] = [None, None]
         self._turn = 0
 
-    def read(self, ids: Tensor) -> Tensor:
+    def read(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
         """As in Transfer."""
-        self.host.will_need(ids)
-        buffer = self._buffer(len(ids))
-        torch.index_select(self.host.as_words(), 0, ids, out=buffer)
-        if self.device.type == "cpu":
-            return buffer.view(torch.uint8)
-        records = buffer.to(self.device, non_blocking=True)
-        stream = torch.cuda.current_stream(self.device)
-        self._events[self._turn] = stream.record_event()  # behind it the buffer is free again
-        return records.view(torch.uint8)
+        words = cache.view(torch.int64)
+        for some, places in zip(ids.split(self.block), slots.split(self.block), strict=True):
+            self.host.will_need(some)
+            buffer = self._buffer(len(some))
+            torch.index_select(self.host.as_words(), 0, some, out=buffer)
+            words.index_copy_(0, places, buffer.to(self.device, non_blocking=True))
+            if self.device.type == "cuda":  # behind it the buffer is free again
+                self._events[self._turn] = torch.cuda.current_stream(self.device).record_event()
 
-    def write(self, ids: Tensor, records: Tensor) -> None:
+    def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
         """As in Transfer; the CPU scatters, so it waits for the copy from the GPU."""
-        self.host.will_need(ids)
-        words = records.view(torch.int64)
-        if self.device.type == "cuda":
-            buffer = self._buffer(len(ids))
-            buffer.copy_(words, non_blocking=True)
-            torch.cuda.current_stream(self.device).synchronize()
-            words = buffer
-        self.host.as_words().index_copy_(0, ids, words)
+        words = cache.view(torch.int64)
+        for some, places in zip(ids.split(self.block), slots.split(self.block), strict=True):
+            self.host.will_need(some)
+            records = words.index_select(0, places)
+            if self.device.type == "cuda":
+                buffer = self._buffer(len(some))
+                buffer.copy_(records, non_blocking=True)
+                torch.cuda.current_stream(self.device).synchronize()
+                records = buffer
+            self.host.as_words().index_copy_(0, some, records)
 
     def _buffer(self, records: int) -> Tensor:
         self._turn = (self._turn + 1) % len(self._buffers)
@@ -149,22 +155,19 @@ class Unified:
 
     def __init__(self, host: Host, device: torch.device) -> None:
         self.host, self.device = host, device
-        self.block = max(1, UVA_BYTES // host.data.shape[1])
         self._words = host.data.shape[1] // 16
         self._gather, self._scatter = _kernels()
         self._multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
 
-    def read(self, ids: Tensor) -> Tensor:
+    def read(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
         """As in Transfer."""
-        block = torch.empty(len(ids), self.host.data.shape[1], dtype=torch.uint8, device=self.device)
-        self._launch(self._gather, ids, block)
-        return block
+        self._launch(self._gather, ids, cache, slots)
 
-    def write(self, ids: Tensor, records: Tensor) -> None:
+    def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
         """As in Transfer; on the current stream."""
-        self._launch(self._scatter, ids, records)
+        self._launch(self._scatter, ids, cache, slots)
 
-    def _launch(self, kernel: Any, ids: Tensor, block: Tensor) -> None:
+    def _launch(self, kernel: Any, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
         import cupy  # pyright: ignore[reportMissingImports]
 
         stream = torch.cuda.current_stream(self.device)
@@ -172,7 +175,8 @@ class Unified:
             shared = cupy.cuda.Stream.from_external(stream)
         else:
             shared = cupy.cuda.ExternalStream(stream.cuda_stream)
-        arguments = (self.host.data.data_ptr(), ids.data_ptr(), block.data_ptr(), self._words, len(ids))
+        pointers = (tensor.data_ptr() for tensor in (self.host.data, ids, cache, slots))
+        arguments = (*pointers, self._words, len(ids))
         with cupy.cuda.Device(self.device.index or 0), shared:
             # as 64 bits: a table of ten million rows of 1,536 bytes is beyond 2^31
             kernel((grid(len(ids), self._multiprocessors),), (THREADS,), tuple(map(np.uint64, arguments)))
@@ -225,11 +229,12 @@ def check_kernels(device: torch.device) -> None:
     transfer = Unified(host, device)
     if not host.pinned:
         return
-    ids = torch.tensor([1], device=device)
-    record = transfer.read(ids)
-    transfer.write(ids, record.bitwise_not())
-    torch.cuda.current_stream(device).synchronize()
+    ids, slots = torch.tensor([1], device=device), torch.tensor([0], device=device)
+    record = torch.empty(1, 512, dtype=torch.uint8, device=device)
+    transfer.read(ids, record, slots)
     right = torch.equal(record.cpu(), before[1:2])
+    transfer.write(ids, record.bitwise_not_(), slots)
+    torch.cuda.current_stream(device).synchronize()
     before[1] = before[1].bitwise_not()
     if not (right and torch.equal(host.data, before)):
         raise RuntimeError("a kernel moved other bytes than it should have")

@@ -39,13 +39,14 @@ def augment(
     workspace = Workspace(home)
     tokens_parquet = workspace.folder(vocabulary) / "tokens.parquet"
     table = pq.read_table(tokens_parquet, columns=["kind", "token", "document_frequency"])
-    # Read alone: the optimizer's state beside them may be twice as large.
-    with safe_open(workspace.folder(checkpoint) / "checkpoint.safetensors", framework="numpy") as opened:
-        rows, touched = opened.get_tensor("rows"), opened.get_tensor("touched")
-        layer = opened.get_tensor(f"{LAYER}.rows")
+    # Mapped (by torch; for NumPy they are copied), and saved piece by piece: rows may be more than memory.
+    with safe_open(workspace.folder(checkpoint) / "checkpoint.safetensors", framework="pt") as opened:
+        rows, touched, layer = (
+            opened.get_tensor(name).numpy() for name in ("rows", "touched", f"{LAYER}.rows")
+        )
         slots = None
         if encoder.nearest_slot:
-            keys = opened.get_tensor("buffer.memory_keys")
+            keys = opened.get_tensor("buffer.memory_keys").numpy()
             slots = keys[keys.any(axis=1)]
     frequency, tokens = table["document_frequency"].to_numpy(), table["token"].to_pylist()
     touched &= frequency > 0

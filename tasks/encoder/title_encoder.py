@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import torch
-from safetensors.numpy import load_file, save_file
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from storage.arrays import Ragged, unit_rows
 from storage.shapes import Float32, Int8
@@ -170,10 +171,13 @@ class TitleEncoder:
 
     @staticmethod
     def open(folder: Path | str) -> "TitleEncoder":
-        """Reads the files of a title encoder (a Model folder holds them too)."""
+        """Opens the files of a title encoder (a Model folder holds them too); rows are read when used."""
         folder = Path(folder)
         content = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
-        arrays = load_file(folder / "rows.safetensors")
+        with safe_open(file := folder / "rows.safetensors", framework="pt") as opened:
+            rows = opened.get_tensor("rows").numpy()  # mapped; for NumPy it is a copy
+        with safe_open(file, framework="numpy") as opened:
+            arrays = {name: opened.get_tensor(name) for name in opened.keys() if name != "rows"}  # noqa: SIM118
         bag = {name: value for name, value in content["encoder"].items() if name not in _GONE}
         table = pq.ParquetFile(folder / "tokens.parquet").read(["kind", "token"])  # read_table imports pandas
         kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
@@ -184,8 +188,7 @@ class TitleEncoder:
         meaning = None
         if about := content.get("sentences"):
             meaning = Meaning(about, arrays[LAYER], arrays["projection"])
-        rows, slots = arrays["rows"], arrays.get("slots")
-        return TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)
+        return TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, arrays.get("slots"))
 
 
 def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:

@@ -2,9 +2,11 @@
 
 When every title looks for its neighbours among all the others, each tile is computed once and read in both
 directions: half the products. Products are float32; the few candidates that remain are ordered in float64.
-Memory: a few tiles of 4 MiB and 16 (k + SPARE) bytes a row (52 MiB for 100,000 titles at k = 25).
+Memory: a few tiles of 4 MiB and 16 (k + SPARE) bytes a row (52 MiB for 100,000 titles at k = 25). Where torch
+sees a GPU it makes the products of many pairs (on_gpu.py), with the same result.
 """
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -14,7 +16,10 @@ from functools import partial
 import numpy as np
 import torch
 
+from tasks.neighbours.on_gpu import search_on_gpu, worth_a_gpu
 from tasks.neighbours.rescoring import no_neighbours, order_candidates
+
+log = logging.getLogger(__name__)
 
 SIDE = 1_024  # rows and columns of a tile: 4 MiB, and its columns' numbers fit 16 bits
 SPARE = 8  # candidates beyond k that float64 may reorder
@@ -68,11 +73,22 @@ def top_neighbours(
     if len(known) and len(asked):
         columns = some_rows(base, known)
         rows = columns if exclude_self else some_rows(queries, asked)
+
+        def fill(found: Iterator[tuple[int, np.ndarray, np.ndarray]]) -> None:
+            for start, best, exact in found:
+                place = asked[start : start + len(best)]
+                ids[place, : best.shape[1]] = np.where(best >= 0, known[best], -1)
+                cosines[place, : best.shape[1]] = exact
+
+        if worth_a_gpu(len(rows) * len(columns)):
+            try:
+                wanted = min(k + SPARE, len(columns))
+                fill(search_on_gpu(rows, columns, k, wanted, exclude_self))
+                return ids, cosines
+            except torch.OutOfMemoryError as error:
+                log.warning("the CPU looks for neighbours, since the GPU has no room: %s", error)
         across = columns.T if transposed is None else transposed
-        for start, best, exact in _search(rows, columns, across, k, exclude_self, min(block, SIDE)):
-            place = asked[start : start + len(best)]
-            ids[place, : best.shape[1]] = np.where(best >= 0, known[best], -1)
-            cosines[place, : best.shape[1]] = exact
+        fill(_search(rows, columns, across, k, exclude_self, min(block, SIDE)))
     return ids, cosines
 
 

@@ -30,7 +30,7 @@ MUTATIONS = {
         "offloaded.py", "self._wait_for_rows(ready)", "pass", "no_step_follows"
     ),
     "rows that enter are not recorded": Mutation(
-        "offloaded.py", "enter_ids.record_stream(self._stream)", "pass", "restored"
+        "offloaded.py", "entering.record_stream(self._stream)", "pass", "restored"
     ),
     "rows enter before others have left": Mutation(
         "offloaded.py", "self._stream.wait_event(self._leaving.record_event())", "pass", EXACT

@@ -6,6 +6,7 @@ that CUDA permits: it starves the main stream, starves the others, or draws at r
 
 import random
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -191,10 +192,15 @@ class Event:
 
     def __init__(self, **about: Any) -> None:
         self.mark: Mark | None = None
+        self.seconds = 0.0  # when the host recorded it
+
+    def elapsed_time(self, end: "Event") -> float:
+        """As torch's; a stand-in, since nothing here has the speed of a GPU."""
+        return 1000 * (end.seconds - self.seconds)
 
     def record(self, stream: Stream | None = None) -> None:
         """As torch's."""
-        self.mark = (stream or GPU.current).mark()
+        self.mark, self.seconds = (stream or GPU.current).mark(), time.perf_counter()
 
     def wait(self, stream: Stream | None = None) -> None:
         """As torch's."""
@@ -235,9 +241,13 @@ class Allocation:
                 return  # of a device that was reset
             del GPU.live[memory.data_ptr()]
             GPU.allocated -= memory.nbytes
-            marks = [stream.mark() for stream in self.used_by - {self.stream}]
-            GPU.freed.append((marks, self.stream, lambda: memory.fill_(POISON)))
-            GPU.run_some()
+            marks = [Mark(stream) for stream in self.used_by - {self.stream}]
+            for mark in marks:  # only queued: this may be a collector's call, amid the scheduler
+                mark.stream.queue.append(mark)
+            if marks:
+                GPU.freed.append((marks, self.stream, lambda: memory.fill_(POISON)))
+            else:
+                self.stream.queue.append(lambda: memory.fill_(POISON))
 
 
 def sleep(cycles: int) -> None:

@@ -63,6 +63,10 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     on_device = any(isinstance(tensor, DeviceTensor) for tensor in tensors)
     if not on_device and not names_device:
         return _on_cpu(func, args, kwargs)
+    composite = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
+    if composite and torch.is_inference_mode_enabled():  # elsewhere autograd has taken it apart before
+        with Simulated():
+            return func.decompose(*args, **kwargs)
     if func is aten._to_copy.default and not (isinstance(args[0], DeviceTensor) and _stays(kwargs)):
         return _move(args[0], kwargs)
     if func is aten.copy_.default and not (

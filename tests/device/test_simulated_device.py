@@ -12,6 +12,7 @@ from tests.device.mutations import MUTATIONS
 
 ROOT = Path(__file__).parents[2]
 TABLES = "tests/storage/tables/test_gpu.py"
+NEIGHBOURS = "tests/tasks/neighbours/test_on_gpu.py"
 NEEDS_GXX = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 pytestmark = NEEDS_GXX
 
@@ -29,7 +30,7 @@ def simulate(
 @pytest.mark.slow
 def test_the_device_obeys_cudas_laws_and_tables_theirs():
     """Every rule under its own seeds, and 20 rounds of what is quick."""
-    ran = simulate("tests/device/laws.py", "tests/device/train_steps.py", TABLES, seconds=300)
+    ran = simulate("tests/device/laws.py", "tests/device/train_steps.py", TABLES, NEIGHBOURS, seconds=300)
     assert not ran.returncode and "passed" in ran.stdout, ran.stdout[-4000:] + ran.stderr[-2000:]
     quick = "resident_table and (RowwiseAdagrad or SGD) or restored or there_and_back"
     ran = simulate(TABLES, "-k", quick, rounds=20, seconds=600)

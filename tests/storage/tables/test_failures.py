@@ -30,11 +30,11 @@ class Breaking(Staged):
 
     reads = 0
 
-    def read(self, ids):
+    def read(self, ids, cache, slots):
         self.reads += 1
         if self.reads == 3:
             raise OSError("the disk under the table is gone")
-        return super().read(ids)
+        return super().read(ids, cache, slots)
 
 
 def test_a_transfer_that_fails_stops_the_run_with_its_traceback(world, tmp_path: Path):

@@ -79,12 +79,16 @@ def test_records_go_there_and_back(transfer: str):
     assert host.pinned
     before, carrier = host.data.clone(), choose_transfer(transfer, host, device)
     ids = torch.randperm(5000)[:1777]
-    there = ids.to(device) if carrier.device_gathers else ids
-    records = carrier.read(there).clone()
-    assert torch.equal(records.cpu(), before[ids])
-    carrier.write(there.flip(0), records)
+    there, slots = (
+        ids.to(device) if carrier.device_gathers else ids,
+        torch.randperm(2000, device=device)[:1777],
+    )
+    cache = torch.zeros(2000, 384, dtype=torch.uint8, device=device)
+    carrier.read(there, cache, slots)
+    assert torch.equal(cache.cpu()[slots.cpu()], before[ids])
+    carrier.write(there.flip(0), cache, slots)
     torch.cuda.synchronize()
-    before[ids.flip(0)] = records.cpu()
+    before[ids.flip(0)] = cache.cpu()[slots.cpu()]
     assert torch.equal(host.data, before)
 
 
@@ -228,7 +232,12 @@ def test_offsets_are_64_bit():
     host, device = Host(10_000_000, 512), torch.device("cuda")
     host.data[9_999_999] = 77
     host.pin()
-    assert (choose_transfer("uva", host, device).read(torch.tensor([9_999_999], device=device)) == 77).all()
+    record, places = (
+        torch.empty(1, 512, dtype=torch.uint8, device=device),
+        torch.tensor([9_999_999, 0], device=device),
+    )
+    choose_transfer("uva", host, device).read(places[:1], record, places[1:])
+    assert (record == 77).all()
 
 
 def test_the_launch_is_capped_and_covers_small_ones():

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from safetensors.numpy import load_file
 
 from storage.arrays import Ragged
 from storage.artifacts import Checkpoint, Corpus, Guide, Vocabulary
@@ -77,3 +78,32 @@ def test_an_encoder_with_options_that_are_gone_still_opens(learnt: tuple, tmp_pa
         TitleEncoder.open(old).embed(["kitchen recipes"]),
         TitleEncoder.open(home / encoder.path).embed(["kitchen recipes"]),
     )
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc, which is Linux'")
+def test_rows_are_mapped_not_copied(
+    toy: tuple[Path, Guide, Vocabulary, Corpus], without_run, monkeypatch: pytest.MonkeyPatch
+):
+    """A table larger than memory is published and opened."""
+    home, _, vocabulary, corpus = toy
+    training, mapped, save = Training(home / corpus.path, replace(TRAINING, epochs=1)), [], TitleEncoder.save
+
+    def holds(file: Path, rows: np.ndarray) -> bool:
+        """Whether the rows lie where the file is mapped."""
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        spans = (line.split()[0].split("-") for line in lines if line.endswith(str(file)))
+        return any(int(first, 16) <= rows.ctypes.data < int(last, 16) for first, last in spans)
+
+    def seen(self: TitleEncoder, *given: Path) -> None:
+        mapped.append(holds(checkpoint, self.rows))
+        save(self, *given)
+
+    with Workspace(home).publishing(Checkpoint, "mapped") as draft:
+        write_checkpoint(draft.folder / "checkpoint.safetensors", training.learner, training.position)
+    checkpoint = (home / draft.artifact.path / "checkpoint.safetensors").resolve()
+    monkeypatch.setattr(TitleEncoder, "save", seen)
+    settings = training.settings.encoder, AugmentSettings()
+    made = home / without_run(augment, str(home), vocabulary, corpus, draft.artifact, *settings).path
+    opened = TitleEncoder.open(made)
+    assert mapped == [True] and holds((made / "rows.safetensors").resolve(), opened.rows)
+    assert np.array_equal(opened.rows, load_file(checkpoint)["rows"])
