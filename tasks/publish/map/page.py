@@ -5,6 +5,7 @@ tasks/pages has what holds for every page. Arrays in its data are base64 of litt
 
 import base64
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,12 +145,14 @@ def map_content(
         ).reshape(-1, 2)
     graph = place[open_array(clustering, "graph")[shown]]  # so that clusters stand together
     linked = graph, np.asarray(open_array(clustering, "graph_cosines"))[shown]
-    xy = lay_out(vectors[shown], *linked, seed=settings.seed, before=old)
     nearest, reasons = neighbours[:, : settings.neighbours], None
-    if len(shown) <= MOST_EXPLAINED:
-        dense = encoder.bag.dense(corpus.sentences[shown], corpus.descriptions[shown])
-        raw, contexts = (columns[name].to_pylist() for name in ("raw_title", "context"))
-        reasons = find_reasons(encoder, raw, nearest, contexts, dense)
+    with ThreadPoolExecutor(1) as pool:  # its loops release the interpreter, which the reasons hold
+        places = pool.submit(lay_out, vectors[shown], *linked, seed=settings.seed, before=old)
+        if len(shown) <= MOST_EXPLAINED:
+            dense = encoder.bag.dense(corpus.sentences[shown], corpus.descriptions[shown])
+            raw, contexts = (columns[name].to_pylist() for name in ("raw_title", "context"))
+            reasons = find_reasons(encoder, raw, nearest, contexts, dense)
+        xy = places.result()
     content = MapContent(
         heading=settings.heading,
         facts=facts,
