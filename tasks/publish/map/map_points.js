@@ -119,7 +119,7 @@ function createGlLayer(canvas, gl, redraw) {
 
   return {
     kind: "webgl",
-    drawn: () => sent.length,
+    drawn: () => sent?.length ?? 0, // 0 between a change of paint and its frame
     load(guide, radii, paint) {
       points = { guide, radii, pixels: new Uint32Array(paint.rgba.buffer) };
       sent = null;
