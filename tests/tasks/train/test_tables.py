@@ -61,17 +61,17 @@ def test_rows_of_a_mapped_table_are_drawn_in_a_file(toy_corpus: Path, tmp_path: 
 
 
 def test_what_fits_is_resident():
-    rows = torch.randn(1000, 8)
+    rows = torch.randn(1000, 128)
     assert isinstance(OffloadedTable().build(rows, SGD(), CPU), Resident)
-    assert isinstance(OffloadedTable(cache_bytes=1000 * 8 * 4).build(rows, SGD(), CPU), Resident)
+    assert isinstance(OffloadedTable(cache_bytes=1000 * 128 * 4).build(rows, SGD(), CPU), Resident)
     assert isinstance(ResidentTable().build(rows, SGD(), CPU), Resident)
 
 
 def test_bytes_become_rows():
-    rows = torch.randn(1000, 8)
-    table = OffloadedTable(cache_bytes=100 * 8 * 4 * 3).build(rows, Adam(), CPU)
+    rows = torch.randn(1000, 128)
+    table = OffloadedTable(cache_bytes=100 * 128 * 4 * 3).build(rows, Adam(), CPU)
     assert isinstance(table, Offloaded) and table.storage.hot + table.storage.recent == 100
-    table = OffloadedTable(cache_bytes=1000 * 4 + 100 * 8 * 2, row_dtype="bfloat16").build(
+    table = OffloadedTable(cache_bytes=1000 * 4 + 100 * 128 * 2, row_dtype="bfloat16").build(
         rows, RowwiseAdagrad(), CPU
     )
     assert (
@@ -80,9 +80,11 @@ def test_bytes_become_rows():
         and table.storage.cells["rows"].dtype == torch.bfloat16
     )
     with pytest.raises(
-        ValueError, match="4,001 bytes hold no row of 32 bytes beside the 4,000 bytes of row-wise state"
+        ValueError, match="4,001 bytes hold no row of 512 bytes beside the 4,000 bytes of row-wise state"
     ):
         OffloadedTable(cache_bytes=4001).build(rows, RowwiseAdagrad(), CPU)
+    narrow = OffloadedTable(cache_bytes=100 * 128).build(rows[:, :8], Adam(), CPU)  # a record is 128 bytes
+    assert isinstance(narrow, Offloaded) and narrow.storage.hot + narrow.storage.recent == 100
 
 
 def test_narrow_rows_still_learn(toy_corpus: Path):
