@@ -26,7 +26,7 @@ def search_on_gpu(
     """First row, ids and cosines (rows, at most k) of some rows after the other, of ``wanted`` candidates.
 
     Raises:
-        torch.OutOfMemoryError: The GPU holds not the base and a product for each thread.
+        torch.OutOfMemoryError: The GPU has no room for the base and a product of each thread.
     """
     base, step = torch.from_numpy(columns).to("cuda"), max(1, PRODUCT // len(columns))
 
