@@ -110,8 +110,8 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
             connection.request("GET", "/api/health")
             connection.getresponse()
     except (OSError, HTTPException) as error:
-        ended = process.poll()
-        state = f"did not answer within {START_SECONDS} s" if ended is None else f"ended with {ended}"
+        late = isinstance(error, TimeoutError)
+        state = f"did not answer within {START_SECONDS} s" if late else f"ended with {process.wait(10)}"
         raise RuntimeError(
             f"Prefect's own server {state}. The lines above may say why; PREFECT_API_URL names another one."
         ) from error

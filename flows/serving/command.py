@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import sys
 import threading
 from typing import Annotated
 
@@ -55,7 +54,7 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
     try:
         uvicorn.Server(config).run([listening])
     except KeyboardInterrupt:  # as uvicorn repeats the signal that ended it
-        print("GuideSpace: serves no longer", file=sys.stderr)
+        print("GuideSpace: serves no longer", flush=True)
     finally:
         served.end()
 
