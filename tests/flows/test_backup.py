@@ -67,7 +67,7 @@ def test_a_restored_home_answers_and_goes_on(night: tuple[Path, str], tmp_path: 
     assert answer(*question, home) == answer(*question, night[0])
     done = guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert answer("scores", "--home", home, "--json")["champion"]
+    assert answer("scores", "--home", home, "--json")["champion"], done.stdout
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
