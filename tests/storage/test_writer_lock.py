@@ -95,7 +95,8 @@ def test_a_killed_holder_holds_nothing(home: Workspace):
 
 
 def test_the_next_flow_run_learns_which_one_died_whoever_wrote_between(home: Workspace):
-    with process(HOLD.replace('feeds")', 'feeds", flow_run="1-2")'), str(home.home)) as holder:
+    hold = HOLD.replace('feeds")', 'feeds", flow_run="1-2")')
+    with process(hold, str(home.home), stdin=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "holding\n"
         holder.send_signal(signal.SIGKILL)
         holder.wait(60)
