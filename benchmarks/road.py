@@ -66,7 +66,8 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     from tasks.cluster.task import cluster
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
-    from tasks.publish.task import draw, pack, promote, register, report
+    from tasks.publish.registry.task import promote, register
+    from tasks.publish.task import draw, pack, report
     from tasks.train.task import train
 
     seconds: dict[str, float] = {}

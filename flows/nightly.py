@@ -16,7 +16,8 @@ from tasks.embed.task import embed
 from tasks.evaluate.task import evaluate, score_baselines
 from tasks.ingest.task import check, ingest
 from tasks.preprocess.task import preprocess
-from tasks.publish.task import PAGE, draw, pack, promote, register, report
+from tasks.publish.registry.task import promote, register
+from tasks.publish.task import PAGE, draw, pack, report
 from tasks.tokenize.task import tokenize
 from tasks.train.task import train
 

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 from safetensors import safe_open
 
+from storage.arrays import row_blocks
 from storage.artifacts import Checkpoint, Corpus, TitleEncoderFiles, Vocabulary
 from storage.formats.corpus import open_corpus
 from storage.formats.vocabulary import PLACEHOLDER
@@ -20,7 +21,6 @@ from tasks.text.tokenizers import read_tokenizer
 from tasks.text.words import KINDS, WORD
 
 STAGE = Stage(TitleEncoderFiles, __file__)
-BLOCK = 65_536  # titles whose dense inputs are in memory at a time: 130 MB
 
 
 @task(**STAGE.options)
@@ -61,7 +61,7 @@ def augment(
     titles, meaning = open_corpus(workspace.folder(corpus)), None
     if layer.shape[1]:
         shown = np.flatnonzero(titles.split != PLACEHOLDER)
-        parts = [shown[begin : begin + BLOCK] for begin in range(0, max(len(shown), 1), BLOCK)]
+        parts = [shown[own] for own in row_blocks(len(shown))]
         dense = (encoder.dense(titles.sentences[own], titles.descriptions[own]) for own in parts)
         meaning = Meaning.fit(workspace.details(corpus)["sentences"], layer, dense)
     with STAGE.publish(home, vocabulary, corpus, checkpoint, encoder, settings) as draft:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from storage.arrays import unit_rows
+from storage.arrays import row_blocks, unit_rows
 from storage.shapes import Bool, Float, Float32, Int
 from tasks.cluster.phrases import Phrases, words_of
 from tasks.cluster.subjects import FICTION, held_subjects, read_subjects
@@ -42,7 +42,6 @@ LEAST_COSINE = 0.06  # mean over the titles, of a subject by meaning; of one by 
 BEYOND = 1.2  # times the broader subject's cosine, of a subject by meaning
 VERY_NEAR = 0.2  # cosine of a subject that is the general part by meaning alone
 CHANNEL_SHARE = 0.1  # of the titles, for a channel to be a candidate
-BLOCK = 65_536  # titles whose sentence vectors are in memory at a time: 130 MB each time they are widened
 ALIKE = 0.8  # of the titles of a channel: another with so many of them tells nothing new
 LONG = frozenset(f"duration:{minutes}" for minutes in (90, 120, 180))
 EPISODES = "manner:episodes:2"  # most airings have an episode's number
@@ -104,7 +103,7 @@ class Candidates:
         self.broader = [places.get(one.general, place) for place, one in enumerate(self.subjects)]
         self.channels: dict[str, np.ndarray] = {}
         self.near = np.zeros((titles, len(self.subjects)), dtype=np.float32)
-        blocks = [slice(begin, begin + BLOCK) for begin in range(0, titles, BLOCK)]
+        blocks = row_blocks(titles)
         known = sum(int(self._sentences(own).any(axis=1).sum()) for own in blocks)
         self.meaning = about.encode is not None and known > 0
         if self.meaning:

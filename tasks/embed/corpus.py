@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
+from storage.arrays import row_blocks
 from storage.formats.corpus import open_corpus
 from storage.shapes import Bool, Float32
 from tasks.encoder.title_encoder import TitleEncoder
 
-BLOCK = 65_536  # titles: their arrays take 400 MB, those of a million would take 6 GB
 COLUMNS = ["raw_title", "context", "split", "oov"]
 
 
@@ -30,9 +30,8 @@ class EmbeddedTitles(NamedTuple):
 def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles]:
     """Embeds the titles of a Corpus folder, block by block, one at least."""
     titles, corpus = pq.read_table(folder / "titles.parquet", columns=COLUMNS), open_corpus(folder)
-    for begin in range(0, max(len(corpus), 1), BLOCK):
-        some = slice(begin, begin + BLOCK)
-        raw, contexts, splits, oov = (titles[name].slice(begin, BLOCK) for name in COLUMNS)
+    for some in row_blocks(len(corpus)):  # the arrays of a million titles would take 6 GB
+        raw, contexts, splits, oov = titles[some].select(COLUMNS).columns
         dense = encoder.bag.dense(corpus.sentences[some], corpus.descriptions[some])
         texts = raw.to_pylist(), contexts.to_pylist()
         vectors = encoder.embed_with_context(*texts, dense)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from storage.arrays import row_blocks
 from storage.shapes import Float, Int
 from tasks.compiled import compiled
 
@@ -36,7 +37,6 @@ SPREAD = 0.2  # half-width of the start over the root of the titles; q is 1/2 at
 LONGEST_STEP = 2.0
 SCALES = np.geomspace(2, 200, 24)  # half-widths of the page that are tried, in units of the forces
 PUSHERS = 10  # titles drawn for each to try them
-_BLOCK = 65_536  # titles in float64 at once
 
 
 class Links(NamedTuple):
@@ -87,7 +87,7 @@ def lay_out(
 def principal_plane(vectors: Float[np.ndarray, "titles dim"]) -> Float[np.ndarray, "titles 2"]:
     """The two principal components, float64, greatest absolute value 1; signs by the heaviest coordinate."""
     mean = vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1], vectors.dtype)
-    blocks = [slice(begin, begin + _BLOCK) for begin in range(0, len(vectors), _BLOCK)] or [slice(0, 0)]
+    blocks = row_blocks(len(vectors))
     squares = sum((vectors[own] - mean).T.astype(np.float64) @ (vectors[own] - mean) for own in blocks)
     _, axes = np.linalg.eigh(squares)
     axes = axes[:, ::-1][:, :2]

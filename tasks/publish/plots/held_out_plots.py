@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from storage.arrays import row_blocks
 from storage.formats.corpus import TRAIN, OpenCorpus
 from storage.shapes import Float, Int
 from tasks.plotting import ABOVE, BLUE, GREEN, GREY, MUTED, ORANGE, make_figure, say
@@ -31,7 +32,6 @@ OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # texts of bars
 ABOUT = "%{text}<extra></extra>"  # on hover
 RIDGE = 1.0
 K = 10
-BLOCK = 65_536  # titles whose words are counted at once
 BIN_STARTS = (0, 1, 2, 3, 5, 10, 20, 50, 100)
 BIN_NAMES = ("unseen", "1", "2", "3–4", "5–9", "10–19", "20–49", "50–99", "100 or more")
 # k-NN right, hyperplane right, name, colour, symbol: shapes differ too, so that no colour is needed
@@ -56,8 +56,8 @@ class Predictions:
 def rarest_words(corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
     """How many training titles hold the rarest word of each title; 0: none holds it, -1: no word."""
     never, held = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
-    for begin in range(0, len(corpus), BLOCK):
-        own = np.arange(begin, min(begin + BLOCK, len(corpus)))
+    for block in row_blocks(len(corpus)):
+        own = np.arange(block.start, block.stop)
         _, tokens = _words(corpus, own[corpus.split[own] == TRAIN])
         held += np.bincount(tokens, minlength=len(held))
     rarest = np.full(len(titles), never)

@@ -44,7 +44,7 @@ def corpus_of(
 
 @pytest.mark.parametrize("block", [1, 2, 100])
 def test_the_rarest_word_counts_training_titles_once_each_and_words_alone(block, monkeypatch):
-    monkeypatch.setattr("tasks.publish.plots.held_out_plots.BLOCK", block)
+    monkeypatch.setattr("storage.arrays.BLOCK", block)
     tokens = [[0, 0, 1], [0, 3], [1], [0, 1, 2], [0], [3], [2]]  # token 2 is an n-gram, 3 a word
     corpus = corpus_of(
         tokens,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from tasks.publish.gate import FORM, Answers
+from tasks.publish.registry.gate import FORM, Answers
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 

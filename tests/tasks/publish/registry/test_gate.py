@@ -5,7 +5,15 @@ import pytest
 
 from tasks.cluster.settings import ClusterSettings
 from tasks.evaluate.settings import EvaluateSettings
-from tasks.publish.gate import REMEMBERED, Answers, Decision, ask_both, decide, query_quality, votes_of
+from tasks.publish.registry.gate import (
+    REMEMBERED,
+    Answers,
+    Decision,
+    ask_both,
+    decide,
+    query_quality,
+    votes_of,
+)
 
 QUERIES = 400
 

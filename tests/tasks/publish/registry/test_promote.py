@@ -44,7 +44,7 @@ def published(learnt, tmp_path_factory):
 def stage(published, without_run, tmp_path, monkeypatch):
     """``register`` and ``promote`` for a model of that digest, and the registry, in a home of the test's
     own."""
-    from tasks.publish.task import promote, register
+    from tasks.publish.registry.task import promote, register
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     source, guide, corpus, model, scores = published
@@ -104,8 +104,8 @@ def test_a_challenger_that_cannot_be_compared_is_not_promoted(stage):
 
 def test_a_model_of_another_lineage_asks_for_a_person(stage, monkeypatch):
     stage.promote("a" * 64)
-    monkeypatch.setattr("tasks.publish.task.lineage", lambda salt, sources: "of-other-feeds")
-    monkeypatch.setattr("tasks.publish.task.fingerprints", lambda salt, sources: ["0" * 8])
+    monkeypatch.setattr("tasks.publish.registry.task.lineage", lambda salt, sources: "of-other-feeds")
+    monkeypatch.setattr("tasks.publish.registry.task.fingerprints", lambda salt, sources: ["0" * 8])
     verdict = stage.promote("b" * 64)
     assert not verdict.champion and stage.registry.champion().version == "1"
     assert "lacks 1 of the 1 feed that the champion was made of" in verdict.reason
@@ -148,12 +148,13 @@ def test_a_table_shows_what_both_models_answer(stage, monkeypatch):
 
 
 def test_a_guide_that_has_more_feeds_is_compared(stage, monkeypatch):
-    from tasks.publish.lineage import fingerprints
+    from tasks.publish.registry.lineage import fingerprints
 
     stage.promote("a" * 64)
-    monkeypatch.setattr("tasks.publish.task.lineage", lambda salt, sources: "of-more-feeds")
+    monkeypatch.setattr("tasks.publish.registry.task.lineage", lambda salt, sources: "of-more-feeds")
     monkeypatch.setattr(
-        "tasks.publish.task.fingerprints", lambda salt, sources: fingerprints(salt, [*sources, "more.xml"])
+        "tasks.publish.registry.task.fingerprints",
+        lambda salt, sources: fingerprints(salt, [*sources, "more.xml"]),
     )
     verdict = stage.promote("b" * 64)
     assert verdict.champion and verdict.difference == 0
