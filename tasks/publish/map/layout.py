@@ -40,12 +40,16 @@ PUSHERS = 10  # titles drawn for each to try them
 
 
 class Links(NamedTuple):
-    """The symmetric graph by rows: offsets (titles + 1,); heads, targets, pull (links,), of sum 1 a title."""
+    """The symmetric graph by rows: offsets (titles + 1,); targets, pull (links,), of sum 1 a title."""
 
     offsets: np.ndarray
-    heads: np.ndarray
     targets: np.ndarray
     pull: np.ndarray
+
+    @property
+    def heads(self) -> np.ndarray:
+        """The title of each link: int32 (links,)."""
+        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int32), np.diff(self.offsets))
 
 
 def lay_out(
@@ -98,32 +102,58 @@ def principal_plane(vectors: Float[np.ndarray, "titles dim"]) -> Float[np.ndarra
 
 
 def _links(ids: np.ndarray, cosines: np.ndarray) -> Links:
-    titles = len(ids)
-    heads, columns = np.nonzero((ids >= 0) & (ids != np.arange(titles)[:, None]))
-    targets = ids[heads, columns].astype(np.int64)
-    distances = np.sqrt(np.maximum(2 - 2 * cosines[heads, columns].astype(np.float64), 0))
-    nearest = np.full(titles, np.inf)
-    np.minimum.at(nearest, heads, distances)
-    beyond = distances - nearest[heads]
-    counts = np.maximum(np.bincount(heads, minlength=titles), 1)
-    scale = np.maximum(np.bincount(heads, beyond, minlength=titles) / counts, 1e-6)
-    strength = np.exp(-beyond / scale[heads])
-    keys = np.concatenate([heads * titles + targets, targets * titles + heads])
-    pairs, place = np.unique(keys, return_inverse=True)
-    forth = np.bincount(place[: len(heads)], strength, minlength=len(pairs))
-    back = np.bincount(place[len(heads) :], strength, minlength=len(pairs))
-    both = forth + back - forth * back  # either direction suffices
-    heads, targets = np.divmod(pairs, max(titles, 1))
-    offsets = np.searchsorted(heads, np.arange(titles + 1))
-    return Links(offsets, heads, targets, both / np.bincount(heads, both, minlength=titles)[heads])
+    strength = np.zeros(ids.shape)
+    for own in row_blocks(len(ids)):
+        linked = (ids[own] >= 0) & (ids[own] != np.arange(own.start, own.stop)[:, None])
+        distances = np.sqrt(np.maximum(2 - 2 * cosines[own].astype(np.float64), 0))
+        nearest = distances.min(axis=1, where=linked, initial=2, keepdims=True)
+        beyond = np.where(linked, distances - nearest, 0)
+        scale = beyond.sum(axis=1, keepdims=True) / np.maximum(linked.sum(axis=1, keepdims=True), 1)
+        strength[own] = np.where(linked, np.exp(-beyond / np.maximum(scale, 1e-6)), 0)
+    return Links(*compiled(_make_symmetric)(np.ascontiguousarray(ids, dtype=np.int32), strength))
+
+
+def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets, targets and pull of Links; a strength of 0 is no link, either direction suffices."""
+    titles, nearest = ids.shape
+    both, one_way = strength.copy(), np.zeros(strength.shape, dtype=np.bool_)
+    offsets = np.zeros(titles + 1, dtype=np.int64)
+    for title in range(titles):
+        for rank in range(nearest):
+            if strength[title, rank] > 0:
+                target, back = ids[title, rank], 0.0
+                for place in range(nearest):
+                    if ids[target, place] == title:
+                        back = strength[target, place]
+                both[title, rank] += back - back * strength[title, rank]
+                one_way[title, rank] = back == 0
+                offsets[title + 1] += 1
+                offsets[target + 1] += one_way[title, rank]
+    offsets = np.cumsum(offsets)
+    ends, sums = offsets[:-1].copy(), np.zeros(titles)
+    targets, pull = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.float32)
+    for title in range(titles):
+        for rank in range(nearest):
+            if strength[title, rank] > 0:
+                target, value = ids[title, rank], both[title, rank]
+                targets[ends[title]], pull[ends[title]] = target, value
+                ends[title] += 1
+                sums[title] += value
+                if one_way[title, rank]:
+                    targets[ends[target]], pull[ends[target]] = title, value
+                    ends[target] += 1
+                    sums[target] += value
+    for title in range(titles):
+        for link in range(offsets[title], offsets[title + 1]):
+            pull[link] /= sums[title]
+    return offsets, targets, pull
 
 
 def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
     """The start averaged over links and stretched out again, twelve times; a copy."""
     places, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
     for _ in range(12):
-        averaged = np.add.reduceat(places[links.targets] * links.pull[:, None], links.offsets[linked])
-        mixed = 0.5 * places[linked] + 0.5 * averaged
+        mixed = 0.5 * places[linked] + 0.5 * compiled(_average)(*links, places)[linked]
         mixed -= mixed.mean(axis=0)
         covariance = mixed.T @ mixed / len(mixed) + 1e-12 * np.eye(2)
         values, axes = np.linalg.eigh(covariance)
@@ -133,6 +163,15 @@ def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
     return places
 
 
+def _average(offsets: np.ndarray, targets: np.ndarray, pull: np.ndarray, places: np.ndarray) -> np.ndarray:
+    averaged = np.zeros_like(places)
+    for title in range(len(places)):
+        for link in range(offsets[title], offsets[title + 1]):
+            averaged[title, 0] += pull[link] * places[targets[link], 0]
+            averaged[title, 1] += pull[link] * places[targets[link], 1]
+    return averaged
+
+
 def _move(
     places: np.ndarray, links: Links, rounds: int, generator: np.random.Generator, step: float
 ) -> np.ndarray:
@@ -140,9 +179,9 @@ def _move(
     count = len(linked)
     number = np.cumsum(np.diff(links.offsets) > 0) - 1
     own = (
-        np.append(links.offsets[linked], len(links.heads)),
+        np.append(links.offsets[linked], len(links.targets)),
         number[links.targets],
-        links.pull.astype(np.float32),
+        links.pull,
     )
     noise = 1e-3 * SPREAD * np.sqrt(count) * generator.normal(size=(count, 2))
     place = (places[linked] + noise).astype(np.float32)
@@ -194,8 +233,8 @@ def place_new_titles(before: np.ndarray, links: Links, rounds: int = 5) -> Float
     places = before.astype(np.float64)
     for _ in range(rounds):
         missing = np.isnan(places[:, 0])
-        use = missing[links.heads] & ~missing[links.targets]
-        heads, pull, near = links.heads[use], links.pull[use], places[links.targets[use]]
+        use = np.flatnonzero(missing[heads := links.heads] & ~missing[links.targets])
+        heads, pull, near = heads[use], links.pull[use], places[links.targets[use]]
         weight = np.bincount(heads, pull, minlength=len(places))
         total = np.stack([np.bincount(heads, pull * axis, minlength=len(places)) for axis in near.T], axis=1)
         found = missing & (weight > 0)

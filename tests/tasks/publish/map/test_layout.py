@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tasks.neighbours.similarity import top_neighbours
-from tasks.publish.map.layout import lay_out, principal_plane
+from tasks.publish.map.layout import _links, lay_out, principal_plane  # pyright: ignore[reportPrivateUsage]
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -32,6 +32,25 @@ def test_groups_of_the_space_are_groups_of_the_plane():
     assert places.shape == (1_200, 2) and places.dtype == np.float32
     assert np.abs(places).max() == pytest.approx(1, abs=1e-6)
     assert purity(places, truth) > 0.95 > 0.3 > purity(principal_plane(vectors), truth)
+
+
+def test_links_are_those_of_the_formula():
+    """p = s + sᵀ − s∘sᵀ with s = exp(−(d − d_nearest) / mean), rows divided by their sums."""
+    vectors, _ = planted(5, 40)
+    ids, cosines = top_neighbours(vectors, vectors, 6)  # itself is no link
+    ids[:10, 3:], ids[7] = -1, -1
+    strength = np.zeros((200, 200))
+    for title, (own, near) in enumerate(zip(ids, cosines, strict=True)):
+        kept = (own >= 0) & (own != title)
+        far = np.sqrt(np.maximum(2 - 2 * near[kept].astype(np.float64), 0))
+        if len(far):
+            strength[title, own[kept]] = np.exp(-(far - far.min()) / max((far - far.min()).mean(), 1e-6))
+    wanted = strength + strength.T - strength * strength.T
+    sums = wanted.sum(axis=1, keepdims=True)
+    links, found = _links(ids, cosines), np.zeros((200, 200))
+    found[links.heads, links.targets] = links.pull
+    assert len(links.targets) == np.count_nonzero(wanted) and links.offsets[-1] == len(links.targets)
+    np.testing.assert_allclose(found, wanted / np.where(sums > 0, sums, 1), atol=1e-6)
 
 
 def test_a_ring_becomes_a_ring():
