@@ -9,20 +9,18 @@ waits at a pipe that nobody writes to, which the kernel closes when the client i
 
 import asyncio
 import atexit
-import importlib.metadata
 import os
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from storage.json_file import copy_unless_there
+from storage.empty_database import copy_empty, keep_empty
 from storage.workspace import Workspace
 
 START_SECONDS = 120  # of a first start without the copy of an empty database, on a busy machine: 93
@@ -120,8 +118,7 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
 def migrate() -> None:
     """Gives a new PREFECT_HOME its SQLite database: a copy of an empty one of this version of Prefect.
 
-    Prefect's migrations take half of its server's first start (6 of 11 CPU seconds). The empty database is
-    migrated once and kept in the environment (``sys.prefix``), where that can be written.
+    Prefect's migrations take half of its server's first start (6 of 11 CPU seconds).
     """
     from prefect.server.database import provide_database_interface
     from prefect.settings import get_current_settings
@@ -133,17 +130,9 @@ def migrate() -> None:
     if not is_file or database.exists():
         return
     database.parent.mkdir(parents=True, exist_ok=True)
-    empty = Path(sys.prefix, "share", "guidespace", f"prefect-{importlib.metadata.version('prefect')}.db")
-    if empty.exists():
-        copy_unless_there(empty, database)  # half a database would never open again
-        return
-    asyncio.run(provide_database_interface().create_db())
-    with suppress(OSError):
-        empty.parent.mkdir(parents=True, exist_ok=True)
-        temporary = empty.with_suffix(f".{os.getpid()}.tmp")
-        with closing(sqlite3.connect(database)) as made, closing(sqlite3.connect(temporary)) as copy:
-            made.backup(copy)
-        temporary.replace(empty)
+    if not copy_empty("prefect", database):  # half a database would never open again
+        asyncio.run(provide_database_interface().create_db())
+        keep_empty("prefect", database)
 
 
 def _serve(listening: int) -> None:

@@ -111,7 +111,7 @@ class Candidates:
             subjects = self._encode([one.name(about.language) for one in self.subjects])
             for own in blocks:
                 self.near[own] = self._centred(own) @ subjects.T
-        self.meant = self._meant()
+        self.meant = np.concatenate([self._meant(self.near[own]) for own in blocks])
 
     def _sentences(self, rows: Any) -> Float32[np.ndarray, "some features"]:
         found = self.about.sentences
@@ -122,15 +122,14 @@ class Candidates:
         sentences = self._sentences(rows)
         return unit_rows(np.where(sentences.any(axis=1, keepdims=True), sentences - self.mean, 0))
 
-    def _meant(self) -> Bool[np.ndarray, "titles subjects"]:
+    def _meant(self, near: Float32[np.ndarray, "some subjects"]) -> Bool[np.ndarray, "some subjects"]:
         """The subject that each title is nearest to, of those with one broader subject, if near enough."""
-        meant = np.zeros(self.near.shape, dtype=bool)
+        meant = np.zeros(near.shape, dtype=bool)
         groups = ["Fiction" if one.general in FICTION else one.general for one in self.subjects]
         for group in set(groups):
             own = np.flatnonzero([one == group for one in groups])
-            nearest = own[self.near[:, own].argmax(axis=1)]
-            meant[np.arange(len(meant)), nearest] = True
-        return meant & (self.near >= NEAR)
+            meant[np.arange(len(near)), own[near[:, own].argmax(axis=1)]] = True
+        return meant & (near >= NEAR)
 
     def _encode(self, texts: Sequence[str]) -> Float[np.ndarray, "texts features"]:
         assert self.about.encode is not None

@@ -52,6 +52,25 @@ def test_where_a_run_is_tells_no_password_of_a_database(database: str, tmp_path:
     assert "4711" not in str(caught.value)
 
 
+def test_a_second_home_copies_the_database_that_the_first_migrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "prefix"))
+    schemas = []
+    for name in ("first", "second"):
+        tracking = Tracking(tmp_path / name)
+        assert tracking.start_run("flow-1", "night")
+        (default,) = tracking.client.search_experiments(filter_string="name = 'Default'")
+        assert default.artifact_location == str(tmp_path / name / "mlflow" / "0")
+        with contextlib.closing(sqlite3.connect(tmp_path / name / "mlflow.db")) as connection:
+            query = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
+            schemas.append(connection.execute(query).fetchall())
+        monkeypatch.setattr("storage.empty_database.sqlite3", None)  # to keep another one would fail
+    (kept,) = (tmp_path / "prefix" / "share" / "guidespace").iterdir()
+    assert kept.name.startswith("mlflow-") and schemas[0] == schemas[1] and len(schemas[0]) > 50
+
+
 @pytest.mark.parametrize(
     ("uri", "kept"),
     [
