@@ -127,6 +127,7 @@ def test_the_reference_must_be_rated(tmp_path):
         score(read_set(write_set(tmp_path, COLUMNS, RATINGS)), "oldest")
 
 
+@pytest.mark.slow
 def test_the_command_scores(tmp_path):
     folder = str(write_set(tmp_path, COLUMNS, RATINGS))
     command = [sys.executable, "-m", "benchmarks.believed", "score", folder, "--reference", "small"]

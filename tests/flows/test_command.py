@@ -182,12 +182,14 @@ def test_similar_answers_for_known_and_unknown_titles(night, title):
     assert "crime" in {category for neighbour in neighbours for category in neighbour["categories"]}
 
 
+@pytest.mark.slow
 def test_similar_refuses_what_it_cannot_answer(night):
     for arguments, words in ((("x", "-k", "0"), "k is 0"), (("☃☃☃",), "nothing is known of the title")):
         done = guidespace("similar", *arguments, "--home", night[0])
         assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_export_labels_can_be_read_as_fasttext_lines(night, tmp_path):
     assert guidespace("export", "--home", night[0], "--format", "labels", tmp_path / "corpus").returncode == 0
     train, test = (
@@ -206,6 +208,7 @@ def test_export_labels_can_be_read_as_fasttext_lines(night, tmp_path):
     assert sorted(held_out) == sorted(test)
 
 
+@pytest.mark.slow
 def test_export_vectors_agree_in_both_forms(night, tmp_path):
     assert (
         guidespace("export", "--home", night[0], "--format", "word2vec", tmp_path / "v.txt").returncode == 0
@@ -238,12 +241,14 @@ def test_doctor_finds_the_installation_sound_and_says_json(night):
     }
 
 
+@pytest.mark.slow
 def test_doctor_names_a_home_of_another_version(tmp_path):
     (tmp_path / "home.json").write_text('{"layout_version": 99}')
     done = guidespace("doctor", "--home", tmp_path)
     assert done.returncode == 1 and "layout version 99" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_home_without_a_run_says_what_to_do(tmp_path):
     for command in (
         ("scores",),

@@ -128,6 +128,7 @@ def as_anybody() -> tuple[str, ...]:
     return command
 
 
+@pytest.mark.slow
 def test_what_this_user_may_not_read_is_one_line(tmp_path: Path) -> None:
     before, home = as_anybody(), tmp_path / "home"
     closed = tmp_path / "closed"
@@ -168,7 +169,7 @@ def small_disk(tmp_path: Path):
     subprocess.run(["umount", str(place)], check=True)
 
 
-@pytest.mark.parametrize("left", [0, 1_500_000])
+@pytest.mark.parametrize("left", [pytest.param(0, marks=pytest.mark.slow), 1_500_000])
 def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(
     small_disk: Path, tmp_path: Path, left: int
 ) -> None:

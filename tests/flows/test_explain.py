@@ -14,6 +14,7 @@ from tasks.enrich.model import CategoryModel
 
 UNKNOWN = "Zebra Kitchen Blues"
 TITLE = "Midsomer Murders"
+pytestmark = pytest.mark.slow  # a night of its own
 
 
 @pytest.fixture

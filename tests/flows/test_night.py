@@ -34,6 +34,7 @@ def running(monkeypatch):
     return told
 
 
+@pytest.mark.slow
 def test_passwords_and_keys_of_feeds_are_in_no_record(running, tmp_path):
     with disable_run_logger(), night.open_night(str(tmp_path / "home"), FEEDS, Settings()) as opened:
         run = opened.run

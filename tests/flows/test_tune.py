@@ -200,6 +200,7 @@ def test_processes_of_a_run_find_its_prefect_server(tmp_path: Path):
     assert done.stdout.startswith("http://127.0.0.1:"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_search_that_is_not_there_is_one_clear_line(tmp_path: Path):
     feed = str(ROOT / "sample" / "guide.xml.gz")
     done = guidespace("--feed", feed, "--home", str(tmp_path / "home"), "--search", "esgd", "annealing")

@@ -177,6 +177,7 @@ def test_buckets_and_the_room_before_them(
         assert found[number][int(more) :].tolist() == own
 
 
+@pytest.mark.slow
 def test_more_words_than_a_piece_with_long_and_empty_ones():
     rng = np.random.default_rng(3)
     letters = np.array(list("abcdeéжß日😀<>"))

@@ -62,6 +62,7 @@ def drip(connection: socket.socket, content: bytes) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_body_that_drips_is_given_up_by_its_rate(tmp_path: Path, serve: Serve) -> None:
     def answer(connection: socket.socket, request: bytes, number: int) -> None:
         connection.sendall(head("200 OK"))

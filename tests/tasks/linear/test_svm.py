@@ -98,6 +98,7 @@ def progressive_errors(learnt: OnlineSvm, preferences: np.ndarray, samples: int,
     return wrong
 
 
+@pytest.mark.slow
 def test_it_follows_preferences_that_turn_over() -> None:
     preferences = np.random.default_rng(3).normal(size=200)
     learnt = OnlineSvm(200)

@@ -104,6 +104,7 @@ def test_files_give_the_same_classifier(trained, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_one_seed_gives_the_same_bits_and_a_resumed_run_too(trained):
     training, model, _ = trained
     stopped = PatternTraining(GUIDE, SMALL)

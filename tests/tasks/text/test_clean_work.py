@@ -103,6 +103,7 @@ def test_known_attacks(attack: str) -> None:
     bounded(before + again * 20_000 + after * 20_000)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(*[st.lists(st.sampled_from(PIECES), max_size=6).map("".join)] * 4, st.integers(1, 400))
 def test_any_nesting(before: str, opening: str, middle: str, closing: str, depth: int) -> None:

@@ -149,6 +149,7 @@ def test_size(plant_map, titles, megabytes):
     assert len(render_map(plant_map(titles, neighbours=10)).encode()) < megabytes * 1e6
 
 
+@pytest.mark.slow
 def test_more_titles_than_two_bytes_count(plant_map):
     content = plant_map(65_600, neighbours=1)
     content.neighbours[0, 0] = 65_599

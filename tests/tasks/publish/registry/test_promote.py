@@ -112,6 +112,7 @@ def test_a_model_of_another_lineage_asks_for_a_person(stage, monkeypatch):
     assert stage.promote("b" * 64, promote="always").champion
 
 
+@pytest.mark.slow
 def test_a_version_that_was_rolled_back_is_not_promoted_again_but_by_a_person(stage):
     for digest in "ab":
         assert stage.promote(digest * 64).champion
@@ -160,6 +161,7 @@ def test_a_guide_that_has_more_feeds_is_compared(stage, monkeypatch):
     assert verdict.champion and verdict.difference == 0
 
 
+@pytest.mark.slow
 def test_a_smoke_run_is_promoted_only_where_nothing_was_before(stage):
     assert stage.promote("a" * 64, promote="first").champion
     verdict = stage.promote("b" * 64, promote="first")
@@ -169,6 +171,7 @@ def test_a_smoke_run_is_promoted_only_where_nothing_was_before(stage):
     assert not stage.promote("b" * 64, promote="first").champion
 
 
+@pytest.mark.slow
 def test_a_champion_whose_files_are_gone_neither_ends_the_run_nor_is_replaced(stage):
     stage.promote("a" * 64)
     shutil.rmtree(stage.home / "mlflow" / "models")
@@ -177,6 +180,7 @@ def test_a_champion_whose_files_are_gone_neither_ends_the_run_nor_is_replaced(st
     assert stage.promote("b" * 64, promote="always").champion and stage.registry.champion().version == "2"
 
 
+@pytest.mark.slow
 def test_an_alias_that_somebody_took_away_is_not_given_to_the_next_comer(stage):
     stage.promote("a" * 64)
     stage.registry.client.delete_registered_model_alias(stage.registry.name, "champion")
