@@ -1,6 +1,8 @@
 """A home that a smoke run of the sample guide filled, and one whose model is served."""
 
 import datetime
+import fcntl
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,18 @@ from tests.flows.serve_process import AT, STAND_IN
 
 
 @pytest.fixture(scope="session")
-def night(tmp_path_factory):
-    home = tmp_path_factory.mktemp("command") / "home"
-    done = guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return home, done.stdout
+def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The home and what the command printed; one for all processes of pytest-xdist. Read only."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    home, output = folder / "night" / "home", folder / "night.txt"
+    with open(folder / "night.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not output.exists():
+            done = guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke")
+            assert done.returncode == 0, done.stdout + done.stderr
+            output.write_text(done.stdout)
+    return home, output.read_text()
 
 
 @pytest.fixture(scope="module")
