@@ -15,8 +15,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 run: $(READY)
 	.venv/bin/guidespace nightly --feed $(FEED) --home "$(GUIDESPACE_HOME)" --preset $(PRESET)
 
+# Three processes: on two cores some tests wait (for servers, a browser) while others compute.
 test: $(DEVELOPER)
-	.venv/bin/python -m pytest -q -n 2 --dist loadfile
+	.venv/bin/python -m pytest -q -n 3 --dist loadfile
 
 slow: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -m slow -n 2 --dist loadfile
