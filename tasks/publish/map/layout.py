@@ -185,47 +185,53 @@ def _move(
     )
     noise = 1e-3 * SPREAD * np.sqrt(count) * generator.normal(size=(count, 2))
     place = (places[linked] + noise).astype(np.float32)
-    speed, moved = np.zeros_like(place), np.empty_like(place)
-    for round_ in range(rounds):
-        drawn = generator.integers(count, size=(count, DRAWN), dtype=np.int32)
-        compiled(_step, fastmath=True)(
-            *own, drawn, np.float32(step * (1 - round_ / rounds)), place, speed, moved
-        )
-        place, moved = moved, place
-    places[linked] = place
+    state = generator.integers(1 << 63, dtype=np.uint64)
+    places[linked] = compiled(_round_by_round, fastmath=True)(*own, place, rounds, np.float32(step), state)
     return places
 
 
-def _step(  # numba: one function, arrays and numbers
+def _round_by_round(  # numba: one function, arrays and numbers
     offsets: np.ndarray,
     targets: np.ndarray,
     pull: np.ndarray,
-    drawn: np.ndarray,
-    step: np.float32,
     place: np.ndarray,
-    speed: np.ndarray,
-    moved: np.ndarray,
-) -> None:
+    rounds: int,
+    first_step: np.float32,
+    state: np.uint64,
+) -> np.ndarray:
+    """All rounds in one call, which needs the interpreter once; who pushes is drawn by Knuth's MMIX
+    generator, whose upper half is multiplied into the range.
+    """
+    count, half = np.uint64(len(place)), np.uint64(32)
+    times, more = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
     one, each = np.float32(1), np.float32(2 * REPULSION / DRAWN)
-    for title in range(len(place)):
-        x, y = place[title]
-        force_x, force_y = -np.float32(GRAVITY) * x, -np.float32(GRAVITY) * y
-        for link in range(offsets[title], offsets[title + 1]):
-            across, up = place[targets[link], 0] - x, place[targets[link], 1] - y
-            weight = 2 * pull[link] / (one + across * across + up * up)
-            force_x += weight * across
-            force_y += weight * up
-        for other in drawn[title]:
-            across, up = x - place[other, 0], y - place[other, 1]
-            square = across * across + up * up
-            push = each / ((np.float32(0.05) + square) * (one + square))
-            force_x += push * across
-            force_y += push * up
-        dx = np.float32(MOMENTUM) * speed[title, 0] + step * force_x
-        dy = np.float32(MOMENTUM) * speed[title, 1] + step * force_y
-        shorter = min(one, np.float32(LONGEST_STEP) / max(np.sqrt(dx * dx + dy * dy), np.float32(1e-12)))
-        speed[title, 0], speed[title, 1] = shorter * dx, shorter * dy
-        moved[title, 0], moved[title, 1] = x + shorter * dx, y + shorter * dy
+    speed, moved = np.zeros_like(place), np.empty_like(place)
+    for round_ in range(rounds):
+        step = first_step * np.float32(1 - round_ / rounds)
+        for title in range(len(place)):
+            x, y = place[title]
+            force_x, force_y = -np.float32(GRAVITY) * x, -np.float32(GRAVITY) * y
+            for link in range(offsets[title], offsets[title + 1]):
+                across, up = place[targets[link], 0] - x, place[targets[link], 1] - y
+                weight = 2 * pull[link] / (one + across * across + up * up)
+                force_x += weight * across
+                force_y += weight * up
+            for _ in range(DRAWN):
+                state = state * times + more
+                other = (state >> half) * count >> half
+                across, up = x - place[other, 0], y - place[other, 1]
+                square = across * across + up * up
+                push = each / ((np.float32(0.05) + square) * (one + square))
+                force_x += push * across
+                force_y += push * up
+            dx = np.float32(MOMENTUM) * speed[title, 0] + step * force_x
+            dy = np.float32(MOMENTUM) * speed[title, 1] + step * force_y
+            far = max(np.sqrt(dx * dx + dy * dy), np.float32(1e-12))
+            shorter = min(one, np.float32(LONGEST_STEP) / far)
+            speed[title, 0], speed[title, 1] = shorter * dx, shorter * dy
+            moved[title, 0], moved[title, 1] = x + shorter * dx, y + shorter * dy
+        place, moved = moved, place
+    return place
 
 
 def place_new_titles(before: np.ndarray, links: Links, rounds: int = 5) -> Float[np.ndarray, "titles 2"]:
