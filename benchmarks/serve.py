@@ -156,13 +156,13 @@ def load(port: int, path: str, bodies: Sequence[str], clients: int) -> Loaded:
 
 
 def titles_to_ask(model: Path, count: int, new: int = NEW, seed: int = 0) -> list[str]:
-    """Titles of a Model folder by how often they air; every ``new``-th is of none."""
+    """Titles of a Model folder by how often they air; every ``new``-th is of none, with 0 each is of it."""
     table = pq.read_table(model / "titles.parquet", columns=["title", "airings"])
     names, airings = table["title"].to_pylist(), np.asarray(table["airings"], dtype=np.float64)
     rng = np.random.default_rng(seed)
     drawn = rng.choice(len(names), size=(count, 2), p=airings / airings.sum())
     return [
-        f"{names[one]} and {names[other]} {place}" if place % new == new - 1 else names[one]
+        f"{names[one]} and {names[other]} {place}" if new and place % new == new - 1 else names[one]
         for place, (one, other) in enumerate(drawn.tolist())
     ]
 
@@ -211,14 +211,17 @@ def measure_home(home: Path, quick: bool) -> list[Claim]:
 def _loads(
     server: Server, port: int, process: int, bodies: list[str], model: Path, few: int
 ) -> dict[str, Any]:
-    """What clients saw of a server: a warm-up of a tenth, then all, and requests for new titles alone."""
+    """What clients saw of a server: a warm-up of a tenth, then all, and each kind of title alone."""
     first = len(bodies) // 10
     _apart(port, server.path, bodies[:first])
     begin = resident(process)
     everything = _apart(port, server.path, bodies)
     end = resident(process)
-    unseen = [json.dumps(server.ask(title)) for title in titles_to_ask(model, few, new=1, seed=1)]
-    return {"all": everything, "new": _apart(port, server.path, unseen), "begin": begin, "end": end}
+    alone = {}
+    for name, new in (("guide", 0), ("new", 1)):
+        asked = [json.dumps(server.ask(title)) for title in titles_to_ask(model, few, new=new, seed=1)]
+        alone[name] = _apart(port, server.path, asked)
+    return {"all": everything, **alone, "begin": begin, "end": end}
 
 
 def _apart(port: int, path: str, bodies: list[str]) -> Loaded:
@@ -239,10 +242,10 @@ def _beside(own: dict[str, Any], other: dict[str, Any], many: int) -> Iterator[C
     rates = [len(loaded.milliseconds) / loaded.seconds for loaded in (mine, their)]
     yield both(f"{what}: requests/s", *rates, better="more")
     yield Claim(name=f"{what}: errors", value=mine.errors, aim=0, better="less")
-    what = f"{CLIENTS} clients, new titles alone"
-    for share in (50, 99):
-        pair = own["new"].percentile(share), other["new"].percentile(share)
-        yield both(f"{what}: p{share}, ms", *pair)
+    for name, which in (("guide", "titles of the guide alone"), ("new", "new titles alone")):
+        for share in (50, 99):
+            pair = own[name].percentile(share), other[name].percentile(share)
+            yield both(f"{CLIENTS} clients, {which}: p{share}, ms", *pair)
     yield both("cold start to the first answer, s", own["start"], other["start"])
     yield Claim(name="cold start to the first answer, s", value=own["start"], aim=4, better="less")
     for when in ("begin", "end"):
