@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from storage.arrays import unit_rows
+from storage.arrays import row_blocks, unit_rows
 from storage.shapes import Float, Float32
 
 _REMEDY = "the corpus holds no sentence vectors; choose an encoder in preprocess.sentences"
@@ -63,7 +63,10 @@ def dense_inputs(
 
     ``descriptions`` may have no columns: then it is the title's sentence vector.
     """
-    dense = np.array(sentences, dtype=np.float32)
-    if descriptions.shape[1]:
-        dense += descriptions
-    return unit_rows(dense)
+    dense = np.empty(sentences.shape, dtype=np.float32)
+    for own in row_blocks(len(dense)):
+        dense[own] = sentences[own]
+        if descriptions.shape[1]:
+            dense[own] += descriptions[own]
+        dense[own] = unit_rows(dense[own])
+    return dense
