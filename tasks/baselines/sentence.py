@@ -1,6 +1,7 @@
 """k-NN by the frozen sentence vectors alone: what the pretrained encoder knows without any training of ours.
 
-It reads nothing of how titles air, so its scores are the same in both forms, like the majority class's.
+It reads nothing of how titles air, so its scores are the same in both forms, like the majority class's; its
+neighbours are found once for both.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,10 @@ class FittedSentenceKnn:
 
     def predict(self, titles: TitleInputs) -> Predictions:
         """The vote of each title's neighbours; a title of which nothing is known has none."""
-        ids, cosines = top_by_cosine(titles.dense, self.base, self.k)
+        base, ids, cosines = titles.derived.get((SentenceKnn, self.k), (None, None, None))
+        if base is not self.base:
+            ids, cosines = top_by_cosine(titles.dense, self.base, self.k)
+            titles.derived[SentenceKnn, self.k] = self.base, ids, cosines
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
 

@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from storage.arrays import Ragged
-from tasks.baselines import Baseline, Majority, SentenceKnn, TfidfKnn, TfidfSvm, TfidfSvmSentence
+from tasks.baselines import Baseline, Majority, SentenceKnn, TfidfKnn, TfidfSvm, TfidfSvmSentence, sentence
 from tasks.baselines.inputs import NoSentenceVectors, TitleInputs, dense_inputs
 from tasks.baselines.predictions import LabelledTitles, top_by_cosine
 from tasks.baselines.tfidf import TfidfFeatures, label_directions
@@ -104,6 +104,22 @@ class TestBaselinesThatReadSentenceVectors:
         bare = LabelledTitles(TitleInputs(TEXTS, np.zeros((8, 0), np.float32)), WORLD.labels, 3)
         with pytest.raises(NoSentenceVectors, match=r"preprocess\.sentences"):
             baseline.fit(bare)
+
+
+def test_sentence_knn_finds_neighbours_once_for_both_forms_and_anew_among_other_titles(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    searched, search = [], sentence.top_by_cosine
+    monkeypatch.setattr(sentence, "top_by_cosine", lambda *given: searched.append(1) or search(*given))
+    asked = titles(["Football", "Kitchen News"])
+    first = SentenceKnn(k=3).fit(WORLD).predict(asked)
+    alone = dataclasses.replace(WORLD, titles=WORLD.titles.alone())
+    again = SentenceKnn(k=3).fit(alone).predict(asked.alone())
+    np.testing.assert_array_equal(first.top, again.top)
+    assert len(searched) == 1
+    SentenceKnn(k=2).fit(WORLD).predict(asked)
+    some = SentenceKnn(k=3).fit(labelled(TEXTS[:3], ROWS[:3])).predict(asked)
+    assert len(searched) == 3 and (some.top == COOK).all()
 
 
 def test_sentence_knn_names_its_neighbours_and_none_where_nothing_is_known():
