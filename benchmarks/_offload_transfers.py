@@ -93,24 +93,33 @@ def grids() -> Iterator[Claim]:
 
 
 def gathers(quick: bool, has_cupy: bool) -> Iterator[Claim]:
-    """131,072 records to the GPU and back, beside one copy of as many bytes and beside torch's pinned
-    ``W[idx]``.
+    """131,072 records to the GPU and back, beside one copy of as many bytes and beside torch's ``W[idx]`` of
+    pinned and of pageable memory.
     """
     rng = np.random.default_rng(0)
     for rows in HELD[:1] if quick else HELD:
         for width in (512,) if quick else (256, 512, 1536):
             host = Host(rows, width)
             host.data.zero_()
+            drawn = {
+                "random": torch.from_numpy(rng.choice(rows, MOVED, replace=False)),
+                "Zipf": torch.from_numpy(np.unique(zipf(rows, 4 * MOVED, rng))[:MOVED]),
+            }
+            pageable = {name: _indexed(host, ids) for name, ids in drawn.items()}
             host.pin()
-            for name, ids in (
-                ("random", rng.choice(rows, MOVED, replace=False)),
-                ("Zipf", np.unique(zipf(rows, 4 * MOVED, rng))[:MOVED]),
-            ):
-                yield from _gather(host, torch.from_numpy(ids), f"{width} B of {rows:,}, {name}", has_cupy)
+            for name, ids in drawn.items():
+                what = f"{width} B of {rows:,}, {name}"
+                yield from _gather(host, ids, what, has_cupy, pageable[name])
             del host
 
 
-def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> Iterator[Claim]:
+def _indexed(host: Host, ids: Tensor) -> float:
+    """GB/s of ``W[idx]`` and a copy to the GPU."""
+    size = len(ids) * host.data.shape[1]
+    return size / 1e6 / statistics.median(milliseconds(lambda: host.data[ids].to(GPU), 5))
+
+
+def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool, pageable: float) -> Iterator[Claim]:
     size, width = len(ids) * host.data.shape[1], host.data.shape[1]
     flat, there = (
         torch.empty(size, dtype=torch.uint8, pin_memory=True),
@@ -118,7 +127,9 @@ def _gather(host: Host, ids: Tensor, what: str, has_cupy: bool) -> Iterator[Clai
     )
     slots = torch.randperm(len(ids), device=GPU)  # of a cache: rows go where there is room
     copy = size / 1e6 / statistics.median(milliseconds(lambda: there.copy_(flat, non_blocking=True)))
-    plain = size / 1e6 / statistics.median(milliseconds(lambda: host.data[ids].to(GPU), 5))
+    plain = _indexed(host, ids)
+    name = f"W[idx] and a copy, {what}, GB/s"
+    yield Claim(name=name, value=plain, rival="from pageable memory", rival_value=pageable, better=None)
     movers: dict[str, Transfer] = {"staged": Staged(host, GPU)}
     if has_cupy and host.pinned:
         movers["uva"] = choose_transfer("uva", host, GPU)
