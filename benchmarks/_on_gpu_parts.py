@@ -93,6 +93,10 @@ def measurements(out: Path) -> list[Measurement]:
         made.append(Measurement("steps", name, 90, lambda left, own=own: own(MANY_TOKENS, 0.05)))
     made.append(Measurement("steps", "Adam, SpeedTorch's way", 60, lambda left: contest.speedtorch(TOKENS)))
     made.append(Measurement("steps", "Adam, SparseAdam", 30, lambda left: contest.sparse_adam(TOKENS)))
+    if importlib.util.find_spec("fbgemm_gpu"):
+        for rule in (RowwiseAdagrad(), Adam()):
+            own = partial(contest.fbgemm, rule)
+            made.append(Measurement("steps", f"{rule.name}, FBGEMM", 60, lambda left, own=own: own(TOKENS)))
     made.append(Measurement("steps", f"{HUGE_ROWS:,} rows", 240, lambda left: huge()))
     return made
 

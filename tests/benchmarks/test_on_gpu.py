@@ -8,12 +8,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from benchmarks import _offload_gpu
+from benchmarks._offload_steps import train
 from benchmarks.claims import Claim
 from benchmarks.on_gpu import PARTS, Measurement, main, measure
+from tasks.optimizers import RowwiseAdagrad
 
 ROOT = Path(__file__).parents[2]
 SIMULATED = """
@@ -120,8 +123,9 @@ def test_every_part_runs_on_the_simulated_device(tmp_path: Path):
     assert (tmp_path / "trace.json").exists()
 
 
-def test_sparse_adam_on_the_cpu(monkeypatch: pytest.MonkeyPatch):
-    """The simulated device has no sparse tensors; only the clock is replaced here."""
+@pytest.fixture
+def contest_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> _offload_gpu.Contest:
+    """Only the clock and the device are replaced."""
 
     class Now:
         def __init__(self, **about: bool) -> None: ...
@@ -136,5 +140,23 @@ def test_sparse_adam_on_the_cpu(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(_offload_gpu, "BATCHES", 9)
     monkeypatch.setattr(torch.cuda, "Event", Now)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    (claim,) = _offload_gpu.Contest(300).sparse_adam(120)
+    return _offload_gpu.Contest(300)
+
+
+def test_sparse_adam_on_the_cpu(contest_on_the_cpu: _offload_gpu.Contest):
+    """The simulated device has no sparse tensors."""
+    (claim,) = contest_on_the_cpu.sparse_adam(120)
     assert claim.value > 0 and "SparseAdam" in claim.name
+
+
+def test_fbgemm_on_the_cpu(contest_on_the_cpu: _offload_gpu.Contest):
+    """It learns what our table learns: the losses of the first steps are alike, and fall."""
+    pytest.importorskip("fbgemm_gpu", reason="needs fbgemm-gpu-cpu")
+    contest, device, rule = contest_on_the_cpu, torch.device("cpu"), RowwiseAdagrad()
+    (claim,) = contest.fbgemm(rule, 120)
+    assert claim.value > 0 and "FBGEMM" in claim.name and rule.name in claim.name
+    bags = contest.bags(120)
+    theirs = _offload_gpu._fbgemm(contest.start, rule, bags, 0.05).losses  # pyright: ignore[reportPrivateUsage]
+    ours = train(_offload_gpu._resident(contest.start, rule), rule, bags, device).losses  # pyright: ignore[reportPrivateUsage]
+    np.testing.assert_allclose(theirs[:2], ours[:2], rtol=0.02)
+    assert theirs[-1] < theirs[0] and ours[-1] < ours[0]
