@@ -23,6 +23,7 @@ from prefect.runtime import flow_run as this_run
 from prefect.settings import PREFECT_UI_URL
 from prefect.states import Completed, Crashed
 from prefect.task_runners import ThreadPoolTaskRunner
+from threadpoolctl import threadpool_limits
 
 from flows.latest import folders_of_last_run, last_instant, write_latest
 from flows.settings import Settings
@@ -161,7 +162,7 @@ def open_night(
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     waiting = {"wait_seconds": WAIT_SECONDS, "tell": logger.warning}
-    with workspace.writing(what, flow_run=flow_run_id, **waiting) as died:
+    with workspace.writing(what, flow_run=flow_run_id, **waiting) as died, _one_blas_thread():
         mark_crashed(died, flow_run_id)
         tracking = Tracking(workspace.home)
         parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
@@ -194,6 +195,13 @@ def open_night(
                     runner.cancel_all()  # waits for those at work: they write to the home
                 _tell_left(flow_run_id)
         tracking.end_run(run)
+
+
+def _one_blas_thread() -> threadpool_limits:
+    """The bits of NumPy's sums depend on the number of BLAS threads, and scikit-learn, in a baseline beside
+    another stage, sets it to 1 for the whole process: whether a model was the same was a race.
+    """
+    return threadpool_limits(1, user_api="blas")
 
 
 def mark_crashed(died: str, own: str) -> None:

@@ -10,6 +10,7 @@ from prefect.exceptions import Pause
 from prefect.logging import disable_run_logger
 from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.utilities.names import generate_slug
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from flows import night
 from flows.settings import Settings
@@ -43,6 +44,21 @@ def test_passwords_and_keys_of_feeds_are_in_no_record(running, tmp_path):
         kept = "\n".join(connection.iterdump())
     assert run in kept and "example.org/guide.xml.gz" in kept and "guides/what?.xml" in kept
     assert [secret for secret in SECRETS if secret in kept] == []
+
+
+def test_a_night_has_one_blas_thread_whatever_a_library_does_beside_it(running, tmp_path):
+    """As scikit-learn's search does in a baseline, it limits the whole process for a while."""
+
+    def threads() -> set[int]:
+        return {own["num_threads"] for own in threadpool_info() if own["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        with disable_run_logger(), night.open_night(str(tmp_path / "home"), FEEDS, Settings()):
+            before = threads()
+            with threadpool_limits(1, user_api="blas"):
+                during = threads()
+            assert before == during == threads() == {1}
+        assert threads() == {2}
 
 
 def test_a_night_closes_the_mlflow_run_of_one_that_died(running, tmp_path):
