@@ -133,7 +133,7 @@ def test_confusion_counts_held_out_sub_titles(trained):
     assert np.array(plot_confusion(model.classes, counts).data[0].text).shape == counts.shape
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif("GUIDESPACE_DATA" not in os.environ, reason="needs real guides (GUIDESPACE_DATA)")
 def test_precision_on_what_no_rule_labels_has_not_fallen():
     from benchmarks._objectives_subtitles import macro_precision, measure, precision
