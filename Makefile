@@ -58,8 +58,8 @@ $(READY): pyproject.toml $(if $(shell .venv/bin/python -c "" 2>&1 && echo ok),,r
 	$(PYTHON) -m venv .venv || { echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
 	.venv/bin/python -m pip install -q --upgrade pip
 	.venv/bin/python -m pip install -q -e .
-	@folder=$$(mktemp -d) && PREFECT_HOME=$$folder .venv/bin/python -c 'from flows.server import migrate; migrate()' \
-	&& .venv/bin/python -c 'import sys; from storage.tracking import Tracking; Tracking(sys.argv[1]).client' $$folder; rm -r $$folder
+	@folder=$$(mktemp -d) && PREFECT_HOME=$$folder .venv/bin/python -c \
+	'import sys; from flows.server import migrate; from storage.tracking import Tracking; migrate(); Tracking(sys.argv[1]).client' $$folder; rm -r $$folder
 	@touch $@
 
 $(DEVELOPER): $(READY)

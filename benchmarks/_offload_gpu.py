@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, get_args
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks._offload_steps import DIM, MARGIN, Measured, batches, train, zipf
+from benchmarks._offload_steps import DIM, Measured, batches, timed, train, triplet_loss, zipf
 from benchmarks._offload_transfers import GPU, gathers, link
 from benchmarks.claims import Claim
 from storage.tables import (
@@ -68,11 +67,15 @@ def _both(rule: RowOptimizer, start: Section, cache_rows: int) -> list[Table]:
 
 def _resident(start: Section, rule: RowOptimizer) -> Resident:
     rows = torch.empty(start.shape, device=GPU)
+    _fill_(rows, start)
+    return Resident(rows, rule.initial_state(rows))
+
+
+def _fill_(rows: Tensor, start: Section) -> None:
     first = 0
     for piece in start.pieces():
         rows[first : first + len(piece)] = piece
         first += len(piece)
-    return Resident(rows, rule.initial_state(rows))
 
 
 class Contest:
@@ -129,9 +132,8 @@ class Contest:
 
     def speedtorch(self, tokens: int) -> Iterator[Claim]:
         """Adam in SpeedTorch's way, beside ours if that was measured."""
-        yield self._other(
-            "SpeedTorch's way", "adam", tokens, _speedtorch(self.start, self.bags(tokens)[:8]), 10
-        )
+        found = _speedtorch(self.start, self.bags(tokens)[:8])
+        yield self._other("SpeedTorch's way", "adam", tokens, found, aim=10)
 
     def sparse_adam(self, tokens: int) -> Iterator[Claim]:
         """nn.EmbeddingBag with torch's SparseAdam, likewise."""
@@ -211,7 +213,7 @@ def _sparse_adam(start: Section, bags: Sequence[Bags]) -> Measured:
         loss.backward()
         optimizer.step()
 
-    return _train(table, learn, bags)
+    return _train_bags(table, learn, bags)
 
 
 def _fbgemm(start: Section, rule: Any, bags: Sequence[Bags], share: float) -> Measured:
@@ -230,31 +232,24 @@ def _fbgemm(start: Section, rule: Any, bags: Sequence[Bags], share: float) -> Me
         cache_load_factor=share,
         pooling_mode=common.PoolingMode.SUM,
     )
-    rows, first = table.split_embedding_weights()[0], 0
-    for piece in start.pieces():
-        rows[first : first + len(piece)] = piece
-        first += len(piece)
-    return _train(table, Tensor.backward, bags)
+    _fill_(table.split_embedding_weights()[0], start)
+    return _train_bags(table, Tensor.backward, bags)
 
 
-def _train(
+def _train_bags(
     add_up: Callable[[Tensor, Tensor], Tensor], learn: Callable[[Tensor], object], bags: Sequence[Bags]
 ) -> Measured:
     """The triplet steps of a table that adds up the rows of bags (ids, offsets) itself."""
-    marks, losses = [], []
-    for batch in bags:
-        batch = batch.to(GPU)
-        sums = add_up(batch.ids[batch.tokens], batch.offsets)
-        anchor, positive, negative = nn.functional.normalize(sums, dim=1).view(3, -1, DIM)
-        loss = (MARGIN - (anchor * positive).sum(1) + (anchor * negative).sum(1)).clamp(min=0).mean()
-        learn(loss)
-        losses.append(loss.detach())
-        marks.append(torch.cuda.Event(enable_timing=True))
-        marks[-1].record()
-    torch.cuda.synchronize()
-    return Measured(
-        np.diff([marks[0].elapsed_time(mark) / 1000 for mark in marks])[6:], torch.stack(losses).cpu().numpy()
-    )
+
+    def losses() -> Iterator[Tensor]:
+        for batch in bags:
+            batch = batch.to(GPU)
+            sums = add_up(batch.ids[batch.tokens], batch.offsets)
+            loss = triplet_loss(nn.functional.normalize(sums, dim=1))
+            learn(loss)
+            yield loss.detach()
+
+    return timed(losses(), GPU, warm=6)
 
 
 def beyond_memory(quick: bool) -> list[Claim]:

@@ -1,7 +1,7 @@
 """What the benchmarks of offloaded tables train: triplets of bags of four tokens, drawn by Zipf's law."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,14 +70,19 @@ def batches(
     return made
 
 
+def triplet_loss(vectors: Tensor) -> Tensor:
+    """Of a batch whose thirds are anchors, positives and negatives."""
+    anchor, positive, negative = vectors.view(3, -1, vectors.shape[1])
+    return (MARGIN - (anchor * positive).sum(1) + (anchor * negative).sum(1)).clamp(min=0).mean()
+
+
 def step(table: Table, rule: RowOptimizer, bags: Bags, number: int) -> Tensor:
     """One triplet step: anchors, positives and negatives are the thirds of the batch. The loss stays on the
     device.
     """
     rows, state = table.gather(bags.ids)
     rows.requires_grad_()
-    anchor, positive, negative = ENCODER.encode(rows, bags).view(3, -1, rows.shape[1])
-    loss = (MARGIN - (anchor * positive).sum(1) + (anchor * negative).sum(1)).clamp(min=0).mean()
+    loss = triplet_loss(ENCODER.encode(rows, bags))
     (grad,) = torch.autograd.grad(loss, rows)
     with torch.no_grad():
         rows = rows.detach()
@@ -90,9 +95,15 @@ def train(
     table: Table, rule: RowOptimizer, bags: Sequence[Bags], device: torch.device, warm: int = 2
 ) -> Measured:
     """All batches once; the first ``warm`` steps are not timed."""
+    ahead = enumerate(table.ahead(bags, lambda batch: batch.ids), start=1)
+    return timed((step(table, rule, batch.to(device), number) for number, batch in ahead), device, warm)
+
+
+def timed(steps: Iterable[Tensor], device: torch.device, warm: int) -> Measured:
+    """Times the steps whose losses these are; the first ``warm`` are not timed."""
     losses, marks = [], []
-    for number, batch in enumerate(table.ahead(bags, lambda batch: batch.ids), start=1):
-        losses.append(step(table, rule, batch.to(device), number))
+    for loss in steps:
+        losses.append(loss)
         marks.append(_mark(device))
     return Measured(np.diff(list(_seconds(marks, device)))[warm:], torch.stack(losses).cpu().numpy())
 

@@ -140,7 +140,7 @@ class Bag:
         self, sentences: np.ndarray, descriptions: np.ndarray
     ) -> Float32[np.ndarray, "titles features"]:
         """The dense input: sentence vectors and, weighted, descriptions' vectors, both (titles, features)."""
-        return _wide(sentences) + np.float32(self.description) * _wide(descriptions)
+        return widen(sentences) + np.float32(self.description) * widen(descriptions)
 
     def encode(
         self,
@@ -176,7 +176,7 @@ def _weights(encoder: Bag, device: torch.device) -> Tensor:
     return encoder.weights().to(device)
 
 
-def _wide(half: np.ndarray) -> np.ndarray:
+def widen(half: np.ndarray) -> np.ndarray:
     """Float16 to float32 by torch: NumPy takes nine times as long (1.0 ms against 0.11 for 512 titles)."""
     half = half if half.flags.writeable else half.copy()  # torch warns of what it cannot write
     return torch.from_numpy(half).float().numpy()

@@ -16,15 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.arrays import Ragged
+from storage.arrays import Ragged, row_blocks
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.encoder.unseen_words import NgramRows
 from tasks.fasttext.layout import Header
 from tasks.fasttext.ngrams import bucket_ids, encode
 from tasks.fasttext.writer import write_bin
 from tasks.text.words import WORD
-
-_BLOCK = 65_536  # buckets written at once: 32 MB of 128 dimensions
 
 
 def word_vectors(encoder: TitleEncoder) -> tuple[list[str], np.ndarray]:
@@ -84,5 +82,5 @@ def _add_up(rows: np.ndarray, ids: Ragged, sums: np.ndarray) -> np.ndarray:
 
 def _all_rows(words: np.ndarray, ngrams: NgramRows, scale: np.float32) -> Iterator[np.ndarray]:
     yield words
-    for start in range(0, ngrams.buckets, _BLOCK):
-        yield _bucket_rows(ngrams, np.arange(start, min(start + _BLOCK, ngrams.buckets))) * scale
+    for own in row_blocks(ngrams.buckets):
+        yield _bucket_rows(ngrams, np.arange(own.start, own.stop)) * scale

@@ -146,9 +146,8 @@ def _places(bits: int) -> tuple[int, ...]:
 def _owners(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[int, ...]]:
     """Places of the words that each token belongs to, both of a bigram; of no word, a place in NO_WORDS."""
     lengths = tuple(sorted({len(text) for kind, text in tokens if kind == NGRAM}))
-    holders: dict[
-        Token, int
-    ] = {}  # places as bits: with lists the garbage collector took as long as all else
+    # Places as bits: with lists the garbage collector took as long as all else.
+    holders: dict[Token, int] = {}
     for place, word in enumerate(words):
         for token in _tokens_of(word, lengths):
             holders[token] = holders.get(token, 0) | 1 << place

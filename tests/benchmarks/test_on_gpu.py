@@ -125,21 +125,8 @@ def test_every_part_runs_on_the_simulated_device(tmp_path: Path):
 
 @pytest.fixture
 def contest_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> _offload_gpu.Contest:
-    """Only the clock and the device are replaced."""
-
-    class Now:
-        def __init__(self, **about: bool) -> None: ...
-
-        def record(self) -> None:
-            self.seconds = time.perf_counter()
-
-        def elapsed_time(self, end: "Now") -> float:
-            return 1000 * (end.seconds - self.seconds)
-
     monkeypatch.setattr(_offload_gpu, "GPU", torch.device("cpu"))
     monkeypatch.setattr(_offload_gpu, "BATCHES", 9)
-    monkeypatch.setattr(torch.cuda, "Event", Now)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     return _offload_gpu.Contest(300)
 
 

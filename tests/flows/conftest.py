@@ -1,7 +1,6 @@
 """A home that a smoke run of the sample guide filled, and one whose model is served."""
 
 import datetime
-import fcntl
 import os
 import shutil
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from filelock import FileLock
 
 from storage.tracking import Registry, Tracking
 from tests.flows.command import SAMPLE, guidespace
@@ -21,8 +21,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.getbasetemp()
     folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     home, output = folder / "night" / "home", folder / "night.txt"
-    with open(folder / "night.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(folder / "night.lock"):
         if not output.exists():
             done = guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke")
             assert done.returncode == 0, done.stdout + done.stderr

@@ -12,6 +12,7 @@ import torch
 
 from storage.shapes import Int
 from tasks.compiled import compiled
+from tasks.encoder.bags import widen
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.search.parts import FORM, NO_WORDS, parts_of
 
@@ -57,7 +58,7 @@ def find_reasons(
         lengths = counts[used] + len(NO_WORDS)
         ends = np.cumsum(lengths)
         rows = np.repeat(offsets[used] - ends + lengths, lengths) + np.arange(ends[-1])
-        explained = torch.from_numpy(parts[rows]).float().numpy(), ends - lengths, counts[used], norms[used]
+        explained = widen(parts[rows]), ends - lengths, counts[used], norms[used]
         places = np.searchsorted(used, np.arange(start, start + len(near)))
         near = np.where(near < 0, -1, np.searchsorted(used, near))
         compiled(_largest_pairs, fastmath=True)(*explained, places, near, left[own], right[own], share[own])
