@@ -80,16 +80,15 @@ class Exact:
     titles: np.ndarray
 
     @cached_property
-    def _known(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows that are not zero, their vectors, and these transposed: made once, not for each query."""
+    def _known(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that are not zero, and their vectors: looked for once, not for each query."""
         known = np.flatnonzero(known_rows(self.titles))
-        points = some_rows(self.titles, known)
-        return known, points, np.ascontiguousarray(points.T)
+        return known, some_rows(self.titles, known)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """As in Index."""
-        known, points, transposed = self._known
-        ids, cosines = top_neighbours(queries, points, k, checked=True, transposed=transposed)
+        known, points = self._known
+        ids, cosines = top_neighbours(queries, points, k, checked=True)
         return np.append(known, -1)[ids], cosines
 
     def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:

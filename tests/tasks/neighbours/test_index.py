@@ -133,7 +133,7 @@ def test_without_the_library(
 
 
 @pytest.mark.parametrize("count", [1, 8, 1_100])
-def test_the_transposed_titles_give_what_the_titles_give(groups: np.ndarray, count: int):
+def test_queries_few_and_many_give_what_the_titles_give(groups: np.ndarray, count: int):
     for found, expected in zip(
         Exact(groups).nearest(groups[:count], 10), top_neighbours(groups[:count], groups, 10), strict=True
     ):
