@@ -3,7 +3,7 @@ clock, CPU time and memory by stage, and how long its map takes to open in Chrom
 
 The guide is spliced from four real ones (benchmarks/_large_guide.py). From 200,000 titles on neighbours come
 from the approximate index. A stage's CPU time and peak are those of all processes since the stage before it
-ended: baselines run beside train to cluster, pack beside cluster, draw beside promote.
+ended: baselines run beside train to cluster, pack beside neighbours, layout beside cluster.
 """
 
 import importlib.util

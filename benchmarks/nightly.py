@@ -16,7 +16,10 @@ from typing import Any
 from benchmarks._night import run_night
 from benchmarks.claims import Claim, guides, run
 
-STAGES = ("tokenize", "preprocess", "baselines", "train", "augment", "embed", "cluster", "evaluate", "draw")
+STAGES = (
+    "tokenize", "preprocess", "baselines", "train", "augment", "embed", "neighbours", "layout", "cluster",
+    "evaluate", "draw",
+)  # fmt: skip
 SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"  # what --quick reads
 
 

@@ -66,8 +66,9 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     from tasks.cluster.task import cluster
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
+    from tasks.neighbours.task import find_nearest
     from tasks.publish.registry.task import promote, register
-    from tasks.publish.task import draw, pack, report
+    from tasks.publish.task import draw, lay_out, pack, report
     from tasks.train.task import train
 
     seconds: dict[str, float] = {}
@@ -92,10 +93,15 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         encoder = timed("augment", augment.fn, place, *given)
         vectors = timed("embed", embed.fn, place, corpus, encoder)
         packed = pool.submit(context().run, timed, "pack", pack.fn, place, corpus, encoder, vectors)
-        clustering = timed("cluster", cluster.fn, place, corpus, vectors, settings.cluster)
+        given = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
+        nearest = timed("neighbours", find_nearest.fn, place, *given)
+        given = corpus, encoder, vectors, nearest, publishing.neighbours, publishing.seed, None
+        layout = pool.submit(context().run, timed, "layout", lay_out.fn, place, *given)
+        clustering = timed("cluster", cluster.fn, place, corpus, vectors, nearest, settings.cluster)
         given = corpus, vectors, clustering, baselines.result(), settings.evaluate
         scores = timed("evaluate", evaluate.fn, place, *given)
-        given = guide, corpus, checkpoint, encoder, vectors, clustering, scores, publishing
+        made = layout.result(), clustering, scores
+        given = guide, corpus, checkpoint, vectors, nearest, *made, publishing
         page = pool.submit(context().run, timed, "draw", draw.fn, place, *given, None, datetime.now(UTC))
         model = packed.result()
         version = timed("register", register.fn, place, guide, corpus, model, publishing, run)

@@ -40,8 +40,8 @@ The model:  {registered_model} version {version}, {state}: {reason}"""
 COMPARED = "\n{table}\nMLflow run: {where}"
 RESULTS = {"nightly": NIGHTLY, "tune": COMPARED, "ablate": COMPARED}
 STAGES = (
-    "ingest", "check", "tokenize", "preprocess", "baselines", "train", "augment", "embed", "cluster",
-    "evaluate", "draw", "pack", "register", "promote", "report",
+    "ingest", "check", "tokenize", "preprocess", "baselines", "train", "augment", "embed", "neighbours",
+    "layout", "cluster", "evaluate", "draw", "pack", "register", "promote", "report",
 )  # fmt: skip
 MEMBER = "member"  # pieces of a search, hundreds of them: tasks/train/tuning/task.py
 QUIET_SECONDS = 3.0  # without a message for so long: print which stage is at work

@@ -15,9 +15,10 @@ from tasks.cluster.task import cluster
 from tasks.embed.task import embed
 from tasks.evaluate.task import evaluate, score_baselines
 from tasks.ingest.task import check, ingest
+from tasks.neighbours.task import find_nearest
 from tasks.preprocess.task import preprocess
 from tasks.publish.registry.task import promote, register
-from tasks.publish.task import PAGE, draw, pack, report
+from tasks.publish.task import LAYOUT, PAGE, draw, lay_out, pack, report
 from tasks.tokenize.task import tokenize
 from tasks.train.task import train
 
@@ -53,10 +54,15 @@ def nightly(
         encoder = augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
         vectors = embed(home, corpus, encoder)
         packed = pack.submit(home, corpus, encoder, vectors)
-        grouped = corpus, vectors, settings.cluster
+        compared = settings.cluster.strategy.neighbours, settings.cluster.search
+        nearest = find_nearest(home, corpus, vectors, *compared)
+        placed = corpus, encoder, vectors, nearest, settings.publish.neighbours, settings.publish.seed
+        layout = lay_out.submit(home, *placed, previous(home, LAYOUT, *placed))
+        grouped = corpus, vectors, nearest, settings.cluster
         clustering = cluster(home, *grouped, previous(home, CLUSTERS, *grouped))
         scores = evaluate(home, corpus, vectors, clustering, baselines.result(), settings.evaluate)
-        drawn = guide, corpus, checkpoint, encoder, vectors, clustering, scores, settings.publish
+        made = layout.result(), clustering, scores
+        drawn = guide, corpus, checkpoint, vectors, nearest, *made, settings.publish
         page = draw.submit(home, *drawn, previous(home, PAGE, *drawn), night.at)
         model = packed.result()
         version = register(home, guide, corpus, model, settings.publish, night.run)

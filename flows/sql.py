@@ -14,7 +14,8 @@ from storage.workspace import HomeError, Workspace, newest_first
 
 
 def run_folders(home: str | Path) -> dict[str, Path]:
-    """Folders of the last run's corpus, of the clustering made from it, and of the newest guide and lists.
+    """Folders of the last run's corpus, of nearest titles and clusters made from it, and of the newest guide
+    and lists.
 
     Raises:
         HomeError: No run has finished, or what it made is gone.
@@ -30,6 +31,7 @@ def run_folders(home: str | Path) -> dict[str, Path]:
         gone = f"{workspace.home} no longer holds all that its last run made"
         raise HomeError(f"{gone}; run `guidespace nightly --feed …` again")
     found = {"guide": workspace.folder(guide), "corpus": folder, "clustering": workspace.folder(clustering)}
+    found["nearest"] = workspace.home / str(workspace.details(clustering)["nearest"])
     if tonight := next(newest_first(workspace, Tonight), None):
         found["tonight"] = workspace.folder(tonight)
     return found

@@ -45,8 +45,12 @@ class Vectors(Artifact):
     """Unit-norm float32 title vectors, in the corpus' order."""
 
 
+class NearestTitles(Artifact):
+    """The nearest titles of each title: by similarity, and by the vectors that clusters are made of."""
+
+
 class Clustering(Artifact):
-    """A cluster id for each title (-1 is noise), the k-NN graph it came from, and the clusters' names."""
+    """A cluster id for each title (-1 is noise), and the clusters' names."""
 
 
 class Baselines(Artifact):
@@ -59,6 +63,10 @@ class Scores(Artifact):
 
 class Answers(Artifact):
     """What the space of one trial of an ablation answers to held-out titles."""
+
+
+class Layout(Artifact):
+    """Where titles stand on the map, and why neighbours are near."""
 
 
 class Page(Artifact):

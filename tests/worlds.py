@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary
+from storage.artifacts import Checkpoint, Clustering, Corpus, Guide, TitleEncoderFiles, Vectors, Vocabulary
 from storage.workspace import Workspace
 from tasks.augment.distilled import Distilled
 from tasks.augment.settings import AugmentSettings
+from tasks.cluster.settings import ClusterSettings
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.train.checkpoint import write_checkpoint
@@ -217,6 +218,20 @@ def learn(home: Path, vocabulary: Vocabulary, corpus: Corpus) -> tuple[Checkpoin
 
     checkpoint = publish_checkpoint(home, corpus)
     return checkpoint, augment.fn(str(home), vocabulary, corpus, checkpoint, TRAINING.encoder, AUGMENTING)
+
+
+def publish_clusters(home: Path, corpus: Corpus, vectors: Vectors) -> Clustering:
+    """Nearest titles, and clusters of one seed."""
+    from prefect.logging import disable_run_logger
+
+    from tasks.cluster.task import cluster
+    from tasks.neighbours.task import find_nearest
+
+    settings = ClusterSettings(seeds=1)
+    with disable_run_logger():
+        compared = settings.strategy.neighbours, settings.search
+        nearest = find_nearest.fn(str(home), corpus, vectors, *compared)
+        return cluster.fn(str(home), corpus, vectors, nearest, settings)
 
 
 def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:

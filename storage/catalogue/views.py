@@ -18,8 +18,8 @@ VIEWS = {
     "channels": "FROM '{guide}/channels.parquet'",
     "titles": "SELECT row_number() OVER () - 1 AS title_id, * FROM '{corpus}/titles.parquet'",
     "clusters": "FROM '{clustering}/clusters.parquet'",
-    "neighbours": "FROM '{clustering}/neighbours.parquet'",
-    "vectors": "FROM '{clustering}/vectors.parquet'",
+    "neighbours": "FROM '{nearest}/neighbours.parquet'",
+    "vectors": "FROM '{nearest}/vectors.parquet'",
     "variants": "FROM '{corpus}/variants.parquet'",
     "airings": (
         "SELECT p.source, p.channel, c.name AS channel_name, p.start, p.stop, p.title, v.title_id, "
@@ -44,7 +44,9 @@ class QueryError(ValueError):
 
 
 def view_statements(folders: Mapping[str, Path]) -> str:
-    """CREATE VIEW statements, one per line; ``folders`` of guide, corpus, clustering and, if any, tonight."""
+    """CREATE VIEW statements, one per line; ``folders`` of guide, corpus, nearest, clustering and,
+    if any, tonight.
+    """
     with duckdb.connect() as connection:
         return "\n".join(_create(connection, folders).values())
 

@@ -1,4 +1,4 @@
-"""Stage cluster: Corpus, Vectors to Clustering."""
+"""Stage cluster: Corpus, Vectors, NearestTitles to Clustering."""
 
 import dataclasses
 import logging
@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.arrays import open_array
-from storage.artifacts import Clustering, Corpus, Vectors
+from storage.artifacts import Clustering, Corpus, NearestTitles, Vectors
 from storage.formats.clustering import read_clusters, write_clustering
 from storage.name_lists import NameLists
-from storage.shapes import Bool, Float
 from storage.stages import Stage
 from storage.workspace import Workspace
 from tasks.cluster.candidates import Candidates, NamedTitles, commonest_language, find_films
@@ -22,7 +21,7 @@ from tasks.cluster.names import name_clusters
 from tasks.cluster.parts import split_clusters
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.stability import several_seeds
-from tasks.neighbours.index import Exact, sampled_recall
+from tasks.neighbours.points import read_points
 from tasks.sentences.reopen import reopen
 
 STAGE = Stage(Clustering, __file__)
@@ -31,23 +30,23 @@ COLUMNS = ["title", "show_key", "split", "labels", "channels", "context", "langu
 
 @task(**STAGE.options)
 def cluster(
-    home: str, corpus: Corpus, vectors: Vectors, settings: ClusterSettings, previous: Clustering | None = None
+    home: str,
+    corpus: Corpus,
+    vectors: Vectors,
+    nearest: NearestTitles,
+    settings: ClusterSettings,
+    previous: Clustering | None = None,
 ) -> Clustering:
-    """Clusters of titles, their parts and names, and the neighbours that are shown; placeholders stay out.
-
-    Clusters are made of the vectors with how titles air, the neighbours that are shown of those for
-    similarity: what is best for a list need not be best for groups (docs/LOG.md). The clusters keep the
-    identities and colours of the previous clustering.
+    """Clusters of titles, their parts and names; placeholders stay out. They keep the identities and colours
+    of the previous clustering.
     """
     workspace = Workspace(home)
     table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=COLUMNS)
     placeholder = np.array(table["split"].to_pylist()) == "placeholder"
-    shown = _read_vectors(workspace, vectors, "similarity", placeholder)
-    near, recall = _nearest(shown, settings, "shown")
-    del shown  # read again at the end: of a million titles it takes 1 GB
-    points = _read_vectors(workspace, vectors, "full", placeholder)
+    points = read_points(workspace.folder(vectors), "full", placeholder)
     seeds = range(settings.seed, settings.seed + settings.seeds)
-    graph = _nearest(points, settings, "to cluster")[0]
+    near = workspace.folder(nearest)
+    graph = Neighbours(*(np.asarray(open_array(near, name)) for name in ("graph", "graph_cosines")))
     stability = several_seeds(settings.strategy, points, graph, seeds)
     partition = stability.typical
     if partition.note:
@@ -63,13 +62,10 @@ def cluster(
         table["show_key"].to_pylist(), partition.labels, *past
     )
 
-    with STAGE.publish(home, corpus, vectors, settings) as draft:
+    with STAGE.publish(home, corpus, vectors, nearest, settings) as draft:
         clusters = [vars(name) | vars(own) for name, own in zip(names, identities, strict=True)]
         entries = [vars(name) | {"parent": own} for name, own in zip(part_names, parents, strict=True)]
-        both = partition.labels, clusters, parts, entries
-        linked = graph.ids, graph.cosines
-        shown = _read_vectors(workspace, vectors, "similarity", placeholder)
-        write_clustering(draft.folder, table, *both, near.ids, near.cosines, linked, shown)
+        write_clustering(draft.folder, table, partition.labels, clusters, parts, entries)
         known = int(points.any(axis=1).sum())
         noise = int((partition.labels < 0).sum()) - (len(points) - known)
         draft.counts |= {"titles": len(points), "clusters": partition.count, "noise": noise}
@@ -84,31 +80,12 @@ def cluster(
             "stayed_share": stayed,
             "next_identity": next_identity,
             "corpus": corpus.digest,
-            "neighbour_recall": recall,
+            "nearest": nearest.path,
+            "neighbour_recall": workspace.details(nearest)["recall"],
             "note": partition.note,
             "density": dataclasses.asdict(partition.density) if partition.density else None,
         }
     return draft.artifact
-
-
-def _read_vectors(
-    workspace: Workspace, vectors: Vectors, name: str, placeholder: Bool[np.ndarray, " titles"]
-) -> Float[np.ndarray, "titles dim"]:
-    points = np.array(open_array(workspace.folder(vectors), name), dtype=np.float32)
-    if len(points) != len(placeholder):
-        raise ValueError(f"{len(points)} vectors for {len(placeholder)} titles: embed this corpus again.")
-    points[placeholder] = 0
-    return points
-
-
-def _nearest(points: np.ndarray, settings: ClusterSettings, purpose: str) -> tuple[Neighbours, float]:
-    """The nearest titles of each title, and the share of them that the search found."""
-    index = settings.search.open(points)
-    neighbours = Neighbours(*index.among_themselves(settings.strategy.neighbours))
-    recall = 1.0 if isinstance(index, Exact) else sampled_recall(points, neighbours.ids)
-    kind = type(index).__name__.lower()
-    get_run_logger().info("nearest titles (%s): %s search, recall %.4f", purpose, kind, recall)
-    return neighbours, recall
 
 
 def _named_titles(workspace: Workspace, corpus: Corpus, table: pa.Table) -> NamedTitles:

@@ -1,4 +1,4 @@
-"""Stage publish: everything to Page and Model; the report."""
+"""Stage publish: everything to Layout, Page and Model; the report."""
 
 import io
 import json
@@ -21,7 +21,9 @@ from storage.artifacts import (
     Clustering,
     Corpus,
     Guide,
+    Layout,
     Model,
+    NearestTitles,
     Page,
     Scores,
     TitleEncoderFiles,
@@ -35,8 +37,10 @@ from storage.stages import Stage
 from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
+from tasks.pool import open_pool
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, SHOWN, facts_of, map_content, render_map
+from tasks.publish.map.places import read_places, write_layout
 from tasks.publish.nights.record import record_night
 from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
@@ -49,11 +53,34 @@ from tasks.scoring.confidence import held_out_votes
 from tasks.scoring.protocols import Titles
 from tasks.search.search import COLUMNS, FURTHER, SIMILARITY
 
+LAYOUT = Stage(Layout, __file__, "layout")
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
-PLACES = "places.parquet"  # where the titles stand: the start of the next run
+APART = 10_000  # titles whose layout is worth a process, which takes 2 s to start
 SURENESS = ("confidence", "score", "correct", "language")
 DROPPED_SHOWN = 200  # dropped categories in the table on the flow run's page; MLflow has them all
+
+
+@task(**LAYOUT.options)
+def lay_out(
+    home: str,
+    corpus: Corpus,
+    encoder: TitleEncoderFiles,
+    vectors: Vectors,
+    nearest: NearestTitles,
+    neighbours: int,
+    seed: int,
+    previous: Layout | None,
+) -> Layout:
+    """Publishes where titles stand on the map, from their previous places on, and why they are near."""
+    folder = Workspace(home).folder
+    made_of = corpus, encoder, vectors, nearest
+    with LAYOUT.publish(home, *made_of, neighbours, seed) as draft:
+        before = folder(previous) if previous else None
+        given = *map(folder, made_of), neighbours, seed, before, draft.folder
+        with open_pool("processes", int(corpus.counts["titles"] > APART)) as submit:
+            draft.counts["titles"] = submit(write_layout, *given).result()
+    return draft.artifact
 
 
 @task(**PAGE.options)
@@ -62,15 +89,16 @@ def draw(
     guide: Guide,
     corpus: Corpus,
     checkpoint: Checkpoint,
-    encoder: TitleEncoderFiles,
     vectors: Vectors,
+    nearest: NearestTitles,
+    layout: Layout,
     clustering: Clustering,
     scores: Scores,
     settings: PublishSettings,
     previous: Page | None,
     at: datetime,
 ) -> Page:
-    """Publishes map.html and plots.html, which continue the places and history of the previous page."""
+    """Publishes map.html and plots.html, which continue the history of the previous page."""
     workspace = Workspace(home)
     folder = workspace.folder
     titles = pq.read_table(folder(corpus) / "titles.parquet", columns=[*SHOWN, "split", "first_airing"])
@@ -79,30 +107,28 @@ def draw(
     document = json.loads((folder(scores) / "scores.json").read_text())
     queries = pq.read_table(folder(scores) / "queries.parquet")
     before = folder(previous) if previous else None
-    stood = pq.read_table(before / PLACES) if before and (before / PLACES).exists() else None
     trained = workspace.details(checkpoint)
     history = extend_history(before, at, trained["history"], document)
     near = workspace.details(clustering)["density"]
-    made_of = guide, corpus, checkpoint, encoder, vectors, clustering, scores, settings
+    made_of = guide, corpus, checkpoint, vectors, nearest, layout, clustering, scores, settings
     with PAGE.publish(home, *made_of) as draft:
         variants = folder(corpus) / "variants.parquet"
         with open_airings(folder(guide), variants, draft.folder) as airings:
             times = airings.times(0, len(titles), MOST_TIMES)
-        facts, opened = facts_of(titles, document), TitleEncoder.open(folder(encoder))
         told: Sequence[str] = ()
         if settings.descriptions:
             told = read_beginnings(folder(guide), variants, len(titles), draft.folder)
-        made = titles, matrix, opened, learned, folder(clustering), facts, settings, times, stood, told
-        content, places, shown = map_content(*made)
+        places = read_places(folder(layout), folder(nearest), settings.neighbours)
+        facts = facts_of(titles, document)
+        content = map_content(titles, places, folder(clustering), facts, settings, times, told)
         density = Density(**near) if near else None
-        figures = draw_figures(learned, titles, matrix, queries, content, shown, history, density)
+        figures = draw_figures(learned, titles, matrix, queries, content, places.shown, history, density)
         sureness = pq.read_table(folder(scores) / "confidence.parquet")
         figures["reliability"] = plot_reliability(*(np.asarray(sureness[name]) for name in SURENESS))
         for name, plot in (("topics", plot_topics), ("memory", plot_memory)):
             if trained.get(name):
                 figures[name] = plot(trained[name])
         (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
-        pq.write_table(places, draft.folder / PLACES)
         write_plots(draft.folder, figures)
         write_history(draft.folder, history)
         draft.counts |= {"titles": len(content.titles), "clusters": len(content.cluster_names)}

@@ -255,7 +255,7 @@ class TitleSearch:
 
     def _open(self, vectors: np.ndarray) -> Index:
         try:
-            return self.search.open(np.array(vectors))  # of a map gathers are slow, and torch wants it writable
+            return self.search.open(np.array(vectors))  # torch wants it writable
         except IndexMissing as error:
             raise SearchError(str(error)) from error
 

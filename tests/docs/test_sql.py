@@ -17,8 +17,6 @@ from storage.artifacts import Tonight
 from storage.catalogue.views import VIEWS, QueryError, view_statements
 from storage.formats.tonight import TONIGHT as TONIGHT_SCHEMA
 from storage.workspace import HomeError, Workspace
-from tasks.cluster.settings import ClusterSettings
-from tasks.cluster.task import cluster
 from tasks.embed.task import embed
 from tests import worlds
 
@@ -32,7 +30,7 @@ def home(learnt):
     home, _, _, corpus, _, encoder = learnt
     with disable_run_logger():
         vectors = embed.fn(str(home), corpus, encoder)
-        cluster.fn(str(home), corpus, vectors, ClusterSettings())
+        worlds.publish_clusters(home, corpus, vectors)
     with Workspace(home).publishing(Tonight, "20260114-1800") as draft:
         pq.write_table(TONIGHT_SCHEMA.empty_table(), draft.folder / "tonight.parquet")
     write_latest(

@@ -5,7 +5,6 @@ tasks/pages has what holds for every page. Arrays in its data are base64 of litt
 
 import base64
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,11 @@ import pyarrow.compute as pc
 
 from storage.arrays import Ragged, open_array
 from storage.formats.clustering import read_clusters, read_subclusters
-from storage.formats.corpus import OpenCorpus
 from storage.name_lists import NameLists
-from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pages import encode_data, render_page
 from tasks.publish.map.airing_times import AiringTimes
-from tasks.publish.map.layout import lay_out
-from tasks.publish.map.reasons import Reasons, find_reasons
+from tasks.publish.map.places import Places
+from tasks.publish.map.reasons import Reasons
 from tasks.publish.settings import PublishSettings
 from tasks.search.parts import NO_WORDS
 
@@ -31,8 +28,7 @@ PARTS = "data colours camera levels points labels search legend filter link card
 SCRIPTS = tuple(f"map_{part}.js" for part in PARTS.split())  # in the order in which they need each other
 MOST_NEIGHBOURS = 10
 MOST_TIMES = 24  # of one title, the latest: a daily programme's of three weeks
-MOST_EXPLAINED = 100_000  # titles of a map that tells why they are near: parts of one take 7 KB
-SHOWN = ["title", "show_key", "labels", "channels", "airings", "language", "days", "raw_title", "context"]
+SHOWN = ["title", "labels", "channels", "airings", "language", "days"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,53 +107,27 @@ def facts_of(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
 
 def map_content(
     titles: pa.Table,
-    vectors: np.ndarray,
-    encoder: TitleEncoder,
-    corpus: OpenCorpus,
+    places: Places,
     clustering: Path,
     facts: Mapping[str, str],
     settings: PublishSettings,
     times: pa.Table,
-    before: pa.Table | None = None,
     descriptions: Sequence[str] = (),
-) -> tuple[MapContent, pa.Table, np.ndarray]:
-    """The map's content; placeholders and titles without a vector are not on it.
+) -> MapContent:
+    """The map's content.
 
-    ``times`` has a row a title: minutes and names; ``before`` has show_key, x
-    and y of the previous map; ``descriptions`` has a text a title or none at all.
-
-    Returns:
-        The content, the places of its titles in the form of ``before``, and their rows in the corpus.
+    ``times`` has a row a title of the corpus: minutes and names; ``descriptions`` has a text a title or none
+    at all.
     """
+    shown = places.shown
     split = np.array(titles["split"].to_pylist())
-    shown = np.flatnonzero((split != "placeholder") & vectors.any(axis=1))
-    place = np.full(len(split) + 1, -1)  # -1, the last one, is none
-    place[shown] = np.arange(len(shown))
-    neighbours = place[open_array(clustering, "neighbours")[shown]]
-    cosines = np.asarray(open_array(clustering, "similarities"))[shown]
     columns = titles.select(SHOWN).take(pa.array(shown))
     clusters, (parts, subclusters) = read_clusters(clustering), read_subclusters(clustering)
-    old = None
-    if before is not None:
-        stood = {row["show_key"]: (row["x"], row["y"]) for row in before.to_pylist()}
-        old = np.array(
-            [stood.get(show, (np.nan, np.nan)) for show in columns["show_key"].to_pylist()]
-        ).reshape(-1, 2)
-    graph = place[open_array(clustering, "graph")[shown]]  # so that clusters stand together
-    linked = graph, np.asarray(open_array(clustering, "graph_cosines"))[shown]
-    nearest, reasons = neighbours[:, : settings.neighbours], None
-    with ThreadPoolExecutor(1) as pool:  # its loops release the interpreter, which the reasons hold
-        places = pool.submit(lay_out, vectors[shown], *linked, seed=settings.seed, before=old)
-        if len(shown) <= MOST_EXPLAINED:
-            dense = encoder.bag.dense(corpus.sentences[shown], corpus.descriptions[shown])
-            raw, contexts = (columns[name].to_pylist() for name in ("raw_title", "context"))
-            reasons = find_reasons(encoder, raw, nearest, contexts, dense)
-        xy = places.result()
-    content = MapContent(
+    return MapContent(
         heading=settings.heading,
         facts=facts,
         titles=columns["title"].to_pylist(),
-        xy=xy,
+        xy=places.xy,
         categories=NameLists.of(columns["labels"]),
         channels=NameLists.of(columns["channels"]),
         airings=columns["airings"].to_numpy(),
@@ -167,19 +137,17 @@ def map_content(
         subclusters=np.asarray(parts)[shown],
         subcluster_names=[part["name"] for part in subclusters],
         subcluster_parents=[part["parent"] for part in subclusters],
-        neighbours=nearest,
-        cosines=cosines[:, : settings.neighbours].clip(-1, 1),
+        neighbours=places.neighbours,
+        cosines=places.cosines.clip(-1, 1),
         held_out=split[shown] != "train",
         languages=columns["language"].to_pylist(),
         days=NameLists.of(columns["days"]),
         times=AiringTimes.of(times.select(["minutes", "names"]).take(pa.array(shown))),
-        descriptions=[descriptions[title] for title in shown.tolist()] if descriptions else (),
-        reasons=reasons,
-        fresh=None if old is None else np.isnan(old[:, 0]),
+        descriptions=[descriptions[int(title)] for title in shown] if descriptions else (),
+        reasons=places.reasons,
+        fresh=places.fresh,
         cluster_colours=[cluster["colour"] for cluster in clusters],
     )
-    places = {"show_key": columns["show_key"].combine_chunks(), "x": xy[:, 0], "y": xy[:, 1]}
-    return content, pa.table(places), shown
 
 
 def render_map(content: MapContent) -> str:

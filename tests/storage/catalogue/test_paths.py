@@ -43,7 +43,8 @@ def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(tmp_path: Path
             for file in files
         )
     assert feed_days(pattern / found[0].path) == feed_days(plain / made[0].path)
-    folders = {"guide": pattern / found[0].path, "corpus": pattern / found[2].path, "clustering": pattern}
+    folders = {"guide": pattern / found[0].path, "corpus": pattern / found[2].path}
+    folders |= {"clustering": pattern, "nearest": pattern}
     (answer,) = ask(
         folders,
         "SELECT (SELECT count(*) FROM programmes), (SELECT count(*) FROM titles), "

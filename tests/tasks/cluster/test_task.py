@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from prefect.logging import disable_run_logger
 
-from storage.artifacts import Corpus, Vectors
+from storage.artifacts import Clustering, Corpus, Vectors
 from storage.formats.clustering import read_clusters, read_subclusters
 from storage.stages import previous
 from storage.workspace import Workspace
@@ -17,6 +17,7 @@ from tasks.cluster import DBSCAN, ChineseWhispers, parts
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.task import STAGE, cluster
 from tasks.neighbours.index import SearchSettings
+from tasks.neighbours.task import find_nearest
 
 GROUPS = ["Kitchen", "Football", "Whales", "Murder"]
 
@@ -53,9 +54,15 @@ def publish(home: Path, vectors_kept: int = 82, name: str = "x", turn: int = 0) 
 
 def run(home: Path, corpus: Corpus, vectors: Vectors, settings: ClusterSettings):
     """As the flow does: with the artifact before this one."""
-    inputs = corpus, vectors, settings
     with disable_run_logger():
+        nearest = find_nearest.fn(str(home), corpus, vectors, settings.strategy.neighbours, settings.search)
+        inputs = corpus, vectors, nearest, settings
         return cluster.fn(str(home), *inputs, previous(str(home), STAGE, *inputs))
+
+
+def nearest_folder(home: Path, artifact: Clustering) -> Path:
+    """Of the nearest titles that a clustering was made of."""
+    return home / str(Workspace(home).details(artifact)["nearest"])
 
 
 @pytest.mark.parametrize(
@@ -65,7 +72,8 @@ def test_the_published_folder(tmp_path: Path, strategy):
     artifact = run(tmp_path, *publish(tmp_path), ClusterSettings(strategy=strategy))
     folder = Workspace(tmp_path).folder(artifact)
     clusters = np.load(folder / "clusters.npy")
-    neighbours, similarities = np.load(folder / "neighbours.npy"), np.load(folder / "similarities.npy")
+    near = nearest_folder(tmp_path, artifact)
+    neighbours, similarities = np.load(near / "neighbours.npy"), np.load(near / "similarities.npy")
     assert (clusters.dtype, neighbours.dtype, similarities.dtype) == (np.int32, np.int32, np.float32)
     assert neighbours.shape == similarities.shape == (82, 8)
     assert (clusters[80:] == -1).all() and (neighbours[80:] == -1).all() and not (neighbours == 80).any()
@@ -144,12 +152,13 @@ def test_clusters_are_made_of_how_titles_air_and_shown_neighbours_of_similarity(
     rows[np.arange(80), np.arange(80) % 4] = 1  # by similarity every fourth is alike
     workspace = Workspace(tmp_path)
     np.save(workspace.folder(vectors) / "similarity.npy", rows)
-    folder = workspace.folder(run(tmp_path, corpus, vectors, ClusterSettings()))
-    clusters, neighbours = np.load(folder / "clusters.npy"), np.load(folder / "neighbours.npy")
+    artifact = run(tmp_path, corpus, vectors, ClusterSettings())
+    folder, near = workspace.folder(artifact), nearest_folder(tmp_path, artifact)
+    clusters, neighbours = np.load(folder / "clusters.npy"), np.load(near / "neighbours.npy")
     assert [len(set(clusters[first : first + 20])) for first in range(0, 80, 20)] == [1] * 4
     nearest = neighbours[:80, :19]
     assert (nearest % 4 == np.arange(80)[:, None] % 4).all()
-    shown = pq.read_table(folder / "vectors.parquet")["vector"].to_pylist()
+    shown = pq.read_table(near / "vectors.parquet")["vector"].to_pylist()
     np.testing.assert_array_equal(np.array(shown), rows[:80])
 
 
@@ -183,14 +192,15 @@ def test_parts_of_large_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_tables_for_sql(tmp_path: Path):
-    folder = Workspace(tmp_path).folder(run(tmp_path, *publish(tmp_path), ClusterSettings()))
+    artifact = run(tmp_path, *publish(tmp_path), ClusterSettings())
+    folder, near = Workspace(tmp_path).folder(artifact), nearest_folder(tmp_path, artifact)
     clusters = pq.read_table(folder / "clusters.parquet").to_pylist()
     assert (
         clusters[0]["title"] == "The Kitchen 0"
         and clusters[0]["cluster_name"] == "Kitchen"
         and clusters[81]["cluster"] is None
     )
-    pairs = pq.read_table(folder / "neighbours.parquet").to_pydict()
-    neighbours = np.load(folder / "neighbours.npy")
+    pairs = pq.read_table(near / "neighbours.parquet").to_pydict()
+    neighbours = np.load(near / "neighbours.npy")
     assert len(pairs["rank"]) == (neighbours >= 0).sum()
     assert [pairs["neighbour_id"][row] for row in range(25)] == neighbours[0].tolist()

@@ -8,8 +8,8 @@ import pytest
 
 from storage.artifacts import Clustering, Corpus, Vectors
 from tasks.baselines import SentenceKnn, TfidfSvm, TfidfSvmSentence
-from tasks.cluster.settings import ClusterSettings
 from tasks.evaluate.settings import EvaluateSettings
+from tests import worlds
 
 RIVALS = (SentenceKnn(), TfidfSvm(), TfidfSvmSentence())
 
@@ -18,7 +18,6 @@ RIVALS = (SentenceKnn(), TfidfSvm(), TfidfSvmSentence())
 def clustered(learnt, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Corpus, Vectors, Clustering]:
     from prefect.logging import disable_run_logger
 
-    from tasks.cluster.task import cluster
     from tasks.embed.task import embed
 
     source, _, _, corpus, _, encoder = learnt
@@ -26,7 +25,7 @@ def clustered(learnt, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, C
     shutil.copytree(source, home)
     with disable_run_logger():
         vectors = embed.fn(str(home), corpus, encoder)
-        return home, corpus, vectors, cluster.fn(str(home), corpus, vectors, ClusterSettings(seeds=1))
+        return home, corpus, vectors, worlds.publish_clusters(home, corpus, vectors)
 
 
 @pytest.mark.parametrize("encoder", ["with", "without"])

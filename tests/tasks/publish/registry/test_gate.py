@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tasks.cluster.settings import ClusterSettings
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.publish.registry.gate import (
     REMEMBERED,
@@ -14,6 +13,7 @@ from tasks.publish.registry.gate import (
     query_quality,
     votes_of,
 )
+from tests import worlds
 
 QUERIES = 400
 
@@ -135,13 +135,12 @@ def test_one_seed_gives_one_answer():
 
 @pytest.mark.parametrize("k", [10, 1000])
 def test_a_model_is_as_good_as_itself_whatever_number_of_neighbours_votes(learnt, without_run, k):
-    from tasks.cluster.task import cluster
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
 
     home, _, _, corpus, _, lexicon = learnt
     vectors = without_run(embed, str(home), corpus, lexicon)
-    clustering = without_run(cluster, str(home), corpus, vectors, ClusterSettings(seeds=1))
+    clustering = worlds.publish_clusters(home, corpus, vectors)
     settings = EvaluateSettings(k=k, baselines=(), resamples=100)
     baselines = without_run(score_baselines, str(home), corpus, settings)
     scores = without_run(evaluate, str(home), corpus, vectors, clustering, baselines, settings)

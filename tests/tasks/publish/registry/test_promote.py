@@ -10,9 +10,9 @@ import pytest
 
 from storage.digests import content_digest
 from storage.tracking import Registry, Tracking
-from tasks.cluster.settings import ClusterSettings
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.publish.settings import PublishSettings
+from tests import worlds
 
 SETTINGS = PublishSettings(resamples=100)
 
@@ -22,7 +22,6 @@ def published(learnt, tmp_path_factory):
     """The toy world up to its model: (home, guide, corpus, model, scores). Read only."""
     from prefect.logging import disable_run_logger
 
-    from tasks.cluster.task import cluster
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
     from tasks.publish.task import pack
@@ -33,7 +32,7 @@ def published(learnt, tmp_path_factory):
     place = str(home)
     with disable_run_logger():
         vectors = embed.fn(place, corpus, encoder)
-        clustering = cluster.fn(place, corpus, vectors, ClusterSettings(seeds=1))
+        clustering = worlds.publish_clusters(home, corpus, vectors)
         settings = EvaluateSettings(baselines=(), resamples=100)
         baselines = score_baselines.fn(place, corpus, settings)
         scores = evaluate.fn(place, corpus, vectors, clustering, baselines, settings)

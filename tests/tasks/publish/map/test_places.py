@@ -1,0 +1,79 @@
+"""Layout: the same in a process of its own, and from one night to the next."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from storage.artifacts import Corpus, NearestTitles, TitleEncoderFiles, Vectors
+from tasks.publish.map import places
+from tasks.publish.map.places import PLACES, read_places
+
+Made = tuple[Path, Corpus, TitleEncoderFiles, Vectors, NearestTitles]
+
+
+@pytest.fixture(scope="module")
+def made(learnt) -> Made:
+    from prefect.logging import disable_run_logger
+
+    from tasks.embed.task import embed
+    from tasks.neighbours.index import AUTO
+    from tasks.neighbours.task import find_nearest
+
+    home, _, _, corpus, _, encoder = learnt
+    with disable_run_logger():
+        vectors = embed.fn(str(home), corpus, encoder)
+        nearest = find_nearest.fn(str(home), corpus, vectors, 12, AUTO)
+    return home, corpus, encoder, vectors, nearest
+
+
+def test_a_process_of_its_own_gives_the_same_layout(made: Made, without_run):
+    from tasks.publish import task
+
+    home, corpus, *rest = made
+    assert corpus.counts["titles"] <= task.APART
+    here = without_run(task.lay_out, str(home), corpus, *rest, 5, 1, None)
+    many = replace(corpus, counts={"titles": task.APART + 1})  # counts are no part of the key: another seed
+    own = without_run(task.lay_out, str(home), many, *rest, 5, 2, None)
+    again = without_run(task.lay_out, str(home), corpus, *rest, 5, 2, None)
+    assert own.digest == again.digest != here.digest and own.counts == here.counts
+
+
+def test_the_next_layout_starts_from_the_places_before(made: Made, without_run, tmp_path: Path):
+    from tasks.publish.task import lay_out
+
+    home, corpus, *rest = made
+    first = without_run(lay_out, str(home), corpus, *rest, 5, 3, None)
+    before = pq.read_table(home / first.path / PLACES)
+    assert "fresh" not in before.column_names
+    (tmp_path / "before").mkdir()
+    pq.write_table(before.slice(10), tmp_path / "before" / PLACES)
+    folders = [home / artifact.path for artifact in (corpus, *rest)]
+    count = places.write_layout(*folders, 5, 4, tmp_path / "before", tmp_path)
+    found = read_places(tmp_path, home / rest[-1].path, 5)
+    assert count == len(found.shown) == len(before)
+    assert found.fresh is not None and np.flatnonzero(found.fresh).tolist() == list(range(10))
+    moved = np.abs(found.xy[10:] - np.column_stack([before["x"], before["y"]])[10:])
+    assert np.median(moved) < 0.1
+    np.testing.assert_array_equal(found.neighbours, read_places(home / first.path, folders[-1], 5).neighbours)
+
+
+def test_titles_of_the_map_without_placeholders_and_reasons_of_small_guides(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folders = [made[0] / artifact.path for artifact in made[1:]]
+    for folder in (tmp_path / "few", tmp_path / "many"):
+        folder.mkdir()
+        places.write_layout(*folders, 5, 0, None, folder)
+        monkeypatch.setattr(places, "MOST_EXPLAINED", 100)
+    few, many = (read_places(tmp_path / name, folders[-1], 5) for name in ("few", "many"))
+    split = pq.read_table(folders[0] / "titles.parquet", columns=["split"])["split"].to_pylist()
+    known = np.load(folders[2] / "full.npy").any(axis=1)
+    shown = [row for row, own in enumerate(split) if own != "placeholder" and known[row]]
+    assert few.shown.tolist() == many.shown.tolist() == shown and few.fresh is None
+    np.testing.assert_array_equal(few.xy, many.xy)
+    assert few.reasons is not None and many.reasons is None
+    assert len(few.reasons.words) == len(shown) and few.reasons.share.shape == (len(shown), 5, 4)
+    assert few.reasons.share.max() > 20  # a word that two neighbours share
