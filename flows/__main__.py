@@ -66,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit code (exits.py)."""
     os.environ.setdefault("DO_NOT_TRACK", "1")  # Prefect, MLflow: no telemetry unless somebody asks for it
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    # Ctrl-C ends a process at once, its semaphores with it: multiprocessing would warn of each.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     command, given = get_command(app), sys.argv[1:] if arguments is None else arguments
     try:
         with command.make_context("guidespace", _repeat_options(given)) as context:
