@@ -26,9 +26,11 @@ def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarra
     from sklearn.preprocessing import normalize
 
     of_unit_norm: Any = normalize  # annotated as an array or a pair
+    ids = np.full((queries.shape[0], k), -1, dtype=np.int64)
+    cosines = np.zeros(ids.shape, dtype=np.float32)
+    if not len(ids):  # scikit-learn refuses no rows
+        return ids, cosines
     asked, index = of_unit_norm(queries), of_unit_norm(base).tocsc()
-    ids = np.full((asked.shape[0], k), -1, dtype=np.int64)
-    cosines = np.zeros((asked.shape[0], k), dtype=np.float32)
     sums = np.empty(base.shape[0], dtype=np.float32)
     parts = [part for matrix in (asked, index) for part in (matrix.indptr, matrix.indices, matrix.data)]
     compiled(_search)(*parts, sums, ids, cosines)

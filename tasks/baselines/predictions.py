@@ -14,9 +14,9 @@ import numpy as np
 from storage.arrays import Ragged
 from tasks.baselines.inputs import TitleInputs
 from tasks.baselines.nearest import nearest_rows
+from tasks.neighbours.similarity import top_neighbours
 
 SHUFFLE = 2_654_435_761  # odd, about 2**32 / golden ratio: multiplying by it permutes the 32-bit numbers
-BLOCK_MIB = 64  # of one dense block of similarities
 DECIMALS = 6  # similarities are float32: sums closer than this are a tie, whatever the order of adding
 
 
@@ -123,20 +123,10 @@ def vote(
 def top_by_cosine(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k rows of ``base`` of greatest cosine above 0 with each query, ties by rising id; else -1 and 0.
 
-    Both are arrays or CSR matrices of shape (titles, features); ids int64 and cosines float32, (queries, k).
+    Both are arrays with rows of norm 1 (or all zero), or CSR matrices, of shape (titles, features); ids int64
+    and cosines float32, (queries, k).
     """
-    if not queries.shape[0]:
-        return np.zeros((0, k), np.int64), np.zeros((0, k), np.float32)
     if not isinstance(queries, np.ndarray):
         return nearest_rows(queries, base, k)
-    from sklearn import config_context
-    from sklearn.neighbors import NearestNeighbors
-
-    nearest = NearestNeighbors(n_neighbors=min(k, base.shape[0]), metric="cosine", algorithm="brute")
-    with config_context(working_memory=BLOCK_MIB):
-        distances, ids = nearest.fit(base).kneighbors(queries)
-    order = np.lexsort((ids, distances))
-    cosines = np.maximum(1 - np.take_along_axis(distances, order, axis=1), 0, dtype=np.float32)
-    ids = np.where(cosines > 0, np.take_along_axis(ids, order, axis=1), -1)
-    missing = ((0, 0), (0, k - ids.shape[1]))
-    return np.pad(ids, missing, constant_values=-1), np.pad(cosines, missing)
+    ids, cosines = top_neighbours(queries, base, k)
+    return np.where(cosines > 0, ids, -1), np.maximum(cosines, 0)
