@@ -15,7 +15,12 @@ from coolname.data import config as NAMES  # Prefect's dependency: the words it 
 from prefect import get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.context import FlowRunContext
 from prefect.events import emit_event
 from prefect.exceptions import ObjectNotFound, Pause
@@ -26,6 +31,7 @@ from prefect.states import Completed, Crashed
 from prefect.task_runners import ThreadPoolTaskRunner
 from threadpoolctl import threadpool_limits
 
+from flows import server
 from flows.latest import folders_of_last_run, last_instant, write_latest
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
@@ -166,7 +172,7 @@ def open_night(
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     waiting = {"wait_seconds": WAIT_SECONDS, "tell": logger.warning}
     with workspace.writing(what, flow_run=flow_run_id, **waiting) as died, _one_blas_thread():
-        mark_crashed(died, flow_run_id)
+        mark_crashed(home, died, flow_run_id)
         tracking = Tracking(workspace.home)
         parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
         page = f"{PREFECT_UI_URL.value()}/runs/flow-run/{flow_run_id}"
@@ -207,18 +213,29 @@ def _one_blas_thread() -> threadpool_limits:
     return threadpool_limits(1, user_api="blas")
 
 
-def mark_crashed(died: str, own: str) -> None:
+def mark_crashed(home: str, died: str, own: str) -> None:
     """Marks the flow run Crashed that died with the home in its hands: a command's has no worker that would.
+    On a command's own server also runs of the home that are older than it: a disk that was full at their end
+    left them Running.
 
     Of a run that was tried again, the one that runs may be another process, which waits for the home.
     """
-    if died in ("", own) or not FlowRunContext.get():
+    if not FlowRunContext.get():
         return
-    with get_client(sync_client=True) as client, suppress(ObjectNotFound):  # on another server
-        found = client.read_flow_run(uuid.UUID(died))
-        if found.state and found.state.is_running() and found.run_count <= 1:
-            crashed = Crashed(message="Its process died; the next run of the home found that.")
-            client.set_flow_run_state(found.id, crashed, force=True)
+    with get_client(sync_client=True) as client:
+        left = []
+        if died not in ("", own):
+            with suppress(ObjectNotFound):  # on another server
+                left = [client.read_flow_run(uuid.UUID(died))]
+        if since := server.own_since:
+            running = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
+            for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(state=running)):
+                if run.parameters.get("home") == home and run.start_time and run.start_time < since:
+                    left.append(run)
+        for run in left:
+            if run.state and run.state.is_running() and run.run_count <= 1:
+                crashed = Crashed(message="Its process died; the next run of the home found that.")
+                client.set_flow_run_state(run.id, crashed, force=True)
 
 
 def _tell_left(flow_run_id: str) -> None:

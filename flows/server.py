@@ -9,6 +9,7 @@ waits at a pipe that nobody writes to, which the kernel closes when the client i
 
 import asyncio
 import atexit
+import datetime
 import os
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from storage.workspace import Workspace
 
 START_SECONDS = 120  # of a first start without the copy of an empty database, on a busy machine: 93
 PROFILES = "profiles.toml"
+own_since: datetime.datetime | None = None  # when this process started a server of its own
 CHOSEN = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")  # a person's Prefect, not the home's
 
 
@@ -44,6 +46,8 @@ def start_prefect(home: str | Path) -> Callable[[], None] | None:
     os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "ERROR")
     if _has_server():
         return None
+    global own_since
+    own_since = datetime.datetime.now(datetime.UTC)
     # The socket listens before the server runs: a client that connects early waits in its queue.
     with socket.create_server(("127.0.0.1", 0)) as listening:
         flags = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}

@@ -28,7 +28,7 @@ def open_run(home: str, what: str, name: str, parameters: Mapping[str, Any]) -> 
     with workspace.writing(
         what, flow_run=flow_run_id, wait_seconds=WAIT_SECONDS, tell=logger.warning
     ) as died:
-        mark_crashed(died, flow_run_id)
+        mark_crashed(home, died, flow_run_id)
         tracking = Tracking(workspace.home)
         run = tracking.start_run(flow_run_id, name, {}, parameters)
         logger.info("MLflow: %s", tracking.where(run))

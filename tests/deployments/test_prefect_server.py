@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FEED = str(ROOT / "sample" / "guide.xml.gz")
 CACHED = {"tokenize", "preprocess", "baselines", "train", "augment", "embed", "cluster", "evaluate", "draw"}
-CACHED |= {"pack"}
+CACHED |= {"neighbours", "layout", "pack"}
 
 
 def declared(name: str) -> dict[str, Any]:
@@ -189,7 +189,9 @@ def test_a_run_that_was_suspended_at_work_stays_suspended(site: Site, tmp_path: 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
-    """Four runs with heartbeats that are sent from here; two then get another state, one lacks our tag."""
+    """Four runs with heartbeats that are sent from here; two then get another state, one lacks our tag. A
+    fifth is submitted and never begins.
+    """
     flow = site.deployment("nightly")["flow_id"]
     ours = {"prefect.resource.id": "prefect.tag.guidespace", "prefect.resource.role": "tag"}
     runs: dict[str, str] = {}
@@ -223,10 +225,15 @@ def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
             site.insist(partial(beat, name, [ours]), lambda run=runs[name]: site.awaited(quick) == {run})
             if state:
                 site.insist(partial(change, name, state), lambda: not site.awaited(quick))
-        site.wait_until(lambda: site.get(f"/flow_runs/{runs['silent']}")["state_name"] == "Crashed")
+        create("submitted", ["guidespace"])
+        pending = partial(change, "submitted", {"type": "PENDING"})
+        site.insist(pending, lambda: runs["submitted"] in site.awaited(quick))
+        for name in ("silent", "submitted"):
+            site.wait_until(lambda run=runs[name]: site.get(f"/flow_runs/{run}")["state_name"] == "Crashed")
         time.sleep(15)
         assert {name: site.get(f"/flow_runs/{run}")["state_name"] for name, run in runs.items()} == {
-            "silent": "Crashed", "suspended": "Suspended", "cancelling": "Cancelling", "of others": "Running"
+            "silent": "Crashed", "suspended": "Suspended", "cancelling": "Cancelling", "of others": "Running",
+            "submitted": "Crashed",
         }  # fmt: skip
 
 

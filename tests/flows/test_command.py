@@ -24,6 +24,8 @@ def test_nightly_tells_progress_and_where_everything_is(night):
         "train",
         "augment",
         "embed",
+        "neighbours",
+        "layout",
         "cluster",
         "evaluate",
         "draw",

@@ -32,6 +32,8 @@ STAGES = [
     "draw",
     "embed",
     "evaluate",
+    "layout",
+    "neighbours",
     "pack",
     "preprocess",
     "tokenize",
@@ -144,7 +146,8 @@ def test_a_killed_run_goes_on_where_it_was(crashed: tuple[Path, Ended]) -> None:
         for feed in status(home)["feeds"]
     ] == [(10_031, 10_031)]
     assert again.kept[-2:] == ["preprocess", "tokenize"]
-    made = {"ingest", "check", "train", "augment", "embed", "cluster", "evaluate", "draw", "pack"}
+    made = {"ingest", "check", "train", "augment", "embed", "neighbours", "layout", "cluster", "evaluate"}
+    made |= {"draw", "pack"}
     assert {*again.made} | {"baselines"} == made | {"baselines", "register", "promote", "report"}
     assert {*again.made} | {*again.kept} == {*STAGES, "ingest", "check", "register", "promote", "report"}
     resumed = re.search(rf"going on after epoch (\d+) of {EPOCHS}", again.output)

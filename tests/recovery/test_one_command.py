@@ -88,6 +88,22 @@ def kill(tmp_path: Path, seed: int, undisturbed: Undisturbed) -> None:
     assert running_in_prefect(home) == []
 
 
+@pytest.mark.slow
+def test_a_run_that_could_not_say_that_it_had_ended(undisturbed: Undisturbed, tmp_path: Path) -> None:
+    """As where the disk was full at the end: its lock was given back, and Prefect has it as Running."""
+    home = tmp_path / "home"
+    shutil.copytree(undisturbed.home, home)
+    with closing(sqlite3.connect(home / "prefect" / "prefect.db")) as connection, connection:
+        at = json.dumps(str(undisturbed.home)), json.dumps(str(home))
+        connection.execute("UPDATE flow_run SET parameters = replace(parameters, ?, ?)", at)
+        for table, name in (("flow_run", "state_"), ("flow_run_state", "")):
+            connection.execute(f"UPDATE {table} SET {name}type = 'RUNNING', {name}name = 'Running'")
+    assert len(running_in_prefect(home)) == 1
+    again = night(home)
+    assert again.code == 0, again
+    assert running_in_prefect(home) == []
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
