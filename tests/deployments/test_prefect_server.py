@@ -226,7 +226,7 @@ def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
             if state:
                 site.insist(partial(change, name, state), lambda: not site.awaited(quick))
         create("submitted", ["guidespace"])
-        pending = partial(change, "submitted", {"type": "PENDING"})
+        pending = partial(change, "submitted", {"type": "PENDING", "name": "Submitting"})
         site.insist(pending, lambda: runs["submitted"] in site.awaited(quick))
         for name in ("silent", "submitted"):
             site.wait_until(lambda run=runs[name]: site.get(f"/flow_runs/{run}")["state_name"] == "Crashed")
