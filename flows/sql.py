@@ -24,8 +24,8 @@ def run_folders(home: str | Path) -> dict[str, Path]:
     folder = Path(read_latest(home, "corpus")["corpus"])
     corpus = workspace.read(Corpus, folder.name)
     digest = corpus.digest if corpus else None
-    clusterings = newest_first(workspace, Clustering)
-    made = (found for found in clusterings if workspace.details(found).get("corpus") == digest)
+    details = ((found, workspace.details(found)) for found in newest_first(workspace, Clustering))
+    made = (found for found, about in details if about.get("corpus") == digest and "nearest" in about)
     clustering, guide = next(made, None), next(newest_first(workspace, Guide), None)
     if corpus is None or clustering is None or guide is None or not (folder / "variants.parquet").exists():
         gone = f"{workspace.home} no longer holds all that its last run made"
