@@ -3,6 +3,10 @@
 Only ingest opens the catalogue: DuckDB locks all other processes out, readers too, while one writes. Others
 read what ingest publishes (the Guide's Parquet files, ``status.json``). A migration of ``schema`` is applied
 once, in its own transaction, and recorded; a released one is never edited.
+
+A copy is migrated, which then takes the file's place: DuckDB cannot open a database whose write-ahead log has
+an ALTER TABLE of a table with a CHECK (duckdb/duckdb#18259), as a process leaves it that is killed before the
+next checkpoint.
 """
 
 import errno
@@ -51,18 +55,39 @@ class Catalogue:
         Raises:
             HomeLocked: Another process has it open; the message names the process.
             OSError: The disk is full (ENOSPC).
-            HomeError: A newer GuideSpace made it, or a newer DuckDB wrote the file.
+            HomeError: A newer GuideSpace made it, a newer DuckDB wrote the file, or DuckDB cannot read its
+                write-ahead log.
         """
         steps = known_migrations() if migrations is None else migrations
         file = Path(home) / FILE
-        connection = connect(file)
-        shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # left by a killed process
         with full_disk_as_oserror(file):
+            connection = _open_migrated(file, steps)
+            shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # left by a killed process
             try:
-                migrate(connection, steps, file)
                 yield Catalogue(home=Path(home), connection=connection, schema_version=len(steps))
             finally:
                 connection.close()
+
+
+def _open_migrated(file: Path, migrations: Sequence[Migration]) -> duckdb.DuckDBPyConnection:
+    new = file.with_name(f"{file.stem}-new{file.suffix}")
+    new.unlink(missing_ok=True)  # left by a killed process, likewise its log
+    new.with_name(f"{new.name}.wal").unlink(missing_ok=True)
+    if file.exists():
+        connection = connect(file)
+        if schema_version(connection, migrations, file) == len(migrations):
+            return connection
+        connection.close()
+    try:
+        if file.exists():
+            shutil.copyfile(file, new)
+        with connect(new) as connection:
+            migrate(connection, migrations, file)
+            connection.execute("CHECKPOINT")
+        os.replace(new, file)
+    finally:
+        new.unlink(missing_ok=True)
+    return connect(file)
 
 
 def known_migrations(folder: Path = SCHEMA) -> list[Migration]:
@@ -85,6 +110,13 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
     """Opens a database file for writing, with bounded memory; raises as ``Catalogue.open`` does."""
     try:
         connection = duckdb.connect(str(file))
+    except duckdb.InternalException as error:
+        if "replaying WAL" not in str(error):
+            raise
+        raise HomeError(
+            f"DuckDB {duckdb.__version__} cannot read {file}.wal, which a killed process left "
+            "(duckdb/duckdb#18259). Move it away and run the same command again: the feeds are read again."
+        ) from error
     except duckdb.IOException as error:
         if "created with a newer version of DuckDB" in str(error):  # DuckDB's words
             raise HomeError(
@@ -104,21 +136,27 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> None:
     """Applies the migrations that a database lacks; a HomeError where it has more than these."""
+    for version, name, sql in migrations[schema_version(connection, migrations, file) :]:
+        with transaction(connection):
+            connection.execute(sql)
+            applied = "INSERT INTO migrations VALUES (?, ?, make_timestamp(epoch_us(now())))"
+            connection.execute(applied, [version, name])
+
+
+def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> int:
+    """How many migrations a database has; a HomeError where they are more than these."""
     connection.execute("""
         CREATE TABLE IF NOT EXISTS migrations
         (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)
     """)
     found = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchall()[0][0]
     if found > len(migrations):
+        connection.close()
         raise HomeError(
             f"{file} has schema version {found}, this GuideSpace knows versions up to {len(migrations)}. "
             "Use the GuideSpace that made it, or name another --home."
         )
-    for version, name, sql in migrations[found:]:
-        with transaction(connection):
-            connection.execute(sql)
-            applied = "INSERT INTO migrations VALUES (?, ?, make_timestamp(epoch_us(now())))"
-            connection.execute(applied, [version, name])
+    return found
 
 
 _memory: ContextVar[int] = ContextVar("memory", default=600_000_000)

@@ -1,9 +1,12 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from storage.catalogue.connection import FILE, Catalogue, Migration, known_migrations
+from storage.stages import ROOT
 from storage.workspace import HomeError
 
 NEXT = Migration(
@@ -16,6 +19,7 @@ BROKEN = Migration(
     name="broken",
     sql="CREATE TABLE half (a INTEGER); SELECT no_such_column FROM feeds;",
 )
+FEED = "INSERT INTO feeds VALUES (1, 'a', 'd', 1, now()::TIMESTAMP, now()::TIMESTAMP, 0, 0, 0, 0, '')"
 
 
 def applied(home: Path) -> list[tuple[int, str]]:
@@ -31,9 +35,7 @@ def test_an_empty_home_comes_to_the_newest_version(tmp_path: Path) -> None:
 
 def test_an_older_home_is_brought_up_and_keeps_its_rows(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
-        catalogue.connection.execute(
-            "INSERT INTO feeds VALUES (1, 'a', 'd', 1, now()::TIMESTAMP, now()::TIMESTAMP, 0, 0, 0, 0, '')"
-        )
+        catalogue.connection.execute(FEED)
     with Catalogue.open(tmp_path, [*known_migrations(), NEXT]) as catalogue:
         assert catalogue.connection.execute("SELECT source, etag FROM v").fetchall() == [("a", None)]
     assert applied(tmp_path)[-1] == (NEXT.version, "next")
@@ -79,6 +81,39 @@ def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         assert catalogue.connection.execute(
             "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'half'"
         ).fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("known", [0, len(known_migrations()) - 3])
+def test_a_process_killed_after_the_migrations_leaves_a_home_that_opens(tmp_path: Path, known: int) -> None:
+    """DuckDB cannot replay an ALTER TABLE of a table with a CHECK (duckdb/duckdb#18259)."""
+    if known:
+        with Catalogue.open(tmp_path, known_migrations()[:known]):
+            pass
+    code = (
+        "import os, sys; from pathlib import Path; from storage.catalogue.connection import Catalogue\n"
+        "with Catalogue.open(Path(sys.argv[1])) as catalogue:\n"
+        f"    catalogue.connection.execute({FEED!r}); os._exit(9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT)
+    assert killed.returncode == 9 and (tmp_path / f"{FILE}.wal").exists()
+    with Catalogue.open(tmp_path) as catalogue:
+        assert catalogue.connection.execute("SELECT source FROM feeds").fetchall() == [("a",)]
+    assert {file.name for file in tmp_path.iterdir()} == {FILE}
+
+
+def test_a_log_that_duckdb_cannot_replay_is_named(tmp_path: Path) -> None:
+    code = (
+        "import duckdb, os, sys; connection = duckdb.connect(sys.argv[1])\n"
+        "connection.execute('CREATE TABLE t (a INTEGER, CHECK (a = a + 0))')\n"
+        "connection.execute('ALTER TABLE t ADD COLUMN b INTEGER'); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / FILE)])
+    told = pytest.raises(HomeError, match=rf"cannot read .*{FILE}\.wal.*Move it away")
+    with told, Catalogue.open(tmp_path):
+        pass
+    (tmp_path / f"{FILE}.wal").unlink()
+    with Catalogue.open(tmp_path) as catalogue:
+        assert catalogue.schema_version == len(known_migrations())
 
 
 def test_numbers_have_no_gap(tmp_path: Path) -> None:
