@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from storage.stages import ROOT
+from tests.busy import ask_until_answered
 from tests.ports import free_port
 
 PREFECT = [sys.executable, "-m", "prefect"]
@@ -49,7 +50,7 @@ class Site:
     def post(self, path: str, content: object = None) -> Any:
         """Answer to a POST that must succeed."""
         passing = [httpx.TimeoutException] if path.endswith("/filter") else []  # a filter only reads
-        response = self._asked(
+        response = ask_until_answered(
             lambda: self.api.post(path, json=content if content is not None else {}), *passing
         )
         assert response.is_success, f"{path}: {response.status_code} {response.text}"
@@ -57,24 +58,9 @@ class Site:
 
     def get(self, path: str) -> Any:
         """Answer to a GET that must succeed."""
-        response = self._asked(lambda: self.api.get(path), httpx.TimeoutException)
+        response = ask_until_answered(lambda: self.api.get(path), httpx.TimeoutException)
         assert response.is_success, f"{path}: {response.status_code} {response.text}"
         return response.json()
-
-    @staticmethod
-    def _asked(ask: Callable[[], httpx.Response], *passing: type[Exception]) -> httpx.Response:
-        """The answer, asked for again while the server is busy (503 on SQLite), as Prefect's own clients do.
-
-        Args:
-            passing: Errors after which it may be asked for again: what was asked changes nothing.
-        """
-        for _ in range(20):
-            with contextlib.suppress(*passing):
-                response = ask()
-                if response.status_code != 503:
-                    return response
-            time.sleep(0.5)
-        return ask()
 
     def deployment(self, name: str) -> dict[str, Any]:
         """The deployment of the nightly flow with that name."""

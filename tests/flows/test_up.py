@@ -57,7 +57,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
 
         edited = {"parameters": {"feeds": ["env:MY_GUIDE"], "home": str(home)}}
         about = deployments["nightly"]["id"]
-        assert httpx.patch(f"{up.record['prefect']}/api/deployments/{about}", json=edited).is_success
+        up.patch(f"/deployments/{about}", edited)
         killed = up.trigger("nightly-smoke", {"home": str(home / "other"), **long})
         until(
             lambda: "epoch 3 of" in log.read_text().partition(f"/runs/flow-run/{killed}")[2],

@@ -16,6 +16,7 @@ import httpx
 import psutil
 
 from flows.up.processes import Process, end
+from tests.busy import ask_until_answered
 from tests.flows.command import ROOT
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED")
@@ -35,12 +36,19 @@ class Up:
     def post(self, path: str, content: object = None) -> Any:
         """Prefect's answer."""
         url = f"{self.record['prefect']}/api{path}"
-        answer = httpx.post(url, json=content or {}, auth=self.auth, timeout=30)
+        answer = ask_until_answered(lambda: httpx.post(url, json=content or {}, auth=self.auth, timeout=30))
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
     def get(self, path: str) -> Any:
-        return httpx.get(f"{self.record['prefect']}/api{path}", auth=self.auth, timeout=30).json()
+        url = f"{self.record['prefect']}/api{path}"
+        return ask_until_answered(lambda: httpx.get(url, auth=self.auth, timeout=30)).json()
+
+    def patch(self, path: str, content: object) -> None:
+        url = f"{self.record['prefect']}/api{path}"
+        assert ask_until_answered(
+            lambda: httpx.patch(url, json=content, auth=self.auth, timeout=30)
+        ).is_success
 
     def trigger(self, deployment: str, parameters: dict[str, Any]) -> str:
         """Id of a new run of the nightly flow."""

@@ -1,0 +1,23 @@
+"""Questions to a Prefect server that other tests keep busy."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import httpx
+
+
+def ask_until_answered(ask: Callable[[], httpx.Response], *passing: type[Exception]) -> httpx.Response:
+    """The answer, asked for again while the server is busy (503 on SQLite), as Prefect's own clients do.
+
+    Args:
+        ask: Sends the request.
+        passing: Errors after which it may be asked for again: what was asked changes nothing.
+    """
+    for _ in range(20):
+        with contextlib.suppress(*passing):
+            response = ask()
+            if response.status_code != 503:
+                return response
+        time.sleep(0.5)
+    return ask()
