@@ -166,8 +166,9 @@ def open_night(
     Raises:
         HomeLocked: Another process still writes to the home after WAIT_SECONDS.
     """
-    gc.freeze()  # what is imported stays: collections go through the night's own objects, and less often
-    gc.set_threshold(50_000)
+    if not gc.get_freeze_count():  # once a process: what is imported stays, the garbage of nights does not
+        gc.freeze()
+        gc.set_threshold(50_000)
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     waiting = {"wait_seconds": WAIT_SECONDS, "tell": logger.warning}
@@ -220,11 +221,12 @@ def mark_crashed(home: str, died: str, own: str) -> None:
 
     Of a run that was tried again, the one that runs may be another process, which waits for the home.
     """
-    if not FlowRunContext.get():
+    has_died = died not in ("", own)
+    if not FlowRunContext.get() or not (has_died or server.own_since):
         return
     with get_client(sync_client=True) as client:
         left = []
-        if died not in ("", own):
+        if has_died:
             with suppress(ObjectNotFound):  # on another server
                 left = [client.read_flow_run(uuid.UUID(died))]
         if since := server.own_since:

@@ -15,7 +15,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,10 +74,11 @@ def _open_migrated(file: Path, migrations: Sequence[Migration]) -> duckdb.DuckDB
     new.unlink(missing_ok=True)  # left by a killed process, likewise its log
     new.with_name(f"{new.name}.wal").unlink(missing_ok=True)
     if file.exists():
-        connection = connect(file)
-        if schema_version(connection, migrations, file) == len(migrations):
-            return connection
-        connection.close()
+        with ExitStack() as stack:
+            connection = stack.enter_context(connect(file))
+            if schema_version(connection, migrations, file) == len(migrations):
+                stack.pop_all()
+                return connection
     try:
         if file.exists():
             shutil.copyfile(file, new)
@@ -151,7 +152,6 @@ def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[M
     """)
     found = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchall()[0][0]
     if found > len(migrations):
-        connection.close()
         raise HomeError(
             f"{file} has schema version {found}, this GuideSpace knows versions up to {len(migrations)}. "
             "Use the GuideSpace that made it, or name another --home."

@@ -1,7 +1,5 @@
 """Stage neighbours: Corpus, Vectors to NearestTitles."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
@@ -29,23 +27,23 @@ def find_nearest(
     placeholder = np.array(split.to_pylist()) == "placeholder"
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
-        _, ids, cosines = _nearest(folder, "full", placeholder, k, search, "to cluster")
+        ids, cosines, _ = _nearest(read_points(folder, "full", placeholder), k, search, "to cluster")
         write_graph(draft.folder, ids, cosines)
-        recall, ids, cosines = _nearest(folder, "similarity", placeholder, k, search, "shown")
-        write_nearest(draft.folder, ids, cosines, read_points(folder, "similarity", placeholder))
+        shown = read_points(folder, "similarity", placeholder)
+        ids, cosines, recall = _nearest(shown, k, search, "shown")
+        write_nearest(draft.folder, ids, cosines, shown)
         draft.counts["titles"] = len(placeholder)
         draft.details["recall"] = recall
     return draft.artifact
 
 
 def _nearest(
-    vectors: Path, name: str, placeholder: np.ndarray, k: int, search: SearchSettings, purpose: str
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """The share of the nearest titles that the search found, their ids and cosines, shape (titles, k)."""
-    points = read_points(vectors, name, placeholder)
+    points: np.ndarray, k: int, search: SearchSettings, purpose: str
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Ids and cosines of the nearest titles, shape (titles, k), and the share of them that was found."""
     index = search.open(points)
     ids, cosines = index.among_themselves(k)
     recall = 1.0 if isinstance(index, Exact) else sampled_recall(points, ids)
     kind = type(index).__name__.lower()
     get_run_logger().info("nearest titles (%s): %s search, recall %.4f", purpose, kind, recall)
-    return recall, ids, cosines
+    return ids, cosines, recall

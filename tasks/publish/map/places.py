@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from threadpoolctl import threadpool_limits
 
 from storage.arrays import open_array
 from storage.formats.corpus import open_corpus
@@ -59,7 +60,9 @@ def write_layout(
     row = _rows(shown, len(split))
     graph = row[open_array(nearest, "graph")[shown]]  # so that clusters stand together
     linked = graph, np.asarray(open_array(nearest, "graph_cosines"))[shown]
-    with ThreadPoolExecutor(1) as pool:  # its loops release the interpreter, which the reasons hold
+    # One thread of BLAS, as a night has: its number decides the last bits. The layout's loops release the
+    # interpreter, which the reasons hold.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(1) as pool:
         places = pool.submit(lay_out, matrix[shown], *linked, seed=seed, before=old)
         if len(shown) <= MOST_EXPLAINED:
             learned, opened = open_corpus(corpus), TitleEncoder.open(encoder)
