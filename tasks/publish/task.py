@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
@@ -114,7 +115,8 @@ def draw(
     with PAGE.publish(home, *made_of) as draft:
         variants = folder(corpus) / "variants.parquet"
         with open_airings(folder(guide), variants, draft.folder) as airings:
-            times = airings.times(0, len(titles), MOST_TIMES)
+            parts = (airings.times(own.start, own.stop, MOST_TIMES) for own in row_blocks(len(titles)))
+            times = pa.concat_tables(parts)  # those of a million titles are more than DuckDB may hold
         told: Sequence[str] = ()
         if settings.descriptions:
             told = read_beginnings(folder(guide), variants, len(titles), draft.folder)
