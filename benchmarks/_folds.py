@@ -57,7 +57,8 @@ class Fold:
         """What baselines read."""
         about = pq.read_table(self.folder / "titles.parquet", columns=["raw_title", "context"])
         contexts = join_contexts(about["context"].to_pylist()) if form == "title_context" else ()
-        dense = dense_inputs(self.opened.sentences, self.opened.descriptions)
+        every = np.arange(len(self.opened))
+        dense = dense_inputs(self.opened.sentences, self.opened.descriptions, every)
         return TitleInputs(about["raw_title"].to_pylist(), dense, contexts)
 
     def answer_ours(self) -> Answers:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from storage.arrays import row_blocks, unit_rows
-from storage.shapes import Float, Float32
+from storage.shapes import Float, Float32, Int
 
 _REMEDY = "the corpus holds no sentence vectors; choose an encoder in preprocess.sentences"
 
@@ -57,16 +57,18 @@ def join_contexts(contexts: Iterable[Sequence[str] | None]) -> list[str]:
 
 
 def dense_inputs(
-    sentences: Float[np.ndarray, "titles features"], descriptions: Float[np.ndarray, "titles others"]
-) -> Float32[np.ndarray, "titles features"]:
-    """Unit-norm sum of a title's sentence vector and its description vector, or zero.
+    sentences: Float[np.ndarray, "titles features"],
+    descriptions: Float[np.ndarray, "titles others"],
+    rows: Int[np.ndarray, " rows"],
+) -> Float32[np.ndarray, "rows features"]:
+    """Unit-norm sum of the sentence vector and the description vector of some titles, or zero.
 
     ``descriptions`` may have no columns: then it is the title's sentence vector.
     """
-    dense = np.empty(sentences.shape, dtype=np.float32)
+    dense = np.empty((len(rows), sentences.shape[1]), dtype=np.float32)
     for own in row_blocks(len(dense)):
-        dense[own] = sentences[own]
+        dense[own] = sentences[rows[own]]
         if descriptions.shape[1]:
-            dense[own] += descriptions[own]
+            dense[own] += descriptions[rows[own]]
         dense[own] = unit_rows(dense[own])
     return dense

@@ -57,6 +57,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from storage.arrays import row_blocks
 from tasks.baselines.inputs import TitleInputs
 from tasks.baselines.predictions import (
     LabelledTitles,
@@ -237,9 +238,11 @@ def label_directions(dense: np.ndarray, targets: np.ndarray, count: int) -> np.n
     W = (XᵀX + λI)⁻¹XᵀY of centred vectors X and labels Y (ridge regression); its first left singular vectors.
     Float32, shape (features, kept), orthonormal columns.
     """
-    centred = dense - dense.mean(axis=0)
-    squares, shared = (centred.T @ other for other in (centred, targets - targets.mean(axis=0)))
-    weights = np.linalg.solve(squares + RIDGE * np.eye(len(squares)), shared)
+    mean, share = dense.mean(axis=0), targets.mean(axis=0)
+    blocks = row_blocks(len(dense))
+    squares = sum((centred := dense[own] - mean).T @ centred for own in blocks)
+    shared = sum((dense[own] - mean).T @ (targets[own] - share) for own in blocks)
+    weights = np.linalg.solve(squares + RIDGE * np.eye(len(mean)), shared)
     return np.linalg.svd(weights, full_matrices=False)[0][:, :count].astype(np.float32)
 
 

@@ -32,15 +32,20 @@ CONTEXT_REASON = "tokenize.context is empty: nothing is known of how titles air"
 def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Baselines:
     """Scores plain baselines on held-out titles; they read the corpus alone."""
     logger, workspace = get_run_logger(), Workspace(home)
-    opened, about = open_corpus(workspace.folder(corpus)), _read_titles(workspace, corpus)
+    titles, about = Titles.of(open_corpus(workspace.folder(corpus))), _read_titles(workspace, corpus)
     reasons = _reasons(workspace, corpus, about)
-    rows = Titles.of(opened).used
-    titles, about = Titles.of(opened).take(rows), about.take(rows)
-    dense = dense_inputs(opened.sentences[rows], opened.descriptions[rows])
-    contexts = join_contexts(about["context"].to_pylist())
-    inputs = TitleInputs(about["raw_title"].to_pylist(), dense, contexts if any(contexts) else ())
+    used = titles.used
+    titles, about = titles.take(used), about.take(used)
+
+    def read(rows: np.ndarray) -> TitleInputs:
+        opened, some = open_corpus(workspace.folder(corpus)), about.take(rows)
+        dense = dense_inputs(opened.sentences, opened.descriptions, used[rows])
+        spoken = "title_context" not in reasons
+        contexts = join_contexts(some["context"].to_pylist()) if spoken else ()
+        return TitleInputs(some["raw_title"].to_pylist(), dense, contexts)
+
     sets = _held_out(titles, reasons, settings)
-    scoring = ask_baselines(titles, inputs, settings.baselines, sets)
+    scoring = ask_baselines(titles, read, settings.baselines, sets)
     while True:
         try:
             progress = next(scoring)

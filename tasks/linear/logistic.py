@@ -68,11 +68,14 @@ class SparseLogistic:
         self.seen = 0  # samples of all passes
         self._records = np.zeros((features, self.solver.record_size(labels)), dtype=np.float32)
         self._state = np.zeros((2, labels), dtype=np.float32)  # of the intercepts
-        self._weights: np.ndarray | None = None
+        self._weights: np.ndarray | None = None  # those of the labels, and what the solver has behind them
 
     @property
     def weights(self) -> np.ndarray:
-        """Float32 (features, labels); most are 0."""
+        """Float32 (features, labels), a view; most are 0."""
+        return self._wide_weights()[:, : self.labels]
+
+    def _wide_weights(self) -> np.ndarray:
         if self._weights is None:
             self._weights = self.solver.weights(self._records, self.seen, self.alpha)
         return self._weights
@@ -127,7 +130,8 @@ class SparseLogistic:
     def decision_function(self, rows: Any) -> np.ndarray:
         """Margins of samples: float32 (samples, labels)."""
         checked_rows(rows, self.features)
-        margins = rows.astype(np.float32) @ self.weights[: rows.shape[1]]
+        # SciPy would copy a view: of a million features and 300 labels 1.2 GB.
+        margins = (rows.astype(np.float32) @ self._wide_weights()[: rows.shape[1]])[:, : self.labels]
         return np.asarray(margins + self.intercepts, dtype=np.float32)
 
     def save(self, folder: Path) -> None:

@@ -22,6 +22,7 @@ from typing import Literal, no_type_check
 
 import numpy as np
 
+from storage.arrays import row_blocks
 from tasks.form import configurable, setting
 
 # Of the intercept, by that of weights: every sample moves it. At 1 its noise was most of what 10 to 20 passes
@@ -57,14 +58,15 @@ class ProximalSgd:
 
     def settle_(self, records: np.ndarray, schedule: np.ndarray, counts: np.ndarray) -> None:
         """Brings all rows up to date, so that S may begin at 0 again."""
-        weights, total = records[:, :-1], np.float32(schedule[-1, 1] + schedule[-1, 2] * counts[-1])
-        pending = np.maximum(total - records[:, -1:], 0)
-        weights[:] = np.sign(weights) * np.maximum(np.abs(weights) - pending, 0)
+        total = np.float32(schedule[-1, 1] + schedule[-1, 2] * counts[-1])
+        for own in row_blocks(len(records)):  # of a million features all at once would take 1.5 GB
+            weights, pending = records[own, :-1], np.maximum(total - records[own, -1:], 0)
+            weights[:] = np.sign(weights) * np.maximum(np.abs(weights) - pending, 0)
         records[:, -1] = 0
 
     def weights(self, records: np.ndarray, seen: int, alpha: float) -> np.ndarray:
-        """Float32 (features, labels), of records that are settled."""
-        return np.ascontiguousarray(records[:, :-1])
+        """Float32 (features, labels + 1): the records themselves, settled, of which the last column is 0."""
+        return records
 
     def intercepts(self, state: np.ndarray) -> np.ndarray:
         """Float32 (labels,)."""

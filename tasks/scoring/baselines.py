@@ -2,7 +2,9 @@
 
 import itertools
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+
+import numpy as np
 
 from storage.artifacts import Progress
 from storage.formats.baselines import BaselineScores
@@ -14,17 +16,20 @@ from tasks.scoring.protocols import HeldOut, Titles
 
 
 def ask_baselines(
-    titles: Titles, inputs: TitleInputs, baselines: Sequence[Baseline], sets: Iterable[HeldOut]
+    titles: Titles,
+    read: Callable[[np.ndarray], TitleInputs],
+    baselines: Sequence[Baseline],
+    sets: Iterable[HeldOut],
 ) -> Generator[Progress, None, BaselineScores]:
     """Scores baselines on every held-out set; the generator's value is the result.
 
-    ``inputs`` of every title; its contexts are read in the form title_context alone. One baseline is in
-    memory at a time: a linear one of 400,000 features and 150 labels takes some 500 MB.
+    ``read`` gives the inputs of some titles, by row; their contexts are used in the form title_context alone.
+    One baseline is in memory at a time: a linear one of 400,000 features and 150 labels takes some 500 MB.
     """
     scores: dict[tuple[str, str], dict[str, object]] = {}
     training = titles.labelled("train")
-    own, known, asked = titles.labels.take(training), inputs.take(training), {}
-    total = (1 + bool(inputs.contexts)) * len(baselines)
+    own, known, asked = titles.labels.take(training), read(training), {}
+    total = (1 + bool(known.contexts)) * len(baselines)
     scored = (held for held in sets if not held.reason)
     for form, of_form in itertools.groupby(scored, lambda held: held.form):
         with_context, shown, some = form == "title_context", form.replace("_", " "), list(of_form)
@@ -43,7 +48,7 @@ def ask_baselines(
             yield Progress(step=step, total=total, note=note)
             for held in some:
                 if held.protocol not in asked:
-                    asked[held.protocol] = inputs.take(held.queries)
+                    asked[held.protocol] = read(held.queries)
                 queries, truth = asked[held.protocol], titles.labels.take(held.queries)
                 answer = predictor.predict(queries if with_context else queries.alone())
                 judged = judge(answer, truth, own)

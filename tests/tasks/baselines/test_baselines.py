@@ -37,7 +37,7 @@ def titles(texts: Sequence[str]) -> TitleInputs:
         sum((np.eye(4)[SUBJECTS[word]] for word in own if word in SUBJECTS), np.zeros(4)) for own in words
     ]
     dense = np.array(rows, dtype=np.float32).reshape(-1, 4)
-    return TitleInputs(texts, dense_inputs(dense, np.zeros((len(texts), 0))))
+    return TitleInputs(texts, dense_inputs(dense, np.zeros((len(texts), 0)), np.arange(len(texts))))
 
 
 def labelled(texts: Sequence[str], rows: Sequence[Sequence[int]], label_count: int = 3) -> LabelledTitles:
@@ -149,11 +149,11 @@ def test_label_directions_find_the_numbers_that_tell_labels():
 def test_dense_inputs_are_unit_norm_sums_and_zero_where_nothing_is_known():
     sentences = np.array([[1, 0], [1, 0], [0, 0], [0, 0]], dtype=np.float16)
     descriptions = np.array([[0, 1], [0, 0], [0, 1], [0, 0]], dtype=np.float16)
-    half = np.sqrt(0.5)
+    half, every = np.sqrt(0.5), np.arange(4)
     expected = [[half, half], [1, 0], [0, 1], [0, 0]]
-    np.testing.assert_allclose(dense_inputs(sentences, descriptions), expected, atol=1e-6)
-    assert dense_inputs(sentences, sentences[:, :0]).tolist() == sentences.tolist()
-    assert dense_inputs(sentences[:, :0], sentences[:, :0]).shape == (4, 0)
+    np.testing.assert_allclose(dense_inputs(sentences, descriptions, every), expected, atol=1e-6)
+    assert dense_inputs(sentences, sentences[:, :0], every[1:]).tolist() == sentences[1:].tolist()
+    assert dense_inputs(sentences[:, :0], sentences[:, :0], every).shape == (4, 0)
 
 
 def test_features_of_training_titles_are_computed_once_for_all_baselines():

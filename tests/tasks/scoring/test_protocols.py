@@ -70,7 +70,7 @@ def run(
     def sets():
         return held_out_sets(titles, settings.resamples, np.random.default_rng(seed), reasons)
 
-    work = ask_baselines(titles, inputs, settings.baselines, sets())
+    work = ask_baselines(titles, inputs.take, settings.baselines, sets())
     while True:
         try:
             steps.append(next(work))
