@@ -27,7 +27,7 @@ from benchmarks._rivals.ours import Ours
 from benchmarks.claims import Claim, guides, run
 from benchmarks.road import make_corpus
 from tasks.neighbours.similarity import top_neighbours
-from tasks.publish.map.layout import lay_out
+from tasks.publish.map.layout import lay_out, principal_plane
 from tasks.train.settings import TrainSettings
 
 K, JUDGED, MOST, FROM_SPACE, FROM_PLANE = 25, 4000, 6_000, 25, 10
@@ -123,7 +123,8 @@ def _recall(vectors: np.ndarray, places: np.ndarray, judged: np.ndarray) -> floa
 
 def _ours(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
     ids, cosines = top_neighbours(vectors, vectors, K, exclude_self=True)
-    return lay_out(vectors, ids, cosines, seed=0, before=before)
+    plane = principal_plane(vectors, np.arange(len(vectors)))
+    return lay_out(plane, ids, cosines, seed=0, before=before)
 
 
 def _filled(before: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -53,7 +53,7 @@ class Links(NamedTuple):
 
 
 def lay_out(
-    vectors: Float[np.ndarray, "titles dim"],
+    plane: Float[np.ndarray, "titles 2"],
     ids: Int[np.ndarray, "titles k"],
     cosines: Float[np.ndarray, "titles k"],
     *,
@@ -63,24 +63,24 @@ def lay_out(
 ) -> Float[np.ndarray, "titles 2"]:
     """A place in the plane for each title, float32, within -1 and 1; one seed gives one layout.
 
-    A title without neighbours (-1) stands where its principal components put it, inside the others' cloud.
+    ``plane`` holds their principal components, where a first layout starts; a title without neighbours (-1)
+    stands where they put it, inside the others' cloud.
     ``before`` has the places on the previous map, NaN for new titles; it is used when it has at least half of
     the titles. ``rounds`` are 500, fewer above 20,000 titles; with ``before`` a quarter of it.
     """
-    titles = len(vectors)
+    titles = len(plane)
     links = _links(ids[:, :NEAREST], cosines[:, :NEAREST])
     linked = np.diff(links.offsets) > 0
-    places = principal_plane(vectors)
     if linked.sum() <= 2:
-        return _fit_page(places)
+        return _fit_page(plane)
     generator, most = np.random.default_rng(seed), int(np.clip(1e7 / titles, 200, 500))
     if before is not None and 2 * int((~np.isnan(before[:, 0])).sum()) >= titles:
         start = place_new_titles(before, links)
         start *= scale_of(start, links, generator)
         return bring_back(_move(start, links, rounds or most // 4, generator, SMALL_STEP), before)
-    moved = _move(_smooth(places, links), links, rounds or most, generator, STEP)
+    moved = _move(_smooth(plane, links), links, rounds or most, generator, STEP)
     if not linked.all():  # the affine map that best takes the others' start to their end, inside their cloud
-        bordered = np.column_stack([places, np.ones(titles)])
+        bordered = np.column_stack([plane, np.ones(titles)])
         mapping = np.linalg.lstsq(bordered[linked], moved[linked], rcond=None)[0]
         moved[~linked] = np.clip(
             bordered[~linked] @ mapping, *np.quantile(moved[linked], [0.02, 0.98], axis=0)
@@ -88,10 +88,14 @@ def lay_out(
     return _fit_page(moved)
 
 
-def principal_plane(vectors: Float[np.ndarray, "titles dim"]) -> Float[np.ndarray, "titles 2"]:
-    """The two principal components, float64, greatest absolute value 1; signs by the heaviest coordinate."""
-    mean = vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1], vectors.dtype)
-    blocks = row_blocks(len(vectors))
+def principal_plane(
+    vectors: Float[np.ndarray, "titles dim"], rows: Int[np.ndarray, " rows"]
+) -> Float[np.ndarray, "rows 2"]:
+    """The two principal components of some titles, float64, greatest absolute value 1; signs by the heaviest
+    coordinate.
+    """
+    blocks = [rows[own] for own in row_blocks(len(rows))]
+    mean = sum(vectors[own].sum(axis=0) for own in blocks) / np.float32(max(len(rows), 1))
     squares = sum((vectors[own] - mean).T.astype(np.float64) @ (vectors[own] - mean) for own in blocks)
     _, axes = np.linalg.eigh(squares)
     axes = axes[:, ::-1][:, :2]

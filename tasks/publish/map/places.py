@@ -17,7 +17,7 @@ from storage.arrays import open_array
 from storage.formats.corpus import open_corpus
 from storage.shapes import Bool, Float32, Int
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.publish.map.layout import lay_out
+from tasks.publish.map.layout import NEAREST, lay_out, principal_plane
 from tasks.publish.map.reasons import Reasons, find_reasons
 
 PLACES = "places.parquet"  # also where the next layout starts
@@ -48,26 +48,26 @@ def write_layout(
     folder: Path,
 ) -> int:
     """Fills the folder of a Layout, from those of what it is made of and of the previous one; its titles."""
-    titles = pq.read_table(corpus / "titles.parquet", columns=["show_key", "split", "raw_title", "context"])
+    titles = pq.read_table(corpus / "titles.parquet", columns=["show_key", "split"])
     matrix = np.asarray(open_array(vectors, "full"))
     split = np.array(titles["split"].to_pylist())
     shown = np.flatnonzero((split != "placeholder") & matrix.any(axis=1))
-    titles = titles.take(pa.array(shown))
-    shows, stood = titles["show_key"].combine_chunks(), _places_before(before)
+    shows, stood = titles["show_key"].take(pa.array(shown)).combine_chunks(), _places_before(before)
     old = None
     if stood is not None:
         old = np.array([stood.get(show, (np.nan, np.nan)) for show in shows.to_pylist()]).reshape(-1, 2)
     row = _rows(shown, len(split))
-    graph = row[open_array(nearest, "graph")[shown]]  # so that clusters stand together
-    linked = graph, np.asarray(open_array(nearest, "graph_cosines"))[shown]
+    graph, cosines = (open_array(nearest, name)[shown, :NEAREST] for name in ("graph", "graph_cosines"))
+    linked = row[graph], cosines  # those of the clusters, which then stand together
     # One thread of BLAS, as a night has: its number decides the last bits. The layout's loops release the
     # interpreter, which the reasons hold.
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(1) as pool:
-        places = pool.submit(lay_out, matrix[shown], *linked, seed=seed, before=old)
+        places = pool.submit(lay_out, principal_plane(matrix, shown), *linked, seed=seed, before=old)
         if len(shown) <= MOST_EXPLAINED:
             learned, opened = open_corpus(corpus), TitleEncoder.open(encoder)
             dense = opened.bag.dense(learned.sentences[shown], learned.descriptions[shown])
-            raw, contexts = (titles[name].to_pylist() for name in ("raw_title", "context"))
+            texts = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "context"])
+            raw, contexts = (own.to_pylist() for own in texts.take(pa.array(shown)).columns)
             near = row[open_array(nearest, "neighbours")[shown, :neighbours]]
             reasons = find_reasons(opened, raw, near, contexts, dense)
             for name in REASONS:
@@ -101,7 +101,7 @@ def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
 
 def _rows(shown: np.ndarray, titles: int) -> np.ndarray:
     """The map's row of each title of the corpus, -1 of one that it lacks; at place -1, too."""
-    rows = np.full(titles + 1, -1)
+    rows = np.full(titles + 1, -1, dtype=np.int32)
     rows[shown] = np.arange(len(shown))
     return rows
 
