@@ -3,7 +3,8 @@
 Beside what OpenCorpus names: ``family_hash.npy`` (float64, a number in [0, 1) for each title, by which
 training sets titles of its own aside), ``token_names.parquet`` (kind, token; for messages), variants.parquet,
 frequencies.parquet, dropped_categories.parquet (category, reason, titles) and spellings.json (model.py).
-Without a sentence encoder sentences.npy and descriptions.npy do not exist.
+Without a sentence encoder sentences.npy and descriptions.npy do not exist, without a description
+descriptions.npy does not.
 """
 
 import json
@@ -54,6 +55,7 @@ def open_corpus(folder: Path) -> OpenCorpus:
     absent = np.zeros((len(opened["split"]), 0), dtype=np.float16)
     for name in ("sentences", "descriptions"):
         opened[name] = open_array(folder, name) if (Path(folder) / f"{name}.npy").exists() else absent
+        absent = np.broadcast_to(np.float16(0), opened[name].shape)  # zeros that take no memory
     return OpenCorpus(
         folder=Path(folder),
         tokens=Ragged.open(folder, "tokens"),

@@ -7,6 +7,7 @@ available" is none.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +87,8 @@ def write_sentences(
     folder: Path,
     work: Path,
 ) -> Iterator[Progress]:
-    """Writes sentences.npy and descriptions.npy of an encoder that is not ``none``; encodes new texts only.
+    """Writes sentences.npy and, where a title has a description, descriptions.npy, of an encoder that is not
+    ``none``; encodes new texts only.
 
     Args:
         home: Holds the store of vectors.
@@ -113,13 +115,14 @@ def write_sentences(
         owners.append(np.array(numbers, np.int64))
         keys.append(text_keys(some))
     owner, key = np.concatenate(owners), np.concatenate(keys)
-    with (
-        array_writer(folder, "sentences", np.float16, (encoder.dim,)) as add_sentences,
-        array_writer(folder, "descriptions", np.float16, (encoder.dim,)) as add_descriptions,
-    ):
+    with ExitStack() as files:
+        arrays = ["sentences", "descriptions"] if len(owner) else ["sentences"]
+        add = [files.enter_context(array_writer(folder, name, np.float16, (encoder.dim,))) for name in arrays]
         for begin in range(0, len(titles), PART):
             end = min(begin + PART, len(titles))
-            add_sentences(store.take(titles[begin:end]))
+            add[0](store.take(titles[begin:end]))
             own = slice(*np.searchsorted(owner, [begin, end]))
-            add_descriptions(unit_rows(_sum_by_owner(owner[own] - begin, store.take(key[own]), end - begin)))
+            for add_descriptions in add[1:]:
+                sums = _sum_by_owner(owner[own] - begin, store.take(key[own]), end - begin)
+                add_descriptions(unit_rows(sums))
     store.compact(np.concatenate([titles, key]))

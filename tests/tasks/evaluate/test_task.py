@@ -36,7 +36,7 @@ def test_rivals_read_the_sentence_vectors_of_the_corpus(clustered, without_run, 
     home = tmp_path / "home"
     shutil.copytree(source, home)
     for name in ("sentences", "descriptions") if encoder == "without" else ():
-        (home / inputs[0].path / f"{name}.npy").unlink()
+        (home / inputs[0].path / f"{name}.npy").unlink(missing_ok=True)
     settings = EvaluateSettings(baselines=RIVALS, resamples=100)
     baselines = without_run(score_baselines, str(home), inputs[0], settings)
     scores = without_run(evaluate, str(home), *inputs, baselines, settings)

@@ -19,7 +19,7 @@ from tests.worlds import TRAINING
 def without_sentences(corpus: Path, folder: Path) -> Path:
     shutil.copytree(corpus, folder)
     for name in ("sentences", "descriptions"):
-        (folder / f"{name}.npy").unlink()
+        (folder / f"{name}.npy").unlink(missing_ok=True)
     return folder
 
 
