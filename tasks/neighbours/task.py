@@ -43,7 +43,8 @@ def _nearest(
     """Ids and cosines of the nearest titles, shape (titles, k), and the share of them that was found."""
     index = search.open(points)
     ids, cosines = index.among_themselves(k)
-    recall = 1.0 if isinstance(index, Exact) else sampled_recall(points, ids)
-    kind = type(index).__name__.lower()
+    kind, exact = type(index).__name__.lower(), isinstance(index, Exact)
+    del index  # as large as half of the points
+    recall = 1.0 if exact else sampled_recall(points, ids)
     get_run_logger().info("nearest titles (%s): %s search, recall %.4f", purpose, kind, recall)
     return ids, cosines, recall
