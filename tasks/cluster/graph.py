@@ -5,8 +5,11 @@ are). The mutual graph cuts off hubs: in many dimensions a few titles are among 
 """
 
 from dataclasses import dataclass
+from typing import no_type_check
 
 import numpy as np
+
+from tasks.compiled import compiled
 
 ROWS_AT_ONCE = 1_024  # titles whose neighbours' neighbours are compared together: 5 MiB at 25 neighbours
 
@@ -70,17 +73,57 @@ def symmetric_graph(
 
     ``mutual`` links only pairs that are given in both directions. No title is its own target.
     """
-    keys = np.concatenate([sources * np.int64(titles) + targets, targets * np.int64(titles) + sources])
-    if mutual:
-        named = np.isin(keys[: len(weights)], keys[len(weights) :])
-        keys, weights = keys[: len(weights)][named], weights[named]
-    order = np.argsort(keys, kind="stable")  # a pair's own direction first; np.unique takes twice the memory
-    keys = keys[order]
-    first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
-    keys, order = keys[first], order[first]
-    offsets = np.searchsorted(keys, titles * np.arange(titles + 1, dtype=np.int64))
-    strengths = weights[order % max(len(weights), 1)].astype(np.float32)
-    return Graph(offsets, (keys % max(titles, 1)).astype(np.int32), strengths)
+    ends = (own.astype(np.int32, copy=False) for own in (sources, targets))
+    return Graph(*compiled(_symmetric)(titles, *ends, weights.astype(np.float32, copy=False), mutual))
+
+
+@no_type_check
+def _symmetric(titles, sources, targets, weights, mutual):
+    """Sorts both directions of all pairs by target, then by source, by counting; of a million titles with 25
+    neighbours it takes 1 GB, and an argsort of their keys took 2.5.
+    """
+    pairs = len(sources)
+    begins = np.zeros(titles + 1, dtype=np.int64)
+    for pair in range(pairs):
+        begins[sources[pair] + 1] += 1
+        begins[targets[pair] + 1] += 1
+    begins = np.cumsum(begins)
+    places, by_target = begins[:-1].copy(), np.empty(2 * pairs, dtype=np.uint32)
+    for entry in range(2 * pairs):  # behind the pairs their other directions
+        target = targets[entry] if entry < pairs else sources[entry - pairs]
+        by_target[places[target]] = entry
+        places[target] += 1
+    places, entries = begins[:-1].copy(), np.empty(2 * pairs, dtype=np.uint32)
+    for entry in by_target:
+        source = sources[entry] if entry < pairs else targets[entry - pairs]
+        entries[places[source]] = entry
+        places[source] += 1
+    offsets = np.zeros(titles + 1, dtype=np.int64)
+    kept = 0
+    for title in range(titles):
+        place, end = begins[title], begins[title + 1]
+        while place < end:
+            entry = entries[place]  # of equal targets the pair's own direction is first
+            target = targets[entry] if entry < pairs else sources[entry - pairs]
+            last = entry
+            place += 1
+            while place < end:
+                other = entries[place]
+                if (targets[other] if other < pairs else sources[other - pairs]) != target:
+                    break
+                last = other
+                place += 1
+            if not mutual or entry < pairs <= last:
+                by_target[kept] = entry
+                kept += 1
+        offsets[title + 1] = kept
+    near, strengths = np.empty(kept, dtype=np.int32), np.empty(kept, dtype=np.float32)
+    for place in range(kept):
+        entry = by_target[place]
+        pair = entry if entry < pairs else entry - pairs
+        near[place] = targets[pair] if entry < pairs else sources[pair]
+        strengths[place] = weights[pair]
+    return offsets, near, strengths
 
 
 def shared_share(neighbours: Neighbours, *, block: int = ROWS_AT_ONCE) -> np.ndarray:
