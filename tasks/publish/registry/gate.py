@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
+from storage.arrays import row_blocks
 from storage.formats.corpus import open_corpus
 from storage.shapes import Float
 from tasks.encoder.title_encoder import TitleEncoder
@@ -95,11 +96,13 @@ def _champions_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) -
         split=split, labels=read.labels, label_count=count, show=read.show, family=read.family, oov=read.oov
     )
     try:
-        encoder, dense = TitleEncoder.open(champion), None
-        made_by = _details(corpus).get("sentences", {})
-        if encoder.meaning and encoder.meaning.about["identity"] == made_by.get("identity"):
-            dense = encoder.bag.dense(read.sentences, read.descriptions)
-        vectors = encoder.embed(about["raw_title"].to_pylist(), dense)
+        encoder, identity = TitleEncoder.open(champion), _details(corpus).get("sentences", {}).get("identity")
+        reads_dense = encoder.meaning is not None and encoder.meaning.about["identity"] == identity
+        vectors = np.zeros((len(titles.split), encoder.width), dtype=np.float32)
+        judged_by = np.union1d(rows, titles.labelled("train"))
+        for some in (judged_by[own] for own in row_blocks(len(judged_by))):
+            dense = encoder.bag.dense(read.sentences[some], read.descriptions[some]) if reads_dense else None
+            vectors[some] = encoder.embed(about["raw_title"].take(some).to_pylist(), dense)
     except (OSError, KeyError, TypeError, ValueError) as error:
         what = f"the champion's model in {champion} cannot be read by this version"
         raise NotComparable(f"{what} ({type(error).__name__}: {error})") from error
