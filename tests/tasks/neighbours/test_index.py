@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from storage import arrays
 from tasks.neighbours import index
 from tasks.neighbours.index import (
     Approximate,
@@ -74,7 +75,9 @@ def test_of_few_or_no_titles(rows: int):
     assert (nothing[0] == -1).all() and not nothing[1].any()
 
 
-def test_recall_known_by_hand(groups: np.ndarray):
+@pytest.mark.parametrize("block", [arrays.BLOCK, 7])
+def test_recall_known_by_hand(groups: np.ndarray, monkeypatch: pytest.MonkeyPatch, block: int):
+    monkeypatch.setattr(arrays, "BLOCK", block)
     ids = Exact(groups).among_themselves(10)[0]
     assert sampled_recall(groups, ids) == 1.0
     ids[:, 5:] = -1
