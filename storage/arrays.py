@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike as Dtype
 
 SMALLEST_NORM = 1e-9  # norms up to it are what rounding leaves of zero
-BLOCK = 65_536  # rows in memory at a time: of 768 numbers, 200 MB
+BLOCK = 32_768  # rows in memory at a time: of 768 numbers, 100 MB
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
 
 
 def row_blocks(rows: int) -> list[slice]:
-    """Consecutive slices of at most 65,536 rows that cover ``rows``; an empty one where there are none."""
+    """Consecutive slices of at most 32,768 rows that cover ``rows``; an empty one where there are none."""
     return [slice(begin, min(begin + BLOCK, rows)) for begin in range(0, max(rows, 1), BLOCK)]
 
 
