@@ -136,10 +136,14 @@ def run_flow(
         from storage.tracking.connection import Connection
 
         Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
+        from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
         if starting:
             starting()
         _print_logs(ticker)
-        return flow(**arguments)
+        # Nobody watches on a server of the run's own, and heartbeats take up to a second to end.
+        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None} if starting else {}):
+            return flow(**arguments)
 
 
 def explain(error: Exception) -> int:
