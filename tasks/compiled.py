@@ -17,12 +17,15 @@ def available() -> bool:
 
 @functools.cache
 def compiled(function: Callable[..., Any], fastmath: bool = False) -> Callable[..., Any]:
-    """The function as machine code that releases the interpreter; cached by function.
+    """The function as machine code that releases the interpreter; cached by function. Where numba is not
+    installed it is the function itself, a hundred times as slow.
 
     Args:
         function: Of arrays and numbers; it may call others that are compiled already.
         fastmath: Sums may be reordered, so that they run on vectors; NaN is still told apart.
     """
+    if not available():
+        return function
     import numba  # takes .4 s
 
     options: dict[str, Any] = {
