@@ -1,8 +1,7 @@
 """A whole night of a guide of 100,000 titles, with --full of a million, as a user starts it, preset laptop:
 clock, CPU time and memory by stage, and how long its map takes to open in Chromium.
 
-The guide is spliced from four real ones (benchmarks/_large_guide.py). From 200,000 titles on neighbours come
-from the approximate index. A stage's CPU time and peak are those of all processes since the stage before it
+The guide is spliced from four real ones (benchmarks/_large_guide.py). A stage's CPU time and peak are those of all processes since the stage before it
 ended: baselines run beside train to cluster, pack beside neighbours, layout beside cluster.
 """
 
@@ -20,8 +19,6 @@ from benchmarks._night import run_night
 from benchmarks.claims import Claim, guides, run
 from benchmarks.nightly import SAMPLE
 
-EXACT_BELOW = 200_000  # titles; exact neighbours of more take their square
-CHANGES = (f"cluster.search.exact_below={EXACT_BELOW}",)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 READY = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
@@ -31,7 +28,7 @@ def measure_million(titles: int, feeds: Sequence[Path]) -> list[Claim]:
     with tempfile.TemporaryDirectory() as folder:
         home, feed = Path(folder) / "home", Path(folder) / "guide.xml.gz"
         programmes = write_large_guide(feed, titles, feeds)
-        night = run_night(home, [feed], CHANGES)
+        night = run_night(home, [feed])
         (page,), (clusters,) = (
             (home / "artifacts" / kind).glob("*/artifact.json") for kind in ("page", "clustering")
         )
