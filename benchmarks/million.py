@@ -1,8 +1,9 @@
 """A whole night of a guide of 100,000 titles, with --full of a million, as a user starts it, preset laptop:
 clock, CPU time and memory by stage, and how long its map takes to open in Chromium.
 
-The guide is spliced from four real ones (benchmarks/_large_guide.py). A stage's CPU time and peak are those of all processes since the stage before it
-ended: baselines run beside train to cluster, pack beside neighbours, layout beside cluster.
+The guide is spliced from four real ones (benchmarks/_large_guide.py). A stage's CPU time and peak are those
+of all processes since the stage before it ended: baselines run beside train to embed, pack beside neighbours,
+layout beside cluster. Resident sets count a page of a mapped file once for each mapping.
 """
 
 import importlib.util

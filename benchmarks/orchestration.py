@@ -1,6 +1,6 @@
-"""What Prefect and MLflow add to a night of four English guides, with servers of both that run already, MLflow's
-with one worker as ``guidespace up`` starts it: more of them answer 40 ms later (no TCP_NODELAY).
+"""What Prefect and MLflow add to a night of four English guides, with servers of both that run already.
 
+MLflow's has one worker, as ``guidespace up`` starts it: several answer 40 ms later, without TCP_NODELAY.
 The flow against the same stages called as plain functions in the same threads (benchmarks/road.py), each in a
 process of its own with a new home. Of the plain run the parts that talk to MLflow are taken off: its start,
 register, promote and report. The processor time is that of the run, not of the servers, which may be
@@ -79,10 +79,8 @@ def _servers(folder: Path) -> Iterator[dict[str, str]]:
         "--artifacts-destination",
         f"{folder}/mlflow",
     ]
-    commands = [
-        ["prefect", "server", "start", *at, prefect],
-        ["mlflow", "server", "--workers", "1", *at, mlflow, *store],
-    ]
+    tracking = ["mlflow", "server", "--workers", "1", *at, mlflow, *store]
+    commands = [["prefect", "server", "start", *at, prefect], tracking]
     with open(folder / "servers.log", "wb") as log:
         started = [
             subprocess.Popen([sys.executable, "-m", *command], env=environment, stdout=log, stderr=log)
