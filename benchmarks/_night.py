@@ -37,10 +37,9 @@ class Night:
     output: str
 
 
-def run_night(home: Path, feeds: Sequence[Path], changes: Sequence[str] = ()) -> Night:
-    """Runs ``guidespace nightly``, preset laptop with these changes; ends the program if that fails."""
+def run_night(home: Path, feeds: Sequence[Path]) -> Night:
+    """Runs ``guidespace nightly``, preset laptop; ends the program if that fails."""
     command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)]
-    command += ["--set", *changes] if changes else []
     started, output, stages, ended = time.perf_counter(), [], [], threading.Event()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     peak = recent = cpu = 0.0

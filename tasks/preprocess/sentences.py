@@ -7,7 +7,6 @@ available" is none.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,14 +114,13 @@ def write_sentences(
         owners.append(np.array(numbers, np.int64))
         keys.append(text_keys(some))
     owner, key = np.concatenate(owners), np.concatenate(keys)
-    with ExitStack() as files:
-        arrays = ["sentences", "descriptions"] if len(owner) else ["sentences"]
-        add = [files.enter_context(array_writer(folder, name, np.float16, (encoder.dim,))) for name in arrays]
-        for begin in range(0, len(titles), PART):
-            end = min(begin + PART, len(titles))
-            add[0](store.take(titles[begin:end]))
-            own = slice(*np.searchsorted(owner, [begin, end]))
-            for add_descriptions in add[1:]:
-                sums = _sum_by_owner(owner[own] - begin, store.take(key[own]), end - begin)
-                add_descriptions(unit_rows(sums))
+    parts = [(begin, min(begin + PART, len(titles))) for begin in range(0, len(titles), PART)]
+    with array_writer(folder, "sentences", np.float16, (encoder.dim,)) as add:
+        for begin, end in parts:
+            add(store.take(titles[begin:end]))
+    if len(owner):
+        with array_writer(folder, "descriptions", np.float16, (encoder.dim,)) as add:
+            for begin, end in parts:
+                own = slice(*np.searchsorted(owner, [begin, end]))
+                add(unit_rows(_sum_by_owner(owner[own] - begin, store.take(key[own]), end - begin)))
     store.compact(np.concatenate([titles, key]))

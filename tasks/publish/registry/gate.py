@@ -90,19 +90,16 @@ def query_quality(correct: np.ndarray, precision_at_k: np.ndarray) -> Float[np.n
 
 def _champions_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) -> np.ndarray:
     read = open_corpus(corpus)
-    about = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "split"])
-    split, count = np.array(about["split"].to_pylist()), len(read.label_names)
-    titles = Titles(
-        split=split, labels=read.labels, label_count=count, show=read.show, family=read.family, oov=read.oov
-    )
+    titles = Titles.of(read)
+    raw_titles = pq.read_table(corpus / "titles.parquet", columns=["raw_title"])["raw_title"]
     try:
         encoder, identity = TitleEncoder.open(champion), _details(corpus).get("sentences", {}).get("identity")
         reads_dense = encoder.meaning is not None and encoder.meaning.about["identity"] == identity
-        vectors = np.zeros((len(titles.split), encoder.width), dtype=np.float32)
+        vectors = np.zeros((len(read), encoder.width), dtype=np.float32)
         judged_by = np.union1d(rows, titles.labelled("train"))
         for some in (judged_by[own] for own in row_blocks(len(judged_by))):
             dense = encoder.bag.dense(read.sentences[some], read.descriptions[some]) if reads_dense else None
-            vectors[some] = encoder.embed(about["raw_title"].take(some).to_pylist(), dense)
+            vectors[some] = encoder.embed(raw_titles.take(some).to_pylist(), dense)
     except (OSError, KeyError, TypeError, ValueError) as error:
         what = f"the champion's model in {champion} cannot be read by this version"
         raise NotComparable(f"{what} ({type(error).__name__}: {error})") from error

@@ -23,9 +23,8 @@ def test_times_of_titles_are_the_same_read_in_blocks(toy, tmp_path: Path):
 
 
 def test_principal_components_of_some_titles_are_those_of_a_table_of_them(monkeypatch):
-    vectors = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32) * np.arange(
-        1, 9, dtype=np.float32
-    )
+    lengths = np.arange(1, 9, dtype=np.float32)
+    vectors = lengths * np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
     rows = np.arange(3, 57, 2)
     alone = principal_plane(vectors[rows], np.arange(len(rows)))
     np.testing.assert_array_equal(principal_plane(vectors, rows), alone)
