@@ -204,7 +204,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
     command = [*PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     log = place / "server.log"
-    with httpx.Client(base_url=f"{url}/api", timeout=30) as api, running(command, log, environment):
+    # the server closes a connection after 5 s without a request, at times just as the next one is sent
+    limits = httpx.Limits(keepalive_expiry=2)
+    with (
+        httpx.Client(base_url=f"{url}/api", timeout=30, limits=limits) as api,
+        running(command, log, environment),
+    ):
         wait_for(healthy, SECONDS, log.read_text)
         yield Site(url, place, environment, api, 0)
 
