@@ -40,6 +40,7 @@ from storage.tracking import Tracking
 from storage.tracking.nights import AS_OF, read_nights
 from storage.tracking.runs import FIGURES
 from storage.workspace import Workspace, newest_first
+from tasks.garbage import collect_rarely
 from tasks.ingest.sources.feeds import source_of
 from tasks.publish.report import Report, Verdict
 
@@ -168,7 +169,7 @@ def open_night(
     """
     if not gc.get_freeze_count():  # once a process: what is imported stays, the garbage of nights does not
         gc.freeze()
-        gc.set_threshold(50_000)
+        collect_rarely()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     waiting = {"wait_seconds": WAIT_SECONDS, "tell": logger.warning}

@@ -13,6 +13,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from tasks.garbage import collect_rarely
+
 AUTOMATIC = -1  # the value of a setting that leaves the number of workers to a function
 Submit = Callable[..., Any]  # submit(function, *arguments) gives a future with result() and done()
 
@@ -43,15 +45,16 @@ def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
         yield _work_here
     else:  # spawn: a fork of a process with threads (DuckDB's, Prefect's) may hang
         spawn = multiprocessing.get_context("spawn")
-        executor = ProcessPoolExecutor(workers, mp_context=spawn, initializer=end_with_parent)
+        executor = ProcessPoolExecutor(workers, mp_context=spawn, initializer=begin_worker)
         try:
             yield executor.submit
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
 
 
-def end_with_parent() -> None:
+def begin_worker() -> None:
     """From now on this process ends once its parent has: a worker that waits for work never would."""
+    collect_rarely()
     threading.Thread(target=_await_parent, name="parent", daemon=True).start()
 
 
