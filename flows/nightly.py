@@ -45,7 +45,7 @@ def nightly(
     settings = settle(preset, changes, settings)
     with open_night(home, feeds, settings, as_of=as_of) as night:
         guide = ingest(home, feeds, settings.ingest, as_of)
-        anomalies = check(home, guide, night.run)
+        anomalies = check.submit(home, guide, night.run)
         vocabulary = tokenize(home, guide, settings.tokenize)
         inputs = corpus_inputs(home, settings.tokenize, settings.preprocess, as_of)
         corpus = preprocess(home, guide, vocabulary, *inputs)
@@ -61,14 +61,14 @@ def nightly(
         grouped = corpus, vectors, nearest, settings.cluster
         clustering = cluster(home, *grouped, previous(home, CLUSTERS, *grouped))
         scores = evaluate(home, corpus, vectors, clustering, baselines.result(), settings.evaluate)
-        made = layout.result(), clustering, scores
-        drawn = guide, corpus, checkpoint, vectors, nearest, *made, settings.publish
-        page = draw.submit(home, *drawn, previous(home, PAGE, *drawn), night.at)
         model = packed.result()
         version = register(home, guide, corpus, model, settings.publish, night.run)
-        page = page.result()  # a run that fails leaves the champion as it was: the alias moves after this
+        made = layout.result(), clustering, scores
+        drawn = guide, corpus, checkpoint, vectors, nearest, *made, settings.publish
+        page = draw(home, *drawn, previous(home, PAGE, *drawn), night.at)
+        found = anomalies.result()
         judged = guide, corpus, model, scores, settings.publish, night.run
-        verdict = promote(home, *judged, version)
+        verdict = promote(home, *judged, version)  # the last: a run that fails leaves the champion as it was
         made = guide, corpus, clustering, checkpoint, scores, page, model, verdict
-        published = report(home, *made, anomalies, night.run, *night.before())
+        published = report(home, *made, found, night.run, *night.before())
         return night.result(corpus, scores, page, model, verdict, published)

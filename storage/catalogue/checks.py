@@ -1,11 +1,10 @@
 """Counts of a Guide by day, on its published Parquet files."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
-from storage.catalogue.connection import parquet
+from storage.catalogue.connection import parquet, temporary_database
 
 _DAYS = """
     WITH airings AS (
@@ -79,5 +78,5 @@ def silent_channels(guide: Path, days: int) -> list[dict[str, Any]]:
 
 def _rows(query: str, guide: Path, **values: object) -> list[dict[str, Any]]:
     values["programmes"] = parquet(guide / "programmes.parquet")
-    with duckdb.connect() as connection:
+    with temporary_database(Path(tempfile.gettempdir())) as connection:
         return connection.sql(query, params=values).to_arrow_table().to_pylist()
