@@ -1,6 +1,7 @@
 """Stage tokenize: Guide to Vocabulary."""
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -42,12 +43,17 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
         if workers == AUTOMATIC:
             few = settings.pool == "processes" and pq.read_metadata(raw).num_rows < PROCESSES_FROM
             workers = 0 if few else cores()
-        with open_pool(settings.pool, workers, settings.pool_address) as submit:
+        with (
+            open_pool(settings.pool, workers, settings.pool_address) as submit,
+            ThreadPoolExecutor(1) as beside,
+        ):
             split = gather_shows(raw, settings.splits, folder, settings.piece, submit)
+            later = np.flatnonzero(split.codes == NEXT_PERIOD)
+            how_aired = guide_folder, variants, later, split.cut, settings.context, contexts
+            written = beside.submit(write_contexts, *how_aired)  # by DuckDB, without the interpreter
             write_tokenizer(settings.tokenizer.fit(training_titles(titles)), folder)
             dictionaries = tokenize_titles(titles, folder, submit)
-        later = np.flatnonzero(split.codes == NEXT_PERIOD)
-        write_contexts(guide_folder, variants, later, split.cut, settings.context, contexts)
+            written.result()
         write_context_counts(contexts, titles, context_counts)
         rules = TokenRules(
             thinned=("bigram", "ngram", "edge", *CONTEXT_KINDS),
