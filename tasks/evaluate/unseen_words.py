@@ -6,7 +6,9 @@ All over held-out titles. "Without augmentation" is the same model with those wo
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
+from storage.sums import add_up
 from tasks.scoring.metrics import measure
 from tasks.scoring.protocols import NO_UNSEEN, PROTOCOLS, Titles, judge_knn
 
@@ -67,8 +69,8 @@ def measure_unseen_words(
 
 def _distance(vectors: np.ndarray, family: np.ndarray, chosen: np.ndarray) -> dict[str, object]:
     """Mean of 1 − cosine to the mean of the family's other titles, where there are others and a vector."""
-    sums = np.zeros((int(family.max(initial=-1)) + 1, vectors.shape[1]), dtype=np.float64)
-    np.add.at(sums, family, vectors)
+    values, places = torch.from_numpy(vectors.astype(np.float64)), torch.from_numpy(family.astype(np.int64))
+    sums = add_up(values, places, int(family.max(initial=-1)) + 1).numpy()
     others = sums[family[chosen]] - vectors[chosen]
     norms = np.linalg.norm(others, axis=1) * np.linalg.norm(vectors[chosen], axis=1)
     usable = norms > 1e-6

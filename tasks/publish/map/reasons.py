@@ -14,7 +14,7 @@ from storage.shapes import Int
 from tasks.compiled import compiled
 from tasks.encoder.bags import widen
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.search.parts import FORM, NO_WORDS, parts_of
+from tasks.search.parts import FORM, NO_WORDS, add_up_parts, parts_of
 
 NEIGHBOURS = 5  # of each title that are explained
 TOGETHER, APART = 3, 1  # pairs shown of each: those that bring together, those that keep apart
@@ -119,13 +119,12 @@ def _all_parts(
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
     """Words of each title (the first eleven); their parts, NO_WORDS last; norms before scaling."""
     words: list[list[str]] = []
-    parts, norms = [], [np.zeros(0, dtype=np.float32)]
+    parts, norms = [], []
     for start in range(0, max(len(raw_titles), 1), _TITLES):
         some = slice(start, start + _TITLES)
         own = None if dense is None else dense[some]
         found, offsets, matrix = parts_of(encoder, raw_titles[some], contexts[some], own)
-        if len(found):
-            norms.append(np.linalg.norm(np.add.reduceat(matrix, offsets[:-1]), axis=1))
+        norms.append(np.linalg.norm(add_up_parts(matrix, offsets), axis=1))
         place = np.arange(len(matrix)) - np.repeat(offsets[:-1], np.diff(offsets))
         last = np.repeat(
             np.diff(offsets) - len(NO_WORDS), np.diff(offsets)
