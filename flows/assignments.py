@@ -23,6 +23,8 @@ def override(settings: S, assignments: Sequence[str]) -> S:
     Raises:
         SettingError: An unknown name, or a value out of bounds.
     """
+    if not assignments:
+        return settings
     values = dataclasses.asdict(settings)  # pyright: ignore[reportArgumentType]
     adapter: TypeAdapter[Any] = TypeAdapter(type(settings))
     for assignment in assignments:

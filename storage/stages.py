@@ -173,12 +173,13 @@ def _imported(path: Path) -> set[str]:
     return names
 
 
-def _executed(name: str) -> list[Path]:
+@functools.cache
+def _executed(name: str) -> tuple[Path, ...]:
     """Source files that importing a dotted name of ours executes."""
     place = ROOT.joinpath(*name.split("."))
     folders = [place, *(parent for parent in place.parents if ROOT in parent.parents)]
     files = [place.with_suffix(".py"), *(folder / "__init__.py" for folder in folders)]
-    return [file for file in files if file.is_file()]
+    return tuple(file for file in files if file.is_file())
 
 
 def _version(package: str) -> str:

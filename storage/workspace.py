@@ -16,6 +16,7 @@ A folder is written beside its final place and renamed once its ``artifact.json`
 complete. A killed run leaves at most a ``*.tmp`` folder, which the next writer removes.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -233,11 +234,17 @@ def folder_size(folder: Path) -> int:
 
 def _describe(file: Path, size: int | None = None) -> dict[str, object]:
     """Size and SHA-256 of a file; one of another size than expected is not read."""
-    found = file.stat().st_size
-    if size is not None and found != size:
-        return {"size": found, "sha256": ""}
+    found = file.stat()
+    if size is not None and found.st_size != size:
+        return {"size": found.st_size, "sha256": ""}
+    return {"size": found.st_size, "sha256": _sha256(file, found.st_ino, found.st_ctime_ns)}
+
+
+@functools.lru_cache(maxsize=1024)  # a night asks for the same model three times
+def _sha256(file: Path, inode: int, changed: int) -> str:
+    """SHA-256 of a file that last ``changed`` then."""
     with open(file, "rb") as handle:
-        return {"size": found, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def newest_first(workspace: Workspace, kind: type[A], *, before: str = "") -> Iterator[A]:

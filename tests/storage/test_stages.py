@@ -3,7 +3,7 @@ then."""
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,18 +40,20 @@ TREE = {
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A small project of the same shape; the stage is tasks/a/task.py."""
     root = tmp_path / "checkout"
     for name, text in TREE.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     monkeypatch.setattr(stages, "ROOT", root)
-    return root
+    stages._executed.cache_clear()
+    yield root
+    stages._executed.cache_clear()
 
 
 def print_of(root: Path) -> str:
-    for kept in (fingerprint, stages._imported, stages._content):
+    for kept in (fingerprint, stages._executed, stages._imported, stages._content):
         kept.cache_clear()
     return fingerprint(str(root / "tasks/a/task.py"))
 
