@@ -31,13 +31,28 @@ class Fold:
 
 def fold_editions(titles: Sequence[str]) -> list[Fold]:
     """Groups titles (as people read them, nearest first) by show, each where its nearest edition stood."""
-    named = [show_name(title) for title in titles]
-    whole = {name for name, is_whole in named if is_whole}
+    named = list(map(_named, titles))
+    whole = {name for name, is_whole, _ in named if is_whole}
     folds: dict[str, list[int]] = {}
-    for place, (name, _) in enumerate(named):
-        show = next((part for part in _beginnings(name) if part in whole), name)
+    for place, (show, _, beginnings) in enumerate(named):
+        for part in beginnings:
+            if part in whole:
+                show = part
+                break
         folds.setdefault(show, []).append(place)
     return [Fold(first, tuple(others)) for first, *others in folds.values()]
+
+
+@functools.lru_cache(maxsize=65536)
+def _named(title: str) -> tuple[str, bool, list[str]]:
+    """``show_name``, and the name's beginnings of two telling words or more, shortest first; "sky news" is
+    none, as news are a heading.
+    """
+    (name, is_whole), (_, headings) = show_name(title), _listed()
+    words = name.split()
+    cuts = range(2, len(words) + 1)
+    beginnings = [" ".join(words[:cut]) for cut in cuts if len(_contents(words[:cut]) - headings) >= 2]
+    return name, is_whole, beginnings
 
 
 @functools.lru_cache(maxsize=65536)
@@ -61,14 +76,6 @@ def show_name(title: str) -> tuple[str, bool]:
     cuts = (place for place, word in enumerate(kept) if word in _PREPOSITIONS)
     cut = next((place for place in cuts if len(_contents(kept[:place])) >= 2), len(kept))
     return " ".join(kept[:cut]), cut == len(kept)
-
-
-@functools.lru_cache(maxsize=65536)
-def _beginnings(name: str) -> list[str]:
-    """Beginnings of two telling words or more, shortest first; "sky news" is none, as news are a heading."""
-    words, (_, headings) = name.split(), _listed()
-    cuts = range(2, len(words) + 1)
-    return [" ".join(words[:cut]) for cut in cuts if len(_contents(words[:cut]) - headings) >= 2]
 
 
 def _contents(words: Sequence[str]) -> set[str]:
