@@ -26,7 +26,7 @@ from tasks.encoder.meaning import WEIGHT, Meaning
 from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
 from tasks.neighbours.similarity import top_neighbours
 from tasks.text.tokenizers import Fitted, describe, restore
-from tasks.text.words import KINDS, NGRAM, WORD
+from tasks.text.words import KINDS, NGRAM, WORD, context_token
 
 ENCODERS = {"bag": Bag}
 _GONE = ("sif", "directions")  # options of older versions; published rows never knew them
@@ -129,7 +129,7 @@ class TitleEncoder:
         if not any(contexts):
             return alone, alone
         for own, context in zip(entries, contexts, strict=True):
-            airing = [self.ids.get((KINDS.index(token.partition(":")[0]), token)) for token in context]
+            airing = map(self.ids.get, map(context_token, context))
             own += [row for row in airing if row is not None]
         return alone, self._encode(more, kinds, entries, dense)
 

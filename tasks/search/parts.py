@@ -23,12 +23,23 @@ from tasks.encoder.bags import SMALLEST, Bagger
 from tasks.encoder.meaning import WEIGHT
 from tasks.encoder.title_encoder import TitleEncoder, beside_slot
 from tasks.text.titles import parse_title
-from tasks.text.words import BIGRAM, CONTEXT, CONTEXT_KINDS, EDGE, KINDS, NGRAM, RAW, WORD, split_words
+from tasks.text.words import (
+    BIGRAM,
+    CONTEXT,
+    CONTEXT_KINDS,
+    EDGE,
+    KINDS,
+    NGRAM,
+    RAW,
+    WORD,
+    Token,
+    context_token,
+    split_words,
+)
 
 FORM, MEANING, MEMORY = "(form)", "(meaning)", "(memory)"
 NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMORY)  # behind the words
-_KIND_OF = {name: kind for kind, name in enumerate(KINDS)}
-_AIRING = {_KIND_OF[kind]: NO_WORDS.index(f"({kind})") for kind in CONTEXT_KINDS}
+_AIRING = {KINDS.index(kind): NO_WORDS.index(f"({kind})") for kind in CONTEXT_KINDS}
 
 
 def title_parts(
@@ -107,9 +118,6 @@ def _inverse_norms(vectors: np.ndarray) -> np.ndarray:
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > SMALLEST)
 
 
-Token = tuple[int, str]
-
-
 def _known_tokens(
     encoder: TitleEncoder, titles: Sequence[str], contexts: Sequence[Sequence[str]]
 ) -> tuple[np.ndarray, np.ndarray, dict[Token, int], list[list[Token]]]:
@@ -128,8 +136,7 @@ def _known_tokens(
     known = [list(filter(row_of.__contains__, own)) for own in tokens]
     known = [own if any(kind in (WORD, NGRAM) for kind, _ in own) else [] for own in known]
     for own, context in zip(known, contexts, strict=True):
-        airing = ((_KIND_OF[token.partition(":")[0]], token) for token in context)
-        own += [token for token in airing if token in encoder.ids]
+        own += filter(encoder.ids.__contains__, map(context_token, context))
     return rows, kinds, row_of, known
 
 
@@ -158,7 +165,8 @@ def _owners(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[int, ..
     rest = (len(words),)
     airing = {kind: (len(words) + place,) for kind, place in _AIRING.items()}
     found: list[tuple[int, ...]] = []
-    for kind, text in tokens:
+    for token in tokens:
+        kind, text = token
         if kind >= CONTEXT:
             found.append(airing[kind])
         elif kind == BIGRAM:
@@ -167,5 +175,5 @@ def _owners(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[int, ..
         elif kind == RAW:
             found.append(_places(holders.get((WORD, text.removeprefix("raw:").casefold()), 0)) or rest)
         else:
-            found.append(_places(holders.get((kind, text), 0)) or rest)
+            found.append(_places(holders.get(token, 0)) or rest)
     return found
