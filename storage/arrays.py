@@ -6,16 +6,20 @@ A ragged array of n rows is two files, ``NAME.offsets.npy`` (int64, n + 1) and `
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike as Dtype
 
 SMALLEST_NORM = 1e-9  # norms up to it are what rounding leaves of zero
 BLOCK = 32_768  # rows in memory at a time: of 768 numbers, 100 MB
+_maps: WeakValueDictionary[tuple[Path, int, int], np.ndarray] = WeakValueDictionary()
+_opening = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -153,5 +157,11 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
 
 
 def open_array(folder: Path, name: str) -> np.ndarray:
-    """Maps ``name.npy`` read-only."""
-    return np.load(Path(folder) / f"{name}.npy", mmap_mode="r")
+    """Maps ``name.npy`` read-only, once for all who hold it: a resident page counts for each map."""
+    file = Path(folder) / f"{name}.npy"
+    about = file.stat()
+    with _opening:
+        array = _maps.get(key := (file, about.st_ino, about.st_mtime_ns))
+        if array is None:
+            array = _maps[key] = np.load(file, mmap_mode="r")
+        return array

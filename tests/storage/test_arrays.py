@@ -133,3 +133,12 @@ def test_rows_get_unit_norm_and_what_is_none_is_zero():
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0], [0, 0], [0, 0]], atol=1e-7)
     assert unit_rows(np.zeros((3, 0))).shape == (3, 0)
+
+
+def test_an_array_is_mapped_once_until_its_file_is_another(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(3))
+    first = open_array(tmp_path, "a")
+    assert open_array(tmp_path, "a") is first and not first.flags.writeable
+    np.save(tmp_path / "b.npy", np.arange(4))
+    (tmp_path / "b.npy").replace(tmp_path / "a.npy")
+    assert open_array(tmp_path, "a").tolist() == [0, 1, 2, 3] and first.tolist() == [0, 1, 2]
