@@ -35,6 +35,7 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
     listening = listen(host, port)
     import torch
     import uvicorn
+    from threadpoolctl import threadpool_limits
 
     from flows.champion import reading_home
     from flows.serving.app import make_app
@@ -45,6 +46,7 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
         make_app(served, token), access_log=False, log_level="warning", server_header=False, lifespan="off"
     )
     torch.set_num_threads(1)  # also of threads that begin later
+    threadpool_limits(1, user_api="blas")  # requests are computed by one thread
     threading.Thread(target=served.watch, name="watch", daemon=True).start()
     address = f"[{host}]" if ":" in host else host
     where = f"http://{address}:{listening.getsockname()[1]}"

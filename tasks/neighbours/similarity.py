@@ -218,9 +218,10 @@ def _search(
         part, other = map(torch.from_numpy, (rows[first:][:block], columns[start:][:width]))
         size = len(part) * len(other)
         tile = room.tile[:size].view(len(part), -1)
-        if len(part) <= FEW:
-            few = part.repeat(2, 1) if len(part) == 1 else part  # of one torch's takes longer than of two
-            tile.copy_(torch.mm(other, few.T).T[: len(part)])
+        if len(part) == 1:
+            np.dot(other.numpy(), part[0].numpy(), out=tile[0].numpy())  # half of the time of torch's
+        elif len(part) <= FEW:
+            tile.copy_(torch.mm(other, part.T).T)
         else:
             torch.mm(part, other.T, out=tile)
         return tile.numpy(), room.mask[:size].reshape(tile.shape)
