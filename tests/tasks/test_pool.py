@@ -1,5 +1,6 @@
 """Pools of processes and what is left of them."""
 
+import gc
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import psutil
 import pytest
 
 from storage.stages import ROOT
+from tasks.pool import open_pool
 
 HOLD = """
 import os, time
@@ -35,3 +37,8 @@ def test_a_worker_ends_with_a_parent_that_was_killed(tmp_path):
     while worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, "the worker outlived its parent"
         time.sleep(0.05)
+
+
+def test_a_worker_collects_garbage_rarely():
+    with open_pool("processes", 1) as submit:
+        assert submit(gc.get_threshold).result()[0] == 50_000
