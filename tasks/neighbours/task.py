@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
+from storage.arrays import open_array
 from storage.artifacts import Corpus, NearestTitles, Vectors
 from storage.formats.nearest import write_graph, write_nearest
 from storage.stages import Stage
@@ -27,11 +28,14 @@ def find_nearest(
     placeholder = np.array(split.to_pylist()) == "placeholder"
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
-        ids, cosines, _ = _nearest(read_points(folder, "full", placeholder), k, search, "to cluster")
+        points = read_points(folder, "full", placeholder)
+        ids, cosines, recall = _nearest(points, k, search, "to cluster")
         write_graph(draft.folder, ids, cosines)
-        shown = read_points(folder, "similarity", placeholder)
-        ids, cosines, recall = _nearest(shown, k, search, "shown")
-        write_nearest(draft.folder, ids, cosines, shown)
+        if open_array(folder, "similarity").shape[1] > points.shape[1]:  # without a meaning they are the same
+            del points
+            points = read_points(folder, "similarity", placeholder)
+            ids, cosines, recall = _nearest(points, k, search, "shown")
+        write_nearest(draft.folder, ids, cosines, points)
         draft.counts["titles"] = len(placeholder)
         draft.details["recall"] = recall
     return draft.artifact

@@ -148,8 +148,8 @@ def test_the_next_run_keeps_identities_and_says_how_many_titles_stayed(tmp_path:
 
 def test_clusters_are_made_of_how_titles_air_and_shown_neighbours_of_similarity(tmp_path: Path):
     corpus, vectors = publish(tmp_path)
-    rows = np.zeros((82, 16), dtype=np.float32)
-    rows[np.arange(80), np.arange(80) % 4] = 1  # by similarity every fourth is alike
+    rows = np.zeros((82, 20), dtype=np.float32)
+    rows[np.arange(80), np.arange(80) % 4] = 1  # by similarity, with a meaning, every fourth is alike
     workspace = Workspace(tmp_path)
     np.save(workspace.folder(vectors) / "similarity.npy", rows)
     artifact = run(tmp_path, corpus, vectors, ClusterSettings())
