@@ -7,7 +7,7 @@ from threading import Lock
 
 from tasks.search.query import Query
 
-MOST_BYTES = 64 << 20  # some 27,000 answers of ten neighbours
+MOST_BYTES = 48 << 20  # some 20,000 answers of ten neighbours
 BESIDE = 500  # bytes that a key and a place take beside their texts
 
 
