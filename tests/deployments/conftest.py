@@ -62,6 +62,11 @@ class Site:
         assert response.is_success, f"{path}: {response.status_code} {response.text}"
         return response.json()
 
+    def delete(self, path: str) -> None:
+        """Deletes what must be there."""
+        response = ask_until_answered(lambda: self.api.delete(path))
+        assert response.is_success, f"{path}: {response.status_code} {response.text}"
+
     def deployment(self, name: str) -> dict[str, Any]:
         """The deployment of the nightly flow with that name."""
         return self.get(f"/deployments/name/nightly/{name}")
@@ -113,7 +118,7 @@ class Site:
         try:
             yield copy
         finally:
-            self.api.delete(f"/automations/{copy}")
+            self.delete(f"/automations/{copy}")
 
     def insist(self, send: Callable[[], object], check: Callable[[], bool]) -> None:
         """Sends an event until the triggers have counted it.

@@ -83,8 +83,8 @@ def notified(server: Site, receiver: Receiver) -> Iterator[Receiver]:
     yield receiver
     for automation in server.post("/automations/filter"):
         if automation["actions"][0]["type"] == "send-notification":
-            server.api.delete(f"/automations/{automation['id']}")
-    server.api.delete(f"/block_documents/{block}")
+            server.delete(f"/automations/{automation['id']}")
+    server.delete(f"/block_documents/{block}")
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 Each law is one of CUDA's, or of torch's caching allocator.
 """
 
+import gc
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.gpu
 
 def starving(policy: int) -> torch.cuda.Stream:
     """A second stream, on a device that starves one of the two."""
+    gc.collect()  # what earlier tests left would be freed amid this one, which runs work
     GPU.reset(policy)
     return torch.cuda.Stream()
 
