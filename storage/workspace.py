@@ -237,7 +237,9 @@ def _describe(file: Path, size: int | None = None) -> dict[str, object]:
     found = file.stat()
     if size is not None and found.st_size != size:
         return {"size": found.st_size, "sha256": ""}
-    return {"size": found.st_size, "sha256": _sha256(file, found.st_ino, found.st_ctime_ns)}
+    now = time.time_ns()  # the clock of a file system ticks every few ms: what is that new may change unseen
+    changed = found.st_ctime_ns if now - found.st_ctime_ns > 10**9 else now
+    return {"size": found.st_size, "sha256": _sha256(file, found.st_ino, changed)}
 
 
 @functools.lru_cache(maxsize=1024)  # a night asks for the same model three times
