@@ -27,7 +27,7 @@ from storage.workspace import HomeError, HomeLocked
 
 FILE = "catalogue.duckdb"
 SCHEMA = Path(__file__).resolve().parent / "schema"
-# Bytes of DuckDB's own; more spills to catalogue.duckdb.tmp. A guide of any size is read in less than 550 MB.
+# Bytes of DuckDB's own; more spills to catalogue.duckdb.tmp. Any guide is read in less than 500 MiB.
 MEMORY = 160_000_000
 
 

@@ -31,9 +31,8 @@ _TAGS = frozenset(
     "small span strike strong style sub sup table tbody td tfoot th thead tr tt u ul var wbr".split()
 )
 _SPACE = r"(?:[\s\x8a]|\\[nrt])"
-_SPACES = re.compile(
-    rf"(?:[^\S ]|\x8a|\\[nrt]| (?={_SPACE})){_SPACE}*+"
-)  # not one space alone: texts are full of it
+# Runs to make one space of: not a space that stands alone, of which texts are full.
+_SPACES = re.compile(rf"(?:[^\S ]|\x8a|\\[nrt]| (?={_SPACE})){_SPACE}*+")
 _JOINERS = re.compile(
     r"(?<![^\x00-\x7f\s])[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?![^\x00-\x7f\s])"
 )
