@@ -22,7 +22,7 @@ import flows.serving.command
 import flows.up.command  # noqa: F401
 from flows.exits import DONE, exit_code, report_interrupted, signalled, watch_signals
 from flows.viewing import app
-from tasks.garbage import collect_rarely
+from tasks.memory import spare_memory
 
 # They print a line at once.
 REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
@@ -114,7 +114,7 @@ def _repeat_options(arguments: Sequence[str]) -> list[str]:
 def entry() -> None:
     """The console command: runs it and exits without the interpreter's teardown."""
     watch_signals()
-    collect_rarely()
+    spare_memory()
     from flows.server import leave
 
     leave(main())

@@ -40,8 +40,8 @@ from storage.tracking import Tracking
 from storage.tracking.nights import AS_OF, read_nights
 from storage.tracking.runs import FIGURES
 from storage.workspace import Workspace, newest_first
-from tasks.garbage import collect_rarely
 from tasks.ingest.sources.feeds import source_of
+from tasks.memory import spare_memory
 from tasks.publish.report import Report, Verdict
 
 WAIT_SECONDS = 6 * 3600.0  # for another run in the home; then the run fails and says who holds it
@@ -169,7 +169,7 @@ def open_night(
     """
     if not gc.get_freeze_count():  # once a process: what is imported stays, the garbage of nights does not
         gc.freeze()
-        collect_rarely()
+        spare_memory()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     waiting = {"wait_seconds": WAIT_SECONDS, "tell": logger.warning}

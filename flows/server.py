@@ -23,7 +23,7 @@ from pathlib import Path
 
 from storage.empty_database import copy_empty, keep_empty
 from storage.workspace import Workspace
-from tasks.garbage import collect_rarely
+from tasks.memory import spare_memory
 
 START_SECONDS = 120  # of a first start without the copy of an empty database, on a busy machine: 93
 PROFILES = "profiles.toml"
@@ -149,7 +149,7 @@ def _serve(listening: int) -> None:
         os._exit(0)
 
     threading.Thread(target=end_with_the_client, name="client", daemon=True).start()
-    collect_rarely()
+    spare_memory()
     migrate()
     application = "prefect.server.api.server:create_app"
     config = uvicorn.Config(application, factory=True, log_level="error", lifespan="on")

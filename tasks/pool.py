@@ -13,7 +13,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from tasks.garbage import collect_rarely
+from tasks.memory import spare_memory
 
 AUTOMATIC = -1  # the value of a setting that leaves the number of workers to a function
 Submit = Callable[..., Any]  # submit(function, *arguments) gives a future with result() and done()
@@ -54,7 +54,7 @@ def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
 
 def begin_worker() -> None:
     """From now on this process ends once its parent has: a worker that waits for work never would."""
-    collect_rarely()
+    spare_memory()
     threading.Thread(target=_await_parent, name="parent", daemon=True).start()
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -19,8 +19,6 @@ from storage.catalogue.connection import Catalogue, transaction
 from storage.catalogue.feeds import Counts, utc
 from storage.catalogue.open_ends import OpenEnds
 from storage.catalogue.replacing import TABLES, Grab, drop_doubles, infer_stops, replace, write_windows
-
-Rows: TypeAlias = pa.RecordBatch | pa.Table
 
 
 class LedgerError(Exception):
@@ -41,7 +39,12 @@ class FeedRead:
     reasons: Counter[str] = field(default_factory=Counter)
     counts: Counts | None = None
 
-    def add_programmes(self, rows: Rows, details: Rows | None = None, originals: Rows | None = None) -> None:
+    def add_programmes(
+        self,
+        rows: pa.RecordBatch,
+        details: pa.RecordBatch | None = None,
+        originals: pa.RecordBatch | None = None,
+    ) -> None:
         """Adds programmes (schema PROGRAMMES) in the feed's order.
 
         ``details`` are their other elements (DETAILS), ``originals`` their text before cleaning (ORIGINALS).
@@ -58,17 +61,17 @@ class FeedRead:
                 self._insert(into, further, {"first": first})
         self.staged += rows.num_rows
 
-    def add_channels(self, rows: Rows) -> None:
+    def add_channels(self, rows: pa.RecordBatch) -> None:
         """Adds channels (schema CHANNELS); of several rows of one channel the first counts."""
         self._insert("arrived SELECT *", rows, {})
         self.channels += rows.num_rows
 
-    def add_root(self, rows: Rows) -> None:
+    def add_root(self, rows: pa.RecordBatch) -> None:
         """Adds attributes (schema ROOT) of the feed's root."""
         into = "feed_attributes SELECT $feed_id, attribute, value"
         self._insert(into, rows, {"feed_id": self.grab.feed_id})
 
-    def add_rejects(self, rows: Rows) -> None:
+    def add_rejects(self, rows: pa.RecordBatch) -> None:
         """Adds elements that could not be read (schema REJECTS); each counts as one programme seen."""
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})
         self.rejected += rows.num_rows
@@ -102,7 +105,7 @@ class FeedRead:
         self.counts = Counts(seen, stored, duplicates, rejected)
         return self.counts
 
-    def _insert(self, into: str, rows: Rows, values: dict[str, Any]) -> None:
+    def _insert(self, into: str, rows: pa.RecordBatch | pa.Table, values: dict[str, Any]) -> None:
         arriving = rows  # noqa: F841  (found by its name: a registered batch DuckDB would hold until the commit)
         self.connection.execute(f"INSERT INTO {into} FROM arriving", values)
 

@@ -25,9 +25,9 @@ class OpenEnds:
     # (channel, its last start in a batch, its first one in a later batch)
     bounds: list[tuple[str, datetime.datetime, datetime.datetime]] = field(default_factory=list)
 
-    def fill(self, rows: pa.RecordBatch | pa.Table) -> pa.Table:
+    def fill(self, rows: pa.RecordBatch) -> pa.Table:
         """A batch of programmes with the stops that follow from its own starts."""
-        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        table = pa.Table.from_batches([rows])
         spans = table.group_by("channel").aggregate([("start", "min"), ("start", "max")]).to_pylist()
         for channel, begin, end in (tuple(span.values()) for span in spans):
             if before := self.latest.get(channel):

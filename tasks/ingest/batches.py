@@ -2,27 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from tasks.ingest.sources.decompress import FeedStream
 
+BATCH_BYTES = 8 << 20  # of a feed that make a batch at most, about
 EXCERPT = 200  # characters of a reject that are kept
-Rows: TypeAlias = pa.RecordBatch | pa.Table
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgrammeBatch:
     """Part of a feed; the columns are those of storage/catalogue/rows.py."""
 
-    programmes: Rows
-    details: Rows
-    originals: Rows
-    channels: Rows
-    rejects: Rows
-    root: Rows  # with the first batch
+    programmes: pa.RecordBatch
+    details: pa.RecordBatch
+    originals: pa.RecordBatch
+    channels: pa.RecordBatch
+    rejects: pa.RecordBatch
+    root: pa.RecordBatch  # with the first batch
     share_read: float  # of the file so far, 0 to 1
 
 

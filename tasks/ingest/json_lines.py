@@ -13,14 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
-from tasks.ingest.batches import ProgrammeBatch, excerpt, to_batch
+from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, excerpt, to_batch
 from tasks.ingest.columns import RawColumns, settle
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.xmltv.times import parse_time
 
 LARGEST = 4 << 20  # bytes of a line
-BATCH_BYTES = 16 << 20  # of a batch at most, about
 LISTS = {"categories": "category_languages", "episode_numbers": "episode_systems"}  # what JSON has, has not
 _OTHERS = {"attributes", "details", "elements", *LISTS.values()}
 _COLUMNS = RawColumns.__dataclass_fields__.keys() - _OTHERS

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from storage.catalogue.rows import CHANNELS, DETAILS, ORIGINALS, PROGRAMMES, REJECTS, ROOT
-from tasks.ingest.batches import ProgrammeBatch, number_from_first_
+from tasks.ingest.batches import ProgrammeBatch
 from tasks.ingest.readers import read_batches
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
@@ -25,7 +25,6 @@ from tasks.pool import Submit
 
 _SCHEMAS = (PROGRAMMES, DETAILS, ORIGINALS, CHANNELS, REJECTS, ROOT)
 KINDS = dict(zip(("programmes", "details", "originals", "channels", "rejects", "root"), _SCHEMAS))
-TOGETHER = 16  # batches of a parsed feed written at a time: enough for DuckDB to use every core
 
 
 class Parsing:
@@ -76,11 +75,8 @@ def read_folder(folder: Path, batches: int) -> Iterator[ProgrammeBatch]:
         with ExitStack() as stack:
             maps = {kind: stack.enter_context(pa.memory_map(str(folder / kind))) for kind in KINDS}
             readers = {kind: stack.enter_context(pa.ipc.open_stream(maps[kind])) for kind in KINDS}
-            for first in range(0, batches, TOGETHER):
-                last = min(batches, first + TOGETHER)
-                read = {kind: [readers[kind].read_next_batch() for _ in range(first, last)] for kind in KINDS}
-                number_from_first_(read)
-                tables = {kind: pa.Table.from_batches(read[kind]) for kind in KINDS}
-                yield ProgrammeBatch(**tables, share_read=last / batches)
+            for number in range(1, batches + 1):
+                rows = {kind: reader.read_next_batch() for kind, reader in readers.items()}
+                yield ProgrammeBatch(**rows, share_read=number / batches)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

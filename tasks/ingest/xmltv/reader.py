@@ -24,7 +24,7 @@ import lxml.etree as etree
 import pyarrow as pa
 
 from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
-from tasks.ingest.batches import ProgrammeBatch, excerpt, number_from_first_, to_batch
+from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, excerpt, number_from_first_, to_batch
 from tasks.ingest.columns import ColumnChunk, RawColumns, settle
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
@@ -36,7 +36,6 @@ from tasks.ingest.xmltv.scan import scan
 from tasks.ingest.xmltv.text import repaired
 from tasks.ingest.xmltv.times import parse_times
 
-BATCH_BYTES = 16 << 20  # of a batch at most, about
 PIECE = 64 << 10  # bytes parsed at a time: 64 KiB take two thirds of the time of 1 MiB (cache)
 
 

@@ -81,10 +81,10 @@ def test_a_feed_in_order_needs_one_look_a_batch() -> None:
             {"channel": "a", "start": NOON + HOUR * hour, "stop_note": "missing", "title": "t"}
             for hour in range(first, first + 10)
         ]
-        filled = open_ends.fill(pa.Table.from_pylist(rows, schema=PROGRAMMES))
+        filled = open_ends.fill(pa.RecordBatch.from_pylist(rows, schema=PROGRAMMES))
         assert filled.column("stop").to_pylist() == [
             NOON + HOUR * hour for hour in range(first + 1, first + 10)
         ] + [None]
     assert open_ends.ordered and len(open_ends.bounds) == 3 and open_ends.count == 40
-    open_ends.fill(pa.Table.from_pylist(rows, schema=PROGRAMMES))
+    open_ends.fill(pa.RecordBatch.from_pylist(rows, schema=PROGRAMMES))
     assert not open_ends.ordered
