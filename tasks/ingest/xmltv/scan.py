@@ -58,7 +58,7 @@ def scan(content: bytes) -> RawColumns | None:
     less, greater = np.flatnonzero(codes == _LESS), np.flatnonzero(codes == _GREATER)
     if not len(less) or len(less) != len(greater):
         return None
-    if (less >= greater).any() or (greater[:-1] >= less[1:]).any():
+    if (less + 1 >= greater).any() or (greater[:-1] >= less[1:]).any():
         return None
     breaks = np.flatnonzero(codes < _SPACE)  # in an attribute's value they would count as spaces
     before = np.searchsorted(less, breaks)
