@@ -11,8 +11,6 @@ import numpy as np
 
 from tasks.compiled import compiled
 
-ROWS_AT_ONCE = 1_024  # titles whose neighbours' neighbours are compared together: 5 MiB at 25 neighbours
-
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
@@ -126,27 +124,38 @@ def _symmetric(titles, sources, targets, weights, mutual):
     return offsets, near, strengths
 
 
-def shared_share(neighbours: Neighbours, *, block: int = ROWS_AT_ONCE) -> np.ndarray:
+def shared_share(neighbours: Neighbours) -> np.ndarray:
     """Jaccard's index of the neighbours of each title and of its neighbour, each set with its owner.
 
-    float32, shape (titles, k), 0 where there is no neighbour; a block takes block x k x (2k + 2) integers of
-    4 bytes. A hub is near to everybody and shares little with anybody: its links weigh less than by cosine.
+    float32, shape (titles, k), 0 where there is no neighbour. A hub is near to everybody and shares little
+    with anybody: its links weigh less than by cosine.
 
     References: R. A. Jarvis, E. A. Patrick, Clustering using a similarity measure based on shared near
     neighbors, IEEE Transactions on Computers 1973.
     """
-    titles, width = neighbours.ids.shape
-    absent = np.arange(-2, -3 - width, -1, dtype=np.int32)  # all different, so that no two titles share one
-    ids = neighbours.ids.astype(np.int32, copy=False)
-    sets = np.concatenate([np.arange(titles, dtype=np.int32)[:, None], ids], axis=1)
-    sizes = (sets >= 0).sum(axis=1)
+    return compiled(_shared_share)(neighbours.ids.astype(np.int32, copy=False))
+
+
+@no_type_check
+def _shared_share(ids):
+    titles, width = ids.shape
     shares = np.zeros((titles, width), dtype=np.float32)
-    for start in range(0, titles, block):
-        rows = slice(start, start + block)
-        own, near = np.where(sets[rows] >= 0, sets[rows], absent), ids[rows]
-        theirs = np.where(sets[near] >= 0, sets[near], absent - np.int32(width + 1))  # (block, k, k + 1)
-        both = np.concatenate([np.broadcast_to(own[:, None], theirs.shape), theirs], axis=2)
-        both.sort(axis=2)
-        shared = (both[:, :, 1:] == both[:, :, :-1]).sum(axis=2)
-        shares[rows] = np.where(near >= 0, shared / (sizes[rows, None] + sizes[near] - shared), 0)
+    owner = np.full(titles, -1, dtype=np.int32)  # the last title whose set held each one
+    sizes = np.ones(titles, dtype=np.int64)
+    for title in range(titles):
+        for place in range(width):
+            sizes[title] += ids[title, place] >= 0
+    for title in range(titles):
+        owner[title] = title
+        for place in range(width):
+            if ids[title, place] >= 0:
+                owner[ids[title, place]] = title
+        for place in range(width):
+            near = ids[title, place]
+            if near < 0:
+                continue
+            shared = owner[near] == title
+            for other in ids[near]:
+                shared += other >= 0 and owner[other] == title
+            shares[title, place] = shared / (sizes[title] + sizes[near] - shared)
     return shares

@@ -67,7 +67,7 @@ def test_shared_neighbours_equal_sets_of_python():
         for row, own in enumerate(ids)
     ]
     np.testing.assert_allclose(
-        shared_share(Neighbours(ids, np.ones(ids.shape, np.float32)), block=7), expected, atol=1e-6
+        shared_share(Neighbours(ids, np.ones(ids.shape, np.float32))), expected, atol=1e-6
     )
 
 
