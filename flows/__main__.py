@@ -22,7 +22,7 @@ import flows.serving.command
 import flows.up.command  # noqa: F401
 from flows.exits import DONE, exit_code, report_interrupted, signalled, watch_signals
 from flows.viewing import app
-from tasks.memory import spare_memory
+from storage.memory import spare_memory
 
 # They print a line at once.
 REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")

@@ -35,13 +35,14 @@ from flows import server
 from flows.latest import folders_of_last_run, last_instant, write_latest
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
+from storage.memory import spare_memory
 from storage.retention import prune
 from storage.tracking import Tracking
 from storage.tracking.nights import AS_OF, read_nights
 from storage.tracking.runs import FIGURES
 from storage.workspace import Workspace, newest_first
 from tasks.ingest.sources.feeds import source_of
-from tasks.memory import spare_memory
+from tasks.pool import process_beside
 from tasks.publish.report import Report, Verdict
 
 WAIT_SECONDS = 6 * 3600.0  # for another run in the home; then the run fails and says who holds it
@@ -173,7 +174,11 @@ def open_night(
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     waiting = {"wait_seconds": WAIT_SECONDS, "tell": logger.warning}
-    with workspace.writing(what, flow_run=flow_run_id, **waiting) as died, _one_blas_thread():
+    with (
+        workspace.writing(what, flow_run=flow_run_id, **waiting) as died,
+        _one_blas_thread(),
+        process_beside(),
+    ):
         mark_crashed(home, died, flow_run_id)
         tracking = Tracking(workspace.home)
         parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}

@@ -62,11 +62,11 @@ def nightly(
         clustering = cluster(home, *grouped, previous(home, CLUSTERS, *grouped))
         scores = evaluate(home, corpus, vectors, clustering, baselines.result(), settings.evaluate)
         model = packed.result()
-        version = register(home, guide, corpus, model, settings.publish, night.run)
         made = layout.result(), clustering, scores
         drawn = guide, corpus, checkpoint, vectors, nearest, *made, settings.publish
-        page = draw(home, *drawn, previous(home, PAGE, *drawn), night.at)
-        found = anomalies.result()
+        drawing = draw.submit(home, *drawn, previous(home, PAGE, *drawn), night.at)
+        version = register(home, guide, corpus, model, settings.publish, night.run)
+        page, found = drawing.result(), anomalies.result()
         judged = guide, corpus, model, scores, settings.publish, night.run
         verdict = promote(home, *judged, version)  # the last: a run that fails leaves the champion as it was
         made = guide, corpus, clustering, checkpoint, scores, page, model, verdict

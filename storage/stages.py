@@ -6,7 +6,6 @@ then, from the folder, for Prefect to find; where no folder verifies there is no
 process that is killed after a folder is published, and before Prefect has noted the result, loses nothing.
 """
 
-import ctypes
 import dataclasses
 import functools
 import hashlib
@@ -21,10 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import pyarrow as pa
-
 from storage.artifacts import Artifact
 from storage.digests import ABSENT, content_digest
+from storage.memory import give_back_memory
 from storage.workspace import Draft, Workspace, newest_first
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,7 +68,7 @@ class Stage(Generic[A]):
                 "settings": [_canonical(each) for each in settings],
             }
             yield draft
-        _give_back_memory()
+        give_back_memory()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -92,13 +90,6 @@ class Stage(Generic[A]):
         if not context.result_store.exists(of_content):
             context.result_store.write(artifact, of_content)
         return of_content
-
-
-def _give_back_memory() -> None:
-    """Freed memory goes back to the system: of a million titles a stage left half a gigabyte to the next."""
-    pa.default_memory_pool().release_unused()
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc
-        trim(0)
 
 
 def _canonical(value: object) -> object:

@@ -4,17 +4,22 @@ What is submitted is a function of a module and small arguments, above all paths
 elsewhere must mount the home folder.
 """
 
+import itertools
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.util
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
-from tasks.memory import spare_memory
+from storage.memory import give_back_memory, spare_memory
 
+APART = 10_000  # titles that are worth a process, which takes 1 s to start
 AUTOMATIC = -1  # the value of a setting that leaves the number of workers to a function
 Submit = Callable[..., Any]  # submit(function, *arguments) gives a future with result() and done()
 
@@ -43,18 +48,76 @@ def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
             yield lambda function, *given: ray.remote(function).remote(*given).future()
     elif workers == 0:
         yield _work_here
-    else:  # spawn: a fork of a process with threads (DuckDB's, Prefect's) may hang
-        spawn = multiprocessing.get_context("spawn")
-        executor = ProcessPoolExecutor(workers, mp_context=spawn, initializer=begin_worker)
+    else:
+        executor = _processes(workers)
         try:
             yield executor.submit
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
 
 
+_beside: ContextVar[ProcessPoolExecutor | None] = ContextVar("beside", default=None)
+
+
+@contextmanager
+def process_beside() -> Iterator[None]:
+    """In the block, one process does what is submitted to ``beside``, started by the first that is."""
+    with _processes(1) as executor:
+        token = _beside.set(executor)
+        try:
+            yield
+        finally:
+            _beside.reset(token)
+            executor.shutdown(cancel_futures=True)
+
+
+def beside(titles: int) -> Submit:
+    """The ``submit`` of the process beside this one; of few titles, or where there is none, that of this one.
+
+    A stage of many titles that runs beside others holds up their Python code as a thread.
+    """
+    executor = _beside.get() if titles > APART else None
+    return partial(executor.submit, _work_and_give_back) if executor else _work_here
+
+
+def iterate(submit: Submit, function: Callable[..., Any], *given: Any) -> Generator[Any, None, Any]:
+    """Runs a generator function in a pool of one process; yields and returns what that does."""
+    number = next(_numbers)
+    submit(_begin, number, function, *given).result()
+    while True:
+        is_over, value = submit(_advance, number).result()
+        if is_over:
+            return value
+        yield value
+
+
+_numbers = itertools.count()
+_begun: dict[int, Generator[Any, None, Any]] = {}
+
+
+def _begin(number: int, function: Callable[..., Any], *given: Any) -> None:
+    _begun[number] = function(*given)
+
+
+def _advance(number: int) -> tuple[bool, Any]:
+    try:
+        return False, next(_begun[number])
+    except StopIteration as ended:
+        del _begun[number]
+        return True, ended.value
+
+
+def _processes(workers: int) -> ProcessPoolExecutor:
+    spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads (DuckDB's) may hang
+    return ProcessPoolExecutor(workers, mp_context=spawn, initializer=begin_worker)
+
+
 def begin_worker() -> None:
     """From now on this process ends once its parent has: a worker that waits for work never would."""
     spare_memory()
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as a night has: the number of threads decides the last bits
+    # It ends without the interpreter's teardown, which takes half a second of one that has imported torch.
+    multiprocessing.util.Finalize(None, os._exit, args=(0,), exitpriority=-1000)
     threading.Thread(target=_await_parent, name="parent", daemon=True).start()
 
 
@@ -63,6 +126,12 @@ def _await_parent() -> None:
     assert parent is not None
     multiprocessing.connection.wait([parent.sentinel])
     os._exit(1)
+
+
+def _work_and_give_back(function: Callable[..., Any], *given: Any) -> Any:
+    done = function(*given)
+    give_back_memory()
+    return done
 
 
 def _work_here(function: Callable[..., Any], *given: Any) -> Future[Any]:

@@ -1,7 +1,7 @@
 """Stage evaluate: Corpus to Baselines, beside training; Corpus, Vectors, Clustering, Baselines to Scores."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,38 +14,24 @@ from storage.formats.baselines import read_baselines, write_baselines
 from storage.formats.corpus import open_corpus
 from storage.stages import Stage
 from storage.workspace import Workspace
-from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
+from tasks.evaluate.baselines import draw_held_out, fit_and_ask, read_titles, reasons_for_none
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.evaluate.unseen_words import measure_unseen_words
+from tasks.pool import beside, iterate
 from tasks.scoring import confidence as sure
 from tasks.scoring.agreement import measure_agreement, reference_labels
-from tasks.scoring.baselines import ask_baselines
-from tasks.scoring.protocols import HeldOut, Titles, held_out_sets, score_space
+from tasks.scoring.protocols import Titles, score_space
 
 STAGE = Stage(Scores, __file__)
 BASELINES = Stage(Baselines, __file__, "baselines")
 ARRAYS = {"title_only": "vectors", "title_context": "full"}  # of the Vectors, by form
-CONTEXT_REASON = "tokenize.context is empty: nothing is known of how titles air"
 
 
 @task(**BASELINES.options)
 def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Baselines:
     """Scores plain baselines on held-out titles; they read the corpus alone."""
-    logger, workspace = get_run_logger(), Workspace(home)
-    titles, about = Titles.of(open_corpus(workspace.folder(corpus))), _read_titles(workspace, corpus)
-    reasons = _reasons(workspace, corpus, about)
-    used = titles.used
-    titles, about = titles.take(used), about.take(used)
-
-    def read(rows: np.ndarray) -> TitleInputs:
-        opened, some = open_corpus(workspace.folder(corpus)), about.take(rows)
-        dense = dense_inputs(opened.sentences, opened.descriptions, used[rows])
-        spoken = "title_context" not in reasons
-        contexts = join_contexts(some["context"].to_pylist()) if spoken else ()
-        return TitleInputs(some["raw_title"].to_pylist(), dense, contexts)
-
-    sets = _held_out(titles, reasons, settings)
-    scoring = ask_baselines(titles, read, settings.baselines, sets)
+    logger = get_run_logger()
+    scoring = iterate(beside(corpus.counts["titles"]), fit_and_ask, home, corpus, settings)
     while True:
         try:
             progress = next(scoring)
@@ -71,9 +57,9 @@ def evaluate(
     """Scores the space on held-out titles (the gate reads them) beside the baselines, and the clusters."""
     workspace = Workspace(home)
     opened, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
-    titles, about = Titles.of(opened), _read_titles(workspace, corpus)
+    titles, about = Titles.of(opened), read_titles(workspace, corpus)
     forms = {form: np.asarray(open_array(folder, name)) for form, name in ARRAYS.items()}
-    sets = _held_out(titles, _reasons(workspace, corpus, about), settings)
+    sets = draw_held_out(titles, reasons_for_none(workspace, corpus, about), settings)
     rivals = workspace.folder(baselines)
     scored = score_space(titles, forms, read_baselines(rivals), sets, settings.k)
 
@@ -102,23 +88,6 @@ def evaluate(
         draft.details["k"] = settings.k  # the gate lets as many neighbours vote on the champion
         draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")  # that has these scores
     return draft.artifact
-
-
-def _read_titles(workspace: Workspace, corpus: Corpus) -> pa.Table:
-    columns = ["raw_title", "context", "language"]
-    return pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=columns)
-
-
-def _reasons(workspace: Workspace, corpus: Corpus, about: pa.Table) -> dict[str, str]:
-    """Why a form or a protocol of held-out sets is empty, by name."""
-    no_period = workspace.details(corpus)["next_period_reason"] or "no labelled title is in next_period"
-    tokens = sum(len(chunk.flatten()) for chunk in about["context"].chunks)
-    return {"next_period": str(no_period)} | ({} if tokens else {"title_context": CONTEXT_REASON})
-
-
-def _held_out(titles: Titles, reasons: dict[str, str], settings: EvaluateSettings) -> Iterator[HeldOut]:
-    """Held-out sets and resamples, the same for the space and for the baselines."""
-    return held_out_sets(titles, settings.resamples, np.random.default_rng(settings.seed), reasons)
 
 
 def measure_votes(

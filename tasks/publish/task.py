@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
@@ -30,23 +29,17 @@ from storage.artifacts import (
     TitleEncoderFiles,
     Vectors,
 )
-from storage.catalogue.titles import open_airings
-from storage.formats.clustering import Density, read_clusters
+from storage.formats.clustering import read_clusters
 from storage.formats.corpus import open_corpus
 from storage.formats.model import Votes, read_spellings, write_spellings, write_votes
 from storage.stages import Stage
 from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.pool import open_pool
-from tasks.publish.map.descriptions import read_beginnings
-from tasks.publish.map.page import MOST_TIMES, SHOWN, facts_of, map_content, render_map
-from tasks.publish.map.places import read_places, write_layout
+from tasks.pool import beside
+from tasks.publish.drawing import write_page
+from tasks.publish.map.places import write_layout
 from tasks.publish.nights.record import record_night
-from tasks.publish.plots.memory import plot_memory
-from tasks.publish.plots.reliability import plot_reliability
-from tasks.publish.plots.run_plots import draw_figures, extend_history, write_history, write_plots
-from tasks.publish.plots.topics import plot_topics
 from tasks.publish.provenance import render_artifacts, trace
 from tasks.publish.report import Report, Verdict, headline, report_markdown
 from tasks.publish.settings import PublishSettings
@@ -57,8 +50,6 @@ from tasks.search.search import COLUMNS, FURTHER, SIMILARITY
 LAYOUT = Stage(Layout, __file__, "layout")
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
-APART = 10_000  # titles whose layout is worth a process, which takes 2 s to start
-SURENESS = ("confidence", "score", "correct", "language")
 DROPPED_SHOWN = 200  # dropped categories in the table on the flow run's page; MLflow has them all
 
 
@@ -79,8 +70,7 @@ def lay_out(
     with LAYOUT.publish(home, *made_of, neighbours, seed) as draft:
         before = folder(previous) if previous else None
         given = *map(folder, made_of), neighbours, seed, before, draft.folder
-        with open_pool("processes", int(corpus.counts["titles"] > APART)) as submit:
-            draft.counts["titles"] = submit(write_layout, *given).result()
+        draft.counts["titles"] = beside(corpus.counts["titles"])(write_layout, *given).result()
     return draft.artifact
 
 
@@ -100,40 +90,10 @@ def draw(
     at: datetime,
 ) -> Page:
     """Publishes map.html and plots.html, which continue the history of the previous page."""
-    workspace = Workspace(home)
-    folder = workspace.folder
-    titles = pq.read_table(folder(corpus) / "titles.parquet", columns=[*SHOWN, "split", "first_airing"])
-    learned = open_corpus(folder(corpus))
-    matrix = np.asarray(open_array(folder(vectors), "full"))
-    document = json.loads((folder(scores) / "scores.json").read_text())
-    queries = pq.read_table(folder(scores) / "queries.parquet")
-    before = folder(previous) if previous else None
-    trained = workspace.details(checkpoint)
-    history = extend_history(before, at, trained["history"], document)
-    near = workspace.details(clustering)["density"]
     made_of = guide, corpus, checkpoint, vectors, nearest, layout, clustering, scores, settings
     with PAGE.publish(home, *made_of) as draft:
-        variants = folder(corpus) / "variants.parquet"
-        with open_airings(folder(guide), variants, draft.folder) as airings:
-            parts = (airings.times(own.start, own.stop, MOST_TIMES) for own in row_blocks(len(titles)))
-            times = pa.concat_tables(parts)  # those of a million titles are more than DuckDB may hold
-        told: Sequence[str] = ()
-        if settings.descriptions:
-            told = read_beginnings(folder(guide), variants, len(titles), draft.folder)
-        places = read_places(folder(layout), folder(nearest), settings.neighbours)
-        facts = facts_of(titles, document)
-        content = map_content(titles, places, folder(clustering), facts, settings, times, told)
-        density = Density(**near) if near else None
-        figures = draw_figures(learned, titles, matrix, queries, content, places.shown, history, density)
-        sureness = pq.read_table(folder(scores) / "confidence.parquet")
-        figures["reliability"] = plot_reliability(*(np.asarray(sureness[name]) for name in SURENESS))
-        for name, plot in (("topics", plot_topics), ("memory", plot_memory)):
-            if trained.get(name):
-                figures[name] = plot(trained[name])
-        (draft.folder / "map.html").write_text(render_map(content), encoding="utf-8")
-        write_plots(draft.folder, figures)
-        write_history(draft.folder, history)
-        draft.counts |= {"titles": len(content.titles), "clusters": len(content.cluster_names)}
+        given = home, *made_of, previous, at, draft.folder
+        draft.counts |= beside(corpus.counts["titles"])(write_page, *given).result()
     get_run_logger().info("map of %(titles)d titles in %(clusters)d clusters", draft.counts)
     return draft.artifact
 

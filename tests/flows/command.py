@@ -10,15 +10,17 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample" / "guide.xml.gz"
 
 
-def guidespace(*arguments, cwd=ROOT, before=(), **more):
-    """Runs the command in ``cwd`` by the command ``before``, with ``more`` in its environment."""
+def guidespace(*arguments, cwd=ROOT, before=(), program=("-m", "flows"), **more):
+    """Runs the command (or another ``program`` of Python) in ``cwd`` by ``before``; ``more`` is its
+    environment.
+    """
     environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PREFECT_", "MLFLOW_", "GUIDESPACE_"))
     }
     return subprocess.run(
-        [*before, sys.executable, "-m", "flows", *map(str, arguments)],
+        [*before, sys.executable, *map(str, (*program, *arguments))],
         cwd=cwd,
         env={**environment, "PYTHONPATH": str(ROOT), **more},
         capture_output=True,

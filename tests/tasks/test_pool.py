@@ -1,6 +1,7 @@
 """Pools of processes and what is left of them."""
 
 import gc
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import psutil
 import pytest
 
 from storage.stages import ROOT
-from tasks.pool import open_pool
+from tasks.pool import APART, beside, iterate, open_pool, process_beside
 
 HOLD = """
 import os, time
@@ -21,6 +22,43 @@ if __name__ == "__main__":
         print(submit(os.getpid).result(), flush=True)
         time.sleep(100)
 """
+
+
+def count_down(start):
+    """Yields where it runs, then returns its end or raises at 13."""
+    if start == 13:
+        raise ValueError("thirteen")
+    for number in range(start, 0, -1):
+        yield number, os.getpid()
+    return "zero"
+
+
+def test_many_titles_are_worth_the_process_beside_while_there_is_one():
+    with process_beside():
+        own = beside(APART + 1)(os.getpid).result()
+        assert own == beside(APART + 1)(os.getpid).result() != os.getpid()
+        assert beside(APART)(os.getpid).result() == os.getpid()
+        assert beside(APART + 1)(os.getenv, "OPENBLAS_NUM_THREADS").result() == "1"
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 5 and not psutil.pid_exists(own)
+    assert beside(APART + 1)(os.getpid).result() == os.getpid()
+
+
+@pytest.mark.parametrize("titles", [1, APART + 1])
+def test_a_generator_beside_yields_returns_and_raises_as_here(titles):
+    with process_beside():
+        submit = beside(titles)
+        first, second = iterate(submit, count_down, 2), iterate(submit, count_down, 1)
+        (number, process), (other, same) = next(first), next(second)
+        assert (number, other) == (2, 1)
+        assert process == same
+        assert (process == os.getpid()) == (titles == 1)
+        assert next(first)[0] == 1
+        with pytest.raises(StopIteration) as ended:
+            next(first)
+        assert ended.value.value == "zero"
+        with pytest.raises(ValueError, match="thirteen"):
+            next(iterate(submit, count_down, 13))
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from threadpoolctl import threadpool_limits
 
 from storage.arrays import open_array
 from storage.formats.corpus import open_corpus
@@ -59,9 +58,7 @@ def write_layout(
     row = _rows(shown, len(split))
     graph, cosines = (open_array(nearest, name)[shown, :NEAREST] for name in ("graph", "graph_cosines"))
     linked = row[graph], cosines  # those of the clusters, which then stand together
-    # One thread of BLAS, as a night has: its number decides the last bits. The layout's loops release the
-    # interpreter, which the reasons hold.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool:  # the layout's loops release the interpreter, which the reasons hold
         places = pool.submit(lay_out, principal_plane(matrix, shown), *linked, seed=seed, before=old)
         if len(shown) <= MOST_EXPLAINED:
             learned, opened = open_corpus(corpus), TitleEncoder.open(encoder)

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.artifacts import Corpus, NearestTitles, TitleEncoderFiles, Vectors
+from tasks.pool import APART, process_beside
 from tasks.publish.map import places
 from tasks.publish.map.places import PLACES, read_places
 
@@ -30,14 +31,15 @@ def made(learnt) -> Made:
 
 
 def test_a_process_of_its_own_gives_the_same_layout(made: Made, without_run):
-    from tasks.publish import task
+    from tasks.publish.task import lay_out
 
     home, corpus, *rest = made
-    assert corpus.counts["titles"] <= task.APART
-    here = without_run(task.lay_out, str(home), corpus, *rest, 5, 1, None)
-    many = replace(corpus, counts={"titles": task.APART + 1})  # counts are no part of the key: another seed
-    own = without_run(task.lay_out, str(home), many, *rest, 5, 2, None)
-    again = without_run(task.lay_out, str(home), corpus, *rest, 5, 2, None)
+    assert corpus.counts["titles"] <= APART
+    here = without_run(lay_out, str(home), corpus, *rest, 5, 1, None)
+    many = replace(corpus, counts={"titles": APART + 1})  # counts are no part of the key: another seed
+    with process_beside():
+        own = without_run(lay_out, str(home), many, *rest, 5, 2, None)
+    again = without_run(lay_out, str(home), corpus, *rest, 5, 2, None)
     assert own.digest == again.digest != here.digest and own.counts == here.counts
 
 

@@ -12,3 +12,11 @@ def spare_memory() -> None:
     """
     gc.set_threshold(50_000)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
+def give_back_memory() -> None:
+    """Freed memory goes back to the system: of a million titles a stage left half a gigabyte to the next."""
+    import pyarrow as pa
+
+    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):  # the second is malloc's
+        pool.release_unused()
