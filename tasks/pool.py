@@ -9,17 +9,18 @@ import multiprocessing
 import multiprocessing.connection
 import multiprocessing.util
 import os
+import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
-from storage.memory import give_back_memory, spare_memory
+from storage.memory import spare_memory
 
 APART = 10_000  # titles that are worth a process, which takes 1 s to start
+SHARED = 100_000  # titles whose stages share it; of a million, what it keeps from one to the next is 3 GB
 AUTOMATIC = -1  # the value of a setting that leaves the number of workers to a function
 Submit = Callable[..., Any]  # submit(function, *arguments) gives a future with result() and done()
 
@@ -72,12 +73,13 @@ def process_beside() -> Iterator[None]:
 
 
 def beside(titles: int) -> Submit:
-    """The ``submit`` of the process beside this one; of few titles, or where there is none, that of this one.
+    """The ``submit`` of the process beside this one, or of this one: for few titles or very many of them, and
+    where there is no process beside.
 
-    A stage of many titles that runs beside others holds up their Python code as a thread.
+    A stage that runs beside others holds up their Python code as a thread.
     """
-    executor = _beside.get() if titles > APART else None
-    return partial(executor.submit, _work_and_give_back) if executor else _work_here
+    executor = _beside.get() if APART < titles <= SHARED else None
+    return executor.submit if executor else _work_here
 
 
 def iterate(submit: Submit, function: Callable[..., Any], *given: Any) -> Generator[Any, None, Any]:
@@ -114,6 +116,7 @@ def _processes(workers: int) -> ProcessPoolExecutor:
 
 def begin_worker() -> None:
     """From now on this process ends once its parent has: a worker that waits for work never would."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
     spare_memory()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as a night has: the number of threads decides the last bits
     # It ends without the interpreter's teardown, which takes half a second of one that has imported torch.
@@ -126,12 +129,6 @@ def _await_parent() -> None:
     assert parent is not None
     multiprocessing.connection.wait([parent.sentinel])
     os._exit(1)
-
-
-def _work_and_give_back(function: Callable[..., Any], *given: Any) -> Any:
-    done = function(*given)
-    give_back_memory()
-    return done
 
 
 def _work_here(function: Callable[..., Any], *given: Any) -> Future[Any]:

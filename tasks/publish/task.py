@@ -36,7 +36,7 @@ from storage.stages import Stage
 from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.pool import beside
+from tasks.pool import SHARED, beside, open_pool
 from tasks.publish.drawing import write_page
 from tasks.publish.map.places import write_layout
 from tasks.publish.nights.record import record_night
@@ -70,7 +70,10 @@ def lay_out(
     with LAYOUT.publish(home, *made_of, neighbours, seed) as draft:
         before = folder(previous) if previous else None
         given = *map(folder, made_of), neighbours, seed, before, draft.folder
-        draft.counts["titles"] = beside(corpus.counts["titles"])(write_layout, *given).result()
+        titles = corpus.counts["titles"]
+        with open_pool("processes", int(titles > SHARED)) as own:  # which ends with it
+            submit = own if titles > SHARED else beside(titles)
+            draft.counts["titles"] = submit(write_layout, *given).result()
     return draft.artifact
 
 

@@ -16,9 +16,9 @@ import tasks.pool
 if __name__ == "__main__":
     tasks.pool.APART, submitted, submit = 0, [], ProcessPoolExecutor.submit
 
-    def note(self, work, function, *given):
+    def note(self, function, *given):
         submitted.append(function.__name__)
-        return submit(self, work, function, *given)
+        return submit(self, function, *given)
 
     ProcessPoolExecutor.submit = note
     from flows.__main__ import main

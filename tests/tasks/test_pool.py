@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from storage.stages import ROOT
-from tasks.pool import APART, beside, iterate, open_pool, process_beside
+from tasks.pool import APART, SHARED, beside, iterate, open_pool, process_beside
 
 HOLD = """
 import os, time
@@ -37,7 +37,7 @@ def test_many_titles_are_worth_the_process_beside_while_there_is_one():
     with process_beside():
         own = beside(APART + 1)(os.getpid).result()
         assert own == beside(APART + 1)(os.getpid).result() != os.getpid()
-        assert beside(APART)(os.getpid).result() == os.getpid()
+        assert {beside(titles)(os.getpid).result() for titles in (APART, SHARED + 1)} == {os.getpid()}
         assert beside(APART + 1)(os.getenv, "OPENBLAS_NUM_THREADS").result() == "1"
         begun = time.monotonic()
     assert time.monotonic() - begun < 5 and not psutil.pid_exists(own)

@@ -1,7 +1,7 @@
 """What a map needs of titles before their clusters are known: where they stand, and why neighbours are near.
 
 Both take longer than all else of the map, and wait for nothing that cluster and evaluate make: those of a
-large guide are computed in a process of their own, beside these stages.
+large guide are computed by the process beside (tasks/pool.py).
 """
 
 from concurrent.futures import ThreadPoolExecutor

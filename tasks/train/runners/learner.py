@@ -7,7 +7,6 @@ what was written before it is the order of x86-64; elsewhere the interpreter's o
 them.
 """
 
-import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -41,7 +40,6 @@ SPINS, POLL = 2000, 0.0005  # how often a learner looks before it sleeps, and fo
 
 def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
     """The process: steps until it is told to stop, or its parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
     begin_worker()
     torch.set_num_threads(settings.threads or 1)
     kind = _Owner if isinstance(settings.runner, Owners) else _Hogwild

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.artifacts import Corpus, NearestTitles, TitleEncoderFiles, Vectors
-from tasks.pool import APART, process_beside
+from tasks.pool import APART, SHARED, process_beside
 from tasks.publish.map import places
 from tasks.publish.map.places import PLACES, read_places
 
@@ -30,16 +30,17 @@ def made(learnt) -> Made:
     return home, corpus, encoder, vectors, nearest
 
 
-def test_a_process_of_its_own_gives_the_same_layout(made: Made, without_run):
+@pytest.mark.parametrize("titles", [APART + 1, SHARED + 1])
+def test_a_process_of_its_own_gives_the_same_layout(made: Made, without_run, titles: int):
     from tasks.publish.task import lay_out
 
     home, corpus, *rest = made
     assert corpus.counts["titles"] <= APART
     here = without_run(lay_out, str(home), corpus, *rest, 5, 1, None)
-    many = replace(corpus, counts={"titles": APART + 1})  # counts are no part of the key: another seed
+    many = replace(corpus, counts={"titles": titles})  # counts are no part of the key: another seed
     with process_beside():
-        own = without_run(lay_out, str(home), many, *rest, 5, 2, None)
-    again = without_run(lay_out, str(home), corpus, *rest, 5, 2, None)
+        own = without_run(lay_out, str(home), many, *rest, 5, titles, None)
+    again = without_run(lay_out, str(home), corpus, *rest, 5, titles, None)
     assert own.digest == again.digest != here.digest and own.counts == here.counts
 
 
