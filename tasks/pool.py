@@ -10,6 +10,7 @@ import multiprocessing.connection
 import multiprocessing.util
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -50,11 +51,8 @@ def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
     elif workers == 0:
         yield _work_here
     else:
-        executor = _processes(workers)
-        try:
+        with _processes(workers) as executor:
             yield executor.submit
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
 
 
 _beside: ContextVar[ProcessPoolExecutor | None] = ContextVar("beside", default=None)
@@ -69,7 +67,6 @@ def process_beside() -> Iterator[None]:
             yield
         finally:
             _beside.reset(token)
-            executor.shutdown(cancel_futures=True)
 
 
 def beside(titles: int) -> Submit:
@@ -109,9 +106,14 @@ def _advance(number: int) -> tuple[bool, Any]:
         return True, ended.value
 
 
-def _processes(workers: int) -> ProcessPoolExecutor:
+@contextmanager
+def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads (DuckDB's) may hang
-    return ProcessPoolExecutor(workers, mp_context=spawn, initializer=begin_worker)
+    executor = ProcessPoolExecutor(workers, mp_context=spawn, initializer=begin_worker)
+    try:
+        yield executor
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def begin_worker() -> None:
@@ -119,9 +121,17 @@ def begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
     spare_memory()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as a night has: the number of threads decides the last bits
-    # It ends without the interpreter's teardown, which takes half a second of one that has imported torch.
-    multiprocessing.util.Finalize(None, os._exit, args=(0,), exitpriority=-1000)
+    multiprocessing.util.Finalize(None, _leave, exitpriority=-1000)
     threading.Thread(target=_await_parent, name="parent", daemon=True).start()
+
+
+def _leave() -> None:
+    """Ends a worker without the interpreter's teardown, which takes half a second of one that has imported
+    torch; one that failed goes on to report it.
+    """
+    if sys.exc_info()[0] is None:
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _await_parent() -> None:

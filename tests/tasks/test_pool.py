@@ -1,6 +1,7 @@
 """Pools of processes and what is left of them."""
 
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import psutil
 import pytest
 
 from storage.stages import ROOT
-from tasks.pool import APART, SHARED, beside, iterate, open_pool, process_beside
+from tasks.pool import APART, SHARED, begin_worker, beside, iterate, open_pool, process_beside
 
 HOLD = """
 import os, time
@@ -75,6 +76,23 @@ def test_a_worker_ends_with_a_parent_that_was_killed(tmp_path):
     while worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, "the worker outlived its parent"
         time.sleep(0.05)
+
+
+def print_or_fail(fails):
+    begin_worker()
+    print("printed")
+    if fails:
+        raise ValueError("thirteen")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_worker_that_leaves_early_has_printed_and_one_that_failed_says_so(fails, capfd):
+    process = multiprocessing.get_context("spawn").Process(target=print_or_fail, args=[fails])
+    process.start()
+    process.join(60)
+    shown = capfd.readouterr()
+    assert process.exitcode == int(fails) and shown.out == "printed\n"
+    assert ("ValueError: thirteen" in shown.err) == fails
 
 
 def test_a_worker_collects_garbage_rarely():
