@@ -80,12 +80,20 @@ class Space:
         Raises:
             Unavailable: The home has no programmes of this evening, or the model keeps no votes.
         """
-        found = {query: self.kept.find(kind, query) or b"" for query in queries}
+        found = {query: self.find(kind, query) or b"" for query in queries}
         if new := [query for query, answer in found.items() if not answer]:
             for query, answer in zip(new, self._compute(kind, new), strict=True):
                 found[query] = to_json(answer)
-                self.kept.add(kind, query, found[query])
+                self.kept.add(self._key(kind), query, found[query])
         return [found[query] for query in queries]
+
+    def find(self, kind: Kind, query: Query) -> bytes | None:
+        """The answer, if it was given before and is kept."""
+        return self.kept.find(self._key(kind), query)
+
+    def _key(self, kind: Kind) -> tuple[Kind, datetime.datetime | None]:
+        """Answers on this evening are of this Space, others of all that share what is kept."""
+        return kind, self.now if kind.tonight else None
 
     def _compute(self, kind: Kind, queries: Sequence[Query]) -> list[dict[str, Any]]:
         if kind.form == "similar":
@@ -202,7 +210,7 @@ class Served:
     def kept(self, kind: Kind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
         """Answers that were given before; none where one of them was not."""
         space = self.space
-        found = [space.kept.find(kind, query) for query in queries]
+        found = [space.find(kind, query) for query in queries]
         return [(space.champion, answer) for answer in found if answer] if None not in found else []
 
     def watch(self) -> None:
@@ -251,11 +259,13 @@ class Served:
         return Seen((champion.version, champion.digest), corrected, known, slot), champion
 
     def _open(self, champion: Champion) -> Space:
-        """A Space; the opened search of the present one where the model is the same."""
+        """A Space; with the opened search and the kept answers of the present one where they still hold."""
         before: Space | None = getattr(self, "space", None)
-        same = before is not None and before.champion == champion
-        search = before.search if before is not None and same else TitleSearch.open(champion.folder)
-        return Space(self.home, champion, search, read_corrections(self.home), _now())
+        corrections = read_corrections(self.home)
+        if before is None or before.champion != champion:
+            return Space(self.home, champion, TitleSearch.open(champion.folder), corrections, _now())
+        kept = before.kept if before.corrections == corrections else Kept()
+        return Space(self.home, champion, before.search, corrections, _now(), kept)
 
 
 def _now() -> datetime.datetime:
