@@ -59,6 +59,11 @@ class Ragged:
         positions = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
         return Ragged(offsets, np.asarray(self.values).take(positions))
 
+    def where(self, kept: np.ndarray) -> Ragged:
+        """Each row without the values that are not ``kept``: bool (sum of lengths,)."""
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)])
+        return Ragged(before[self.offsets], self.values[kept])
+
     def between(self, begin: int, end: int) -> Ragged:
         """Rows begin to end (exclusive), without a copy of their values."""
         offsets = np.asarray(self.offsets[begin : end + 1])

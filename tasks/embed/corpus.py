@@ -33,6 +33,8 @@ def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles
     for some in row_blocks(len(corpus)):  # the arrays of a million titles would take 6 GB
         raw, contexts, splits, oov = titles[some].select(COLUMNS).columns
         dense = encoder.bag.dense(corpus.sentences[some], corpus.descriptions[some])
-        texts = raw.to_pylist(), contexts.to_pylist()
-        vectors = encoder.embed_with_context(*texts, dense)
-        yield EmbeddedTitles(*texts, splits.to_pylist(), oov.to_numpy(), dense, *vectors)
+        texts, oov = (raw.to_pylist(), contexts.to_pylist()), np.asarray(oov)
+        tokens = corpus.tokens.between(some.start, some.stop)
+        tokens = tokens.where(~oov[tokens.owners])  # it has no ids of words that no training title holds
+        vectors = encoder.embed_with_context(*texts, dense, tokens)
+        yield EmbeddedTitles(*texts, splits.to_pylist(), oov, dense, *vectors)

@@ -26,7 +26,7 @@ from tasks.encoder.meaning import WEIGHT, Meaning
 from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
 from tasks.neighbours.similarity import top_neighbours
 from tasks.text.tokenizers import Fitted, describe, restore
-from tasks.text.words import KINDS, NGRAM, WORD, context_token
+from tasks.text.words import CONTEXT, KINDS, NGRAM, WORD, context_token
 
 ENCODERS = {"bag": Bag}
 _GONE = ("sif", "directions")  # options of older versions; published rows never knew them
@@ -73,15 +73,22 @@ class TitleEncoder:
         raw_titles: Sequence[str],
         contexts: Sequence[Sequence[str]],
         dense: np.ndarray | None = None,
+        known: Ragged | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Unit vectors, float32 (titles, width), of raw titles alone, and with the tokens of how each airs
         (storage/catalogue/contexts.py); zero where nothing is known. ``dense`` as in ``embed``.
+
+        ``known``, of a corpus of this vocabulary, has the ids of each title's tokens and of those of how it
+        airs; a title for which it has none, or that has a word without a row, is tokenised.
         """
         dense = self.dense(raw_titles) if dense is None else dense
+        known = Ragged.from_rows([()] * len(raw_titles)) if known is None else known
         alone, full = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
         for start in range(0, len(raw_titles), _CHUNK):
             chunk = slice(start, start + _CHUNK)
-            alone[chunk], full[chunk] = self._embed(raw_titles[chunk], contexts[chunk], dense[chunk])
+            own = known.between(start, min(start + _CHUNK, len(known)))
+            entries, more = self._look_up(raw_titles[chunk], contexts[chunk], own)
+            alone[chunk], full[chunk] = self._embed(entries, more, dense[chunk])
         return alone, full
 
     def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -103,12 +110,20 @@ class TitleEncoder:
         unseen = [sum(token not in self.ids for token in own) for own in words]
         return np.array([len(own) for own in words], dtype=np.int32), np.array(unseen, dtype=np.int32)
 
-    def _embed(
-        self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], dense: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _look_up(
+        self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], known: Ragged
+    ) -> tuple[Ragged, np.ndarray]:
+        """Rows of each title's tokens and of how it airs; behind ``self.rows`` those of unseen words, float32
+        (words, dim), which are given, too.
+        """
+        has_row = self._touched[known.values]
+        no_row = np.bincount(
+            known.owners[~has_row & (self.kinds[known.values] == WORD)], minlength=len(known)
+        )
+        typed = np.flatnonzero((known.lengths == 0) | (no_row > 0))
         unseen: dict[str, int] = {}
-        entries: list[list[int]] = []
-        for tokens in self.tokenizer.all_tokens(raw_titles):
+        found: list[list[int]] = []
+        for tokens in self.tokenizer.all_tokens([raw_titles[title] for title in typed]):
             own = []
             for token in tokens:
                 row = self.ids.get(token)
@@ -116,29 +131,34 @@ class TitleEncoder:
                     own.append(row)
                 elif token[0] == WORD:
                     own.append(len(self.rows) + unseen.setdefault(token[1], len(unseen)))
-            entries.append(own)
-        more, kinds = self.rows[:0], self.kinds
-        if unseen:
-            more, found = self.unseen_words.vectors(list(unseen))
-            kinds = np.concatenate([kinds, np.full(len(unseen), WORD, dtype=np.int8)])
-            first = len(self.rows)
-            entries = [[entry for entry in own if entry < first or found[entry - first]] for own in entries]
-        names_something = np.append(self._names_something, np.ones(len(more), dtype=bool))
-        entries = [own if names_something[own].any() else [] for own in entries]
-        alone = self._encode(more, kinds, entries, dense)
-        if not any(contexts):
-            return alone, alone
-        for own, context in zip(entries, contexts, strict=True):
-            airing = map(self.ids.get, map(context_token, context))
+            found.append(own)
+        for title, own in zip(typed, found, strict=True):
+            airing = map(self.ids.get, map(context_token, contexts[title]))
             own += [row for row in airing if row is not None]
-        return alone, self._encode(more, kinds, entries, dense)
+        entries, more = Ragged.from_rows(found, dtype=np.int64), self.rows[:0]
+        if unseen:
+            more, is_known = self.unseen_words.vectors(list(unseen))
+            entries = entries.where(np.append(np.ones(len(self.rows), dtype=bool), is_known)[entries.values])
+        if len(typed) == len(known):
+            return entries, more
+        places = np.arange(len(known))
+        places[typed] = len(known) + np.arange(len(typed))
+        return Ragged.concatenate([known.where(has_row), entries]).take(places), more
 
-    def _encode(
-        self, more: np.ndarray, kinds: np.ndarray, entries: Sequence[Sequence[int]], dense: np.ndarray
-    ) -> np.ndarray:
-        tokens = Ragged.from_rows(entries, dtype=np.int64)
-        used, places = np.unique(tokens.values, return_inverse=True)  # to make a Bagger of all takes 1 ms
-        bags = Bagger(kinds[used]).bags(Ragged(tokens.offsets, places), dense=dense)
+    def _embed(self, entries: Ragged, more: np.ndarray, dense: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Vectors of titles alone, and with how they air, by the rows of their tokens (``_look_up``)."""
+        kinds = np.append(self.kinds, np.full(len(more), WORD, dtype=np.int8))
+        own, owners = kinds[entries.values], entries.owners
+        named = np.bincount(owners[(own == WORD) | (own == NGRAM)], minlength=len(entries)) > 0
+        airing, said = own >= CONTEXT, named[owners]  # length and shape alone are known of any title
+        alone = self._encode(more, kinds, entries.where(said & ~airing), dense)
+        if not airing.any():
+            return alone, alone
+        return alone, self._encode(more, kinds, entries.where(said | airing), dense)
+
+    def _encode(self, more: np.ndarray, kinds: np.ndarray, entries: Ragged, dense: np.ndarray) -> np.ndarray:
+        used, places = np.unique(entries.values, return_inverse=True)  # to make a Bagger of all takes 1 ms
+        bags = Bagger(kinds[used]).bags(Ragged(entries.offsets, places), dense=dense)
         layer = torch.from_numpy(self.meaning.layer) if self.meaning else None
         known = used[used < len(self.rows)]  # behind them those of unseen words
         rows = np.concatenate([self.rows[known], more[used[len(known) :] - len(self.rows)]])
@@ -147,16 +167,16 @@ class TitleEncoder:
         return beside_slot(vectors, self.slots, self.bag.nearest_slot)
 
     @cached_property
-    def _names_something(self) -> np.ndarray:
-        """Which rows are of words or n-grams; length and shape alone are known of any title."""
-        return np.isin(self.kinds, (WORD, NGRAM))
+    def _touched(self) -> np.ndarray:
+        """Which rows training touched: bool (tokens,)."""
+        touched = np.zeros(len(self.rows), dtype=bool)
+        touched[list(self.ids.values())] = True
+        return touched
 
     def save(self, folder: Path, tokens_parquet: Path) -> None:
         """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet, whose row i is row i."""
-        touched = np.zeros(len(self.rows), dtype=bool)
-        touched[list(self.ids.values())] = True
         source, bag = self.unseen_words, dataclasses.asdict(self.bag)
-        arrays = {**source.arrays(), "rows": self.rows, "touched": touched}
+        arrays = {**source.arrays(), "rows": self.rows, "touched": self._touched}
         content = {"tokenizer": describe(self.tokenizer), "encoder": bag, source.key: source.describe()}
         if self.meaning:
             arrays |= {LAYER: self.meaning.layer, "projection": self.meaning.projection}
