@@ -57,7 +57,8 @@ def nightly(
         compared = settings.cluster.strategy.neighbours, settings.cluster.search
         nearest = find_nearest(home, corpus, vectors, *compared)
         placed = corpus, encoder, vectors, nearest, settings.publish.neighbours, settings.publish.seed
-        layout = lay_out.submit(home, *placed, previous(home, LAYOUT, *placed))
+        before = previous(home, LAYOUT, *placed)
+        layout = lay_out.submit(home, *placed, before, wait_for=[baselines])  # they have one process beside
         grouped = corpus, vectors, nearest, settings.cluster
         clustering = cluster(home, *grouped, previous(home, CLUSTERS, *grouped))
         scores = evaluate(home, corpus, vectors, clustering, baselines.result(), settings.evaluate)
