@@ -58,7 +58,8 @@ def nightly(
         nearest = find_nearest(home, corpus, vectors, *compared)
         placed = corpus, encoder, vectors, nearest, settings.publish.neighbours, settings.publish.seed
         before = previous(home, LAYOUT, *placed)
-        layout = lay_out.submit(home, *placed, before, wait_for=[baselines])  # they have one process beside
+        # They share a process, in which a baseline would wait for the layout.
+        layout = lay_out.submit(home, *placed, before, wait_for=[baselines])  # pyright: ignore[reportCallIssue]
         grouped = corpus, vectors, nearest, settings.cluster
         clustering = cluster(home, *grouped, previous(home, CLUSTERS, *grouped))
         scores = evaluate(home, corpus, vectors, clustering, baselines.result(), settings.evaluate)

@@ -141,7 +141,7 @@ def _await_parent() -> None:
     os._exit(1)
 
 
-def _work_here(function: Callable[..., Any], *given: Any) -> Future[Any]:
+def _work_here(function: Callable[..., Any], *given: Any, **named: Any) -> Future[Any]:
     future: Future[Any] = Future()
-    future.set_result(function(*given))
+    future.set_result(function(*given, **named))
     return future

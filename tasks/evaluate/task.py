@@ -59,6 +59,11 @@ def evaluate(
     opened, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
     titles, about = Titles.of(opened), read_titles(workspace, corpus)
     forms = {form: np.asarray(open_array(folder, name)) for form, name in ARRAYS.items()}
+    kept = np.flatnonzero(titles.split != "placeholder")
+    is_training = titles.split[kept] == "train"
+    reference = reference_labels(opened.labels.take(kept), len(opened.label_names), is_training)
+    clusters = np.asarray(open_array(workspace.folder(clustering), "clusters"))[kept]
+    comparing = beside(len(titles.split))(measure_agreement, clusters, reference, held_out=~is_training)
     sets = draw_held_out(titles, reasons_for_none(workspace, corpus, about), settings)
     rivals = workspace.folder(baselines)
     scored = score_space(titles, forms, read_baselines(rivals), sets, settings.k)
@@ -69,11 +74,7 @@ def evaluate(
     words, unseen = (np.asarray(open_array(folder, name)) for name in ("words", "unseen"))
     spoken, both = about["language"].to_pylist(), (augmented, unaugmented)
     unseen_words = measure_unseen_words(titles, spoken, words, unseen, *both, settings.k)
-    kept = np.flatnonzero(titles.split != "placeholder")
-    is_training = titles.split[kept] == "train"
-    reference = reference_labels(opened.labels.take(kept), len(opened.label_names), is_training)
-    clusters = np.asarray(open_array(workspace.folder(clustering), "clusters"))[kept]
-    agreement = measure_agreement(clusters, reference, held_out=~is_training)
+    agreement = comparing.result()
     for name in ("run_to_run_ari", "stayed_share", "neighbour_recall"):
         agreement[name] = workspace.details(clustering).get(name)
     document = {"protocols": scored.protocols, "k": settings.k, "clusters": agreement}
