@@ -47,6 +47,11 @@ class OpenCorpus:
         """int64 rows of labelled training titles."""
         return np.flatnonzero((self.split == TRAIN) & (self.labels.lengths > 0))
 
+    def complete_tokens(self, titles: np.ndarray) -> Ragged:
+        """Token ids of some titles (taken,); none of a title that holds a word without an id."""
+        tokens = self.tokens.take(titles)
+        return tokens.where(~self.oov[titles][tokens.owners])
+
 
 def open_corpus(folder: Path) -> OpenCorpus:
     """Maps a Corpus folder; reads headers and label names only."""

@@ -31,10 +31,9 @@ def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles
     """Embeds the titles of a Corpus folder, block by block, one at least."""
     titles, corpus = pq.read_table(folder / "titles.parquet", columns=COLUMNS), open_corpus(folder)
     for some in row_blocks(len(corpus)):  # the arrays of a million titles would take 6 GB
+        rows = np.arange(some.start, some.stop)
         raw, contexts, splits, oov = titles[some].select(COLUMNS).columns
         dense = encoder.bag.dense(corpus.sentences[some], corpus.descriptions[some])
-        texts, oov = (raw.to_pylist(), contexts.to_pylist()), np.asarray(oov)
-        tokens = corpus.tokens.between(some.start, some.stop)
-        tokens = tokens.where(~oov[tokens.owners])  # it has no ids of words that no training title holds
-        vectors = encoder.embed_with_context(*texts, dense, tokens)
-        yield EmbeddedTitles(*texts, splits.to_pylist(), oov, dense, *vectors)
+        texts = raw.to_pylist(), contexts.to_pylist()
+        vectors = encoder.embed_with_context(*texts, dense, corpus.complete_tokens(rows))
+        yield EmbeddedTitles(*texts, splits.to_pylist(), oov.to_numpy(), dense, *vectors)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -26,11 +27,20 @@ from tasks.encoder.meaning import WEIGHT, Meaning
 from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
 from tasks.neighbours.similarity import top_neighbours
 from tasks.text.tokenizers import Fitted, describe, restore
-from tasks.text.words import CONTEXT, KINDS, NGRAM, WORD, context_token
+from tasks.text.words import CONTEXT, KINDS, NGRAM, WORD, Token, context_token
 
 ENCODERS = {"bag": Bag}
 _GONE = ("sif", "directions")  # options of older versions; published rows never knew them
 _CHUNK = 4096  # titles encoded at once: 4096 titles of 60 tokens take 0.1 GB
+
+
+class FoundTokens(NamedTuple):
+    """Tokens of titles that have a row."""
+
+    tokens: Ragged  # row of each, title by title; those of unseen words are counted on behind the encoder's
+    kinds: Int8[np.ndarray, " rows"]  # of all rows
+    more: Float32[np.ndarray, "unseen dim"]  # rows of unseen words
+    unseen: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +92,57 @@ class TitleEncoder:
         airs; a title for which it has none, or that has a word without a row, is tokenised.
         """
         dense = self.dense(raw_titles) if dense is None else dense
-        known = Ragged.from_rows([()] * len(raw_titles)) if known is None else known
         alone, full = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
         for start in range(0, len(raw_titles), _CHUNK):
             chunk = slice(start, start + _CHUNK)
-            own = known.between(start, min(start + _CHUNK, len(known)))
-            entries, more = self._look_up(raw_titles[chunk], contexts[chunk], own)
-            alone[chunk], full[chunk] = self._embed(entries, more, dense[chunk])
+            own = None if known is None else known.between(start, min(start + _CHUNK, len(known)))
+            found = self.look_up(raw_titles[chunk], contexts[chunk], own)
+            of_title = found.tokens.where(found.kinds[found.tokens.values] < CONTEXT)
+            alone[chunk] = full[chunk] = self._encode(of_title, found, dense[chunk])
+            if len(of_title.values) < len(found.tokens.values):
+                full[chunk] = self._encode(found.tokens, found, dense[chunk])
         return alone, full
+
+    def look_up(
+        self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], known: Ragged | None = None
+    ) -> FoundTokens:
+        """Tokens that have a row, of titles and of how they air; ``known`` as in ``embed_with_context``."""
+        known = Ragged.from_rows([()] * len(raw_titles)) if known is None else known
+        has_row, words = self._touched[known.values], self.kinds[known.values] == WORD
+        lacking = np.bincount(known.owners[words & ~has_row], minlength=len(known))
+        typed = np.flatnonzero((known.lengths == 0) | (lacking > 0)).tolist()
+        unseen: dict[str, int] = {}
+        rows: list[list[int]] = []
+        for tokens in self.tokenizer.all_tokens([raw_titles[title] for title in typed]):
+            own = []
+            for token in tokens:
+                row = self.ids.get(token)
+                if row is not None:
+                    own.append(row)
+                elif token[0] == WORD:
+                    own.append(len(self.rows) + unseen.setdefault(token[1], len(unseen)))
+            rows.append(own)
+        for title, own in zip(typed, rows, strict=True):
+            airing = map(self.ids.get, map(context_token, contexts[title]))
+            own += [row for row in airing if row is not None]
+        found, kinds, more = Ragged.from_rows(rows, dtype=np.int64), self.kinds, self.rows[:0]
+        if unseen:
+            more, is_known = self.unseen_words.vectors(list(unseen))
+            kinds = np.append(kinds, np.full(len(unseen), WORD, dtype=np.int8))
+            found = found.where(np.append(np.ones(len(self.rows), dtype=bool), is_known)[found.values])
+        if len(typed) < len(known):
+            places = np.arange(len(known))
+            places[typed] = len(known) + np.arange(len(typed))
+            found = Ragged.concatenate([known.where(has_row), found]).take(places)
+        own, owners = kinds[found.values], found.owners
+        named = np.bincount(owners[(own == WORD) | (own == NGRAM)], minlength=len(found)) > 0
+        # length and shape alone are known of any title
+        return FoundTokens(found.where(named[owners] | (own >= CONTEXT)), kinds, more, list(unseen))
+
+    def rows_of(self, tokens: np.ndarray, found: FoundTokens) -> np.ndarray:
+        """Rows of found tokens, int64 (tokens,) and rising: float32 (tokens, dim)."""
+        known = tokens[tokens < len(self.rows)]
+        return np.concatenate([self.rows[known], found.more[tokens[len(known) :] - len(self.rows)]])
 
     def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Vectors for `similar`, float32 (titles, meaning + width): meanings of x beside ``vectors``, of
@@ -110,61 +163,21 @@ class TitleEncoder:
         unseen = [sum(token not in self.ids for token in own) for own in words]
         return np.array([len(own) for own in words], dtype=np.int32), np.array(unseen, dtype=np.int32)
 
-    def _look_up(
-        self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], known: Ragged
-    ) -> tuple[Ragged, np.ndarray]:
-        """Rows of each title's tokens and of how it airs; behind ``self.rows`` those of unseen words, float32
-        (words, dim), which are given, too.
-        """
-        has_row = self._touched[known.values]
-        no_row = np.bincount(
-            known.owners[~has_row & (self.kinds[known.values] == WORD)], minlength=len(known)
-        )
-        typed = np.flatnonzero((known.lengths == 0) | (no_row > 0))
-        unseen: dict[str, int] = {}
-        found: list[list[int]] = []
-        for tokens in self.tokenizer.all_tokens([raw_titles[title] for title in typed]):
-            own = []
-            for token in tokens:
-                row = self.ids.get(token)
-                if row is not None:
-                    own.append(row)
-                elif token[0] == WORD:
-                    own.append(len(self.rows) + unseen.setdefault(token[1], len(unseen)))
-            found.append(own)
-        for title, own in zip(typed, found, strict=True):
-            airing = map(self.ids.get, map(context_token, contexts[title]))
-            own += [row for row in airing if row is not None]
-        entries, more = Ragged.from_rows(found, dtype=np.int64), self.rows[:0]
-        if unseen:
-            more, is_known = self.unseen_words.vectors(list(unseen))
-            entries = entries.where(np.append(np.ones(len(self.rows), dtype=bool), is_known)[entries.values])
-        if len(typed) == len(known):
-            return entries, more
-        places = np.arange(len(known))
-        places[typed] = len(known) + np.arange(len(typed))
-        return Ragged.concatenate([known.where(has_row), entries]).take(places), more
-
-    def _embed(self, entries: Ragged, more: np.ndarray, dense: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Vectors of titles alone, and with how they air, by the rows of their tokens (``_look_up``)."""
-        kinds = np.append(self.kinds, np.full(len(more), WORD, dtype=np.int8))
-        own, owners = kinds[entries.values], entries.owners
-        named = np.bincount(owners[(own == WORD) | (own == NGRAM)], minlength=len(entries)) > 0
-        airing, said = own >= CONTEXT, named[owners]  # length and shape alone are known of any title
-        alone = self._encode(more, kinds, entries.where(said & ~airing), dense)
-        if not airing.any():
-            return alone, alone
-        return alone, self._encode(more, kinds, entries.where(said | airing), dense)
-
-    def _encode(self, more: np.ndarray, kinds: np.ndarray, entries: Ragged, dense: np.ndarray) -> np.ndarray:
-        used, places = np.unique(entries.values, return_inverse=True)  # to make a Bagger of all takes 1 ms
-        bags = Bagger(kinds[used]).bags(Ragged(entries.offsets, places), dense=dense)
+    def _encode(self, tokens: Ragged, found: FoundTokens, dense: np.ndarray) -> np.ndarray:
+        used, places = np.unique(tokens.values, return_inverse=True)  # to make a Bagger of all takes 1 ms
+        bags = Bagger(found.kinds[used]).bags(Ragged(tokens.offsets, places), dense=dense)
         layer = torch.from_numpy(self.meaning.layer) if self.meaning else None
-        known = used[used < len(self.rows)]  # behind them those of unseen words
-        rows = np.concatenate([self.rows[known], more[used[len(known) :] - len(self.rows)]])
         with torch.inference_mode():
-            vectors = self.bag.encode(torch.from_numpy(rows), bags, layer).numpy()
+            vectors = self.bag.encode(torch.from_numpy(self.rows_of(used, found)), bags, layer).numpy()
         return beside_slot(vectors, self.slots, self.bag.nearest_slot)
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """Kind and text of each row."""
+        named: list[Token] = [(WORD, "")] * len(self.rows)
+        for token, row in self.ids.items():
+            named[row] = token
+        return named
 
     @cached_property
     def _touched(self) -> np.ndarray:

@@ -10,14 +10,14 @@ To a word belong its row, its character n-grams, its marks as first or last word
 words that it is in; what is left of the text is its form.
 """
 
+import itertools
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain
 
 import numpy as np
 import torch
 
-from storage.arrays import Ragged, offsets_of, unit_rows
+from storage.arrays import Ragged, unit_rows
 from storage.sums import sum_bags
 from tasks.encoder.bags import SMALLEST, Bagger
 from tasks.encoder.meaning import WEIGHT
@@ -33,7 +33,6 @@ from tasks.text.words import (
     RAW,
     WORD,
     Token,
-    context_token,
     split_words,
 )
 
@@ -55,6 +54,7 @@ def parts_of(
     titles: Sequence[str],
     contexts: Sequence[Sequence[str]] | None = None,
     dense: np.ndarray | None = None,
+    known: Ragged | None = None,
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
     """Parts of raw titles whose sums, at unit norm, are ``encoder.similarity``.
 
@@ -63,6 +63,7 @@ def parts_of(
         titles: Raw titles.
         contexts: Tokens of how each airs; None: the titles alone.
         dense: x of each, float32 (titles, features); that of the titles if None.
+        known: Ids of their tokens, as in ``TitleEncoder.embed_with_context``.
 
     Returns:
         Names of each title's parts, its words and NO_WORDS; int64 offsets, shape (titles + 1,); and float32
@@ -74,20 +75,23 @@ def parts_of(
     words = [list(dict.fromkeys(split_words(parse_title(title).display))) for title in titles]
     lengths = np.array([len(own) + len(NO_WORDS) for own in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    rows, kinds, row_of, tokens = _known_tokens(encoder, titles, contexts)
+    found = encoder.look_up(titles, contexts, known)
+    named = [*encoder.tokens, *((WORD, text) for text in found.unseen)]
+    entries, bounds = found.tokens.values.tolist(), itertools.pairwise(found.tokens.offsets.tolist())
+    tokens = ([named[row] for row in entries[begin:end]] for begin, end in bounds)
     owners = [owner for mine, own in zip(tokens, words, strict=True) for owner in _owners(mine, own)]
-    entries = np.fromiter(map(row_of.__getitem__, chain.from_iterable(tokens)), dtype=np.int64)
-    bags = Bagger(kinds).bags(Ragged(offsets_of([len(own) for own in tokens]), entries), dense=dense)
+    bags = Bagger(found.kinds).bags(found.tokens, dense=dense)
+    rows = torch.from_numpy(encoder.rows_of(bags.ids.numpy(), found))
     shares = np.array([len(own) for own in owners], dtype=np.int64)
     part = np.array([owner for own in owners for owner in own], dtype=np.int64)
     part += np.repeat(offsets[bags.titles.numpy()], shares)
     order = np.argsort(part, kind="stable")
-    ids = torch.from_numpy(np.repeat(bags.ids[bags.tokens].numpy(), shares)[order])
+    ids = torch.from_numpy(np.repeat(bags.tokens.numpy(), shares)[order])
     starts = torch.from_numpy(np.searchsorted(part[order], np.arange(offsets[-1] + 1)))
     with torch.inference_mode():
         weights = encoder.bag.values(bags).numpy() / np.maximum(shares, 1).astype(np.float32)
         each = torch.from_numpy(np.repeat(weights, shares)[order])
-        parts = sum_bags(torch.from_numpy(rows), ids, starts, each).numpy()
+        parts = sum_bags(rows, ids, starts, each).numpy()
     bag = add_up_parts(parts, offsets)
     parts = parts * np.repeat(_inverse_norms(bag), lengths, axis=0)
     places = offsets[1:] - len(NO_WORDS) + NO_WORDS.index(MEANING)
@@ -116,28 +120,6 @@ def add_up_parts(parts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 def _inverse_norms(vectors: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > SMALLEST)
-
-
-def _known_tokens(
-    encoder: TitleEncoder, titles: Sequence[str], contexts: Sequence[Sequence[str]]
-) -> tuple[np.ndarray, np.ndarray, dict[Token, int], list[list[Token]]]:
-    """Rows and kinds with those of unseen words behind, row by token, and the known tokens of each title."""
-    rows, kinds = encoder.rows, encoder.kinds
-    tokens = [encoder.tokenizer.tokens(title) for title in titles]
-    spoken = (token for own in tokens for token in own if token[0] == WORD and token not in encoder.ids)
-    unseen = [text for _, text in dict.fromkeys(spoken)]
-    row_of = encoder.ids
-    if unseen:
-        vectors, found = encoder.unseen_words.vectors(unseen)
-        more = [((WORD, text), len(rows) + place) for place, text in enumerate(unseen) if found[place]]
-        row_of = encoder.ids | dict(more)
-        rows = np.concatenate([rows, vectors])
-        kinds = np.concatenate([kinds, np.full(len(unseen), WORD, dtype=np.int8)])
-    known = [list(filter(row_of.__contains__, own)) for own in tokens]
-    known = [own if any(kind in (WORD, NGRAM) for kind, _ in own) else [] for own in known]
-    for own, context in zip(known, contexts, strict=True):
-        own += filter(encoder.ids.__contains__, map(context_token, context))
-    return rows, kinds, row_of, known
 
 
 @lru_cache(maxsize=16_384)  # words recur: 3 s for 22,000 titles without it

@@ -66,7 +66,7 @@ def write_layout(
             texts = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "context"])
             raw, contexts = (own.to_pylist() for own in texts.take(pa.array(shown)).columns)
             near = row[open_array(nearest, "neighbours")[shown, :neighbours]]
-            reasons = find_reasons(opened, raw, near, contexts, dense)
+            reasons = find_reasons(opened, raw, near, contexts, dense, learned.complete_tokens(shown))
             for name in REASONS:
                 np.save(folder / f"{name}.npy", getattr(reasons, name))
             pq.write_table(pa.table({"words": reasons.words}), folder / "words.parquet")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from storage.arrays import Ragged
 from storage.shapes import Int
 from tasks.compiled import compiled
 from tasks.encoder.bags import widen
@@ -40,12 +41,13 @@ def find_reasons(
     neighbours: Int[np.ndarray, "titles k"],
     contexts: Sequence[Sequence[str]] | None = None,
     dense: np.ndarray | None = None,
+    known: Ragged | None = None,
 ) -> Reasons:
-    """Splits the cosine of each title and its five nearest (-1: none) by parts; ``contexts`` and ``dense`` as
-    in ``parts_of``.
+    """Splits the cosine of each title and its five nearest (-1: none) by parts; ``contexts``, ``dense`` and
+    ``known`` as in ``parts_of``.
     """
     contexts = [()] * len(raw_titles) if contexts is None else contexts
-    words, parts, norms = _all_parts(encoder, raw_titles, contexts, dense)
+    words, parts, norms = _all_parts(encoder, raw_titles, contexts, dense, known)
     counts = np.array([len(own) for own in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(counts + len(NO_WORDS))])
     neighbours = neighbours[:, :NEIGHBOURS]
@@ -116,6 +118,7 @@ def _all_parts(
     raw_titles: Sequence[str],
     contexts: Sequence[Sequence[str]],
     dense: np.ndarray | None,
+    known: Ragged | None,
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
     """Words of each title (the first eleven); their parts, NO_WORDS last; norms before scaling."""
     words: list[list[str]] = []
@@ -123,7 +126,8 @@ def _all_parts(
     for start in range(0, max(len(raw_titles), 1), _TITLES):
         some = slice(start, start + _TITLES)
         own = None if dense is None else dense[some]
-        found, offsets, matrix = parts_of(encoder, raw_titles[some], contexts[some], own)
+        tokens = None if known is None else known.between(start, min(start + _TITLES, len(known)))
+        found, offsets, matrix = parts_of(encoder, raw_titles[some], contexts[some], own, tokens)
         norms.append(np.linalg.norm(add_up_parts(matrix, offsets), axis=1))
         place = np.arange(len(matrix)) - np.repeat(offsets[:-1], np.diff(offsets))
         last = np.repeat(
