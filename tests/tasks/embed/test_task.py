@@ -1,5 +1,6 @@
 """A vector a title, by the task itself."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from storage.formats.corpus import open_corpus
 from storage.workspace import Workspace
 from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
+from tasks.search.parts import parts_of
+from tasks.text.words import NGRAM, WORD
 from tests.worlds import TRAINING
 
 Learnt = tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, TitleEncoderFiles]
@@ -67,6 +70,28 @@ def test_vectors_say_which_training_they_come_from(learnt: Learnt, vectors: Vect
         == Workspace(home).details(encoder)["checkpoint"]
         == checkpoint.digest
     )
+
+
+def test_the_corpus_token_ids_give_what_its_texts_give(learnt: Learnt):
+    home, _, _, corpus, _, encoder = learnt
+    folder, opened = home / corpus.path, TitleEncoder.open(home / encoder.path)
+    (by_ids,) = embed_corpus(folder, opened)
+    given = by_ids.raw_titles, by_ids.contexts, by_ids.dense
+    for vectors, expected in zip(by_ids[-2:], opened.embed_with_context(*given), strict=True):
+        np.testing.assert_array_equal(vectors, expected)
+    # Titles of which no ids are given, and words and n-grams without a row.
+    ids = open_corpus(folder).complete_tokens(np.arange(len(by_ids.oov)))
+    ids = ids.where(ids.owners % 3 > 0)
+    touched = {token: row for token, row in opened.ids.items() if token[0] not in (WORD, NGRAM) or row % 3}
+    lacking = dataclasses.replace(opened, ids=touched)
+    for vectors, expected in zip(
+        lacking.embed_with_context(*given, ids), lacking.embed_with_context(*given), strict=True
+    ):
+        np.testing.assert_array_equal(vectors, expected)
+    (names, offsets, parts), expected = parts_of(lacking, *given, ids), parts_of(lacking, *given)
+    assert names == expected[0]
+    np.testing.assert_array_equal(offsets, expected[1])
+    np.testing.assert_array_equal(parts, expected[2])
 
 
 def test_blocks_of_titles_give_the_vectors_of_all_at_once(learnt: Learnt, monkeypatch: pytest.MonkeyPatch):
