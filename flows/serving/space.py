@@ -184,6 +184,7 @@ class Space:
 
     def prepare(self) -> None:
         """Computes what the first requests would wait for."""
+        self.search.compact()
         titles = self.search.columns["title"][:1]
         self.answer(Kind("similar", 1), [*map(Query, titles), Query("A Film that No Guide Has")])
         with suppress(Unavailable):

@@ -11,8 +11,8 @@ editions and are folded.
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.text.titles import FUNCTION_WORDS, parse_title
 
@@ -21,8 +21,7 @@ _NUMERAL = re.compile(r"\d|1\d|i{2,3}|iv|vi{0,3}|ix|(19|20)\d\d")
 _PREPOSITIONS = frozenset("of at with mit avec con med met com".split())  # noqa: SIM905
 
 
-@dataclass(frozen=True)
-class Fold:
+class Fold(NamedTuple):
     """Places in a ranked list of the editions of one show: the nearest, and the others, nearest first."""
 
     first: int

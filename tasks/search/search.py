@@ -242,6 +242,12 @@ class TitleSearch:
             found.append(Neighbour(names[row], round(value, 4), *about))
         return found
 
+    def compact(self) -> None:
+        """Prepares for many searches of a few titles (``Exact.compact``)."""
+        for index in (self._full_index, self._alone_index):
+            if isinstance(index, Exact):
+                index.compact()
+
     def _index(self, aired: bool) -> Index:
         return self._full_index if aired else self._alone_index
 
