@@ -6,8 +6,9 @@ vector with x·y' + e < T is among the k nearest; products with the others, some
 in float32. Nothing is missed: the result is that of similarity.top_neighbours.
 
 References:
-    Sivic, Zisserman. Video Google. ICCV 2003 (search by quantized vectors); the bound is the triangle
-    inequality. We differ: an exact result, since candidates are all that the bound leaves.
+    Weber, Schek, Blott. A Quantitative Analysis and Performance Study for Similarity-Search Methods in
+    High-Dimensional Spaces. VLDB 1998 (VA-file): bounds by codes, then the vectors that they leave. We
+    differ: a scale for each vector, and the triangle inequality in the place of cells.
 """
 
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from tasks.neighbours.rescoring import no_neighbours, order_candidates, product_
 from tasks.neighbours.similarity import SPARE
 
 LARGEST = 127
+UNIT = 1.001  # the norm of a query is at most this: similarity.known_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,8 @@ class Codes:
             rows = vectors[own]
             scales[own] = np.abs(rows).max(axis=1, initial=0) / LARGEST
             codes[own] = np.rint(rows / scales[own, None])
-            errors[own] = np.linalg.norm(rows - codes[own] * scales[own, None], axis=1) + product_tolerance()
+            lost = np.linalg.norm(rows - codes[own] * scales[own, None], axis=1)
+            errors[own] = UNIT * lost + product_tolerance()
         return Codes(vectors, codes, scales, errors)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
