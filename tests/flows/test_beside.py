@@ -16,9 +16,9 @@ import tasks.pool
 if __name__ == "__main__":
     tasks.pool.APART, submitted, submit = 0, [], ProcessPoolExecutor.submit
 
-    def note(self, function, *given):
+    def note(self, function, *given, **named):
         submitted.append(function.__name__)
-        return submit(self, function, *given)
+        return submit(self, function, *given, **named)
 
     ProcessPoolExecutor.submit = note
     from flows.__main__ import main
@@ -36,7 +36,7 @@ def test_a_process_beside_a_night_publishes_the_same_bytes(night, tmp_path):
     given = "nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke"
     done = guidespace(*given, program=[script])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "_advance _begin write_layout write_page"
+    assert done.stdout.splitlines()[-1] == "_advance _begin measure_agreement write_layout write_page"
     assert "baselines   100 %" in done.stdout
 
     def content(home: Path) -> dict[str, bytes]:
