@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.memory import spare_memory
 from storage.workspace import Workspace
 from tasks.text.tokenizers import Tokenizer
 from tasks.text.words import WordsAndNgrams
@@ -58,7 +59,9 @@ def _to_corpus(
 
 def main(home: Path, feeds: Sequence[Path]) -> None:
     """Runs the whole road, side by side what the flow submits; prints one JSON object: part to seconds."""
+    spare_memory()
     from prefect.logging import disable_run_logger
+    from threadpoolctl import threadpool_limits
 
     from flows.settings import LAPTOP as settings
     from storage.tracking import Tracking
@@ -67,6 +70,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
     from tasks.neighbours.task import find_nearest
+    from tasks.pool import process_beside
     from tasks.publish.registry.task import promote, register
     from tasks.publish.task import draw, lay_out, pack, report
     from tasks.train.task import train
@@ -80,7 +84,8 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         return result
 
     place, publishing = str(Workspace(home).home), settings.publish
-    with disable_run_logger(), ThreadPoolExecutor(3) as pool:
+    limits = threadpool_limits(1, user_api="blas")
+    with disable_run_logger(), limits, process_beside(), ThreadPoolExecutor(3) as pool:
         made = timed("ingest, tokenize, preprocess", _to_corpus, home, feeds, settings.tokenize)
         guide, vocabulary, corpus = made
         run = timed("MLflow start", lambda: Tracking(place).start_run("bare", "bare"))
@@ -96,7 +101,12 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         given = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
         nearest = timed("neighbours", find_nearest.fn, place, *given)
         given = corpus, encoder, vectors, nearest, publishing.neighbours, publishing.seed, None
-        layout = pool.submit(context().run, timed, "layout", lay_out.fn, place, *given)
+
+        def after_baselines(*given: Any) -> Any:
+            baselines.result()
+            return timed("layout", lay_out.fn, place, *given)
+
+        layout = pool.submit(context().run, after_baselines, *given)
         clustering = timed("cluster", cluster.fn, place, corpus, vectors, nearest, settings.cluster)
         given = corpus, vectors, clustering, baselines.result(), settings.evaluate
         scores = timed("evaluate", evaluate.fn, place, *given)
