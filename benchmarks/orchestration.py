@@ -1,10 +1,10 @@
 """What Prefect and MLflow add to a night of four English guides, with servers of both that run already.
 
 MLflow's has one worker, as ``guidespace up`` starts it: several answer 40 ms later, without TCP_NODELAY.
-The flow against the same stages called as plain functions in the same threads and processes (benchmarks/road.py), each in a
-process of its own with a new home. Of the plain run the parts that talk to MLflow are taken off: its start,
-register, promote and report. The processor time is that of the run, not of the servers, which may be
-elsewhere. Medians of three pairs.
+The flow against the same stages called as plain functions in the same threads and processes
+(benchmarks/road.py), each in a process of its own with a new home. Of the plain run the parts that talk to
+MLflow are taken off: its start, register, promote and report. The processor time is that of the run, not of
+the servers, which may be elsewhere. Medians of three pairs.
 """
 
 import json

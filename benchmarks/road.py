@@ -5,6 +5,7 @@ the flow.
 """
 
 import contextvars
+import gc
 import json
 import sys
 import time
@@ -75,6 +76,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     from tasks.publish.task import draw, lay_out, pack, report
     from tasks.train.task import train
 
+    gc.freeze()  # as a night does
     seconds: dict[str, float] = {}
 
     def timed(name: str, function: Callable[..., Any], *given: Any) -> Any:
