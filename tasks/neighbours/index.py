@@ -16,11 +16,9 @@ import numpy as np
 import torch
 
 from storage.arrays import row_blocks
-from tasks.compiled import available as compiled_is_available
 from tasks.form import configurable, setting
-from tasks.neighbours.codes import Codes
 from tasks.neighbours.rescoring import no_neighbours, order_candidates
-from tasks.neighbours.similarity import FEW, SPARE, known_rows, some_rows, top_neighbours
+from tasks.neighbours.similarity import SPARE, known_rows, some_rows, top_neighbours
 
 QUERIES_AT_ONCE = 16_384
 CELLS_PER_ROOT = 4  # cells: this many times the square root of the titles
@@ -82,28 +80,17 @@ class Exact:
     """Compares every pair."""
 
     titles: np.ndarray
-    _codes: Codes | None = None
-
-    def compact(self) -> None:
-        """Makes codes, by which queries of a few titles are answered in a fifth of the time; worth it for
-        hundreds of them.
-        """
-        if self._codes is None and compiled_is_available():
-            self._codes = Codes.of(self._known[1])
 
     @cached_property
-    def _known(self) -> tuple[np.ndarray, np.ndarray]:
+    def known(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows that are not zero, and their vectors: looked for once, not for each query."""
         known = np.flatnonzero(known_rows(self.titles))
         return known, some_rows(self.titles, known)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """As in Index."""
-        known, points = self._known
-        if self._codes and len(points) and len(queries) <= FEW and known_rows(queries, "queries").all():
-            ids, cosines = self._codes.nearest(np.ascontiguousarray(queries, dtype=np.float32), k)
-        else:
-            ids, cosines = top_neighbours(queries, points, k, checked=True)
+        known, points = self.known
+        ids, cosines = top_neighbours(queries, points, k, checked=True)
         return np.append(known, -1)[ids], cosines
 
     def among_themselves(self, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ Titles are compared by similarity vectors: what a title means beside how it airs
 has no airings: what it means, beside what its words tell, is compared with the same of the guide's titles.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -242,11 +242,9 @@ class TitleSearch:
             found.append(Neighbour(names[row], round(value, 4), *about))
         return found
 
-    def compact(self) -> None:
-        """Prepares for many searches of a few titles (``Exact.compact``)."""
-        for index in (self._full_index, self._alone_index):
-            if isinstance(index, Exact):
-                index.compact()
+    def replace_indexes_(self, replace: Callable[[Index], Index]) -> None:
+        """Finds nearest titles by other indexes of the same titles."""
+        self._full_index, self._alone_index = replace(self._full_index), replace(self._alone_index)
 
     def _index(self, aired: bool) -> Index:
         return self._full_index if aired else self._alone_index

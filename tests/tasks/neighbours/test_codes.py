@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.arrays import unit_rows
-from tasks.neighbours.codes import Codes
+from tasks.neighbours.codes import Coded, Codes, with_codes
 from tasks.neighbours.index import Exact
 from tasks.neighbours.similarity import FEW, top_neighbours
 
@@ -55,8 +55,9 @@ def test_an_index_answers_few_queries_by_codes_and_others_without(monkeypatch: p
     rng = np.random.default_rng(0)
     base = random_units(rng, 200, 16)
     base[[3, 100]] = 0
-    plain, index = Exact(base), Exact(base)
-    index.compact()
+    plain = Exact(base)
+    index = with_codes(plain)
+    assert isinstance(index, Coded) and with_codes(index) is index
     asked: list[int] = []
     nearest = Codes.nearest
     monkeypatch.setattr(
@@ -72,7 +73,6 @@ def test_an_index_answers_few_queries_by_codes_and_others_without(monkeypatch: p
 
 
 def test_without_numba_no_codes_are_made(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tasks.neighbours.index.compiled_is_available", lambda: False)
+    monkeypatch.setattr("tasks.neighbours.codes.available", lambda: False)
     index = Exact(random_units(np.random.default_rng(0), 20, 4))
-    index.compact()
-    assert index._codes is None
+    assert with_codes(index) is index
