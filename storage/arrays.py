@@ -61,8 +61,7 @@ class Ragged:
 
     def where(self, kept: np.ndarray) -> Ragged:
         """Each row without the values that are not ``kept``: bool (sum of lengths,)."""
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)])
-        return Ragged(before[self.offsets], self.values[kept])
+        return Ragged(offsets_of(kept).take(self.offsets), self.values[kept])
 
     def between(self, begin: int, end: int) -> Ragged:
         """Rows begin to end (exclusive), without a copy of their values."""

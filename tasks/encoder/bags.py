@@ -73,9 +73,8 @@ class Bagger:
         """Bags of ragged token ids, a row a title; ``keep``, bool (entries,), chooses entries; ``dense``,
         float32 (titles, features), is x.
         """
+        tokens = tokens if keep is None else tokens.where(keep)
         offsets, ids = np.array(tokens.offsets), tokens.values
-        if keep is not None:
-            offsets, ids = np.concatenate([[0], np.cumsum(keep)]).take(offsets), ids[keep]
         ids = ids.astype(np.int64)  # indices of another type are converted at every gather, slowly
         titles = np.repeat(np.arange(len(tokens)), np.diff(offsets))
         self._marked[ids] = True

@@ -107,13 +107,28 @@ class TitleEncoder:
         self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], known: Ragged | None = None
     ) -> FoundTokens:
         """Tokens that have a row, of titles and of how they air; ``known`` as in ``embed_with_context``."""
-        known = Ragged.from_rows([()] * len(raw_titles)) if known is None else known
-        has_row, words = self._touched[known.values], self.kinds[known.values] == WORD
-        lacking = np.bincount(known.owners[words & ~has_row], minlength=len(known))
-        typed = np.flatnonzero((known.lengths == 0) | (lacking > 0)).tolist()
+        if known is None:
+            found = self._tokenise(raw_titles, contexts)
+        else:
+            has_row, words = self._touched[known.values], self.kinds[known.values] == WORD
+            lacking = np.bincount(known.owners[words & ~has_row], minlength=len(known))
+            typed = np.flatnonzero((known.lengths == 0) | (lacking > 0)).tolist()
+            found = self._tokenise(
+                [raw_titles[title] for title in typed], [contexts[title] for title in typed]
+            )
+            places = np.arange(len(known))
+            places[typed] = len(known) + np.arange(len(typed))
+            both = Ragged.concatenate([known.where(has_row), found.tokens]).take(places)
+            found = found._replace(tokens=both)
+        kinds, owners = found.kinds[found.tokens.values], found.tokens.owners
+        named = np.bincount(owners[(kinds == WORD) | (kinds == NGRAM)], minlength=len(found.tokens)) > 0
+        # length and shape alone are known of any title
+        return found._replace(tokens=found.tokens.where(named[owners] | (kinds >= CONTEXT)))
+
+    def _tokenise(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> FoundTokens:
         unseen: dict[str, int] = {}
         rows: list[list[int]] = []
-        for tokens in self.tokenizer.all_tokens([raw_titles[title] for title in typed]):
+        for tokens, context in zip(self.tokenizer.all_tokens(raw_titles), contexts, strict=True):
             own = []
             for token in tokens:
                 row = self.ids.get(token)
@@ -121,23 +136,15 @@ class TitleEncoder:
                     own.append(row)
                 elif token[0] == WORD:
                     own.append(len(self.rows) + unseen.setdefault(token[1], len(unseen)))
-            rows.append(own)
-        for title, own in zip(typed, rows, strict=True):
-            airing = map(self.ids.get, map(context_token, contexts[title]))
-            own += [row for row in airing if row is not None]
-        found, kinds, more = Ragged.from_rows(rows, dtype=np.int64), self.kinds, self.rows[:0]
-        if unseen:
-            more, is_known = self.unseen_words.vectors(list(unseen))
-            kinds = np.append(kinds, np.full(len(unseen), WORD, dtype=np.int8))
-            found = found.where(np.append(np.ones(len(self.rows), dtype=bool), is_known)[found.values])
-        if len(typed) < len(known):
-            places = np.arange(len(known))
-            places[typed] = len(known) + np.arange(len(typed))
-            found = Ragged.concatenate([known.where(has_row), found]).take(places)
-        own, owners = kinds[found.values], found.owners
-        named = np.bincount(owners[(own == WORD) | (own == NGRAM)], minlength=len(found)) > 0
-        # length and shape alone are known of any title
-        return FoundTokens(found.where(named[owners] | (own >= CONTEXT)), kinds, more, list(unseen))
+            airing = map(self.ids.get, map(context_token, context))
+            rows.append(own + [row for row in airing if row is not None])
+        found = Ragged.from_rows(rows, dtype=np.int64)
+        if not unseen:
+            return FoundTokens(found, self.kinds, self.rows[:0], [])
+        more, is_known = self.unseen_words.vectors(list(unseen))
+        found = found.where(np.append(np.ones(len(self.rows), dtype=bool), is_known)[found.values])
+        kinds = np.append(self.kinds, np.full(len(unseen), WORD, dtype=np.int8))
+        return FoundTokens(found, kinds, more, list(unseen))
 
     def rows_of(self, tokens: np.ndarray, found: FoundTokens) -> np.ndarray:
         """Rows of found tokens, int64 (tokens,) and rising: float32 (tokens, dim)."""

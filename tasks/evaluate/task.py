@@ -63,7 +63,7 @@ def evaluate(
     is_training = titles.split[kept] == "train"
     reference = reference_labels(opened.labels.take(kept), len(opened.label_names), is_training)
     clusters = np.asarray(open_array(workspace.folder(clustering), "clusters"))[kept]
-    comparing = beside(len(titles.split))(measure_agreement, clusters, reference, held_out=~is_training)
+    comparing = beside(corpus.counts["titles"])(measure_agreement, clusters, reference, held_out=~is_training)
     sets = draw_held_out(titles, reasons_for_none(workspace, corpus, about), settings)
     rivals = workspace.folder(baselines)
     scored = score_space(titles, forms, read_baselines(rivals), sets, settings.k)

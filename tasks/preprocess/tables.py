@@ -53,9 +53,8 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
             own = read_tokens(vocabulary, piece)
             end = begin + len(own)
             found, owners = ids.of_dictionary(piece)[own.values], own.owners
-            known = np.bincount(owners[found >= 0], minlength=len(own))
             oov = np.bincount(owners[(found < 0) & is_word[own.values]], minlength=len(own)) > 0
-            tokens = Ragged(offsets_of(known), found[found >= 0]).append(ids.of_contexts(begin, end))
+            tokens = Ragged(own.offsets, found).where(found >= 0).append(ids.of_contexts(begin, end))
             add_offsets(tokens.offsets[1:] + entries)
             add_values(tokens.values)
             add_oov(oov)
