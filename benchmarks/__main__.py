@@ -124,7 +124,7 @@ def run_one(name: str, size: str = "") -> list[Claim]:
     """The claims of one benchmark, run in a process group of its own, which ends with it."""
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *filter(None, [size])]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent, start_new_session=True
+        command, stdout=subprocess.PIPE, encoding="utf-8", cwd=HERE.parent, start_new_session=True
     ) as process:
         try:
             out, _ = process.communicate(timeout=LONGEST)
@@ -139,7 +139,7 @@ def run_one(name: str, size: str = "") -> list[Claim]:
 def about(name: str) -> str:
     """The first paragraph of a benchmark's docstring."""
     return (
-        (ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or "")
+        (ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text(encoding="utf-8"))) or "")
         .partition("\n\n")[0]
         .replace("\n", " ")
     )
@@ -149,7 +149,7 @@ def replace_section(readme: Path, name: str, content: str) -> None:
     """Replaces the section of that name between the marks, or adds it; sections stand in the order of their
     names.
     """
-    before, _, rest = readme.read_text().partition(BEGIN)
+    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
     measured, _, after = rest.partition(END)
     sections = dict(part.split("\n", 1) for part in measured.split("\n### ")[1:])
     sections[name] = f"\n{content}"
@@ -157,7 +157,7 @@ def replace_section(readme: Path, name: str, content: str) -> None:
         f"### {title}\n{text.strip(chr(10)).join([chr(10)] * 2)}" for title, text in sorted(sections.items())
     )
     written = readme.with_suffix(".tmp")
-    written.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}")
+    written.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
     os.replace(written, readme)
 
 

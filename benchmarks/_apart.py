@@ -96,5 +96,5 @@ def peak() -> float:
     """Peak resident memory of this process alone (getrusage would count the parent's before the fork),
     MiB.
     """
-    with open("/proc/self/status") as status:
+    with open("/proc/self/status", encoding="utf-8") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024

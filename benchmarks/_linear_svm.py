@@ -99,7 +99,9 @@ def vowpal_wabbit(world: World, options: str, repeats: int) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         samples, shared = Path(folder) / "samples", f"--quiet --holdout_off -b 18 {options}"
         held = ("1" if count else "-1" for count in world.labels.lengths)
-        samples.write_text("".join(f"{own} {line(world.rows, row)}\n" for row, own in enumerate(held)))
+        samples.write_text(
+            "".join(f"{own} {line(world.rows, row)}\n" for row, own in enumerate(held)), encoding="utf-8"
+        )
         Workspace(f"{shared} -d {samples} -c").finish()
 
         def learn() -> None:

@@ -41,7 +41,7 @@ def run_night(home: Path, feeds: Sequence[Path]) -> Night:
     """Runs ``guidespace nightly``, preset laptop; ends the program if that fails."""
     command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)]
     started, output, stages, ended = time.perf_counter(), [], [], threading.Event()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
     peak = recent = cpu = 0.0
 
     def watch() -> None:
@@ -75,7 +75,7 @@ def _tree(root: int) -> tuple[float, float]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                fields = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
             except OSError:
                 continue
             found[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
@@ -86,7 +86,7 @@ def _tree(root: int) -> tuple[float, float]:
     resident = 0
     for pid in tree:
         try:
-            resident += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+            resident += int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE
         except OSError:
             continue
     return float(resident), sum(found[pid][1] for pid in tree if pid in found)

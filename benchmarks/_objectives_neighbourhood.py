@@ -80,7 +80,7 @@ def make_world(folder: Path, seed: int) -> World:
     }
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
-    (folder / "label_names.json").write_text(json.dumps(["culture", "between"]))
+    (folder / "label_names.json").write_text(json.dumps(["culture", "between"]), encoding="utf-8")
     pq.write_table(pa.table({"token": [f"word {n}" for n in range(count)]}), folder / "token_names.parquet")
     return World(folder, np.concatenate([taste, np.full(len(between), -1)]))
 

@@ -111,7 +111,7 @@ def facts() -> Iterator[Line]:
             versions[name] = None
     yield {"python": platform.python_version(), "cuda": torch.version.cuda, "versions": versions}
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    huge_pages = HUGE_PAGES.read_text().strip() if HUGE_PAGES.exists() else None
+    huge_pages = HUGE_PAGES.read_text(encoding="utf-8").strip() if HUGE_PAGES.exists() else None
     yield {
         "kernel": platform.release(),
         "cpus": os.cpu_count(),
@@ -121,7 +121,7 @@ def facts() -> Iterator[Line]:
     yield {"multiprocessors": torch.cuda.get_device_properties(0).multi_processor_count}
     if shutil.which("nvidia-smi"):
         command = ["nvidia-smi", "--id=0", f"--query-gpu={','.join(QUERIED)}", "--format=csv,noheader"]
-        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        found = subprocess.run(command, capture_output=True, encoding="utf-8", check=True, timeout=30).stdout
         yield dict(zip(QUERIED, found.strip().split(", "), strict=True))
     if importlib.util.find_spec("cupy"):
         import cupy  # pyright: ignore[reportMissingImports]
@@ -146,7 +146,7 @@ def tests(out: Path, left: float) -> Iterator[Line]:
     if not all(map(importlib.util.find_spec, ("prefect", "duckdb", "jaxtyping", "pytest_timeout"))):
         command += ["-c", os.devnull, f"--rootdir={ROOT}", "--noconftest", "--import-mode=importlib"]
         command.append("tests/storage/tables/test_gpu.py")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=left, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=left, check=False)
     if done.returncode:
         yield {"exit_code": done.returncode, "output": (done.stdout + done.stderr)[-3000:]}
     for case in ElementTree.parse(junit).iter("testcase") if junit.exists() else ():

@@ -107,5 +107,5 @@ def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 def cpu_seconds(pid: int) -> float:
     """Of a process that runs, all threads (Linux)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

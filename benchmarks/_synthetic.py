@@ -44,5 +44,7 @@ def make_synthetic_corpus(folder: Path, titles: int, seed: int) -> Path:
     }
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
-    (folder / "label_names.json").write_text(json.dumps([f"label {number}" for number in range(LABELS)]))
+    (folder / "label_names.json").write_text(
+        json.dumps([f"label {number}" for number in range(LABELS)]), encoding="utf-8"
+    )
     return folder

@@ -60,7 +60,9 @@ def run_ablation(home: Path, feeds: Sequence[Path], blocks: Sequence[str], size:
     """One run of the command."""
     command = [sys.executable, "-m", "flows", "ablate", "--home", str(home), "--feed", *map(str, feeds)]
     before, started = os.times(), time.perf_counter()
-    done = subprocess.run([*command, "--blocks", *blocks, *size], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "--blocks", *blocks, *size], capture_output=True, encoding="utf-8", check=False
+    )
     wall, after = time.perf_counter() - started, os.times()
     if done.returncode:
         sys.exit(f"the ablation ended with {done.returncode}:\n{done.stdout}{done.stderr}")

@@ -156,7 +156,7 @@ def commit() -> str:
 
     def git(*arguments: str) -> str:
         return subprocess.run(
-            ["git", *arguments], capture_output=True, text=True, cwd=root, check=False
+            ["git", *arguments], capture_output=True, encoding="utf-8", cwd=root, check=False
         ).stdout.strip()
 
     dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/README.md")
@@ -165,7 +165,7 @@ def commit() -> str:
 
 def _lines(file: str) -> list[str]:
     try:
-        return Path(file).read_text().splitlines()
+        return Path(file).read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
 

@@ -136,7 +136,7 @@ def movielens() -> Columns:
         sys.exit(
             "this benchmark reads ratings/ml-latest-small: set GUIDESPACE_DATA to the folder that holds it"
         )
-    with open(Path(folder) / "ratings/ml-latest-small/ratings.csv") as file:
+    with open(Path(folder) / "ratings/ml-latest-small/ratings.csv", encoding="utf-8") as file:
         rows = [(int(user), int(item), float(rating)) for user, item, rating in list(csv.reader(file))[1:]]
     users, items, ratings = zip(*rows, strict=True)
     return np.array(users), np.array(items), np.array(ratings)

@@ -118,7 +118,9 @@ def measure_reader(quick: bool, full: bool = False) -> Sequence[Claim]:
         known = random_words(words, rng)
         make_model(model, known, buckets, dim, rng)
         names = set(known)
-        unseen.write_text(" ".join(word for word in random_words(6 * UNSEEN, rng) if word not in names))
+        unseen.write_text(
+            " ".join(word for word in random_words(6 * UNSEEN, rng) if word not in names), encoding="utf-8"
+        )
         size = f"{model.stat().st_size / 1e9:.2g} GB"
         ours = _in_process(OURS, model, unseen)
         baseline = _own_memory_of_imports()
@@ -242,7 +244,7 @@ def _lookup(model: Path, words: list[str]) -> list[Claim]:
 def _in_process(code: str, model: Path, unseen: Path) -> dict[str, float]:
     command = [sys.executable, "-W", "ignore", "-c", code + REPORT, str(model), str(unseen)]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parent.parent
+        command, stdout=subprocess.PIPE, encoding="utf-8", check=True, cwd=Path(__file__).parent.parent
     )
     return json.loads(done.stdout.splitlines()[-1])
 

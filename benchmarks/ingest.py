@@ -233,7 +233,7 @@ def growth(folder: Path, file: Path, megabytes: Sequence[int]) -> list[Claim]:
             [sys.executable, "-c", ONE, str(large), str(home)],
             check=True,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         seconds, kibibytes = map(float, done.stdout.split())

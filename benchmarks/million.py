@@ -33,7 +33,7 @@ def measure_million(titles: int, feeds: Sequence[Path]) -> list[Claim]:
         (page,), (clusters,) = (
             (home / "artifacts" / kind).glob("*/artifact.json") for kind in ("page", "clustering")
         )
-        recall = json.loads(clusters.read_text())["details"]["neighbour_recall"]
+        recall = json.loads(clusters.read_text(encoding="utf-8"))["details"]["neighbour_recall"]
         size, opened = (page.parent / "map.html").stat().st_size, open_map(page.parent / "map.html")
     whole = f"night of {titles:,} titles, {programmes:,} programmes"
     full = titles >= 1_000_000

@@ -57,7 +57,7 @@ def _scores(home: Path) -> dict[str, Any]:
         [sys.executable, "-m", "flows", "scores", "--home", str(home), "--json"],
         check=True,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     return json.loads(done.stdout)["protocols"]
 

@@ -61,7 +61,7 @@ def _timed(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[fl
     """Seconds and CPU seconds of ``python -m ARGUMENTS``, and what it printed."""
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", *arguments]
-    done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
     seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout
 

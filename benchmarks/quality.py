@@ -174,10 +174,10 @@ def claims(results: Results) -> list[Claim]:
 
 def write(results: Results) -> None:
     """Adds results to benchmarks/quality.json, and writes all that it holds to docs/benchmark.md."""
-    known: Results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    known: Results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for guide, systems in results.items():
         known.setdefault(guide, {}).update(systems)
-    RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(f"{before}{BEGIN}\n\n{page(known)}\n\n{END}{after}", encoding="utf-8")

@@ -173,7 +173,9 @@ def resident(group: int) -> float:
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if os.getpgid(int(entry.name)) == group:
-                found += int((entry / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+                found += int((entry / "statm").read_text(encoding="utf-8").split()[1]) * os.sysconf(
+                    "SC_PAGE_SIZE"
+                )
     return found / 2**20
 
 

@@ -144,7 +144,7 @@ def measure_titles(sizes: Sequence[int]) -> Sequence[Claim]:
                     [sys.executable, "-m", "benchmarks.titles", "--stage", stage, home, str(size)],
                     check=True,
                     stdout=subprocess.PIPE,
-                    text=True,
+                    encoding="utf-8",
                 )
                 found = json.loads(done.stdout.splitlines()[-1])
                 seconds[stage, size] = found["seconds"]
@@ -189,10 +189,15 @@ def run_stage(stage: str, home: Path, titles: int) -> dict[str, float]:
     elif stage == "tokenize":
         made = tokenize(home, guide, settings)
         (home / "vocabulary.json").write_text(
-            json.dumps({"path": made.path, "digest": made.digest, "counts": made.counts})
+            json.dumps({"path": made.path, "digest": made.digest, "counts": made.counts}), encoding="utf-8"
         )
     else:
-        preprocess(home, guide, Vocabulary(**json.loads((home / "vocabulary.json").read_text())), settings)
+        preprocess(
+            home,
+            guide,
+            Vocabulary(**json.loads((home / "vocabulary.json").read_text(encoding="utf-8"))),
+            settings,
+        )
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {"seconds": _seconds() - before, "peak": peak * 1024 / 1e9}
 

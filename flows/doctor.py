@@ -129,7 +129,7 @@ def _home(home: Path) -> Iterator[Finding]:
     except HomeError as error:
         yield Finding("bad", "catalogue", str(error))
     try:
-        status = json.loads((workspace.home / "status.json").read_text())
+        status = json.loads((workspace.home / "status.json").read_text(encoding="utf-8"))
         readings = f"{status['programmes']:,} programmes of {len(status['feeds'])} feed readings"
         lost = sorted({feed["source"] for feed in status["feeds"] if feed.get("lost")})
     except (OSError, ValueError, KeyError):

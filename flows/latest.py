@@ -38,7 +38,7 @@ def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
 
 
 def _read(home: Path) -> dict[str, Any]:
-    content = json.loads((home / LATEST).read_text())
+    content = json.loads((home / LATEST).read_text(encoding="utf-8"))
     return {**content, **{name: str(home / content[name]) for name in PATHS}}
 
 
@@ -61,7 +61,10 @@ def last_instant(home: Path) -> str:
 def read_scores(home: str | Path) -> dict[str, Any]:
     """The scores document of the last run, and whether its model is the champion."""
     latest = read_latest(home, "scores")
-    return {**json.loads(_renamed(Path(latest["scores"]).read_text())), "champion": latest["champion"]}
+    return {
+        **json.loads(_renamed(Path(latest["scores"]).read_text(encoding="utf-8"))),
+        "champion": latest["champion"],
+    }
 
 
 def _renamed(text: str) -> str:

@@ -95,7 +95,7 @@ def _has_server() -> bool:
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     files = {folder / PROFILES: "", Path("prefect.toml"): "", Path(".env"): "PREFECT_"}
     files[Path("pyproject.toml")] = "[tool.prefect"
-    if not any(file.is_file() and word in file.read_text() for file, word in files.items()):
+    if not any(file.is_file() and word in file.read_text(encoding="utf-8") for file, word in files.items()):
         return False
     from prefect.settings import PREFECT_API_URL
 

@@ -42,7 +42,7 @@ def content_digest(path: str | Path) -> str:
         stat.st_ino,
     ]  # ctime: nobody can set
     with suppress(OSError, ValueError, TypeError):  # nothing cached, or damaged: the content is read again
-        *before, digest = json.loads(note.read_text())
+        *before, digest = json.loads(note.read_text(encoding="utf-8"))
         if before == seen:
             return str(digest)
     with open(place, "rb") as handle:

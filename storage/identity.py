@@ -38,7 +38,7 @@ def make_home_id(home: Path) -> str:
 def read_marker(home: Path) -> dict[str, Any]:
     """The content of home.json; empty where there is none."""
     try:
-        return dict(json.loads((home / MARKER).read_text()))
+        return dict(json.loads((home / MARKER).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}
 

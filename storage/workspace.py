@@ -91,7 +91,7 @@ class Workspace:
                 problem = f"{self.home} cannot be made a home ({error.strerror or error})"
                 raise HomeError(f"{problem}. Name another --home.") from error
         try:
-            found = json.loads(marker.read_text())["layout_version"]
+            found = json.loads(marker.read_text(encoding="utf-8"))["layout_version"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             advice = "Name another --home, or restore that file."
             raise HomeError(f"{marker} is not what GuideSpace wrote there. {advice}") from error
@@ -121,7 +121,9 @@ class Workspace:
             died = self._held().get("flow_run", "")
             about = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
             about |= {"flow_run": flow_run or died}
-            file.write_text(json.dumps({**about, "since": time.strftime("%Y-%m-%d %H:%M:%S")}))
+            file.write_text(
+                json.dumps({**about, "since": time.strftime("%Y-%m-%d %H:%M:%S")}), encoding="utf-8"
+            )
             for stale in self.home.glob("artifacts/*/*.tmp"):  # left by killed runs
                 if stale.is_dir():
                     shutil.rmtree(stale, ignore_errors=True)
@@ -130,7 +132,9 @@ class Workspace:
             try:
                 yield died
             finally:
-                file.write_text(json.dumps({"flow_run": died}) if died and not flow_run else "")
+                file.write_text(
+                    json.dumps({"flow_run": died}) if died and not flow_run else "", encoding="utf-8"
+                )
 
     def _lock(self, file: Path, wait_seconds: float, tell: Callable[[str], None]) -> AcquireReturnProxy:
         lock = FileLock(file, mode=0o600, thread_local=False)
@@ -154,7 +158,7 @@ class Workspace:
 
     def _held(self) -> dict[str, str]:
         try:
-            return json.loads((self.home / "writer.lock").read_text() or "{}")
+            return json.loads((self.home / "writer.lock").read_text(encoding="utf-8") or "{}")
         except (OSError, ValueError):
             return {}
 
@@ -206,7 +210,7 @@ class Workspace:
         """The published artifact of that kind and key, or None where it is missing or damaged."""
         place = self.place(kind, key)
         try:  # every file is there, with its size and SHA-256
-            content = json.loads((place / "artifact.json").read_text())
+            content = json.loads((place / "artifact.json").read_text(encoding="utf-8"))
             if any(
                 _describe(place / name, known["size"]) != known for name, known in content["files"].items()
             ):
@@ -220,7 +224,7 @@ class Workspace:
 
     def details(self, artifact: Artifact) -> dict[str, Any]:
         """What its writer put into ``draft.details``."""
-        return json.loads((self.folder(artifact) / "artifact.json").read_text())["details"]
+        return json.loads((self.folder(artifact) / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
 def folder_size(folder: Path) -> int:

@@ -37,7 +37,7 @@ def running(*databases: str) -> Iterator[str]:
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="guidespace-postgres-") as name:
         folder = Path(name)
-        (folder / "password").write_text(password)
+        (folder / "password").write_text(password, encoding="utf-8")
         if own:
             shutil.chown(folder, **own)
             shutil.chown(folder / "password", **own)
@@ -63,7 +63,7 @@ def _create(psycopg2, url: str, databases: tuple[str, ...], log: Path) -> None:
             connection = psycopg2.connect(url)
             break
         except psycopg2.OperationalError:
-            assert time.monotonic() < deadline, log.read_text()
+            assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
             time.sleep(0.1)
     connection.autocommit = True
     with connection.cursor() as cursor:

@@ -129,7 +129,7 @@ def bare(code: str, *arguments: Path) -> str:
         [sys.executable, "-c", prelude + code, *map(str, arguments)],
         cwd=ROOT,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=240,
         check=False,
     )

@@ -21,7 +21,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def make(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *arguments], cwd=checkout, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        ["make", *arguments], cwd=checkout, capture_output=True, encoding="utf-8", timeout=60
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,14 +44,17 @@ def test_a_python_without_wheels_is_refused_before_pip_is_asked(
 ) -> None:
     stand_in = checkout / "python"
     text = ".".join(map(str, version))
-    stand_in.write_text(f"""#!/bin/sh
+    stand_in.write_text(
+        f"""#!/bin/sh
 case "$1" in
   --version) echo "Python {text}.0";;
   -c) exec {sys.executable} -c "import sys; sys.version_info = ({version[0]}, {version[1]}, 0)
 $2";;
   *) echo "asked: $*"; exit 3;;
 esac
-""")
+""",
+        encoding="utf-8",
+    )
     stand_in.chmod(0o755)
     done = make(checkout, ".venv/.ready", f"PYTHON={stand_in}")
     assert done.returncode == 2

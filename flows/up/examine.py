@@ -64,7 +64,7 @@ def _sqlite(file: Path) -> Found:
 def lock_holders(file: Path) -> list[int]:
     """Processes with a lock on a file for writing, as Linux lists them; elsewhere none."""
     try:
-        lines, about = Path("/proc/locks").read_text().splitlines(), file.stat()
+        lines, about = Path("/proc/locks").read_text(encoding="utf-8").splitlines(), file.stat()
     except OSError:
         return []
     fields = [line.split() for line in lines if "->" not in line]

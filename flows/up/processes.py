@@ -83,7 +83,7 @@ def why_ended(process: subprocess.Popen[bytes], log: Path) -> str:
     """How a process ended, and the last lines that it printed."""
     code = process.returncode
     how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+    lines = log.read_text(errors="replace", encoding="utf-8").splitlines()[-LAST_LINES:]
     return "\n".join([f"{how}; the last lines of {log}:", *(f"  {line}" for line in lines)])
 
 

@@ -40,7 +40,7 @@ class Record:
 def read_record(home: Path) -> Record | None:
     """What the last ``up`` of a home has written; None where there is nothing, or it has ended all."""
     try:
-        content: dict[str, Any] = json.loads((home / FILE).read_text())
+        content: dict[str, Any] = json.loads((home / FILE).read_text(encoding="utf-8"))
         return Record(
             prefect=content["prefect"],
             mlflow=content["mlflow"],
@@ -55,7 +55,7 @@ def read_record(home: Path) -> Record | None:
 def write_record(home: Path, record: Record) -> None:
     """Writes into the locked file; another file in its place would not be locked."""
     content = json.dumps(asdict(record), indent=1)
-    with open(home / FILE, "r+") as file:
+    with open(home / FILE, "r+", encoding="utf-8") as file:
         file.write(content)
         file.truncate()
         file.flush()

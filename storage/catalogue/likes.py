@@ -134,12 +134,14 @@ def home_salt(home: Path) -> str:
     file = home / SALT
     if not file.exists():  # of two processes the first one's stays
         new = home / f"{SALT}.{os.getpid()}.tmp"
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
+        with open(
+            os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+        ) as handle:
             handle.write(secrets.token_hex(32))
         with suppress(FileExistsError):
             os.link(new, file)
         new.unlink()
-    return file.read_text()
+    return file.read_text(encoding="utf-8")
 
 
 def _count(connection: duckdb.DuckDBPyConnection) -> int:

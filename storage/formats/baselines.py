@@ -14,9 +14,12 @@ BaselineScores = dict[tuple[str, str], Mapping[str, object]]  # (form, protocol)
 def write_baselines(folder: Path, scores: BaselineScores) -> None:
     """Writes the scores by form and protocol."""
     rows = [{"form": form, "protocol": protocol, "scores": own} for (form, protocol), own in scores.items()]
-    (folder / FILE).write_text(json.dumps(rows, indent=1))
+    (folder / FILE).write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 def read_baselines(folder: Path) -> BaselineScores:
     """What ``write_baselines`` wrote."""
-    return {(row["form"], row["protocol"]): row["scores"] for row in json.loads((folder / FILE).read_text())}
+    return {
+        (row["form"], row["protocol"]): row["scores"]
+        for row in json.loads((folder / FILE).read_text(encoding="utf-8"))
+    }

@@ -47,7 +47,9 @@ def conclude(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "ablation.md").write_text(text, encoding="utf-8")
-        (folder / "effects.json").write_text(json.dumps([_as_json(own) for own in effects], indent=0))
+        (folder / "effects.json").write_text(
+            json.dumps([_as_json(own) for own in effects], indent=0), encoding="utf-8"
+        )
         plot_effects(effects).write_html(folder / "ablation.html", include_plotlyjs=True, div_id="ablation")
         tracking.log_folder(run, folder)
     tracking.log_progress(run, 0, {f"worth/{own.block.name}": own.overall.value for own in effects})

@@ -82,7 +82,7 @@ def evaluate(
     votes = sure.held_out_votes(titles, forms["title_context"], settings.seed)
     document["confidence"], sureness = measure_votes(titles, votes, spoken)
     with STAGE.publish(home, corpus, vectors, clustering, baselines, settings) as draft:
-        (draft.folder / "scores.json").write_text(json.dumps(document, indent=1))
+        (draft.folder / "scores.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
         pq.write_table(pa.table(scored.rows), draft.folder / "queries.parquet")
         pq.write_table(pa.table(sureness), draft.folder / "confidence.parquet")
         draft.counts |= {"queries": len(scored.rows["title_id"]), "clusters": int(str(agreement["count"]))}

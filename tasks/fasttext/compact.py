@@ -41,7 +41,7 @@ class CompactStore:
     @staticmethod
     def open(folder: Path | str) -> "CompactStore":
         """Maps a store."""
-        return CompactStore(Path(folder), **json.loads(Path(folder, STORE).read_text()))
+        return CompactStore(Path(folder), **json.loads(Path(folder, STORE).read_text(encoding="utf-8")))
 
     @cached_property
     def words(self) -> list[bytes]:
@@ -118,5 +118,5 @@ def build_store(
     letters = [np.frombuffer(word, dtype=np.uint8) for word in chosen]
     Ragged.from_rows(letters, dtype=np.uint8).save(place, "words")
     described = {"shortest": header.minn, "longest": header.maxn, "buckets": header.bucket}
-    (place / STORE).write_text(json.dumps(described))
+    (place / STORE).write_text(json.dumps(described), encoding="utf-8")
     return CompactStore.open(place)

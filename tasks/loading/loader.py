@@ -139,7 +139,7 @@ def choose_loading_workers(*, corpus_bytes: int, free_bytes: int, cores: int) ->
 def free_memory() -> int:
     """Bytes available without swapping, page cache included; all memory where the system does not say."""
     try:
-        with open("/proc/meminfo") as lines:
+        with open("/proc/meminfo", encoding="utf-8") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -57,7 +57,7 @@ def write_page(
     of = workspace.folder
     titles = pq.read_table(of(corpus) / "titles.parquet", columns=[*SHOWN, "split", "first_airing"])
     learned, matrix = open_corpus(of(corpus)), np.asarray(open_array(of(vectors), "full"))
-    document = json.loads((of(scores) / "scores.json").read_text())
+    document = json.loads((of(scores) / "scores.json").read_text(encoding="utf-8"))
     queries = pq.read_table(of(scores) / "queries.parquet")
     trained = workspace.details(checkpoint)
     history = extend_history(of(previous) if previous else None, at, trained["history"], document)

@@ -46,7 +46,7 @@ def trace(workspace: Workspace, made: Sequence[Artifact]) -> list[Record]:
         folder = workspace.home / (path := waiting.popleft())
         if path in found or not (folder / "artifact.json").exists():
             continue
-        content = json.loads((folder / "artifact.json").read_text())
+        content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
         written = [(folder / name).stat().st_mtime for name in content["files"]]
         at = datetime.fromtimestamp(max(written, default=0), UTC)
         found[path] = Record(path=path, content=content, at=at)

@@ -157,7 +157,7 @@ def report(
     """
     workspace, tracking = Workspace(home), Tracking(home)
     folder = workspace.folder
-    document = json.loads((folder(scores) / "scores.json").read_text())
+    document = json.loads((folder(scores) / "scores.json").read_text(encoding="utf-8"))
     feeds = pq.read_table(folder(guide) / "feeds.parquet").to_pylist()
     dropped = pq.read_table(folder(corpus) / "dropped_categories.parquet")
     reasons = Counter(dropped["reason"].to_pylist()).most_common()

@@ -44,7 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if not (given.corpus / "tokens.offsets.npy").exists():
         parser.error(f"{given.corpus} is not a Corpus folder (no tokens.offsets.npy)")
-    settings = build(TrainSettings, json.loads(given.settings.read_text()) if given.settings else {})
+    settings = build(
+        TrainSettings, json.loads(given.settings.read_text(encoding="utf-8")) if given.settings else {}
+    )
     training, checkpointer = Training(given.corpus, settings), Checkpointer(given.out / "going-on")
     training.resume(checkpointer)
     for progress in training.run(checkpointer):

@@ -70,9 +70,9 @@ def test_the_key_names_the_systems_of_each_column(titles, tmp_path):
 
     write_lists(shown, tmp_path / "lists.md")
     write_key(shown, tmp_path / "key.json", {"guide": "toy"})
-    seen = (tmp_path / "lists.md").read_text()
+    seen = (tmp_path / "lists.md").read_text(encoding="utf-8")
     assert "same" not in seen
-    key = json.loads((tmp_path / "key.json").read_text())
+    key = json.loads((tmp_path / "key.json").read_text(encoding="utf-8"))
     for number, one in enumerate(shown, 1):
         assert list(key["columns"][str(number)].values()) == one.systems
         section = seen.split(f"## {number}. ")[1].split("##")[0].splitlines()
@@ -82,8 +82,8 @@ def test_the_key_names_the_systems_of_each_column(titles, tmp_path):
 
 
 def write_set(folder: Path, columns: dict, ratings: dict) -> Path:
-    (folder / "key.json").write_text(json.dumps({"columns": columns}))
-    (folder / "ratings.json").write_text(json.dumps(ratings))
+    (folder / "key.json").write_text(json.dumps({"columns": columns}), encoding="utf-8")
+    (folder / "ratings.json").write_text(json.dumps(ratings), encoding="utf-8")
     return folder
 
 
@@ -131,7 +131,7 @@ def test_the_reference_must_be_rated(tmp_path):
 def test_the_command_scores(tmp_path):
     folder = str(write_set(tmp_path, COLUMNS, RATINGS))
     command = [sys.executable, "-m", "benchmarks.believed", "score", folder, "--reference", "small"]
-    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, encoding="utf-8")
     assert "| new | 3 | 6.33 | 67% | 33% | 1 | 1 | +0.67 [-1.00, 3.00] |" in done.stdout
 
 

@@ -42,7 +42,7 @@ with Simulated():
 
 
 def lines(file: Path) -> list[dict]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def test_lines_are_in_the_file_as_soon_as_they_are_measured(tmp_path: Path):
@@ -108,7 +108,7 @@ def test_every_part_runs_on_the_simulated_device(tmp_path: Path):
     about = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": tests}
     command = [sys.executable, "-c", SIMULATED, str(tmp_path)]
     done = subprocess.run(
-        command, cwd=ROOT, env=about, capture_output=True, text=True, timeout=280, check=False
+        command, cwd=ROOT, env=about, capture_output=True, encoding="utf-8", timeout=280, check=False
     )
     made = lines(tmp_path / "measured.jsonl")
     assert done.returncode == 0, [line for line in made if "error" in line] or done.stderr[-2000:]

@@ -19,7 +19,7 @@ PAGE = f"# Benchmarks\n\n{BEGIN}\n\n### bag\n\nold bag\n\n### text\n\nold text\n
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
     file = tmp_path / "README.md"
-    file.write_text(PAGE)
+    file.write_text(PAGE, encoding="utf-8")
     return file
 
 
@@ -34,7 +34,7 @@ def test_a_benchmark_that_fails_is_named_and_the_others_go_on(page: Path, capsys
         return claims(name)
 
     assert measure_all(["bag", "clusters", "text"], measure, page) == ["bag"]
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     assert "old bag" in text and "old text" not in text  # a section that could not be measured again stays
     assert [line for line in text.splitlines() if line.startswith("### ")] == [
         "### bag",
@@ -48,9 +48,9 @@ def test_a_benchmark_that_fails_is_named_and_the_others_go_on(page: Path, capsys
 
 def test_every_section_says_when_where_and_of_which_commit(page: Path):
     measure_all(["text"], claims, page)
-    (line,) = (line for line in page.read_text().splitlines() if "commit" in line)
+    (line,) = (line for line in page.read_text(encoding="utf-8").splitlines() if "commit" in line)
     head = subprocess.run(
-        ["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "describe", "--always"], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
     ).stdout.strip()
     assert f"commit {head}" in line and "cores" in line and "load average" in line and " min, " in line
 
@@ -63,12 +63,16 @@ def test_what_was_finished_before_an_interruption_is_written(page: Path):
 
     with pytest.raises(KeyboardInterrupt):
         measure_all(["bag", "text"], measure, page)
-    assert "| bag, seconds | 1.5 |" in page.read_text() and "old text" in page.read_text()
+    assert "| bag, seconds | 1.5 |" in page.read_text(encoding="utf-8") and "old text" in page.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_heavy_sizes_have_sections_of_their_own(page: Path):
     measure_all(["text"], claims, page, ", full sizes")
-    assert "old text" in page.read_text() and "### text, full sizes" in page.read_text()
+    assert "old text" in page.read_text(encoding="utf-8") and "### text, full sizes" in page.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_names_that_are_none_are_refused():
@@ -76,7 +80,7 @@ def test_names_that_are_none_are_refused():
         [sys.executable, "-m", "benchmarks", "--only", "nothing"],
         cwd=ROOT,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 2 and "invalid choice: 'nothing'" in done.stderr
@@ -84,7 +88,7 @@ def test_names_that_are_none_are_refused():
         [sys.executable, "-m", "benchmarks", "--only", "million"],
         cwd=ROOT,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 2 and "add --full" in done.stderr
@@ -106,7 +110,12 @@ def test_a_rivals_process_has_the_users_environment(policy: str | None):
         "print([call_apart(seen, rival=rival, threads=2) for rival in (False, True)])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     own = {"OMP_WAIT_POLICY": policy or "passive", "OMP_NUM_THREADS": "2"}
     rivals = {"OMP_WAIT_POLICY": policy, "OMP_NUM_THREADS": "2"} if policy else {"OMP_NUM_THREADS": "2"}

@@ -81,16 +81,16 @@ def test_one_command_fills_the_page_and_keeps_what_was_measured_before(
     results: quality.Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     page, stored = tmp_path / "benchmark.md", tmp_path / "quality.json"
-    page.write_text(f"# Above\n\n{quality.BEGIN}\nold\n{quality.END}\n\nBelow.\n")
+    page.write_text(f"# Above\n\n{quality.BEGIN}\nold\n{quality.END}\n\nBelow.\n", encoding="utf-8")
     monkeypatch.setattr(quality, "PAGE", page)
     monkeypatch.setattr(quality, "RESULTS", stored)
     quality.write({"UK1": results["UK1"]})
     quality.write({"DK1": results["DK1"]})
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     assert text.startswith("# Above") and text.endswith("Below.\n") and "old" not in text
     assert "| GuideSpace | 2 | 0.600 ± 0.042 | – |" in text
     assert "| UK1 | 200 | 0.500 | 0.400 |" in text and "GuideSpace abc; tfidf_svm abc" in text
-    assert set(json.loads(stored.read_text())) == {"UK1", "DK1"}
+    assert set(json.loads(stored.read_text(encoding="utf-8"))) == {"UK1", "DK1"}
 
 
 def test_the_page_in_the_documentation_has_the_marks():

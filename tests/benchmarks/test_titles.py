@@ -19,7 +19,7 @@ def claims(folder: Path, *sizes: int) -> dict[str, dict]:
         env={**os.environ, "TMPDIR": str(folder)},
         check=True,
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
     )
     return {claim["name"]: claim for claim in json.loads(done.stdout)}
 

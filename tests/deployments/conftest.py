@@ -102,7 +102,7 @@ class Site:
     def _log(self, name: str, length: int) -> str:
         """The end of a process' log; empty where it has written none."""
         file = self.place / f"{name}.log"
-        return file.read_text()[-length:] if file.exists() else ""
+        return file.read_text(encoding="utf-8")[-length:] if file.exists() else ""
 
     def task_states(self, flow_run: str) -> dict[str, str]:
         """Name of each task run to the name of its state ("Completed", "Cached")."""
@@ -112,7 +112,9 @@ class Site:
     @contextlib.contextmanager
     def automation(self, within: int) -> Iterator[str]:
         """Id of a copy of deployments/automations.yaml that acts after ``within`` silent seconds."""
-        document = yaml.safe_load((ROOT / "deployments" / "automations.yaml").read_text())["automations"][0]
+        document = yaml.safe_load((ROOT / "deployments" / "automations.yaml").read_text(encoding="utf-8"))[
+            "automations"
+        ][0]
         document["trigger"]["within"] = within
         copy = self.post("/automations/", {**document, "name": "quick"})["id"]
         try:
@@ -229,7 +231,7 @@ def site(server: Site) -> Iterator[Site]:
             cwd=ROOT,
             env=server.environment,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=180,
         )
         assert done.returncode == 0, f"prefect {' '.join(arguments)}:\n{done.stdout}\n{done.stderr}"

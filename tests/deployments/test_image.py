@@ -56,7 +56,7 @@ def test_hadolint_finds_nothing() -> None:
     if program is None:
         pytest.skip("hadolint is not installed")
     done = subprocess.run(
-        [program, "--no-color", ROOT / "Dockerfile"], capture_output=True, text=True, timeout=60
+        [program, "--no-color", ROOT / "Dockerfile"], capture_output=True, encoding="utf-8", timeout=60
     )
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -78,7 +78,9 @@ def test_every_secret_comes_from_the_environment(compose: dict[str, Any]) -> Non
     text = (ROOT / "compose.yaml").read_text("utf-8")
     named = set(re.findall(r"\$\{(\w+)", text))
     example = dict(
-        line.split("=", 1) for line in (ROOT / ".env.example").read_text().splitlines() if "=" in line[:30]
+        line.split("=", 1)
+        for line in (ROOT / ".env.example").read_text(encoding="utf-8").splitlines()
+        if "=" in line[:30]
     )
     assert named == set(example) and not any(value for name, value in example.items() if "PORT" not in name)
     secret = re.compile("PASSWORD|SECRET|ACCESS_KEY|AUTH_STRING|_URI$|CONNECTION_URL")
@@ -86,9 +88,11 @@ def test_every_secret_comes_from_the_environment(compose: dict[str, Any]) -> Non
         for name, value in service.get("environment", {}).items():
             if secret.search(name) and not re.match(r"(http|s3)://", value):
                 assert re.search(r"\$\{\w+(:\?.*?)?\}", value), name
-    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert ".env" in ignored
-    assert not any("!.env" in line for line in (ROOT / ".dockerignore").read_text().splitlines())
+    assert not any(
+        "!.env" in line for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    )
 
 
 def test_the_worker_polls_the_pool_that_is_made(compose: dict[str, Any]) -> None:
@@ -107,7 +111,7 @@ def test_the_cpu_image_is_under_its_limit_and_runs(tmp_path: Path) -> None:
         pytest.skip("TORCH_INDEX_URL names no index with the CPU build of torch")
     checkout, environment = tmp_path / "checkout", tmp_path / "venv"
     checkout.mkdir()
-    for line in (ROOT / ".dockerignore").read_text().splitlines():
+    for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
         source = ROOT / line.removeprefix("!")
         if line.startswith("!"):
             copy = shutil.copytree if source.is_dir() else shutil.copy
@@ -122,7 +126,9 @@ def test_the_cpu_image_is_under_its_limit_and_runs(tmp_path: Path) -> None:
     assert len(lines) == 2 and all(line.startswith("python -m pip install ") for line in lines)
     smoke = "guidespace nightly --feed sample/guide.xml.gz --preset smoke --home ../home"
     for line in [*lines, "python -c 'import psycopg2, asyncpg, boto3, flask_wtf'", smoke]:
-        done = subprocess.run(["sh", "-c", line], cwd=checkout, env=variables, capture_output=True, text=True)
+        done = subprocess.run(
+            ["sh", "-c", line], cwd=checkout, env=variables, capture_output=True, encoding="utf-8"
+        )
         assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     files = (path for path in environment.rglob("*") if path.is_file() and not path.is_symlink())
     size = sum(path.stat().st_size for path in files)

@@ -60,7 +60,7 @@ def receiver() -> Iterator[Receiver]:
 def automations(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "deployments.automations", *arguments]
     return subprocess.run(
-        command, cwd=ROOT, env=site.environment, capture_output=True, text=True, timeout=180
+        command, cwd=ROOT, env=site.environment, capture_output=True, encoding="utf-8", timeout=180
     )
 
 

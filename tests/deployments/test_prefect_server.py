@@ -28,7 +28,7 @@ CACHED |= {"neighbours", "layout", "pack"}
 
 
 def declared(name: str) -> dict[str, Any]:
-    document = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())
+    document = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text(encoding="utf-8"))
     return next(deployment for deployment in document["deployments"] if deployment["name"] == name)
 
 
@@ -268,7 +268,7 @@ def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(
     settings = {"train": {"dim": 64, "epochs": 80}, "evaluate": {"resamples": 100}}
     run_id = site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home), "settings": settings})
     site.wait_until(lambda: "epoch 3 of 80" in site.logs(run_id))
-    holder = int((home / "writer.lock").read_text().split('"pid": ')[1].split(",")[0])
+    holder = int((home / "writer.lock").read_text(encoding="utf-8").split('"pid": ')[1].split(",")[0])
     assert holder not in (os.getpid(), site.worker)
     os.kill(holder, signal.SIGKILL)
     crashed = site.wait(run_id, 60)
@@ -283,7 +283,7 @@ def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(
     site.wait_until(
         lambda: (
             "prefect.flow_runs.worker - Check whether the flow run exceeded"
-            in (site.place / "worker.log").read_text()
+            in (site.place / "worker.log").read_text(encoding="utf-8")
         )
     )
 

@@ -174,9 +174,9 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("elsewhere") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
     (site,) = place.glob("lib/python*/site-packages")
-    (site / "libraries.pth").write_text(str(Path(np.__file__).parent.parent) + "\n")
+    (site / "libraries.pth").write_text(str(Path(np.__file__).parent.parent) + "\n", encoding="utf-8")
     uvicorn = place / "bin" / "uvicorn"  # MLflow starts it by name
-    uvicorn.write_text(f'#!/bin/sh\nexec {place}/bin/python -m uvicorn "$@"\n')
+    uvicorn.write_text(f'#!/bin/sh\nexec {place}/bin/python -m uvicorn "$@"\n', encoding="utf-8")
     uvicorn.chmod(0o755)
     return place
 
@@ -205,13 +205,13 @@ def server(elsewhere: Path, model_folder: Path, tmp_path_factory: pytest.TempPat
         cwd=home,
         env=environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     assert "No module named 'tasks'" in probe.stderr
     command = [elsewhere / "bin" / "python", "-m", "mlflow", "models", "serve", "--env-manager", "local"]
     command += ["-m", f"models:/{MODEL_NAME}@champion", "--host", "127.0.0.1", "-p", str(port)]
     log = home / "serve.log"
-    with open(log, "w") as output:
+    with open(log, "w", encoding="utf-8") as output:
         process = subprocess.Popen(
             command, cwd=home, env=environment, stdout=output, stderr=output, start_new_session=True
         )
@@ -219,7 +219,9 @@ def server(elsewhere: Path, model_folder: Path, tmp_path_factory: pytest.TempPat
         deadline = time.monotonic() + 120
         while ask(f"http://127.0.0.1:{port}/ping")[0] != 200:
             if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"mlflow models serve did not come up:\n{log.read_text()[-4000:]}")
+                pytest.fail(
+                    f"mlflow models serve did not come up:\n{log.read_text(encoding='utf-8')[-4000:]}"
+                )
             time.sleep(0.2)
         yield f"http://127.0.0.1:{port}"
     finally:

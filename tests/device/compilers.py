@@ -82,7 +82,7 @@ def build(source: str, *options: str) -> Path:
     if not built.exists():
         with tempfile.TemporaryDirectory() as folder:
             code, result = Path(folder) / "source.cpp", Path(folder) / "result"
-            code.write_text(source)
+            code.write_text(source, encoding="utf-8")
             subprocess.run(["g++", "-std=c++20", "-w", str(code), "-o", str(result), *options], check=True)
             shutil.copy(result, built.with_suffix(f".{id(folder)}"))
             built.with_suffix(f".{id(folder)}").replace(built)
@@ -100,4 +100,4 @@ def register_device_type() -> None:
     """Makes "cuda" a device of the torch that is imported next; cannot be undone in a process."""
     libraries = f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}", "-ltorch_cpu", "-lc10"
     options = "-shared", "-fPIC", f"-I{TORCH / 'include'}", *libraries
-    ctypes.CDLL(str(build((HERE / "guard.cpp").read_text(), *options)))
+    ctypes.CDLL(str(build((HERE / "guard.cpp").read_text(encoding="utf-8"), *options)))

@@ -89,5 +89,5 @@ def test_kernels_on_the_cpu_under_sanitizers():
     sanitizers = "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
     program = build(on_cpu(SOURCE) + PROGRAM, *sanitizers)
     program.chmod(0o755)
-    ran = subprocess.run([str(program)], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([str(program)], capture_output=True, encoding="utf-8", timeout=120)
     assert not ran.returncode, ran.stdout + ran.stderr

@@ -24,7 +24,9 @@ def simulate(
     about = {**os.environ, "GUIDESPACE_ROUNDS": str(rounds), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)}
     plugin = ["-p", "tests.device.plugin", "-p", "no:cacheprovider", "-m", "gpu", "-q", "--timeout", "300"]
     command = [sys.executable, "-m", "pytest", *plugin, *selection]
-    return subprocess.run(command, cwd=root, env=about, capture_output=True, text=True, timeout=seconds)
+    return subprocess.run(
+        command, cwd=root, env=about, capture_output=True, encoding="utf-8", timeout=seconds
+    )
 
 
 @pytest.mark.slow
@@ -54,11 +56,11 @@ def test_a_wait_that_is_taken_out_is_missed(name: str, tmp_path: Path):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     file = tmp_path / "storage/tables" / mutation.file
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     assert text.count(mutation.line) == 1, (
         f"{mutation.file} has {text.count(mutation.line)} of {mutation.line!r}"
     )
-    file.write_text(text.replace(mutation.line, mutation.becomes))
+    file.write_text(text.replace(mutation.line, mutation.becomes), encoding="utf-8")
     ran = simulate(TABLES, "-x", "-k", mutation.caught_by, rounds=20, root=tmp_path)
     missed = "FAILED" in ran.stdout or "Fatal Python error" in ran.stderr  # a kernel reads where nothing is
     assert ran.returncode and missed, ran.stdout[-4000:] + ran.stderr[-2000:]

@@ -32,7 +32,7 @@ def guidespace(*arguments: str) -> str:
         cwd=ROOT,
         env={**environment, "PYTHONPATH": str(ROOT)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=280,
     )
     assert done.returncode == 0, done.stdout + done.stderr

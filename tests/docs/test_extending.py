@@ -52,7 +52,7 @@ def test_following_the_page_adds_one(name: str, section: str, tmp_path: Path) ->
             target.write_text(apply(content, target.read_text(encoding="utf-8")), encoding="utf-8")
         else:
             command = [sys.executable, *shlex.split(content)[1:]]
-            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=200)
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
             shown = done.stdout + done.stderr
             if "pytest" in command:

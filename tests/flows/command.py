@@ -24,7 +24,7 @@ def guidespace(*arguments, cwd=ROOT, before=(), program=("-m", "flows"), **more)
         cwd=cwd,
         env={**environment, "PYTHONPATH": str(ROOT), **more},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=280,
     )
 

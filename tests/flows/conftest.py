@@ -25,8 +25,8 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         if not output.exists():
             done = guidespace("nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke")
             assert done.returncode == 0, done.stdout + done.stderr
-            output.write_text(done.stdout)
-    return home, output.read_text()
+            output.write_text(done.stdout, encoding="utf-8")
+    return home, output.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

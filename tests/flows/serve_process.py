@@ -40,7 +40,7 @@ def serving(
         )
     try:
         deadline = time.monotonic() + 120
-        while " serves at " not in (told := log.read_text()):
+        while " serves at " not in (told := log.read_text(encoding="utf-8")):
             if process.poll() is not None or time.monotonic() > deadline:
                 pytest.fail(f"guidespace serve did not come up:\n{told}")
             time.sleep(0.1)

@@ -78,7 +78,9 @@ def test_the_table_of_blocks_is_no_code_of_a_trial():
 
 
 def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
-    declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())["deployments"]
+    declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text(encoding="utf-8"))[
+        "deployments"
+    ]
     (deployment,) = (entry for entry in declared if entry["name"] == "ablate")
     assert deployment["entrypoint"] == "flows/ablate.py:ablate" and ablate.name == "ablate"
     ablate.validate_parameters(deployment["parameters"])

@@ -45,7 +45,7 @@ def test_a_span_has_both_its_ends_and_none_in_the_future():
 @pytest.mark.timeout(600)
 def test_nights_that_lack_are_made_and_the_champion_stays(night, tmp_path):
     home = shutil.copytree(night[0], tmp_path / "home")
-    tracking, latest = Tracking(home), (home / "latest.json").read_text()
+    tracking, latest = Tracking(home), (home / "latest.json").read_text(encoding="utf-8")
     champion = Registry(home).champion()
     for day in (17, 18):
         shutil.copyfile(SAMPLE, tmp_path / f"guide-2025-03-{day}.xml.gz")
@@ -56,7 +56,7 @@ def test_nights_that_lack_are_made_and_the_champion_stays(night, tmp_path):
         ("2025-03-17", "2025-03-18"),
     ]
     command = [sys.executable, "-c", BACKFILLS, str(home), str(tmp_path), json.dumps(calls)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=500)
     read, early, failed, made, again = done.stdout.splitlines()
     assert int(read) > 9_000  # of the deployment ingest: now, under the name that the file has
     assert "knew no guide on 2025-03-16" in early and "its guides are of 2025-03-17 00:00 to " in early
@@ -67,8 +67,10 @@ def test_nights_that_lack_are_made_and_the_champion_stays(night, tmp_path):
     assert [each.at for each in nights[:2]] == [due(datetime.date(2025, 3, day)) for day in (17, 18)]
     assert nights[1].metrics["drift/neighbours_stayed"] == 1.0  # beside that of the day before
     assert "drift/neighbours_stayed" not in nights[0].metrics
-    assert Registry(home).champion() == champion and (home / "latest.json").read_text() == latest
-    page = (home / "nights.html").read_text()
+    assert (
+        Registry(home).champion() == champion and (home / "latest.json").read_text(encoding="utf-8") == latest
+    )
+    page = (home / "nights.html").read_text(encoding="utf-8")
     assert page.index("2025-03-17 ") < page.index("2025-03-18 ")
     version = tracking.client.get_model_version(Registry(home).name, nights[1].version)
     assert version.description.startswith("Not promoted on ")

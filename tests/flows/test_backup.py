@@ -22,7 +22,7 @@ needs_tools = pytest.mark.skipif(
 def backup(home: Path, archive: Path, wait_seconds: int = 0) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": "/usr/bin:/bin", "WAIT_SECONDS": f"{wait_seconds}"}
     command = [str(SCRIPT), str(home), str(archive)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+    return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
 
 
 @needs_tools
@@ -73,13 +73,16 @@ def test_a_restored_home_answers_and_goes_on(night: tuple[Path, str], tmp_path: 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_systemd_takes_the_units(tmp_path: Path) -> None:
     for unit in UNITS.iterdir():
-        text = unit.read_text().replace("User=guidespace", "User=root")
+        text = unit.read_text(encoding="utf-8").replace("User=guidespace", "User=root")
         command = ROOT / "deployments" / "backup.sh"  # stands for one that is installed there
         (tmp_path / unit.name).write_text(
             text.replace("/opt/guidespace/.venv/bin/guidespace", str(command)).replace(
                 "/opt/guidespace", str(ROOT)
-            )
+            ),
+            encoding="utf-8",
         )
     files = sorted(map(str, tmp_path.iterdir()))
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", *files], capture_output=True, text=True)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *files], capture_output=True, encoding="utf-8"
+    )
     assert (done.returncode, done.stderr) == (0, "") and len(files) == 3

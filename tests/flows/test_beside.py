@@ -32,7 +32,7 @@ if __name__ == "__main__":
 def test_a_process_beside_a_night_publishes_the_same_bytes(night, tmp_path):
     home = tmp_path / "home"
     script = tmp_path / "night.py"
-    script.write_text(NIGHT)
+    script.write_text(NIGHT, encoding="utf-8")
     given = "nightly", "--feed", SAMPLE, "--home", home, "--preset", "smoke"
     done = guidespace(*given, program=[script])
     assert done.returncode == 0, done.stdout + done.stderr

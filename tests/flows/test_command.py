@@ -39,7 +39,7 @@ def test_nightly_tells_progress_and_where_everything_is(night):
         if line.startswith(("The map:", "The scores:"))
     }
     assert Path(paths["The map"]).read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert json.loads(Path(paths["The scores"]).read_text())["protocols"]
+    assert json.loads(Path(paths["The scores"]).read_text(encoding="utf-8"))["protocols"]
     assert f"sqlite:///{home}/mlflow.db" in output
 
 
@@ -60,7 +60,7 @@ def test_categories_are_those_of_the_corpus_with_a_reason_each(night):
     home, _ = night
     document = answer("categories", "--home", home, "--json")
     assert set(document) == {"labels", "dropped"} and len(document["labels"]) > 5
-    corpus = home / json.loads((home / "latest.json").read_text())["corpus"]
+    corpus = home / json.loads((home / "latest.json").read_text(encoding="utf-8"))["corpus"]
     names = json.loads((corpus / "label_names.json").read_text(encoding="utf-8"))
     assert {label["category"] for label in document["labels"]} == set(names)
     counts = [label["titles"] for label in document["labels"]]
@@ -83,12 +83,12 @@ def test_a_home_of_an_older_run_says_what_to_do(night, tmp_path):
     """Its corpus lacks the newer files: what can be answered is, the rest in one line."""
     home = tmp_path / "home"
     shutil.copytree(night[0], home, ignore=shutil.ignore_patterns("mlflow", "mlflow.db"))
-    corpus = home / json.loads((home / "latest.json").read_text())["corpus"]
-    about = json.loads((corpus / "artifact.json").read_text())
+    corpus = home / json.loads((home / "latest.json").read_text(encoding="utf-8"))["corpus"]
+    about = json.loads((corpus / "artifact.json").read_text(encoding="utf-8"))
     for name in ("dropped_categories.parquet", "frequencies.parquet"):
         (corpus / name).unlink()
         del about["files"][name]
-    (corpus / "artifact.json").write_text(json.dumps(about))
+    (corpus / "artifact.json").write_text(json.dumps(about), encoding="utf-8")
     assert answer("sql", "SELECT count(*) AS n FROM titles", "--home", home, "--json")[0]["n"] > 1500
     for command in (("sql", "SELECT * FROM dropped JOIN words ON true"), ("categories",)):
         done = guidespace(*command, "--home", home)
@@ -245,7 +245,7 @@ def test_doctor_finds_the_installation_sound_and_says_json(night):
 
 @pytest.mark.slow
 def test_doctor_names_a_home_of_another_version(tmp_path):
-    (tmp_path / "home.json").write_text('{"layout_version": 99}')
+    (tmp_path / "home.json").write_text('{"layout_version": 99}', encoding="utf-8")
     done = guidespace("doctor", "--home", tmp_path)
     assert done.returncode == 1 and "layout version 99" in done.stdout
 
@@ -267,7 +267,7 @@ def test_help_needs_nothing_heavy():
     heavy = "{'torch', 'prefect', 'mlflow', 'duckdb'}"
     code = "from flows.__main__ import main, sys\nassert main(['--help']) == 0\n"
     code += f"assert not {heavy} & set(sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0 and "similar " in done.stdout, done.stderr
     assert "..." not in done.stdout.partition("Commands:")[2]  # no summary is cut
 
@@ -288,5 +288,7 @@ def test_what_does_not_learn_imports_nothing_that_does(night, tmp_path, command)
     given = [command, *map(str, arguments)]
     code = f"from flows.__main__ import main, sys\nassert main({given}) == 0\n"
     code += f"found = {HEAVY} & set(sys.modules)\nassert not found, found"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=100
+    )
     assert done.returncode == 0, done.stderr

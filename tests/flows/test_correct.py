@@ -41,12 +41,12 @@ def command(home, capsys):
 
 def test_a_title_is_right_at_once_and_as_before_after_undo(night, home, command, tmp_path):
     """Corrected in a process of its own; the other home knows nothing of it."""
-    (tmp_path / "in.xml").write_text(f"<tv>{programme(TITLE)}{programme(NEW)}</tv>")
+    (tmp_path / "in.xml").write_text(f"<tv>{programme(TITLE)}{programme(NEW)}</tv>", encoding="utf-8")
 
     def filled(where=home):
         out = tmp_path / "out.xml"
         assert main(["enrich", str(tmp_path / "in.xml"), str(out), "--home", str(where)]) == 0
-        return out.read_text()
+        return out.read_text(encoding="utf-8")
 
     before = filled()
     done = guidespace("correct", TITLE, "Cooking", "--home", home)
@@ -58,7 +58,7 @@ def test_a_title_is_right_at_once_and_as_before_after_undo(night, home, command,
     written = filled()
     assert written.lower().count("<category>music</category>") == 1 and "Cooking" not in written
     assert written.lower().count("<category>news</category>") == 1
-    assert filled(night[0]) == before and not json.loads((night[0] / CORRECTIONS).read_text())
+    assert filled(night[0]) == before and not json.loads((night[0] / CORRECTIONS).read_text(encoding="utf-8"))
 
     _, said, _ = command("correct", "--list")
     assert [line.partition("”")[0] for line in said.splitlines()] == [f"“{NEW}", f"“{TITLE}"]

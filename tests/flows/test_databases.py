@@ -86,7 +86,9 @@ def test_a_night_is_in_the_databases_and_the_bucket(place: Place) -> None:
     assert {"map.html", "MLmodel", "similarity.npy"} <= {file.rpartition("/")[2] for file in files}
     assert not any((home / "mlflow").exists() for home in (place.up.home, place.home))
     dump = [postgres.find_program("pg_dump"), "--data-only", "--table=flow_run"]
-    done = subprocess.run([*dump, f"postgresql://{place.database}/prefect"], capture_output=True, text=True)
+    done = subprocess.run(
+        [*dump, f"postgresql://{place.database}/prefect"], capture_output=True, encoding="utf-8"
+    )
     assert place.night in done.stdout, done.stderr
 
 
@@ -177,7 +179,7 @@ def test_gc_removes_models_from_the_bucket(
         monkeypatch.setenv(variable, value)
     registry = Registry(place.home, code=STAND_IN)
     run = registry.client.get_model_version(place.model["name"], "1").run_id
-    (tmp_path / "vectors.npy").write_text("aaa")
+    (tmp_path / "vectors.npy").write_text("aaa", encoding="utf-8")
     for digest in "cd":
         registry.register(run, tmp_path, digest * 64, example_title="News", lineage="salt")
     before = {file for file in place.bucket.find("guidespace/mlflow") if file.endswith("/MLmodel")}

@@ -31,7 +31,7 @@ class cuda:
     ],
 )
 def test_the_doctor_compiles_the_kernels(code: str, state: str, says: str, monkeypatch, tmp_path: Path):
-    (tmp_path / "cupy.py").write_text(code)
+    (tmp_path / "cupy.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     (finding,) = (each for each in _devices() if each.about == "CuPy")

@@ -69,11 +69,11 @@ def test_an_episode_gets_the_number_of_its_other_airing(night, tmp_path):
     known, unknown = (programme("Odd", f"<sub-title>The end</sub-title>{more}") for more in (number, ""))
     file, out = tmp_path / "in.xml", tmp_path / "out.xml"
     more = programme("Odd", f"<sub-title>Another</sub-title>{number.replace('4', '5')}")
-    file.write_text(f"<tv>{known}{unknown}{more}</tv>")
+    file.write_text(f"<tv>{known}{unknown}{more}</tv>", encoding="utf-8")
     done = guidespace("enrich", file, out, "--home", night[0], "--episodes", "--min-precision", "1")
     assert done.returncode == 0, done.stderr
     assert "1 programmes with a sub-title lack an episode number: 1 got that of" in done.stdout
-    assert out.read_text().count(number) == 2
+    assert out.read_text(encoding="utf-8").count(number) == 2
 
 
 def test_a_damaged_guide_is_written_as_far_as_it_goes_and_said(night, gaps, tmp_path):

@@ -49,7 +49,7 @@ def gone():
 
 @pytest.fixture
 def ingest(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    (tmp_path / "good.xml").write_text(GUIDE)
+    (tmp_path / "good.xml").write_text(GUIDE, encoding="utf-8")
     (tmp_path / "picture.xml").write_bytes(PNG)
 
     def run(*feeds: object, required: str = "") -> tuple[int, str, str]:
@@ -134,7 +134,7 @@ def test_what_this_user_may_not_read_is_one_line(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir()
     for file in (tmp_path / "good.xml", tmp_path / "secret.xml", closed / "guide.xml"):
-        file.write_text(GUIDE)
+        file.write_text(GUIDE, encoding="utf-8")
     (tmp_path / "secret.xml").chmod(0)
     closed.chmod(0)
     try:
@@ -161,7 +161,7 @@ def small_disk(tmp_path: Path):
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True, encoding="utf-8"
     )
     if mounted.returncode:
         pytest.skip(f"mounting a small tmpfs is not permitted here: {mounted.stderr.strip()}")
@@ -173,9 +173,9 @@ def small_disk(tmp_path: Path):
 def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(
     small_disk: Path, tmp_path: Path, left: int
 ) -> None:
-    (tmp_path / "good.xml").write_text(GUIDE)
+    (tmp_path / "good.xml").write_text(GUIDE, encoding="utf-8")
     programmes = (PROGRAMME.format(i, f"{i:x} {i * i:x}") for i in range(60_000))
-    (tmp_path / "large.xml").write_text(f"<tv>{''.join(programmes)}</tv>")
+    (tmp_path / "large.xml").write_text(f"<tv>{''.join(programmes)}</tv>", encoding="utf-8")
     home = small_disk / "home"
     assert guidespace("ingest", "--home", home, "--feed", tmp_path / "good.xml").returncode == exits.DONE
     free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize

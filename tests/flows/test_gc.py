@@ -54,7 +54,9 @@ def test_a_home_after_gc_answers_as_before(night, tmp_path):
     assert answer("scores", "--home", home, "--json")["champion"]
     (database,) = home.rglob("prefect.db")
     assert count(database, "flow_run") == 1 and count(database, "artifact") > 3 and count(database, "log")
-    done = subprocess.run([sys.executable, "-c", LATER, str(home)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", LATER, str(home)], cwd=ROOT, capture_output=True, encoding="utf-8"
+    )
     assert done.stdout.split() == ["0", "1", "1"], done.stderr
     assert all(
         count(database, table) == 0 for table in ("flow_run", "task_run", "artifact", "flow_run_state", "log")

@@ -22,7 +22,7 @@ def help_of(capsys):
 
 
 def test_ngrams_are_a_fasttext_models_alone(help_of, tmp_path):
-    (tmp_path / "words.vec").write_text("1 2\ngoal 1 0\n")
+    (tmp_path / "words.vec").write_text("1 2\ngoal 1 0\n", encoding="utf-8")
     with pytest.raises(WordsError, match="no n-grams"):
         list(ngram_lines(tmp_path / "words.vec", ["goal"], as_json=False))
     assert "fastText .bin or .ftz [required] WORD" in help_of("ngrams")

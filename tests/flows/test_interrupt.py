@@ -144,7 +144,11 @@ def test_sigterm_ends_the_run_too(home: Path) -> None:
 def test_a_killed_run_leaves_no_server(tmp_path: Path) -> None:
     home = tmp_path / "home"
     run = subprocess.Popen(
-        [*COMMAND, "--home", str(home)], cwd=ROOT, env=_environment(), stdout=subprocess.PIPE, text=True
+        [*COMMAND, "--home", str(home)],
+        cwd=ROOT,
+        env=_environment(),
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
     )
     assert run.stdout
     try:
@@ -180,7 +184,11 @@ def test_a_main_thread_that_does_not_answer_is_ended(stuck: str, number: signal.
     imports = "import hashlib, time\nfrom flows.exits import watch_signals"
     code = f"{imports}\nwatch_signals()\nprint('ready', flush=True)\n{STUCK[stuck]}"
     process = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
     )
     with process:
         assert process.stdout and process.stdout.readline() == "ready\n"
@@ -210,13 +218,17 @@ del connection
 while True:
     time.sleep(1)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=60
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{MESSAGE}\n")
 
 
 def is_pending(process: int) -> bool:
     """Whether the kernel has a signal for a process that it has not delivered."""
-    about = dict(line.split(":\t") for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    about = dict(
+        line.split(":\t") for line in Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
+    )
     return bool(int(about["SigPnd"], 16) | int(about["ShdPnd"], 16))
 
 
@@ -233,7 +245,9 @@ child.join(10)
 time.sleep(SECONDS_TO_UNWIND + 0.5)
 print(child.exitcode)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=60
+    )
     assert (done.returncode, done.stdout) == (0, f"{-signal.SIGTERM}\n"), done.stderr
 
 

@@ -60,7 +60,7 @@ def test_an_unknown_name_says_what_is_known(capsys):
 
 def test_the_version_is_the_projects(capsys):
     assert main(["--version"]) == 0
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert capsys.readouterr().out == f"guidespace {version}\n"
 
 

@@ -17,7 +17,7 @@ PROGRAMME = f'<tv><programme channel="one" {TIMES}><title>{{}}</title></programm
 
 
 def test_ingest_reads_and_publishes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "g.xml").write_text(PROGRAMME.format("a"))
+    (tmp_path / "g.xml").write_text(PROGRAMME.format("a"), encoding="utf-8")
     command = [
         "ingest",
         "--feed",
@@ -41,7 +41,7 @@ def test_ingest_reads_and_publishes(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_backfill_reads_dated_guides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for day in (1, 2, 3):
-        (tmp_path / f"g-2025-02-0{day}.xml").write_text(PROGRAMME.format(day))
+        (tmp_path / f"g-2025-02-0{day}.xml").write_text(PROGRAMME.format(day), encoding="utf-8")
     command = [
         "backfill",
         "--feed",
@@ -79,7 +79,7 @@ def test_what_is_no_instant_is_refused() -> None:
 
 
 def test_a_setting_of_another_stage_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "g.xml").write_text(PROGRAMME.format("a"))
+    (tmp_path / "g.xml").write_text(PROGRAMME.format("a"), encoding="utf-8")
     assert (
         main(
             [
@@ -103,7 +103,7 @@ def test_a_setting_of_another_stage_is_refused(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.slow
 def test_a_large_guide_is_read_in_the_memory_that_the_docs_promise(tmp_path: Path) -> None:
     """140 MB of XML, most of it descriptions; docs/feeds.md promises under 500 MiB whatever the size."""
-    with open(tmp_path / "g.xml", "w") as file:
+    with open(tmp_path / "g.xml", "w", encoding="utf-8") as file:
         file.write("<tv>")
         for number in range(240_000):
             start = datetime.datetime(2025, 3, 1) + datetime.timedelta(minutes=number // 50 * 5)
@@ -117,7 +117,12 @@ def test_a_large_guide_is_read_in_the_memory_that_the_docs_promise(tmp_path: Pat
     code = f"from flows.__main__ import main, spare_memory; spare_memory(); assert main({given}) == 0"
     peak = "; print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
     done = subprocess.run(
-        [sys.executable, "-c", code + peak], cwd=ROOT, capture_output=True, text=True, timeout=280, check=True
+        [sys.executable, "-c", code + peak],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=280,
+        check=True,
     )
     assert "240,000 stored" in done.stdout
     print(
@@ -144,7 +149,7 @@ def test_the_tasks_publish_and_check(tmp_path: Path) -> None:
         return guide
 
     for day in (1, 2):
-        (tmp_path / f"g-2025-02-0{day}.xml").write_text(PROGRAMME.format(day))
+        (tmp_path / f"g-2025-02-0{day}.xml").write_text(PROGRAMME.format(day), encoding="utf-8")
     home = str(tmp_path / "home")
     with prefect_test_harness(server_startup_timeout=120):
         guide = read(

@@ -87,7 +87,7 @@ def nightly(home: Path, *arguments: str, feed: Path = FEED, kill_at: str = "", *
     }
     environment |= {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **variables}
     output, errors = home.parent / "output.txt", home.parent / "errors.txt"
-    with open(output, "w") as out, open(errors, "w") as err:
+    with open(output, "w", encoding="utf-8") as out, open(errors, "w", encoding="utf-8") as err:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -99,13 +99,18 @@ def nightly(home: Path, *arguments: str, feed: Path = FEED, kill_at: str = "", *
         )
     deadline = time.monotonic() + SECONDS
     while process.poll() is None:
-        if time.monotonic() > deadline or (kill_at and kill_at in output.read_text()):
+        if time.monotonic() > deadline or (kill_at and kill_at in output.read_text(encoding="utf-8")):
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
         time.sleep(0.05)
     if not kill_at:
         sweep(process.pid)
-    return Ended(process.pid, process.returncode, output.read_text(), errors.read_text())
+    return Ended(
+        process.pid,
+        process.returncode,
+        output.read_text(encoding="utf-8"),
+        errors.read_text(encoding="utf-8"),
+    )
 
 
 def sweep(group: int) -> None:
@@ -115,7 +120,7 @@ def sweep(group: int) -> None:
 
 
 def status(home: Path) -> dict:
-    return json.loads((home / "status.json").read_text())
+    return json.loads((home / "status.json").read_text(encoding="utf-8"))
 
 
 def checkpoint(home: Path) -> Path:
@@ -216,13 +221,13 @@ def untouched(crashed: tuple[Path, Ended]) -> Iterator[Path]:
     before = (
         hashlib.sha256((home / "catalogue.duckdb").read_bytes()).hexdigest(),
         status(home),
-        (home / "latest.json").read_text(),
+        (home / "latest.json").read_text(encoding="utf-8"),
     )
     yield home
     assert (
         hashlib.sha256((home / "catalogue.duckdb").read_bytes()).hexdigest(),
         status(home),
-        (home / "latest.json").read_text(),
+        (home / "latest.json").read_text(encoding="utf-8"),
     ) == before
 
 
@@ -257,7 +262,8 @@ def test_too_few_labelled_titles_says_how_many(tmp_path: Path) -> None:
     programmes = "".join(shown.format(minute, word) for minute, word in enumerate("abcdef"))
     feed.write_text(
         '<?xml version="1.0"?><tv><channel id="one"><display-name>One</display-name></channel>'
-        f"{programmes}</tv>"
+        f"{programmes}</tv>",
+        encoding="utf-8",
     )
     refused = nightly(tmp_path / "home", feed=feed)
     assert refused.code == 2, refused

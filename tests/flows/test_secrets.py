@@ -147,18 +147,18 @@ def test_what_is_no_url_is_one_line_and_exit_code_2(tmp_path: Path, command: str
 
 def test_the_lock_tells_no_command_line_and_is_its_owners(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "writer.lock").write_text("")
+    (tmp_path / "home" / "writer.lock").write_text("", encoding="utf-8")
     (tmp_path / "home" / "writer.lock").chmod(0o666)
     code = f"from storage.workspace import Workspace\nhome = Workspace({str(tmp_path / 'home')!r})\n"
     code += "with home.writing('ingest of 1 feed'): print('held', flush=True); input()"
     command = [sys.executable, "-c", code, "https://annabelK8s:swordfishK8s@example.org/?key=Zk9vpath"]
     with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
     ) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
         lock = tmp_path / "home" / "writer.lock"
         content, words, mode = (
-            lock.read_text(),
+            lock.read_text(encoding="utf-8"),
             Workspace(tmp_path / "home").holder() or "",
             stat.S_IMODE(lock.stat().st_mode),
         )
@@ -181,7 +181,9 @@ def test_the_credentials_of_a_prefect_server_are_not_printed(tmp_path: Path) -> 
         str(tmp_path / "home"),
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_API_URL": url}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
+    ) as run:
         assert run.stdout is not None
         lines = [run.stdout.readline(), run.stdout.readline()]
         run.kill()

@@ -41,7 +41,7 @@ def test_a_second_home_copies_the_database_that_the_first_migrated(tmp_path: Pat
 
 @pytest.mark.slow
 def test_an_environment_that_cannot_be_written_still_gets_a_database(tmp_path: Path) -> None:
-    (tmp_path / "prefix").write_text("a file where a folder should be")
+    (tmp_path / "prefix").write_text("a file where a folder should be", encoding="utf-8")
     assert len(_migrate(tmp_path / "prefix", tmp_path / "home")) > 100
 
 
@@ -61,7 +61,7 @@ def test_a_server_that_cannot_start_is_told(tmp_path: Path) -> None:
         cwd=tmp_path,
         env=own | broken,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=120,
     )
     assert done.returncode == 1
@@ -71,7 +71,7 @@ def test_a_server_that_cannot_start_is_told(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_profile_that_names_a_server_is_asked(tmp_path: Path) -> None:
     named = 'active = "here"\n[profiles.here]\nPREFECT_API_URL = "http://127.0.0.1:9/api"\n'
-    (tmp_path / "profiles.toml").write_text(named)
+    (tmp_path / "profiles.toml").write_text(named, encoding="utf-8")
     code = "import flows.server as s; print(s.start_prefect('.'))"
     own = {
         **os.environ,
@@ -79,5 +79,7 @@ def test_a_profile_that_names_a_server_is_asked(tmp_path: Path) -> None:
         "PREFECT_HOME": str(tmp_path),
     }
     own.pop("PREFECT_API_URL", None)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=own, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=own, capture_output=True, encoding="utf-8"
+    )
     assert done.stdout == "None\n", done.stderr

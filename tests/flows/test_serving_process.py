@@ -39,7 +39,7 @@ def test_another_champion_serves_without_a_lost_request(
             registry.promote("2", "not worse", at=AT + datetime.timedelta(days=3))
             deadline = time.monotonic() + 90
             while httpx.get(f"{url}/health").json()["model"]["version"] != "2":
-                assert time.monotonic() < deadline, log.read_text()
+                assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
                 time.sleep(0.2)
             time.sleep(0.5)
         finally:
@@ -55,7 +55,7 @@ def test_another_champion_serves_without_a_lost_request(
     assert "guidespace_model_reloads 1.0" in httpx.get(f"{url}/metrics").text
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
-    assert log.read_text().splitlines()[-1] == "GuideSpace: serves no longer"
+    assert log.read_text(encoding="utf-8").splitlines()[-1] == "GuideSpace: serves no longer"
 
 
 def test_two_thousand_requests_without_an_error_or_growth(server: Server, served_titles: list[str]) -> None:

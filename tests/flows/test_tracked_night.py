@@ -62,7 +62,7 @@ def test_mlflow_has_the_headline_first_no_intervals_and_pages_instead_of_raw_plo
         "dropped_categories.csv",
         "evaluation.json",
     }
-    assert "ci95" in (artifacts / "scores.json").read_text()
+    assert "ci95" in (artifacts / "scores.json").read_text(encoding="utf-8")
 
 
 def test_the_report_stands_on_the_flow_runs_page_and_its_state_says_the_verdict(night):

@@ -46,14 +46,16 @@ def guidespace(*arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=ROOT,
         env=ENVIRONMENT,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=280,
         check=False,
     )
 
 
 def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
-    declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())["deployments"]
+    declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text(encoding="utf-8"))[
+        "deployments"
+    ]
     deployments = [entry for entry in declared if entry["name"] in ("tune", "tune-search")]
     assert len(deployments) == 2
     for deployment in deployments:
@@ -90,7 +92,7 @@ def test_one_parent_with_children_a_table_and_a_plot(tmp_path: Path):
         file.path for file in tracking.client.list_artifacts(parent.info.run_id)
     }
     courses = json.loads(
-        Path(tracking.client.download_artifacts(parent.info.run_id, "runs.json")).read_text()
+        Path(tracking.client.download_artifacts(parent.info.run_id, "runs.json")).read_text(encoding="utf-8")
     )
     assert len(courses) == 4 * 2 * 2
     steps = {tuple(mark["step"] for mark in course["marks"]) for course in courses if not course["trouble"]}
@@ -100,7 +102,7 @@ def test_one_parent_with_children_a_table_and_a_plot(tmp_path: Path):
 @pytest.mark.slow
 def test_the_mapping_of_categories_counts_as_in_a_night(tmp_path: Path):
     home, mapping = tmp_path / "home", tmp_path / "mapping.csv"
-    mapping.write_text("raw,canonical\nkrimi,whodunit\ncomedy,funny\n")
+    mapping.write_text("raw,canonical\nkrimi,whodunit\ncomedy,funny\n", encoding="utf-8")
     one = (
         "--optimizers",
         "sgd",
@@ -115,7 +117,7 @@ def test_the_mapping_of_categories_counts_as_in_a_night(tmp_path: Path):
     done = guidespace("--feed", str(ROOT / "sample" / "guide.xml.gz"), "--home", str(home), *one)
     assert done.returncode == 0, done.stdout + done.stderr
     (names,) = home.glob("artifacts/corpus/*/label_names.json")
-    labels = json.loads(names.read_text())
+    labels = json.loads(names.read_text(encoding="utf-8"))
     assert {"whodunit", "funny"} <= set(labels) and not {"krimi", "comedy"} & set(labels)
 
 
@@ -175,14 +177,14 @@ def test_a_killed_search_continues_behind_its_last_generation_in_processes(tmp_p
         *("tuning.workers=2", f"tuning.searches={members}"),
     ]
     first = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+        [*COMMAND, *arguments], cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, encoding="utf-8"
     )
     with first:
         assert first.stdout and any("round 1 of 3" in line for line in first.stdout)
         first.kill()
     assert first.returncode == -signal.SIGKILL
     (journal,) = (tmp_path / "home").glob("artifacts/checkpoint/*.partial/journal.json")
-    before = json.loads(journal.read_text())["rounds"]
+    before = json.loads(journal.read_text(encoding="utf-8"))["rounds"]
     done = guidespace(*arguments, "tuning.pool=processes")
     assert done.returncode == 0, done.stdout + done.stderr
     rounds = [line.split("round ")[1][0] for line in done.stdout.splitlines() if "  round " in line]
@@ -196,7 +198,9 @@ def test_processes_of_a_run_find_its_prefect_server(tmp_path: Path):
     """Otherwise each starts one of its own."""
     code = "import os, flows.server as s; s.start_prefect('.')(); print(os.environ['PREFECT_API_URL'])"
     own = {**ENVIRONMENT, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=own, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=own, capture_output=True, encoding="utf-8"
+    )
     assert done.stdout.startswith("http://127.0.0.1:"), done.stderr
 
 

@@ -53,14 +53,17 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         )
         links = up.post("/artifacts/filter", {"artifacts": {"key": {"any_": ["mlflow-run"]}}})
         assert f"]({up.record['mlflow']}/#/experiments/1/runs/{run['info']['run_id']}" in links[0]["data"]
-        until(lambda: "Completed: version 1 is champion" in up.printed.read_text(), up.printed.read_text)
+        until(
+            lambda: "Completed: version 1 is champion" in up.printed.read_text(encoding="utf-8"),
+            up.printed.read_text,
+        )
 
         edited = {"parameters": {"feeds": ["env:MY_GUIDE"], "home": str(home)}}
         about = deployments["nightly"]["id"]
         up.patch(f"/deployments/{about}", edited)
         killed = up.trigger("nightly-smoke", {"home": str(home / "other"), **long})
         until(
-            lambda: "epoch 3 of" in log.read_text().partition(f"/runs/flow-run/{killed}")[2],
+            lambda: "epoch 3 of" in log.read_text(encoding="utf-8").partition(f"/runs/flow-run/{killed}")[2],
             up.printed.read_text,
         )
         left = up.tree()
@@ -75,7 +78,8 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
 
         with standing(home) as second:
             assert (
-                "was killed and left Prefect, MLflow, worker running: ended now" in second.printed.read_text()
+                "was killed and left Prefect, MLflow, worker running: ended now"
+                in second.printed.read_text(encoding="utf-8")
             )
             assert not any(each.is_running() for each in left)
             assert (second.record["prefect"], second.record["mlflow"]) == (first["prefect"], first["mlflow"])
@@ -83,7 +87,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
             state = {"type": "SCHEDULED", "name": "AwaitingRetry"}
             second.post(f"/flow_runs/{killed}/set_state", {"state": state, "force": True})
             second.wait(killed)
-            assert "going on after epoch" in log.read_text()
+            assert "going on after epoch" in log.read_text(encoding="utf-8")
             assert night_contents(home / "other") == night_contents(home / "smoke")
             kept = second.get("/deployments/name/nightly/nightly")
             assert kept["parameters"] == edited["parameters"]
@@ -92,20 +96,26 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
             (mlflow,) = (each["pid"] for each in second.record["processes"] if each["name"] == "MLflow")
             os.kill(mlflow, signal.SIGKILL)
             assert second.process.wait(60) == 1
-            printed = second.printed.read_text()
+            printed = second.printed.read_text(encoding="utf-8")
             assert "guidespace: MLflow ended by SIGKILL; the last lines of" in printed
             assert not any(each.is_running() for each in everything), printed
-    assert json.loads((home / "up.json").read_text())["processes"] == []
+    assert json.loads((home / "up.json").read_text(encoding="utf-8"))["processes"] == []
 
 
 @pytest.mark.slow
 def test_sigterm_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     home = tmp_path / "home"
     command = [sys.executable, "-m", "flows", "up", "--home", str(home)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as up:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8") as up:
         record = home / "up.json"
-        until(lambda: record.exists() and "deployments" in record.read_text(), lambda: "no process started")
-        started = [psutil.Process(each["pid"]) for each in json.loads(record.read_text())["processes"]]
+        until(
+            lambda: record.exists() and "deployments" in record.read_text(encoding="utf-8"),
+            lambda: "no process started",
+        )
+        started = [
+            psutil.Process(each["pid"])
+            for each in json.loads(record.read_text(encoding="utf-8"))["processes"]
+        ]
         up.send_signal(signal.SIGTERM)
         printed = up.communicate(timeout=60)[0]
     assert up.returncode == 0 and "All is ended" in printed

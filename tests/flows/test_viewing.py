@@ -57,7 +57,9 @@ def test_a_cold_command_imports_nothing_heavy(home):
     given = ["tonight", "--viewer", "Ann", "--at", AT, "--home", str(home)]
     code = f"from flows.__main__ import main, sys\nassert main({given}) == 0\n"
     code += f"found = {HEAVY} & set(sys.modules)\nassert not found, found"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=100
+    )
     assert done.returncode == 0, done.stderr
     assert "because you like Midsomer Murders" in done.stdout
 
@@ -69,7 +71,7 @@ def test_files_hold_the_list(home, tmp_path):
     )
     found = json.loads(done.stdout)
     titles = [one["title"] for one in found]
-    assert len(titles) == 4 and json.loads(kinds[3].read_text()) == found
+    assert len(titles) == 4 and json.loads(kinds[3].read_text(encoding="utf-8")) == found
     table = pq.read_table(kinds[2])
     assert table.schema == TONIGHT and table["title"].to_pylist() == titles
     assert set(table["viewer"].to_pylist()) == {hash_viewer(home, "Ann")}
@@ -80,7 +82,8 @@ def test_files_hold_the_list(home, tmp_path):
 def test_the_table_of_a_file_is_read_once(home, tmp_path):
     file = tmp_path / "likes.csv"
     file.write_text(
-        "viewer,title,rating,time\nBob,Match of the Day,5,2026-01-01\nBob,A Film Of Nobody,4,2026-01-02\n"
+        "viewer,title,rating,time\nBob,Match of the Day,5,2026-01-01\nBob,A Film Of Nobody,4,2026-01-02\n",
+        encoding="utf-8",
     )
     first, second = (guidespace("like", "--from", file, "--home", home).stdout for _ in range(2))
     assert first == f"{file}: 2 rows of 1 viewer about 2 titles, 2 of them new\n"
@@ -132,7 +135,9 @@ made = recommend({str(home)!r}, datetime.datetime.fromisoformat({AT!r}), 3)
 print(made.counts["viewers"])
 leave(0)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=280
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) == len(set(read_likes(home)[0]["viewer"].to_pylist()))
     (run,) = Tracking(home).client.search_runs(
@@ -144,7 +149,10 @@ leave(0)
 
 def test_lists_for_all_viewers_and_nothing_of_who_is_forgotten(home, tmp_path):
     file = tmp_path / "likes.csv"
-    file.write_text("viewer,title,liked\n" + "".join(f"viewer {n},Midsomer Murders,1\n" for n in range(12)))
+    file.write_text(
+        "viewer,title,liked\n" + "".join(f"viewer {n},Midsomer Murders,1\n" for n in range(12)),
+        encoding="utf-8",
+    )
     assert guidespace("like", "--from", file, "--home", home).returncode == 0
     begin = datetime.datetime.fromisoformat(AT)
     tracking = Tracking(home)
@@ -156,7 +164,7 @@ def test_lists_for_all_viewers_and_nothing_of_who_is_forgotten(home, tmp_path):
     assert Workspace(home).read(Tonight, made.path.rsplit("/", 1)[1]) == made
     logged = [file.path for file in tracking.client.list_artifacts(run, "tonight")]
     assert logged == [f"tonight/viewer-{n:02}.html" for n in range(1, 11)]
-    salt, code = (home / SALT).read_text(), hash_viewer(home, "Ann")
+    salt, code = (home / SALT).read_text(encoding="utf-8"), hash_viewer(home, "Ann")
     for file in (home / made.path).glob("*.html"):
         text = file.read_text(encoding="utf-8")
         assert '<h1 dir="auto">Tonight</h1>' in text and salt not in text and code not in text

@@ -91,7 +91,7 @@ def test_what_cannot_be_answered_is_one_line(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ):
     (tmp_path / "bad").write_bytes(bytes(100))
-    (tmp_path / "text").write_text("a 1 2\nword\n")
+    (tmp_path / "text").write_text("a 1 2\nword\n", encoding="utf-8")
     write_vectors(tmp_path / "vec", "vec", ["a"], np.ones((1, 2)))
     places = {
         "NONE": tmp_path / "none",

@@ -44,7 +44,7 @@ def home(tmp_path):
 
 
 def test_an_export_says_where_it_cannot_write(refused, home, tmp_path):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     assert f"{tmp_path} is a folder" in refused("export", "--home", home, "--format", "parquet", tmp_path)
     assert f"{tmp_path / 'file'} is a file" in refused(
         "export", "--home", home, "--format", "labels", tmp_path / "file"
@@ -117,7 +117,7 @@ def test_settings_that_do_not_fit_each_other_are_refused_before_anything_is_read
 
 
 def test_neighbours_of_a_word_are_asked_for_one_word(tmp_path, capsys, monkeypatch):
-    (tmp_path / "words.vec").write_text(WORDS)
+    (tmp_path / "words.vec").write_text(WORDS, encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", io.StringIO("goal\nmatch\n"))
     assert main(["vector", str(tmp_path / "words.vec"), "-", "--json"]) == 0
     assert [json.loads(line)["word"] for line in capsys.readouterr().out.splitlines()] == ["goal", "match"]
@@ -141,7 +141,7 @@ def test_values_of_a_query_have_names(refused, home):
 
 
 def test_doctor_does_not_promise_to_make_a_home_of_a_file(tmp_path, capsys):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     assert main(["doctor", "--home", str(tmp_path / "file"), "--json"]) == 1
     (found,) = [finding for finding in json.loads(capsys.readouterr().out) if finding["about"] == "home"]
     assert found["state"] == "bad" and "a home is a folder" in found["text"]

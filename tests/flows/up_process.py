@@ -60,7 +60,9 @@ class Up:
         """Returns when a flow run has completed."""
         log = self.home / "logs" / "worker.log"
         until(lambda: self.get(f"/flow_runs/{flow_run}")["state_type"] in ENDED, log.read_text)
-        assert self.get(f"/flow_runs/{flow_run}")["state_name"] == "Completed", log.read_text()
+        assert self.get(f"/flow_runs/{flow_run}")["state_name"] == "Completed", log.read_text(
+            encoding="utf-8"
+        )
 
     def tree(self) -> list[psutil.Process]:
         """The processes that it started, and theirs."""
@@ -91,9 +93,12 @@ def standing(home: Path, *arguments: str, auth: tuple[str, str] | None = None, *
         )  # fmt: skip
     up = Up(home, process, printed, {}, auth)
     try:
-        until(lambda: "Stood up" in printed.read_text() or process.poll() is not None, printed.read_text)
-        assert process.poll() is None, printed.read_text()
-        up.record = json.loads((home / "up.json").read_text())
+        until(
+            lambda: "Stood up" in printed.read_text(encoding="utf-8") or process.poll() is not None,
+            printed.read_text,
+        )
+        assert process.poll() is None, printed.read_text(encoding="utf-8")
+        up.record = json.loads((home / "up.json").read_text(encoding="utf-8"))
         yield up
     finally:
         process.send_signal(signal.SIGTERM)

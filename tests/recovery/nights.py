@@ -63,7 +63,7 @@ def night(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return Said(process.returncode, *(log.read_text() for log in logs))
+    return Said(process.returncode, *(log.read_text(encoding="utf-8") for log in logs))
 
 
 def lines(text: str) -> int:
@@ -75,7 +75,7 @@ def wait_for_lines(log: Path, number: float, has_ended: Callable[[], bool], befo
     """Waits until a log has so many lines more than ``before``, and a fraction of a second: the moment is a
     part of the work, not of the clock. False where the run has ended by then."""
     deadline = time.monotonic() + SECONDS
-    while not log.exists() or lines(log.read_text(errors="replace")) - before < int(number):
+    while not log.exists() or lines(log.read_text(errors="replace", encoding="utf-8")) - before < int(number):
         if has_ended() or time.monotonic() > deadline:
             return False
         time.sleep(0.05)

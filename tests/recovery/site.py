@@ -155,13 +155,15 @@ class Servers:
 
     def printed(self) -> int:
         """Lines in the worker's log."""
-        return lines(self.log.read_text(errors="replace"))
+        return lines(self.log.read_text(errors="replace", encoding="utf-8"))
 
 
 def until(check: Callable[[], bool], log: Path) -> None:
     deadline = time.monotonic() + SECONDS
     while not check():
-        assert time.monotonic() < deadline, log.read_text(errors="replace")[-6000:] if log.exists() else log
+        assert time.monotonic() < deadline, (
+            log.read_text(errors="replace", encoding="utf-8")[-6000:] if log.exists() else log
+        )
         time.sleep(0.3)
 
 

@@ -79,7 +79,7 @@ def api() -> Iterator[str]:
 
 def run_and_die(code: str, home: Path, api: str) -> None:
     command, own = [sys.executable, "-c", code, str(home)], environment(PREFECT_API_URL=api)
-    killed = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True)
+    killed = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, encoding="utf-8")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
 
 

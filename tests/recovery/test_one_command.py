@@ -36,12 +36,12 @@ from pathlib import Path
 import numpy as np, pyarrow.parquet as pq
 home, times = Path(sys.argv[1]), 0
 while times == 0 or not (home / "ended").exists():
-    latest = json.loads((home / "latest.json").read_text())
+    latest = json.loads((home / "latest.json").read_text("utf-8"))
     titles = pq.read_table(home / latest["model"] / "titles.parquet").num_rows
     assert titles == len(np.load(home / latest["model"] / "similarity.npy", mmap_mode="r"))
     for file in (home / "artifacts" / "guide").glob("*/programmes.parquet"):
         assert ".tmp" in str(file) or pq.read_table(file).num_rows == 9936
-    assert json.loads((home / "status.json").read_text())["programmes"] == 9936
+    assert json.loads((home / "status.json").read_text("utf-8"))["programmes"] == 9936
     times += 1
     time.sleep(0.1)
 print(times)
@@ -109,7 +109,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=110m", "tmpfs", str(place)]
-    mounted = subprocess.run(command, capture_output=True, text=True)
+    mounted = subprocess.run(command, capture_output=True, encoding="utf-8")
     if mounted.returncode:
         pytest.skip(f"mounting a small tmpfs is not permitted here: {mounted.stderr.strip()}")
     yield place
@@ -160,15 +160,17 @@ def test_a_night_that_cannot_draw_its_page_leaves_the_champion(
     tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     home = shutil.copytree(undisturbed.home, tmp_path / "home")
-    pages, latest = home / "artifacts" / "page", (home / "latest.json").read_text()
+    pages, latest = home / "artifacts" / "page", (home / "latest.json").read_text(encoding="utf-8")
     pages.rename(home / "pages")
-    pages.write_text("a file where the folder of pages belongs")
+    pages.write_text("a file where the folder of pages belongs", encoding="utf-8")
     changes = ["train.epochs=3", "publish.promote=always"]
     failed = night(home, changes=changes)
     assert failed.code == exits.FAILED and "artifacts/page" in failed.errors, failed
     assert Registry(home).version_of(newest(home, "model")), failed
     champion = Registry(home).champion()
-    assert champion and champion.version == "1" and (home / "latest.json").read_text() == latest
+    assert (
+        champion and champion.version == "1" and (home / "latest.json").read_text(encoding="utf-8") == latest
+    )
     pages.unlink()
     (home / "pages").rename(pages)
     done = night(home, changes=changes)
@@ -180,7 +182,7 @@ def test_a_night_that_cannot_draw_its_page_leaves_the_champion(
 def newest(home: Path, kind: str) -> str:
     """Digest of the artifact of a kind that was published last."""
     files = sorted(home.glob(f"artifacts/{kind}/*/artifact.json"), key=lambda file: file.stat().st_mtime_ns)
-    return json.loads(files[-1].read_text())["digest"]
+    return json.loads(files[-1].read_text(encoding="utf-8"))["digest"]
 
 
 @pytest.mark.slow
@@ -195,7 +197,12 @@ def test_ten_readers_beside_a_night(undisturbed: Undisturbed) -> None:
     def read(_: object) -> None:
         readers.extend(
             subprocess.Popen(
-                each, cwd=ROOT, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                each,
+                cwd=ROOT,
+                env=environment(),
+                encoding="utf-8",
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
             for each in asked
         )
@@ -217,14 +224,14 @@ def test_ten_readers_beside_a_night(undisturbed: Undisturbed) -> None:
 @pytest.mark.slow
 def test_a_night_while_a_person_has_the_catalogue_open(undisturbed: Undisturbed) -> None:
     home = undisturbed.home
-    contents, latest = catalogue_contents(home), (home / "latest.json").read_text()
+    contents, latest = catalogue_contents(home), (home / "latest.json").read_text(encoding="utf-8")
     with duckdb.connect(str(home / FILE)) as person:
         person.execute("CREATE TABLE remarks AS SELECT 'mine' AS remark")
         held = night(home, changes=["train.epochs=4"])
         assert held.code == exits.REFUSED, held
         (line,) = held.errors.strip().splitlines()
         assert re.search(rf"{FILE} is held by process {os.getpid()} \(.+\)\. Wait for it to end", line)
-        assert (home / "latest.json").read_text() == latest
+        assert (home / "latest.json").read_text(encoding="utf-8") == latest
         beside = guidespace("sql", "SELECT count(*) AS n FROM programmes", "--home", home, "--json")
         assert json.loads(beside.stdout) == [{"n": 9936}], beside.stderr
     done = night(home, changes=["train.epochs=4"])

@@ -28,7 +28,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 def undisturbed(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], int]:
     """What a night leaves, and the lines that it prints."""
     home, before = tmp_path_factory.mktemp("undisturbed") / "home", servers.printed()
-    assert servers.wait(servers.trigger(home)) == "Completed", servers.log.read_text()
+    assert servers.wait(servers.trigger(home)) == "Completed", servers.log.read_text(encoding="utf-8")
     return night_contents(home), servers.printed() - before
 
 
@@ -51,7 +51,7 @@ def test_a_kill_and_what_follows(
         return servers.ask(f"/flow_runs/{run}")["state_type"] == "COMPLETED"
 
     wait_for_lines(servers.log, moment(seed, most), has_ended, printed)
-    before, told = finished(home), servers.log.read_text().splitlines()[-1]
+    before, told = finished(home), servers.log.read_text(encoding="utf-8").splitlines()[-1]
     servers.kill(kind, *(["flow"] if kind == "worker" and seed % 4 > 1 else []))
     if kind != "flow":
         time.sleep(1)
@@ -64,7 +64,7 @@ def test_a_kill_and_what_follows(
             run = servers.trigger(home)
         else:
             servers.retry(run)
-        assert servers.wait(run) == "Completed", servers.log.read_text()[-6000:]
+        assert servers.wait(run) == "Completed", servers.log.read_text(encoding="utf-8")[-6000:]
     assert night_contents(home) == contents
     check_nothing_is_left(home, before)
     assert servers.running() == []
@@ -79,7 +79,9 @@ def test_two_homes_at_once_keep_their_champions(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", servers.mlflow)
     homes = [tmp_path / name / "home" for name in ("production", "smoke")]
     runs = [servers.trigger(home) for home in homes]
-    assert [servers.wait(run) for run in runs] == ["Completed", "Completed"], servers.log.read_text()
+    assert [servers.wait(run) for run in runs] == ["Completed", "Completed"], servers.log.read_text(
+        encoding="utf-8"
+    )
     names = {Registry(home).name for home in homes}
     assert len(names) == 2 and all(name.startswith("guidespace-titles-home-") for name in names)
     for home in homes:

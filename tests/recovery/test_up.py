@@ -42,7 +42,9 @@ def undisturbed(place: Path) -> tuple[dict[str, Any], int]:
     """What a night leaves, and the lines that it prints."""
     with standing(place) as up:
         up.wait(up.trigger("nightly-smoke", {"home": str(place / "first"), "changes": list(CHANGES)}))
-        return night_contents(place / "first"), lines((place / "logs" / "worker.log").read_text())
+        return night_contents(place / "first"), lines(
+            (place / "logs" / "worker.log").read_text(encoding="utf-8")
+        )
 
 
 @pytest.mark.parametrize("seed", range(20))

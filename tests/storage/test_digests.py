@@ -30,10 +30,10 @@ def test_an_old_file_is_read_once(tmp_path: Path, cache: Path):
     path = written(tmp_path / "a", b"vectors", 1e9)
     digest = content_digest(path)
     (note,) = cache.rglob("*.json")
-    note.write_text(note.read_text().replace(digest, "remembered"))
+    note.write_text(note.read_text(encoding="utf-8").replace(digest, "remembered"), encoding="utf-8")
     assert content_digest(path) == "remembered"
     assert content_digest(written(path, b"VECTORS", 1e9 + 1)) == hashlib.sha256(b"VECTORS").hexdigest()
-    note.write_text("damaged")
+    note.write_text("damaged", encoding="utf-8")
     assert content_digest(path) == hashlib.sha256(b"VECTORS").hexdigest()
 
 

@@ -13,12 +13,12 @@ def test_a_home_keeps_its_id(tmp_path):
     own = make_home_id(home)
     assert own.startswith("my_home-") and len(own) == len("my_home-") + 8
     assert make_home_id(home) == read_home_id(home) == own != make_home_id(tmp_path / "other" / "my home")
-    assert json.loads((home / "home.json").read_text())["layout_version"] == LAYOUT_VERSION
+    assert json.loads((home / "home.json").read_text(encoding="utf-8"))["layout_version"] == LAYOUT_VERSION
     assert Workspace(home).home == home  # what was added to home.json leaves it a home
 
 
 def test_a_home_of_an_older_version_is_given_one(tmp_path):
-    (tmp_path / "home.json").write_text(f'{{"layout_version": {LAYOUT_VERSION}}}')
+    (tmp_path / "home.json").write_text(f'{{"layout_version": {LAYOUT_VERSION}}}', encoding="utf-8")
     assert read_home_id(tmp_path) == ""
     assert make_home_id(tmp_path) == read_home_id(tmp_path) != ""
 

@@ -34,8 +34,8 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_copy_leaves_what_is_there(tmp_path: Path) -> None:
-    (tmp_path / "empty.db").write_text("empty")
-    (tmp_path / "mlflow.db").write_text("of another process")
+    (tmp_path / "empty.db").write_text("empty", encoding="utf-8")
+    (tmp_path / "mlflow.db").write_text("of another process", encoding="utf-8")
     copy_unless_there(tmp_path / "empty.db", tmp_path / "mlflow.db")
-    assert (tmp_path / "mlflow.db").read_text() == "of another process"
+    assert (tmp_path / "mlflow.db").read_text(encoding="utf-8") == "of another process"
     assert len(list(tmp_path.iterdir())) == 2

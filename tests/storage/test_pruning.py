@@ -11,7 +11,7 @@ from storage.workspace import Workspace
 
 def publish(workspace, kind, key, age):
     with workspace.publishing(kind, key) as draft:
-        (draft.folder / "data.txt").write_text(key)
+        (draft.folder / "data.txt").write_text(key, encoding="utf-8")
     os.utime(workspace.place(kind, key) / "artifact.json", (1_000_000 - age, 1_000_000 - age))
 
 
@@ -78,7 +78,7 @@ def test_a_killed_removal_leaves_nothing_that_counts(workspace, monkeypatch):
 def test_of_champions_from_a_server_only_the_one_that_serves_stays(workspace):
     for digest in ("a" * 16, "b" * 16):
         (workspace.home / "champions" / digest).mkdir(parents=True)
-        (workspace.home / "champions" / digest / "model").write_text("12345")
+        (workspace.home / "champions" / digest / "model").write_text("12345", encoding="utf-8")
     (workspace.home / "champions" / "tmpdownload").mkdir()
     removed = prune_fetched(workspace, "b" * 64)
     assert (removed.count, removed.bytes) == (1, 5)
@@ -87,7 +87,7 @@ def test_of_champions_from_a_server_only_the_one_that_serves_stays(workspace):
 
 def test_unfinished_work_is_left_alone(workspace):
     partial = workspace.place(Corpus, "z").with_suffix(".partial")
-    partial.write_text("half")
+    partial.write_text("half", encoding="utf-8")
     prune(workspace, 1)
     assert partial.exists()
 

@@ -62,7 +62,7 @@ def test_encoders_stand_side_by_side(tmp_path: Path):
     one.add(text_keys(["a"]), vectors(1))
     other.add(text_keys(["a"]), vectors(2))
     assert first(opened(tmp_path), "a") == [1] and first(opened(tmp_path, "encoder 2"), "a") == [2]
-    assert (one.folder / "encoder.txt").read_text() == "encoder 1\n"
+    assert (one.folder / "encoder.txt").read_text(encoding="utf-8") == "encoder 1\n"
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])

@@ -45,7 +45,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     root = tmp_path / "checkout"
     for name, text in TREE.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        (root / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(stages, "ROOT", root)
     stages._executed.cache_clear()
     yield root
@@ -101,14 +101,14 @@ def test_imports_are_matched_as_python_parses_them():
 )
 def test_code_that_is_reached_counts(tree: Path, name: str):
     before = print_of(tree)
-    (tree / name).write_text((tree / name).read_text() + "\n# changed\n")
+    (tree / name).write_text((tree / name).read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
     assert print_of(tree) != before
 
 
 @pytest.mark.parametrize("name", ["tasks/b/unrelated.py", "tasks/a/notes.md"])
 def test_code_that_is_not_reached_does_not(tree: Path, name: str):
     before = print_of(tree)
-    (tree / name).write_text("# changed\n")
+    (tree / name).write_text("# changed\n", encoding="utf-8")
     assert print_of(tree) == before
 
 
@@ -208,7 +208,7 @@ def found(results: ResultStore, home: Path, **parameters: object) -> Artifact | 
 
 def publish(home: Path, content: str = "content") -> Corpus:
     with STAGE.publish(home, GUIDE, PreprocessSettings()) as draft:
-        (draft.folder / "file.txt").write_text(content)
+        (draft.folder / "file.txt").write_text(content, encoding="utf-8")
     return draft.artifact
 
 
@@ -228,7 +228,7 @@ def test_a_damaged_folder_is_not_found_and_a_mended_one_is(tmp_path: Path, resul
     made = publish(tmp_path)
     assert found(results, tmp_path) == made
     file = tmp_path / made.path / "file.txt"
-    file.write_text("damaged")
+    file.write_text("damaged", encoding="utf-8")
     assert found(results, tmp_path) is None
     file.unlink()
     assert found(results, tmp_path) is None

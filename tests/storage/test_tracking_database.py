@@ -30,9 +30,9 @@ def test_artifacts_of_another_database_are_in_the_home(database: str, tmp_path: 
     run_id = tracking.start_run("flow-1", "night")
     tracking.log_text(run_id, "a,b\n", "table.csv")
     (kept,) = (tmp_path / "home" / "mlflow").rglob("table.csv")
-    assert kept.read_text() == "a,b\n" and tracking.client.get_run(run_id).info.artifact_uri == str(
-        kept.parent
-    )
+    assert kept.read_text(encoding="utf-8") == "a,b\n" and tracking.client.get_run(
+        run_id
+    ).info.artifact_uri == str(kept.parent)
     assert not (tmp_path / "mlruns").exists() and not (tmp_path / "home" / "mlflow.db").exists()
     assert [item.path for item in tracking.client.list_artifacts(run_id)] == ["table.csv"]
 

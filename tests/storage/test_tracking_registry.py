@@ -18,7 +18,7 @@ NIGHT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 def model_folder(parent: Path, content: str) -> Path:
     folder = parent / content
     folder.mkdir(parents=True)
-    (folder / "vectors.npy").write_text(content)
+    (folder / "vectors.npy").write_text(content, encoding="utf-8")
     return folder
 
 
@@ -79,7 +79,7 @@ def test_promotion_and_rollback(tracking: Tracking, registry: Registry, tmp_path
         registry.promote(version, f"not worse on day {day}", at=NIGHT + timedelta(days=day), quality=0.5)
     champion = registry.champion()
     assert champion is not None and (champion.version, champion.digest) == ("3", "ccc")
-    assert (champion.folder / "vectors.npy").read_text() == "ccc"
+    assert (champion.folder / "vectors.npy").read_text(encoding="utf-8") == "ccc"
     assert registry.promoted() == registry.promoted("salt-1") == [("3", 0.5), ("2", 0.5), ("1", 0.5)]
     assert registry.promoted(limit=1) == [("3", 0.5)] and registry.promoted("salt-2") == []
     tags = tracking.client.get_model_version(MODEL_NAME, "3").tags
@@ -194,13 +194,13 @@ def test_a_champion_that_was_changed_is_refused(
     file, times = champion.folder / "vectors.npy", (1.0, 1.0)
     os.utime(file, times)
     assert registry.champion() == champion  # and its digest is cached
-    file.write_text("bbb")
+    file.write_text("bbb", encoding="utf-8")
     os.utime(file, times)
     with pytest.raises(TrackingError, match="version 1 of guidespace-titles, was changed after"):
         registry.champion()
-    file.write_text("aaa")
+    file.write_text("aaa", encoding="utf-8")
     assert registry.champion() == champion
-    (champion.folder / "more.npy").write_text("")
+    (champion.folder / "more.npy").write_text("", encoding="utf-8")
     with pytest.raises(TrackingError, match="was changed after"):
         registry.champion()
 
@@ -225,7 +225,7 @@ def test_a_moved_home_is_whole(
     moved = mlflow_home.rename(tmp_path / "moved")
     champion = Registry(moved).champion()
     assert champion is not None and champion.folder.is_relative_to(moved)
-    assert (champion.folder / "vectors.npy").read_text() == "aaa"
+    assert (champion.folder / "vectors.npy").read_text(encoding="utf-8") == "aaa"
     after = Tracking(moved)
     assert [item.path for item in after.client.list_artifacts(run_id)] == [STAND_IN.name]
     assert (

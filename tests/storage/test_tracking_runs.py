@@ -150,7 +150,7 @@ def test_feeds_are_datasets_without_passwords(tracking: Tracking) -> None:
 def test_files_become_artifacts(tracking: Tracking, tmp_path: Path) -> None:
     folder = tmp_path / "plots"
     folder.mkdir()
-    (folder / "vectors.npy").write_text("plots")
+    (folder / "vectors.npy").write_text("plots", encoding="utf-8")
     run_id = tracking.start_run("flow-1", "night")
     tracking.log_folder(run_id, folder, "plots")
     tracking.log_file(run_id, folder / "vectors.npy")

@@ -50,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     log = place / "server.log"
-    with open(log, "w") as output:
+    with open(log, "w", encoding="utf-8") as output:
         process = subprocess.Popen(
             command, cwd=place, env=environment, stdout=output, stderr=output, start_new_session=True
         )
@@ -58,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         deadline = time.monotonic() + 120
         while not answers(f"http://127.0.0.1:{port}/health"):
             if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"mlflow server did not come up:\n{log.read_text()[-4000:]}")
+                pytest.fail(f"mlflow server did not come up:\n{log.read_text(encoding='utf-8')[-4000:]}")
             time.sleep(0.2)
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -90,7 +90,7 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
     tracking.log_feeds(run_id, [{"source": "za.xml", "content_digest": "ab" * 32, "seen": 4}])
     model = tmp_path / "model"
     model.mkdir()
-    (model / "vectors.npy").write_text("aaa")
+    (model / "vectors.npy").write_text("aaa", encoding="utf-8")
     tracking.log_folder(run_id, model, "plots")
     versions = [
         registry.register(run_id, model, "digest-a", example_title="News", lineage="salt-1") for _ in range(2)
@@ -111,7 +111,7 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
 
     champion = Registry(home).champion()
     assert champion is not None and (champion.version, champion.digest) == ("1", "digest-a")
-    assert (champion.folder / "vectors.npy").read_text() == "aaa"
+    assert (champion.folder / "vectors.npy").read_text(encoding="utf-8") == "aaa"
     assert champion.folder.is_relative_to(home)
     fetched = champion.folder.stat().st_mtime_ns
     again = Registry(home).champion()
@@ -125,8 +125,8 @@ def a_model(home: Path, content: str, digest: str) -> Path:
     """A Model folder in the home, published as the stage does: its digest is in artifact.json."""
     folder = home / "artifacts" / "model" / content
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vectors.npy").write_text(content)
-    (folder / "artifact.json").write_text(f'{{"digest": "{digest}"}}')
+    (folder / "vectors.npy").write_text(content, encoding="utf-8")
+    (folder / "artifact.json").write_text(f'{{"digest": "{digest}"}}', encoding="utf-8")
     return folder
 
 
@@ -146,7 +146,7 @@ def register(home: Path, content: str, name: str | None = None) -> str:
 def serves(home: Path) -> str | None:
     """What the model that serves a home holds."""
     champion = Registry(home).champion()
-    return champion and (champion.folder / "vectors.npy").read_text()
+    return champion and (champion.folder / "vectors.npy").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

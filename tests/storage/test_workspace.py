@@ -16,9 +16,9 @@ def home(tmp_path: Path) -> Workspace:
 
 def publish(home: Workspace, text: str = "one", key: str = "key") -> Corpus:
     with home.publishing(Corpus, key) as draft:
-        (draft.folder / "file.txt").write_text(text)
+        (draft.folder / "file.txt").write_text(text, encoding="utf-8")
         (draft.folder / "deep").mkdir()
-        (draft.folder / "deep" / "er.txt").write_text("deeper")
+        (draft.folder / "deep" / "er.txt").write_text("deeper", encoding="utf-8")
         draft.counts["titles"] = len(text)
         draft.details["words"] = [text]
     return draft.artifact
@@ -35,7 +35,7 @@ def test_published_is_read_again(home: Workspace):
         == home.read(Corpus, "key")
         == Corpus(path="artifacts/corpus/key", digest=made.digest, counts={"titles": 3})
     )
-    assert (home.folder(made) / "file.txt").read_text() == "one"
+    assert (home.folder(made) / "file.txt").read_text(encoding="utf-8") == "one"
     assert home.details(made) == {"words": ["one"]}
     assert home.place(Corpus, "key") == home.folder(made)
 
@@ -44,9 +44,9 @@ def test_the_digest_is_that_of_names_and_contents(home: Workspace):
     digests = [publish(home, text, key).digest for text, key in (("one", "a"), ("one", "b"), ("two", "c"))]
     assert digests[0] == digests[1] != digests[2]
     with home.publishing(Corpus, "d") as draft:
-        (draft.folder / "other.txt").write_text("one")
+        (draft.folder / "other.txt").write_text("one", encoding="utf-8")
         (draft.folder / "deep").mkdir()
-        (draft.folder / "deep" / "er.txt").write_text("deeper")
+        (draft.folder / "deep" / "er.txt").write_text("deeper", encoding="utf-8")
     assert draft.artifact.digest != digests[0]
 
 
@@ -61,12 +61,15 @@ def test_an_exception_leaves_what_was_there(home: Workspace):
 
     def fail_half_way() -> None:
         with home.publishing(Corpus, "key") as draft:
-            (draft.folder / "file.txt").write_text("new")
+            (draft.folder / "file.txt").write_text("new", encoding="utf-8")
             raise RuntimeError("half way")
 
     with pytest.raises(RuntimeError, match="half way"):
         fail_half_way()
-    assert home.read(Corpus, "key") == before and (home.folder(before) / "file.txt").read_text() == "old"
+    assert (
+        home.read(Corpus, "key") == before
+        and (home.folder(before) / "file.txt").read_text(encoding="utf-8") == "old"
+    )
     assert [path.name for path in home.place(Corpus, "key").parent.iterdir()] == ["key"]
 
 
@@ -79,7 +82,7 @@ def test_an_exception_leaves_nothing_where_nothing_was(home: Workspace):
 def test_publishing_again_replaces_the_whole_folder(home: Workspace):
     publish(home, "old")
     with home.publishing(Corpus, "key") as draft:
-        (draft.folder / "only.txt").write_text("new")
+        (draft.folder / "only.txt").write_text("new", encoding="utf-8")
     assert sorted(path.name for path in home.folder(draft.artifact).iterdir()) == [
         "artifact.json",
         "only.txt",
@@ -90,7 +93,7 @@ def test_publishing_again_replaces_the_whole_folder(home: Workspace):
 def test_artifact_json_is_written_last(home: Workspace):
     with home.publishing(Corpus, "key") as draft:
         assert not (draft.folder / "artifact.json").exists() and draft.folder.name.endswith(".tmp")
-    content = json.loads((draft.folder / "artifact.json").read_text())
+    content = json.loads((draft.folder / "artifact.json").read_text(encoding="utf-8"))
     assert content == {
         "kind": "Corpus",
         "digest": draft.artifact.digest,
@@ -117,11 +120,11 @@ def test_what_is_missing_is_none(home: Workspace):
 
 
 def damage_bit(folder: Path) -> None:
-    (folder / "file.txt").write_text("onf")
+    (folder / "file.txt").write_text("onf", encoding="utf-8")
 
 
 def damage_length(folder: Path) -> None:
-    (folder / "file.txt").write_text("one more")
+    (folder / "file.txt").write_text("one more", encoding="utf-8")
 
 
 def damage_missing(folder: Path) -> None:
@@ -133,15 +136,17 @@ def damage_no_marker(folder: Path) -> None:
 
 
 def damage_half_marker(folder: Path) -> None:
-    (folder / "artifact.json").write_text((folder / "artifact.json").read_text()[:40])
+    (folder / "artifact.json").write_text(
+        (folder / "artifact.json").read_text(encoding="utf-8")[:40], encoding="utf-8"
+    )
 
 
 def damage_other_json(folder: Path) -> None:
-    (folder / "artifact.json").write_text("[1, 2]")
+    (folder / "artifact.json").write_text("[1, 2]", encoding="utf-8")
 
 
 def damage_no_files(folder: Path) -> None:
-    (folder / "artifact.json").write_text('{"files": null}')
+    (folder / "artifact.json").write_text('{"files": null}', encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +179,7 @@ def test_a_folder_that_is_gone_says_what_to_do(home: Workspace):
 
 def test_a_home_is_made_and_opened_again(tmp_path: Path):
     Workspace(tmp_path / "deep" / "home")
-    assert json.loads((tmp_path / "deep" / "home" / "home.json").read_text()) == {
+    assert json.loads((tmp_path / "deep" / "home" / "home.json").read_text(encoding="utf-8")) == {
         "layout_version": LAYOUT_VERSION
     }
     Workspace(tmp_path / "deep" / "home", create=False)
@@ -191,7 +196,7 @@ def test_readers_do_not_make_homes(tmp_path: Path):
 
 @pytest.mark.parametrize("version", [0, LAYOUT_VERSION + 1, "1", None])
 def test_another_layout_is_refused(home: Workspace, version: object):
-    (home.home / "home.json").write_text(json.dumps({"layout_version": version}))
+    (home.home / "home.json").write_text(json.dumps({"layout_version": version}), encoding="utf-8")
     found = rf"has layout version {version}, this GuideSpace writes version {LAYOUT_VERSION}\. "
     with pytest.raises(HomeError, match=found + "Use the version that made it, or name another --home"):
         Workspace(home.home)
@@ -199,13 +204,13 @@ def test_another_layout_is_refused(home: Workspace, version: object):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "3", "{}", "null"])
 def test_a_damaged_home_json_is_said(home: Workspace, content: str):
-    (home.home / "home.json").write_text(content)
+    (home.home / "home.json").write_text(content, encoding="utf-8")
     with pytest.raises(HomeError, match=r"home\.json is not what GuideSpace wrote there"):
         Workspace(home.home)
 
 
 def test_a_file_is_no_home(tmp_path: Path):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(HomeError, match="is a file; a home is a folder"):
         Workspace(tmp_path / "file")
     with pytest.raises(HomeError, match=r"cannot be made a home \(Not a directory\)\. Name another --home"):

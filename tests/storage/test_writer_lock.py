@@ -29,7 +29,7 @@ def process(code: str, *arguments: str, **options) -> subprocess.Popen[str]:
         [sys.executable, "-c", textwrap.dedent(code), *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         **options,
     )
 
@@ -66,7 +66,7 @@ def test_a_second_writer_is_told_who_holds_the_home(home: Workspace):
 
 def test_a_killed_writer_leaves_the_old_and_a_heap_that_the_next_writer_removes(home: Workspace):
     with home.publishing(Corpus, "key") as draft:
-        (draft.folder / "file.txt").write_text("old")
+        (draft.folder / "file.txt").write_text("old", encoding="utf-8")
     before = draft.artifact
     code = """
         import os, signal, sys
@@ -80,7 +80,7 @@ def test_a_killed_writer_leaves_the_old_and_a_heap_that_the_next_writer_removes(
         assert killed.wait(60) == -signal.SIGKILL
     left = home.home / "artifacts" / "corpus"
     assert home.read(Corpus, "key") == before and len(list(left.glob("*.tmp"))) == 1
-    (left / "key.partial.tmp").write_text("a file of a killed training")
+    (left / "key.partial.tmp").write_text("a file of a killed training", encoding="utf-8")
     with home.writing("the next run"):
         assert [path.name for path in left.iterdir()] == ["key"]
 
@@ -121,7 +121,7 @@ def test_the_same_process_cannot_write_twice(home: Workspace):
 
 def test_nobody_is_named_where_nobody_wrote(home: Workspace):
     assert home.holder() is None
-    (home.home / "writer.lock").write_text("{")
+    (home.home / "writer.lock").write_text("{", encoding="utf-8")
     assert home.holder() is None
 
 
@@ -174,7 +174,7 @@ def test_who_may_only_read_reads_and_is_told_why_not_more(another_user):
     folder, stepping_in = another_user
     workspace = Workspace(folder / "home")
     with workspace.publishing(Corpus, "key") as draft:
-        (draft.folder / "file").write_text("x")
+        (draft.folder / "file").write_text("x", encoding="utf-8")
     with workspace.writing("a first run"):
         pass
     with stepping_in():

@@ -65,9 +65,9 @@ def test_a_generator_beside_yields_returns_and_raises_as_here(titles):
 @pytest.mark.slow
 def test_a_worker_ends_with_a_parent_that_was_killed(tmp_path):
     script = tmp_path / "hold.py"
-    script.write_text(HOLD)
+    script.write_text(HOLD, encoding="utf-8")
     with subprocess.Popen(
-        [sys.executable, script], stdout=subprocess.PIPE, env={"PYTHONPATH": str(ROOT)}, text=True
+        [sys.executable, script], stdout=subprocess.PIPE, env={"PYTHONPATH": str(ROOT)}, encoding="utf-8"
     ) as parent:
         assert parent.stdout is not None
         worker = psutil.Process(int(parent.stdout.readline()))

@@ -13,7 +13,7 @@ def test_threads_wait_asleep():
         [sys.executable, "-c", "import tasks.train.loop"],
         env=environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     assert "OMP_WAIT_POLICY = 'PASSIVE'" in done.stderr

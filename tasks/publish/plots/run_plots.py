@@ -109,7 +109,9 @@ def extend_history(
     forms = {name: own["title_only"] for name, own in scores["protocols"].items()}
     precision = {name: own["knn"]["precision_at_k"] for name, own in forms.items() if own["n"]}
     known = {name: value for name, value in precision.items() if value is not None}
-    past = json.loads((before / FILE).read_text()) if before and (before / FILE).exists() else []
+    past = (
+        json.loads((before / FILE).read_text(encoding="utf-8")) if before and (before / FILE).exists() else []
+    )
     points = [HistoryPoint(datetime.fromisoformat(one.pop("at")), **one) for one in past]
     points.append(HistoryPoint(at, [epoch["loss"] for epoch in epochs], known))
     return sorted(points, key=lambda point: point.at)[-MOST:]

@@ -75,7 +75,7 @@ def votes_of(scores: Path) -> int:
 
 
 def _details(artifact: Path) -> dict[str, Any]:
-    return json.loads((artifact / "artifact.json").read_text())["details"]
+    return json.loads((artifact / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
 def lineage(salt: str, sources: Sequence[str]) -> str:

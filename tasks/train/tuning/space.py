@@ -106,4 +106,7 @@ def _to_round(found: dict[str, Any]) -> Round:
 
 def read_rounds(folder: Path) -> list[Round]:
     """The rounds of a search's folder."""
-    return [_to_round(each) for each in json.loads((folder / "journal.json").read_text())["rounds"]]
+    return [
+        _to_round(each)
+        for each in json.loads((folder / "journal.json").read_text(encoding="utf-8"))["rounds"]
+    ]

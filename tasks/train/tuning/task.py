@@ -68,7 +68,9 @@ def conclude(home: str, runs: Sequence[Sequence[TuningRun]], preset: str, run: s
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "tuning.md").write_text(text, encoding="utf-8")
-        (folder / "runs.json").write_text(json.dumps([asdict(found) for found in every], indent=0))
+        (folder / "runs.json").write_text(
+            json.dumps([asdict(found) for found in every], indent=0), encoding="utf-8"
+        )
         plot_ranking(table).write_html(folder / "tuning.html", include_plotlyjs=True, div_id="tuning")
         tracking.log_folder(run, folder)
     scores = {f"score/{ranking.run.size}/{ranking.run.name}": ranking.run.score for ranking in table}

@@ -91,7 +91,7 @@ def test_two_large_guides_in_one_command_are_stored_whole(tmp_path: Path) -> Non
     for title in ("<title>", "<title>again "):
         outcomes.clear()
         for file in tmp_path.glob("*.xml"):
-            file.write_text(file.read_text().replace("<title>", title))
+            file.write_text(file.read_text(encoding="utf-8").replace("<title>", title), encoding="utf-8")
         read_and_publish(
             workspace,
             [str(tmp_path)],

@@ -79,7 +79,10 @@ def test_names_are_hashed_with_the_salt_of_the_home(tmp_path):
     add_likes(tmp_path, table(row("Zoë")))
     code = hash_viewer(tmp_path, "Zoë")
     assert code == hash_viewer(tmp_path, " Zoe\u0308 ") != hash_viewer(tmp_path, "zoë") and len(code) == 32
-    assert code == hashlib.sha256(((tmp_path / SALT).read_text() + "Zoë").encode()).hexdigest()[:32]
+    assert (
+        code
+        == hashlib.sha256(((tmp_path / SALT).read_text(encoding="utf-8") + "Zoë").encode()).hexdigest()[:32]
+    )
     assert read_likes(tmp_path)[0]["viewer"].to_pylist() == [code]
     assert all("Zoë".encode() not in file.read_bytes() for file in tmp_path.iterdir())
     assert stat.S_IMODE((tmp_path / SALT).stat().st_mode) == 0o600

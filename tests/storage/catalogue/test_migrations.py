@@ -117,7 +117,7 @@ def test_a_log_that_duckdb_cannot_replay_is_named(tmp_path: Path) -> None:
 
 
 def test_numbers_have_no_gap(tmp_path: Path) -> None:
-    (tmp_path / "0001_a.sql").write_text("")
-    (tmp_path / "0003_b.sql").write_text("")
+    (tmp_path / "0001_a.sql").write_text("", encoding="utf-8")
+    (tmp_path / "0003_b.sql").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match="expected 0002_name"):
         known_migrations(tmp_path)

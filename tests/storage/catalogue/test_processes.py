@@ -28,7 +28,7 @@ def test_status_is_the_documented_form_and_needs_no_lock(tmp_path: Path) -> None
         code = "import sys, json; from pathlib import Path; from storage.catalogue.feeds import status\n"
         code += "print(json.dumps(status(Path(sys.argv[1]))))"
         seen = subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+            [sys.executable, "-c", code, str(tmp_path)], capture_output=True, encoding="utf-8", check=True
         ).stdout  # while we hold the database
     counts = {"seen": 5, "stored": 2, "duplicates": 1, "rejected": 2}
     expected = {
@@ -42,7 +42,10 @@ def test_a_database_held_by_another_process_names_it(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from storage.catalogue.connection import Catalogue\n"
     code += "with Catalogue.open(Path(sys.argv[1])): print('open', flush=True); sys.stdin.read()"
     holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
     )
     try:
         assert holder.stdout is not None and holder.stdin is not None

@@ -28,7 +28,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory):
     given = []
     for day, title in ((1, "News"), (2, "Football")):
         file = home / f"{day}.xml"
-        file.write_text(GUIDE.format(title))
+        file.write_text(GUIDE.format(title), encoding="utf-8")
         given.append(
             Dated(
                 location=str(file),

@@ -146,7 +146,7 @@ def test_a_pinned_buffer_that_is_refused_is_a_pageable_one_said_once(caplog):
     ids=["import", "compiler"],
 )
 def test_cupy_that_does_not_work_is_said_and_the_cpu_gathers(code: str, monkeypatch, tmp_path: Path, caplog):
-    (tmp_path / "cupy.py").write_text(code)
+    (tmp_path / "cupy.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     asked = []
@@ -168,7 +168,10 @@ def test_cupy_that_does_not_work_is_said_and_the_cpu_gathers(code: str, monkeypa
 
 def is_mapped(pointer: int) -> bool:
     """Whether the address is of this process' memory."""
-    bounds = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
+    bounds = [
+        line.split()[0].split("-")
+        for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    ]
     return any(int(first, 16) <= pointer < int(last, 16) for first, last in bounds)
 
 
@@ -204,7 +207,7 @@ def test_a_forked_process_has_no_pinned_pages(monkeypatch):
     monkeypatch.setattr(host, "unregister", lambda pointer, device: None)
     memory = Host(100_000, 128)
     for pinned in (False, True):
-        maps = Path("/proc/self/smaps").read_text().split("VmFlags:")
+        maps = Path("/proc/self/smaps").read_text(encoding="utf-8").split("VmFlags:")
         about = next(flags for part, flags in pairwise(maps) if f"{memory.data.data_ptr():x}-" in part)
         assert ("dc" in about.splitlines()[0].split()) == pinned  # "do not copy area on fork"
         memory.pin()
@@ -257,7 +260,7 @@ def test_a_system_without_linuxs_calls_has_tables_too(world, monkeypatch, tmp_pa
 
 
 def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.slow

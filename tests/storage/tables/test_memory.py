@@ -40,7 +40,7 @@ def test_a_checkpoint_takes_no_second_copy(tmp_path: Path):
         [sys.executable, "-c", CODE, str(tmp_path / "table.safetensors")],
         cwd=ROOT,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=120,
         check=False,
     )

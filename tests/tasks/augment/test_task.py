@@ -71,9 +71,9 @@ def test_an_encoder_with_options_that_are_gone_still_opens(learnt: tuple, tmp_pa
     home, encoder = learnt[0], learnt[-1]
     old = tmp_path / "encoder"
     shutil.copytree(home / encoder.path, old)
-    content = json.loads((old / "lexicon.json").read_text())
+    content = json.loads((old / "lexicon.json").read_text(encoding="utf-8"))
     content["encoder"] |= {"sif": 0.01, "directions": 1}
-    (old / "lexicon.json").write_text(json.dumps(content))
+    (old / "lexicon.json").write_text(json.dumps(content), encoding="utf-8")
     np.testing.assert_array_equal(
         TitleEncoder.open(old).embed(["kitchen recipes"]),
         TitleEncoder.open(home / encoder.path).embed(["kitchen recipes"]),
@@ -90,7 +90,7 @@ def test_rows_are_mapped_not_copied(
 
     def holds(file: Path, rows: np.ndarray) -> bool:
         """Whether the rows lie where the file is mapped."""
-        lines = Path("/proc/self/maps").read_text().splitlines()
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
         spans = (line.split()[0].split("-") for line in lines if line.endswith(str(file)))
         return any(int(first, 16) <= rows.ctypes.data < int(last, 16) for first, last in spans)
 

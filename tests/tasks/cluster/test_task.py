@@ -78,7 +78,7 @@ def test_the_published_folder(tmp_path: Path, strategy):
     assert neighbours.shape == similarities.shape == (82, 8)
     assert (clusters[80:] == -1).all() and (neighbours[80:] == -1).all() and not (neighbours == 80).any()
     assert artifact.counts["clusters"] == 4 and artifact.counts["titles"] == 82
-    for number, group in enumerate(json.loads((folder / "clusters.json").read_text())):
+    for number, group in enumerate(json.loads((folder / "clusters.json").read_text(encoding="utf-8"))):
         members = np.flatnonzero(clusters == number)
         kind = GROUPS[int(np.bincount(members // 20).argmax())]
         assert group["id"] == number and group["size"] == len(members) and len(group["titles"]) == 5
@@ -129,7 +129,9 @@ def test_the_next_run_keeps_identities_and_says_how_many_titles_stayed(tmp_path:
     one, other = (
         {
             group["name"]: group
-            for group in json.loads((workspace.folder(artifact) / "clusters.json").read_text())
+            for group in json.loads(
+                (workspace.folder(artifact) / "clusters.json").read_text(encoding="utf-8")
+            )
         }
         for artifact in (first, second)
     )

@@ -52,7 +52,7 @@ def test_a_title_that_no_guide_had_is_corrected(fill: Callable) -> None:
 
 def test_names_of_a_table_follow_also_beside_existing_ones(fill: Callable, tmp_path: Path) -> None:
     table = tmp_path / "names.csv"
-    table.write_text("raw,genre\ncookery,Food\ncrime,Krimi\n")
+    table.write_text("raw,genre\ncookery,Food\ncrime,Krimi\n", encoding="utf-8")
     said = programme(KNOWN, "<category>Cookery</category>")
     content = f"<tv>{said}{programme(KNOWN)}</tv>".encode()
     options = {"vocabulary": str(table), "every": True}

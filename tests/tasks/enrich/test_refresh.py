@@ -17,7 +17,7 @@ def test_feeds_are_filled_and_stored_and_a_bad_one_stops_no_other(model, tmp_pat
     content = f"<tv>{programme(KNOWN)}{programme(NEW, start='20250302200000')}</tv>".encode()
     good, bad, home = tmp_path / "uk.xml.gz", tmp_path / "bad.xml", tmp_path / "home"
     good.write_bytes(gzip.compress(content))
-    bad.write_text("<html/>")
+    bad.write_text("<html/>", encoding="utf-8")
     given = str(home), [str(good), str(bad)], IngestSettings(), EnrichOptions(vocabulary="etsi"), str(model)
     filled = without_run(fill, *given)
     by_source = {each.source: each for each in filled}
@@ -41,7 +41,7 @@ def test_one_feed_tells_another_the_number_of_an_episode(model, tmp_path: Path, 
     known, unknown = (programme(KNOWN, f"<sub-title>Bread</sub-title>{own}") for own in (number, ""))
     more = programme(KNOWN, f"<sub-title>Cake</sub-title>{number.replace('4', '5')}", start="20250302200000")
     for name, one in (("known", known), ("unknown", unknown.replace("one", "two"))):
-        (tmp_path / f"{name}.xml").write_text(f"<tv>{one}{more}</tv>")
+        (tmp_path / f"{name}.xml").write_text(f"<tv>{one}{more}</tv>", encoding="utf-8")
     feeds = [str(tmp_path / f"{name}.xml") for name in ("known", "unknown")]
     options = EnrichOptions(episodes=True)
     filled = without_run(fill, str(tmp_path / "home"), feeds, IngestSettings(), options, str(model))

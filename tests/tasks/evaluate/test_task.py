@@ -40,7 +40,7 @@ def test_rivals_read_the_sentence_vectors_of_the_corpus(clustered, without_run, 
     settings = EvaluateSettings(baselines=RIVALS, resamples=100)
     baselines = without_run(score_baselines, str(home), inputs[0], settings)
     scores = without_run(evaluate, str(home), *inputs, baselines, settings)
-    protocols = json.loads((home / scores.path / "scores.json").read_text())["protocols"]
+    protocols = json.loads((home / scores.path / "scores.json").read_text(encoding="utf-8"))["protocols"]
     for form in ("title_only", "title_context"):
         own = protocols["unseen_title"][form]
         assert own["tfidf_svm"]["accuracy"] > 0.8  # three categories, told by every word

@@ -41,12 +41,12 @@ def test_gensim_reads_it(tmp_path: Path, form: TextForm):
 
 
 def test_glove_words_may_hold_spaces(tmp_path: Path):
-    (tmp_path / "glove.txt").write_text("the 0.5 -1\n. . . 1 2\nat name@domain.com 3 4\n")
+    (tmp_path / "glove.txt").write_text("the 0.5 -1\n. . . 1 2\nat name@domain.com 3 4\n", encoding="utf-8")
     assert read_vectors(tmp_path / "glove.txt").words == [b"the", b". . .", b"at name@domain.com"]
 
 
 def test_trailing_spaces_of_fasttext(tmp_path: Path):
-    (tmp_path / "x.vec").write_text("2 2\na 1 2 \nb 3 4 \n")
+    (tmp_path / "x.vec").write_text("2 2\na 1 2 \nb 3 4 \n", encoding="utf-8")
     assert read_vectors(tmp_path / "x.vec").matrix.tolist() == [[1, 2], [3, 4]]
 
 

@@ -157,7 +157,7 @@ def test_a_channel_that_changes_its_second_icon_has_changed(tmp_path: Path) -> N
         '<channel id="a"><display-name lang="en">A</display-name><icon src="a"/><icon src="{}"/></channel>'
     )
     for icon in ("b", "b", "c"):
-        (tmp_path / "g.xml").write_text(f"<tv>{channel.format(icon)}</tv>")
+        (tmp_path / "g.xml").write_text(f"<tv>{channel.format(icon)}</tv>", encoding="utf-8")
         read(tmp_path, tmp_path / "g.xml")
     assert rows(
         tmp_path, "SELECT icon, extra->>'$.icon[1].\"@src\"' FROM channel_history ORDER BY feed_id"
@@ -184,7 +184,8 @@ def test_plain_programmes_have_no_extra(tmp_path: Path) -> None:
         "c</category>{}</programme>"
     )
     (tmp_path / "g.xml").write_text(
-        f"<tv>{programme.format('')}{programme.format(plain).replace('20250301', '2025030112')}</tv>"
+        f"<tv>{programme.format('')}{programme.format(plain).replace('20250301', '2025030112')}</tv>",
+        encoding="utf-8",
     )
     read(tmp_path, tmp_path / "g.xml")
     assert rows(tmp_path, "SELECT extra FROM programmes") == [(None,), (None,)]

@@ -16,7 +16,7 @@ PROGRAMME = '<programme channel="{}" start="20250301"><title>{}</title></program
 
 
 def test_external_entities_read_no_file(tmp_path: Path) -> None:
-    (tmp_path / "secret.txt").write_text("TOP SECRET")
+    (tmp_path / "secret.txt").write_text("TOP SECRET", encoding="utf-8")
     for name, doctype in {
         "external": f'<!DOCTYPE tv [<!ENTITY x SYSTEM "file://{tmp_path}/secret.txt">]>',
         "parameter": f'<!DOCTYPE tv [<!ENTITY % p SYSTEM "file://{tmp_path}/secret.txt"> %p; '
@@ -25,7 +25,7 @@ def test_external_entities_read_no_file(tmp_path: Path) -> None:
         "network": '<!DOCTYPE tv SYSTEM "http://127.0.0.1:1/xmltv.dtd">',
     }.items():
         (tmp_path / "g.xml").write_text(
-            f'<?xml version="1.0"?>{doctype}<tv>{PROGRAMME.format(name, "a &x; b")}</tv>'
+            f'<?xml version="1.0"?>{doctype}<tv>{PROGRAMME.format(name, "a &x; b")}</tv>', encoding="utf-8"
         )
         assert read(tmp_path, tmp_path / "g.xml")[0].counts.stored == 1
     assert rows(tmp_path, "SELECT DISTINCT title FROM programmes") == [("a &x; b",)]
@@ -34,7 +34,8 @@ def test_external_entities_read_no_file(tmp_path: Path) -> None:
 def test_billion_laughs_stay_unlaughed(tmp_path: Path) -> None:
     laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
     (tmp_path / "g.xml").write_text(
-        f'<!DOCTYPE tv [<!ENTITY l0 "ha">{laughs}]><tv>{PROGRAMME.format("one", "&l11;")}</tv>'
+        f'<!DOCTYPE tv [<!ENTITY l0 "ha">{laughs}]><tv>{PROGRAMME.format("one", "&l11;")}</tv>',
+        encoding="utf-8",
     )
     assert read(tmp_path, tmp_path / "g.xml")[0].counts.stored == 1
     assert rows(tmp_path, "SELECT title FROM programmes") == [("&l11;",)]
@@ -83,7 +84,8 @@ with Catalogue.open(home) as catalogue:
     query = "SELECT count(*) FROM programmes WHERE title = 'after'"
     print(catalogue.connection.execute(query).fetchall()[0][0])
 # ru_maxrss holds the parent's too
-peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+lines = Path("/proc/self/status").read_text("utf-8").splitlines()
+peak = next(line for line in lines if line.startswith("VmHWM"))
 print(int(peak.split()[1]) // 1024)
 """
 
@@ -99,7 +101,7 @@ def test_twenty_megabytes_of_nothing_are_bounded(tmp_path: Path, kind: str) -> N
     done = subprocess.run(
         [sys.executable, "-c", HUGE, str(tmp_path), kind],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=60,
         check=False,
     )

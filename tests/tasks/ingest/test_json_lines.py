@@ -121,7 +121,7 @@ class Toy:
 
 def test_a_reader_is_added_by_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=3))
-    (tmp_path / "a.toy").write_text(f"see {tmp_path}/a.xml")
+    (tmp_path / "a.toy").write_text(f"see {tmp_path}/a.xml", encoding="utf-8")
     with pytest.raises(FeedError, match="not XML"):
         read(tmp_path, tmp_path / "a.toy")
     monkeypatch.setattr(readers, "READERS", [Toy(), *readers.READERS])

@@ -76,7 +76,7 @@ def kill_at_random(tmp_path: Path, times: int, seed: int) -> None:
             publish(home, feed)
             feed.write_bytes(schedule(2))
         child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, str(home), str(feed)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", CHILD, str(home), str(feed)], stdout=subprocess.PIPE, encoding="utf-8"
         )
         assert child.stdout is not None and child.stdout.readline() == "ready\n"
         time.sleep(chance.uniform(0, 1.2 * seconds))

@@ -23,7 +23,9 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM"
 
 
 def rows_and_megabytes(home: Path) -> tuple[int, int]:
-    done = subprocess.run([sys.executable, "-c", READ, str(home)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(home)], capture_output=True, encoding="utf-8", check=True
+    )
     rows, kibibytes = done.stdout.split()
     return int(rows), int(kibibytes) // 1024
 
@@ -45,7 +47,7 @@ def test_an_attribute_of_a_gigabyte(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_ten_million_programmes_on_one_channel(tmp_path: Path) -> None:
-    with open(tmp_path / "g.xml", "w") as file:
+    with open(tmp_path / "g.xml", "w", encoding="utf-8") as file:
         file.write("<tv>")
         for number in range(10_000_000):
             minutes, day = number % 1440, number // 1440

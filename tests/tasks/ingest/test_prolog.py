@@ -64,7 +64,7 @@ def test_what_follows_an_empty_root_is_read(tmp_path: Path) -> None:
         f"<tv/>{PROGRAMMES}\n<programme": (5, {"truncated": 1}),
     }
     for number, (content, expected) in enumerate(contents.items()):
-        (tmp_path / f"{number}.xml").write_text(content)
+        (tmp_path / f"{number}.xml").write_text(content, encoding="utf-8")
         outcome = read(tmp_path, tmp_path / f"{number}.xml")[0]
         assert (outcome.counts.stored, outcome.reasons) == expected
     assert rows(tmp_path, "SELECT line, excerpt FROM rejects") == [(6, "<programme")]

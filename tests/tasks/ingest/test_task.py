@@ -141,7 +141,9 @@ def large(seed: int) -> bytes:
 
 def start(home: Path, file: Path, pause: float) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(home), str(file), str(pause)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", SLOW, str(home), str(file), str(pause)],
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
     )
 
 

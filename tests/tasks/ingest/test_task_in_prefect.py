@@ -69,7 +69,7 @@ def test_a_secret_block_is_opened_in_the_task_and_kept_nowhere(tmp_path: Path) -
                 kept = str([*client.read_flow_runs(), *client.read_task_runs(), *client.read_logs()])
     finally:
         store.rm("/bucket", recursive=True)
-    kept += (tmp_path / "home" / "status.json").read_text()
+    kept += (tmp_path / "home" / "status.json").read_text(encoding="utf-8")
     assert "secret:my-guide" in kept and "k111" not in kept
     assert rows(tmp_path / "home", "SELECT source FROM feeds UNION SELECT source FROM validators") == [
         ("secret:my-guide",)

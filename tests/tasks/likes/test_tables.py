@@ -77,8 +77,8 @@ def test_time_in_seconds_and_as_a_date(tmp_path):
 
 
 def test_no_rows_are_no_likes(tmp_path):
-    (tmp_path / "a.json").write_text("[]")
-    (tmp_path / "a.csv").write_text("title,liked\n")
+    (tmp_path / "a.json").write_text("[]", encoding="utf-8")
+    (tmp_path / "a.csv").write_text("title,liked\n", encoding="utf-8")
     for name in ("a.json", "a.csv"):
         assert len(read_table(tmp_path / name, "me", AT)) == 0
 
@@ -106,6 +106,6 @@ def test_no_rows_are_no_likes(tmp_path):
     ],
 )
 def test_what_means_nothing_is_refused(tmp_path, name, text, words):
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(LikesError, match=words):
         read_table(tmp_path / name, "me", AT)

@@ -89,7 +89,7 @@ def test_no_samples_are_an_error(tmp_path: Path, batches: list[tuple[csr_matrix,
 
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("years of work")
+    (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
     with pytest.raises(ValueError, match="holds other files, which would be lost"):
         write_blocks(tmp_path, [some_rows(10)], FEATURES)
     assert (tmp_path / "thesis.txt").exists()
@@ -124,7 +124,7 @@ def test_a_folder_without_samples_is_named(tmp_path: Path) -> None:
 
 def test_the_index_can_be_read_by_other_programs(tmp_path: Path) -> None:
     blocks = write_blocks(tmp_path, [some_rows(100)], FEATURES, 500)
-    index = json.loads((tmp_path / INDEX).read_text())
+    index = json.loads((tmp_path / INDEX).read_text(encoding="utf-8"))
     assert index["features"] == FEATURES and len(index["blocks"]) == len(blocks)
 
 

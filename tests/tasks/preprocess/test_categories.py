@@ -265,7 +265,7 @@ def test_a_table_of_ones_own(tmp_path: Path):
     ],
 )
 def test_a_table_that_is_none(tmp_path: Path, text: str, message: str):
-    (tmp_path / "bad.csv").write_text(text)
+    (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
     with pytest.raises(MappingError, match=message):
         read_mapping(str(tmp_path / "bad.csv"))
     with pytest.raises(MappingError, match="No such file"):

@@ -59,6 +59,6 @@ def test_the_page_leads_from_the_model_to_the_feeds_and_back(tmp_path):
 def test_an_artifact_of_an_older_version_says_that_nothing_is_known(tmp_path):
     home = str(tmp_path / "home")
     with Workspace(home).publishing(Model, "key") as draft:
-        (draft.folder / "file.txt").write_text("model")
+        (draft.folder / "file.txt").write_text("model", encoding="utf-8")
     (record,) = trace(Workspace(home), (draft.artifact,))
     assert "not recorded" in render_artifacts([record], "Artifacts", "models:/titles/7")

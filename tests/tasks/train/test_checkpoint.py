@@ -165,7 +165,8 @@ def test_a_killed_command_goes_on(toy_corpus: Path, tmp_path: Path):
                 "optimizer": {"name": "adam"},
                 "objective": small,
             }
-        )
+        ),
+        encoding="utf-8",
     )
 
     def command(out: Path) -> list[str]:
@@ -175,7 +176,9 @@ def test_a_killed_command_goes_on(toy_corpus: Path, tmp_path: Path):
         (2, 0.4),
         (4, 0.8),
     ):  # counted by what it has said: how long an epoch takes is the machine's affair
-        process = subprocess.Popen(command(tmp_path / "killed"), cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command(tmp_path / "killed"), cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8"
+        )
         assert process.stdout is not None
         seen = [(process.stdout.readline(), time.monotonic())[1] for _ in range(epochs)]
         time.sleep(share * (seen[-1] - seen[-2]))

@@ -21,9 +21,9 @@ SMALL = {"dim": 8, "epochs": 2, "threads": 1}
 
 def test_it_trains_and_goes_on_where_it_stopped(toy_corpus: Path, tmp_path: Path):
     settings = tmp_path / "settings.json"
-    settings.write_text(json.dumps(SMALL))
+    settings.write_text(json.dumps(SMALL), encoding="utf-8")
     command = [sys.executable, "-m", "tasks.train", str(toy_corpus), str(tmp_path / "out"), str(settings)]
-    first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    first = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=120, check=False)
     assert first.returncode == 0, first.stderr
     lines = first.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["epoch 1 of 2", "epoch 2 of 2"]
@@ -35,7 +35,7 @@ def test_more_epochs_go_on_from_the_last(
 ):
     settings = tmp_path / "settings.json"
     for epochs in (1, 3):
-        settings.write_text(json.dumps({**SMALL, "epochs": epochs}))
+        settings.write_text(json.dumps({**SMALL, "epochs": epochs}), encoding="utf-8")
         assert main([str(toy_corpus), str(tmp_path / "out"), str(settings)]) == 0
     assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
         "epoch 1 of 1",

@@ -285,7 +285,7 @@ def test_the_checkpoint_tells_the_topics(toy, without_run, tmp_path: Path):
     home, _, _, corpus = toy
     objective = Neighbourhood(positives=Topics(topics=4), batch_size=48)
     made = without_run(train, str(home), corpus, replace(TRAINING, epochs=1, objective=objective))
-    about = json.loads((home / made.path / "artifact.json").read_text())
+    about = json.loads((home / made.path / "artifact.json").read_text(encoding="utf-8"))
     assert len(about["details"]["topics"]) == 4
 
 

@@ -142,7 +142,7 @@ def test_settings_are_refused(changes: dict, message: str):
 
 
 def test_what_people_are_shown_of_the_slots(tmp_path: Path):
-    (tmp_path / "label_names.json").write_text('["crime", "quiz", "opera"]')
+    (tmp_path / "label_names.json").write_text('["crime", "quiz", "opera"]', encoding="utf-8")
     memory = Memory.empty(5, 2)
     memory.values.copy_(torch.tensor([2, 0, EMPTY, 2, 2]))
     memory.ages.copy_(torch.tensor([4, 7, 9, 0, 8]))

@@ -143,11 +143,14 @@ def test_learners_end_with_their_parent(toy_corpus: Path, tmp_path: Path):
         "if __name__ == '__main__':\n"
         "    training = Training(Path(sys.argv[1]), replace(COMPILED, epochs=1000, runner=Hogwild()))\n"
         "    for _ in training.run():\n"
-        "        print(*training.swarm.pids, flush=True)\n"
+        "        print(*training.swarm.pids, flush=True)\n",
+        encoding="utf-8",
     )
     command = [sys.executable, str(script), str(toy_corpus)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
+    ) as process:
         assert process.stdout is not None
         pids = [int(word) for word in process.stdout.readline().split()]
         process.kill()

@@ -49,7 +49,7 @@ def test_rows_of_a_mapped_table_are_drawn_in_a_file(toy_corpus: Path, tmp_path: 
 
     class Seen(MappedTable):
         def build(self, rows, *others):
-            for line in Path("/proc/self/maps").read_text().splitlines():
+            for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
                 first, last = (int(bound, 16) for bound in line.split()[0].split("-"))
                 if first <= rows.data_ptr() < last:
                     seen.append(line)

@@ -63,7 +63,7 @@ def stage(published, without_run, tmp_path, monkeypatch):
 def damage(registry):
     """Makes the champion's model one that this version cannot read."""
     version, _, folder = registry.champion()
-    (folder / "lexicon.json").write_text("{}")
+    (folder / "lexicon.json").write_text("{}", encoding="utf-8")
     registry.client.set_model_version_tag(
         registry.name, version, "guidespace.content", content_digest(folder)
     )

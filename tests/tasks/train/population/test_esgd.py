@@ -190,13 +190,13 @@ def test_a_killed_run_continues_behind_its_last_generation(
         command = [sys.executable, "-c", KILLED, str(toy_corpus), str(tmp_path), str(kill_at)]
         path = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
-            command, cwd=ROOT, env=path, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=ROOT, env=path, capture_output=True, encoding="utf-8", timeout=120, check=False
         )
         return done.returncode, [int(line) for line in done.stdout.split()]
 
     # four pieces a generation: killed in the evolution of the second, then in the training of the third
     assert run(7) == (-signal.SIGKILL, [1])
-    assert len(json.loads((tmp_path / "journal.json").read_text())["rounds"]) == 1
+    assert len(json.loads((tmp_path / "journal.json").read_text(encoding="utf-8"))["rounds"]) == 1
     assert run(6) == (-signal.SIGKILL, [2])
     assert run(-1) == (0, [3, 4])
     assert same_end(whole, tmp_path)
