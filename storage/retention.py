@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.workspace import Workspace, folder_size
+from storage.workspace import Workspace, folder_size, last_used
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +34,10 @@ def old_artifacts(workspace: Workspace, keep: int, kept: Collection[Path] = ()) 
         raise ValueError(f"keep is {keep}; one folder of each kind must stay, or the last run loses its own")
     found = []
     for kind in sorted((workspace.home / "artifacts").glob("*/")):
-        complete = [file for file in kind.glob("*/artifact.json") if file.parent.suffix != ".tmp"]
-        complete.sort(key=lambda file: -file.stat().st_mtime_ns)
-        found += [file.parent for file in complete[keep:] if file.parent not in kept]
-        oldest = complete[keep - 1].stat().st_mtime_ns if len(complete) >= keep else 0
+        complete = [file.parent for file in kind.glob("*/artifact.json") if file.parent.suffix != ".tmp"]
+        complete.sort(key=last_used, reverse=True)
+        found += [folder for folder in complete[keep:] if folder not in kept]
+        oldest = last_used(complete[keep - 1]) if len(complete) >= keep else 0
         found += [half for half in kind.glob("*.partial") if half.stat().st_mtime_ns < oldest]
     return found
 

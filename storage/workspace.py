@@ -13,9 +13,11 @@ Layout::
     home/mlflow.db, mlflow/   MLflow's database and artifacts, where no server is set
 
 A folder is written beside its final place and renamed once its ``artifact.json`` (files, sizes, SHA-256) is
-complete. A killed run leaves at most a ``*.tmp`` folder, which the next writer removes.
+complete. A killed run leaves at most a ``*.tmp`` folder, which the next writer removes. ``artifact.json`` has
+the time of publication; the time of last use, for pruning, is the modification time of the folder itself.
 """
 
+import datetime
 import functools
 import hashlib
 import json
@@ -23,7 +25,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,6 +181,7 @@ class Workspace:
             files = {file.relative_to(temporary).as_posix(): _describe(file) for file in written}
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
             about = {"counts": draft.counts, "details": draft.details, "made_of": draft.made_of}
+            about["published_at"] = _now()
             content = {"kind": kind.kind, "digest": digest, "files": files, **about}
             write_json(temporary / "artifact.json", content, sort_keys=True)
             before = place.with_name(f"{place.name}.{os.getpid()}.before.tmp")
@@ -218,9 +221,15 @@ class Workspace:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         with suppress(OSError):  # a user who may only read
-            os.utime(place / "artifact.json")  # pruning goes by the time of use
+            os.utime(place)
         path = place.relative_to(self.home).as_posix()
         return kind(path=path, digest=content["digest"], counts=content["counts"])
+
+    def publish_again(self, artifact: Artifact) -> None:
+        """Sets the time of publication of an unchanged artifact to now."""
+        file = self.folder(artifact) / "artifact.json"
+        content = json.loads(file.read_text(encoding="utf-8"))
+        write_json(file, {**content, "published_at": _now()}, sort_keys=True)
 
     def details(self, artifact: Artifact) -> dict[str, Any]:
         """What its writer put into ``draft.details``."""
@@ -253,11 +262,38 @@ def _sha256(file: Path, inode: int, changed: int) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def newest_first(workspace: Workspace, kind: type[A], *, before: str = "") -> Iterator[A]:
-    """Intact artifacts of a kind, the last published first; only those published ``before`` that of a key."""
-    files = workspace.place(kind, "any").parent.glob("*/artifact.json")
-    written = {file.parent.name: file.stat().st_mtime_ns for file in files if file.parent.suffix != ".tmp"}
-    until = written.pop(before, None)
-    for key in sorted(written, key=written.__getitem__, reverse=True):
-        if (until is None or written[key] < until) and (artifact := workspace.read(kind, key)) is not None:
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
+
+
+def published_at(file: Path, about: Mapping[str, Any]) -> datetime.datetime:
+    """When an ``artifact.json`` with that content was published; in older homes, the file's time."""
+    if "published_at" in about:
+        return datetime.datetime.fromisoformat(about["published_at"])
+    return datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.UTC)
+
+
+def last_used(folder: Path) -> int:
+    """When an artifact's folder was last read, in ns; older versions touched its ``artifact.json``."""
+    return max(folder.stat().st_mtime_ns, (folder / "artifact.json").stat().st_mtime_ns)
+
+
+def newest_first(
+    workspace: Workspace,
+    kind: type[A],
+    *,
+    before: str = "",
+    instant: Callable[[Path, Mapping[str, Any]], datetime.datetime] = published_at,
+) -> Iterator[A]:
+    """Intact artifacts of a kind by falling ``instant`` (of an ``artifact.json`` and its content); with
+    ``before``, only those before the artifact of that key.
+    """
+    instants: dict[str, datetime.datetime] = {}
+    for file in workspace.place(kind, "any").parent.glob("*/artifact.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # just removed, or damaged
+            if file.parent.suffix != ".tmp":
+                instants[file.parent.name] = instant(file, json.loads(file.read_text(encoding="utf-8")))
+    until = instants.pop(before, None)
+    for key in sorted(instants, key=instants.__getitem__, reverse=True):
+        if (until is None or instants[key] < until) and (artifact := workspace.read(kind, key)) is not None:
             yield artifact

@@ -36,7 +36,8 @@ def test_a_home_after_gc_answers_as_before(night, tmp_path):
     home = shutil.copytree(night[0], tmp_path / "home")
     spare = home / "artifacts" / "corpus" / "spare"
     shutil.copytree(next((home / "artifacts" / "corpus").glob("*/")), spare)
-    os.utime(spare / "artifact.json", (0, 0))  # of an older night
+    for path in (spare / "artifact.json", spare):
+        os.utime(path, (0, 0))  # of an older night
     before = answer("similar", "Evening News", "--home", home, "--json")
     told = answer("gc", "--home", home, "--nights", 1, "--dry-run", "--json")
     assert spare.exists() and {one["what"]: one["count"] for one in told} == {

@@ -12,7 +12,8 @@ from storage.workspace import Workspace
 def publish(workspace, kind, key, age):
     with workspace.publishing(kind, key) as draft:
         (draft.folder / "data.txt").write_text(key, encoding="utf-8")
-    os.utime(workspace.place(kind, key) / "artifact.json", (1_000_000 - age, 1_000_000 - age))
+    for path in (workspace.place(kind, key) / "artifact.json", workspace.place(kind, key)):
+        os.utime(path, (1_000_000 - age, 1_000_000 - age))
 
 
 def keys(workspace, kind):

@@ -1,5 +1,6 @@
 """The home: published whole or not at all, damage noticed."""
 
+import datetime
 import json
 from pathlib import Path
 
@@ -94,6 +95,7 @@ def test_artifact_json_is_written_last(home: Workspace):
     with home.publishing(Corpus, "key") as draft:
         assert not (draft.folder / "artifact.json").exists() and draft.folder.name.endswith(".tmp")
     content = json.loads((draft.folder / "artifact.json").read_text(encoding="utf-8"))
+    assert datetime.datetime.fromisoformat(content.pop("published_at")).tzinfo == datetime.UTC
     assert content == {
         "kind": "Corpus",
         "digest": draft.artifact.digest,
