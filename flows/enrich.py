@@ -69,9 +69,9 @@ def enrich(
 def enrich_guide(guide: str, out: str, home: str, options: "EnrichOptions") -> "Report":
     """Fills a guide's gaps by the model that serves and writes it; an empty ``out`` writes nothing."""
     from flows.champion import champion_folder
-    from storage.artifacts import Guide
     from storage.corrections import read_corrections
-    from storage.workspace import Workspace, newest_first
+    from storage.guides import current_guide
+    from storage.workspace import Workspace
     from tasks.enrich.enrich import plan, read_guide
     from tasks.enrich.model import CategoryModel
     from tasks.enrich.output import check_output, write_output
@@ -82,7 +82,7 @@ def enrich_guide(guide: str, out: str, home: str, options: "EnrichOptions") -> "
     check_output(out or "-")
     read_vocabulary(options.vocabulary, {})  # an error in it is known before the guide is read
     folder, workspace = champion_folder(home), Workspace(home, create=False)
-    newest = next(newest_first(workspace, Guide), None) if options.episodes else None
+    newest = current_guide(workspace) if options.episodes else None
     known = newest and workspace.folder(newest)
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as name:
         work = Path(name)

@@ -1,5 +1,6 @@
 """The command ``guidespace sql``: queries over what the last run published."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -7,26 +8,33 @@ from pathlib import Path
 from typing import Any
 
 from flows.latest import read_latest
-from storage.artifacts import Clustering, Corpus, Guide, Tonight
+from storage.artifacts import Artifact, Clustering, Corpus, Tonight
 from storage.catalogue.likes import home_salt
 from storage.catalogue.views import QueryError, ask
+from storage.guides import current_guide
 from storage.workspace import HomeError, Workspace, newest_first
 
 
 def run_folders(home: str | Path) -> dict[str, Path]:
-    """Folders of the last run's corpus, of nearest titles and clusters made from it, and of the newest guide
-    and lists.
+    """Folders of the last run's corpus, nearest titles and clusters, of the current guide, and of the newest
+    lists.
 
     Raises:
         HomeError: No run has finished, or what it made is gone.
     """
     workspace = Workspace(home, create=False)
-    folder = Path(read_latest(home, "corpus")["corpus"])
+    latest = read_latest(home, "corpus")
+    folder = Path(latest["corpus"])
     corpus = workspace.read(Corpus, folder.name)
     digest = corpus.digest if corpus else None
+    scored = _inputs(Path(latest["scores"]).with_name("artifact.json"), Clustering)
     details = ((found, workspace.details(found)) for found in newest_first(workspace, Clustering))
-    made = (found for found, about in details if about.get("corpus") == digest and "nearest" in about)
-    clustering, guide = next(made, None), next(newest_first(workspace, Guide), None)
+    made = (
+        found
+        for found, about in details
+        if about.get("corpus") == digest and "nearest" in about and found.digest in (scored or [found.digest])
+    )
+    clustering, guide = next(made, None), current_guide(workspace)
     if corpus is None or clustering is None or guide is None or not (folder / "variants.parquet").exists():
         gone = f"{workspace.home} no longer holds all that its last run made"
         raise HomeError(f"{gone}; run `guidespace nightly --feed …` again")
@@ -35,6 +43,14 @@ def run_folders(home: str | Path) -> dict[str, Path]:
     if tonight := next(newest_first(workspace, Tonight), None):
         found["tonight"] = workspace.folder(tonight)
     return found
+
+
+def _inputs(file: Path, kind: type[Artifact]) -> list[str]:
+    """Digests of the inputs of a kind that an ``artifact.json`` names; empty if it is gone, or names none."""
+    if not file.exists():
+        return []
+    made_of = json.loads(file.read_text(encoding="utf-8")).get("made_of", {})
+    return [each["digest"] for each in made_of.get("inputs", ()) if each["kind"] == kind.kind]
 
 
 def answer(home: str | Path, query: str, assignments: Sequence[str]) -> list[dict[str, Any]]:

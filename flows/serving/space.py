@@ -21,10 +21,10 @@ from pydantic_core import to_json
 from flows.explain import neighbour_documents
 from flows.serving.batches import Unavailable
 from flows.serving.kept import Kept
-from storage.artifacts import Guide
 from storage.corrections import CORRECTIONS, Correction, read_corrections
+from storage.guides import current_guide
 from storage.tracking import Champion, Registry
-from storage.workspace import HomeError, Workspace, newest_first
+from storage.workspace import HomeError, Workspace
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
 from tasks.enrich.model import Ballot, CategoryModel
@@ -60,7 +60,7 @@ class Seen(NamedTuple):
 
     model: tuple[str, str]  # version and digest
     corrected: int  # when corrections.json was written
-    guides: frozenset[str]
+    guide: str  # path of the current one
     slot: int  # of ten minutes
 
 
@@ -159,7 +159,7 @@ class Space:
         from storage.catalogue.feeds import utc
         from tasks.tonight.programmes import fold_programmes
 
-        guide = next(newest_first(Workspace(self.home, create=False), Guide), None)
+        guide = current_guide(Workspace(self.home, create=False))
         if guide is None:
             return Coming(None, {}, f"{self.home} holds no guide; run `guidespace ingest --feed …` first")
         begin, end = map(utc, evening_of(self.now, None, None, None))
@@ -255,10 +255,10 @@ class Served:
             raise HomeError(f"{self.name} in {self.registry.in_shell} has no champion; {advice}")
         file = self.home / CORRECTIONS
         corrected = file.stat().st_mtime_ns if file.exists() else 0
-        guides = Workspace(self.home, create=False).place(Guide, "any").parent.glob("*/artifact.json")
+        guide = current_guide(Workspace(self.home, create=False))
+        path = guide.path if guide else ""
         slot = int(_now().timestamp() // EVENING.total_seconds())
-        known = frozenset(file.parent.name for file in guides)
-        return Seen((champion.version, champion.digest), corrected, known, slot), champion
+        return Seen((champion.version, champion.digest), corrected, path, slot), champion
 
     def _open(self, champion: Champion) -> Space:
         """A Space; with the opened search and the kept answers of the present one where they still hold."""

@@ -10,6 +10,7 @@ from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import publish_corrections
 from storage.catalogue.feeds import check_known, publish_status
 from storage.catalogue.snapshots import Choice, included_feeds, snapshot, snapshot_digest
+from storage.guides import current_guide
 from storage.readings import FeedStatus, write_readings
 from storage.workspace import Workspace
 from tasks.ingest.ingest import ingest_feeds, remove_leftovers
@@ -57,6 +58,8 @@ def read_and_publish(
         choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of)
         digest = snapshot_digest(catalogue, choice)
         if (known := workspace.read(Guide, digest[:32])) is not None:
+            if as_of is None and current_guide(workspace) != known:
+                workspace.publish_again(known)  # as after a setting was changed and changed back
             return known
         with workspace.publishing(Guide, digest[:32]) as draft:
             draft.counts |= snapshot(catalogue, draft.folder, choice)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from storage.artifacts import Guide
 from storage.catalogue.evening import coming_programmes, span
 from storage.catalogue.feeds import utc
+from storage.guides import current_guide
 from storage.tracking import Champion, Registry
-from storage.workspace import HomeError, Workspace, newest_first
+from storage.workspace import HomeError, Workspace
 from tasks.tonight.choose import Evening, wanted
 from tasks.tonight.programmes import fold_programmes
 from tasks.tonight.settings import TonightSettings
@@ -36,7 +36,7 @@ def open_evening(
         HomeError: There is no guide, or no model serves.
     """
     workspace, champion = Workspace(home, create=False), find_champion(home)
-    guide = next(newest_first(workspace, Guide), None)
+    guide = current_guide(workspace)
     if guide is None:
         raise HomeError(f"{home} holds no guide; run `guidespace ingest --feed …` first")
     place = workspace.folder(guide)

@@ -3,6 +3,7 @@
 import datetime
 import json
 import re
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -13,10 +14,10 @@ from prefect.logging import disable_run_logger
 
 from flows.latest import write_latest
 from flows.sql import answer, run_folders
-from storage.artifacts import Tonight
+from storage.artifacts import Clustering, Tonight
 from storage.catalogue.views import VIEWS, QueryError, view_statements
 from storage.formats.tonight import TONIGHT as TONIGHT_SCHEMA
-from storage.workspace import HomeError, Workspace
+from storage.workspace import HomeError, Workspace, newest_first
 from tasks.embed.task import embed
 from tests import worlds
 
@@ -226,3 +227,15 @@ def test_dropped_categories(home):
             " ('c', 'generic', 6)) AS d(category, reason, titles)"
         )
         assert own.execute(DROPPED).fetchall() == [("generic", 2, 11), ("digits", 1, 9)]
+
+
+def test_a_query_does_not_change_which_clustering_is_the_previous_one(home, tmp_path):
+    copied = shutil.copytree(home, tmp_path / "home")
+    workspace = Workspace(copied)
+    with workspace.publishing(Clustering, "of another corpus"):
+        pass
+    before = list(newest_first(workspace, Clustering))
+    files = {file: file.read_bytes() for file in copied.rglob("artifact.json")}
+    assert answer(copied, "SELECT count(*) AS clusters FROM clusters", [])
+    assert list(newest_first(workspace, Clustering)) == before
+    assert {file: file.read_bytes() for file in copied.rglob("artifact.json")} == files

@@ -1,3 +1,4 @@
+import datetime
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from guides import guide, rows
 
 from storage.artifacts import Guide
 from storage.catalogue.feeds import status
+from storage.guides import current_guide
 from storage.readings import read_readings
 from storage.workspace import HomeLocked, Workspace
 from tasks.ingest.checks import check_guide
@@ -198,3 +200,17 @@ def test_progress_comes_with_long_feeds(
         record.getMessage() for record in caplog.records if record.getMessage().startswith("feed 1 of 1")
     ]
     assert len(notes) >= 3 and notes[0].endswith("programmes") and "% of its bytes" in notes[0]
+
+
+def test_the_current_guide_follows_what_ingest_last_published(tmp_path: Path, home: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.xml").write_bytes(guide(programmes=5))
+    feeds = [tmp_path / "a.xml", tmp_path / "b.xml"]
+    both = run(home, *feeds)
+    instant = datetime.datetime.now(datetime.UTC)
+    one = run(home, *feeds, leave_out=("*/b.xml",))
+    assert current_guide(Workspace(home)) == one != both
+    ingest.fn(str(home), (), IngestSettings(), instant)
+    assert current_guide(Workspace(home)) == one
+    assert run(home, *feeds) == both
+    assert current_guide(Workspace(home)) == both
