@@ -68,7 +68,9 @@ def test_an_instant_has_a_zone_of_its_own(workspace: Workspace) -> None:
 
 def test_the_current_guide_is_intact(workspace: Workspace) -> None:
     before = publish(workspace, "before")
-    (workspace.folder(publish(workspace, "damaged")) / "programmes.parquet").write_text("gone", encoding="utf-8")
+    (workspace.folder(publish(workspace, "damaged")) / "programmes.parquet").write_text(
+        "gone", encoding="utf-8"
+    )
     assert current_guide(workspace) == before
 
 
