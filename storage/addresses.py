@@ -7,6 +7,7 @@ is the same every night, whatever the token of that night.
 
 import ipaddress
 import re
+import socket
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 HARMLESS = {  # docs/feeds.md lists them
@@ -38,7 +39,18 @@ def without_secrets(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host, which is a name or an address."""
+    """Whether a host, which is a name or an address, is reached from this machine only. Resolves names."""
+    if is_loopback_address(host):
+        return True
+    try:
+        found = {str(address[0]) for *_, address in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    return host != "" and all(map(is_loopback_address, found))  # servers listen everywhere for ""
+
+
+def is_loopback_address(host: str) -> bool:
+    """Whether a host is ``localhost`` or an address of the loopback interface. Resolves no other name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -21,9 +21,9 @@ from prometheus_client import (
 )
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from flows.same_site import SameSite
 from flows.serving.batches import Batches, Unavailable
 from flows.serving.schema import (
     MOST_BYTES,
@@ -41,7 +41,6 @@ from storage.tracking import Champion
 from tasks.pages import encode_data, render_page
 
 HERE = Path(__file__).parent
-LOCAL = ["localhost", "127.0.0.1", "[::1]", "::1"]
 QUESTIONS = ("/similar", "/vectors", "/categories")
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REFUSED: dict[int | str, dict[str, Any]] = {
@@ -73,6 +72,8 @@ class Metrics:
         reloads.set_function(lambda: served.reloads)
         failures = Gauge("reload_failures", "How often what serves could not be looked up or loaded", **own)
         failures.set_function(lambda: served.failures)
+        stale = Gauge("stale", "1 if the last look-up or load of what serves failed, else 0", **own)
+        stale.set_function(lambda: served.is_stale)
         ProcessCollector(registry=self.registry)
         self._served = served
 
@@ -112,8 +113,15 @@ class Counting:
             self.metrics.seconds.labels(path).observe(time.perf_counter() - started)
 
 
-def make_app(served: Served, token: str = "") -> FastAPI:
-    """The application; with a token every question, and the metrics, ask for it."""
+def make_app(served: Served, token: str = "", host: str = "localhost") -> FastAPI:
+    """Builds the application.
+
+    Args:
+        served: The model that answers.
+        token: Clients have to send it, except for /health and /docs. Without one, only requests of this
+            machine's clients are accepted, none of pages of other sites.
+        host: Name or address by which clients reach the server.
+    """
     metrics, batches = Metrics(served), Batches(served.answer)
     bearer = HTTPBearer(auto_error=False)
 
@@ -132,8 +140,8 @@ def make_app(served: Served, token: str = "") -> FastAPI:
         responses=REFUSED,
     )
     guarded: dict[str, Any] = {"dependencies": [Depends(check)]} if token else {}
-    if not token:  # no page of another site may ask by a name that it has pointed here
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOCAL)
+    if not token:
+        app.add_middleware(SameSite, hosts=[host])
     app.add_middleware(Counting, metrics=metrics)
 
     async def ask(request: Request, kind: Kind, asked: Asked) -> Response:
@@ -163,9 +171,11 @@ def make_app(served: Served, token: str = "") -> FastAPI:
 
     @app.get("/health", response_model=Health)
     async def health() -> Response:
-        """That it serves, and which model."""
-        model = _about(served, served.space.champion)
-        return Response(b'{"status":"ok","model":%b}' % model, media_type="application/json")
+        """Which model serves, and whether the last check for another one succeeded."""
+        model, status = _about(served, served.space.champion), "stale" if served.is_stale else "ok"
+        return Response(
+            b'{"status":"%b","model":%b}' % (status.encode(), model), media_type="application/json"
+        )
 
     @app.get("/metrics", response_class=Response, **guarded)
     async def tell_metrics() -> Response:

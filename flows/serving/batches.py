@@ -13,7 +13,7 @@ import torch
 
 T = TypeVar("T")
 MOST_AT_ONCE = 256  # questions computed together
-MOST_WAITING = 1024  # requests; of one title each some three seconds
+MAX_WAITING = 1024  # questions that wait to be computed, some three seconds of work
 
 
 class Unavailable(Exception):
@@ -41,11 +41,12 @@ class Batches(Generic[T]):
         """Answers to the questions of one request.
 
         Raises:
-            Unavailable: Too many requests wait.
+            Unavailable: More than MAX_WAITING questions would wait.
             Exception: What ``answer`` raises where it fails.
         """
-        if len(self._waiting) >= MOST_WAITING:
-            raise Unavailable(f"{MOST_WAITING:,} requests wait already; ask again later, or fewer at once")
+        waiting = sum(len(job.questions) for job in self._waiting)
+        if self._waiting and waiting + len(questions) > MAX_WAITING:
+            raise Unavailable(f"{waiting:,} titles wait already; ask again later, or fewer at once")
         job = Job(kind, questions, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         if self._work is None:

@@ -43,7 +43,11 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
 
     served = Served(reading_home(home, model), model)
     config = uvicorn.Config(
-        make_app(served, token), access_log=False, log_level="warning", server_header=False, lifespan="off"
+        make_app(served, token, host),
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        lifespan="off",
     )
     torch.set_num_threads(1)  # also of threads that begin later
     threadpool_limits(1, user_api="blas")  # requests are computed by one thread

@@ -132,9 +132,9 @@ class CategoryAnswers:
 
 @dataclass(frozen=True)
 class Health:
-    """The model that serves."""
+    """The model that serves. ``stale``: the last look-up or load of another one failed; the log says why."""
 
-    status: Literal["ok"]
+    status: Literal["ok", "stale"]
     model: Serving
 
 

@@ -202,7 +202,7 @@ class Served:
         self.reloads = self.failures = 0
         self._seen, champion = self._look()
         self.space = self._open(champion)
-        self._ended, self._failed = threading.Event(), ""
+        self._ended, self._failure, self._is_prepared = threading.Event(), "", False
 
     def answer(self, kind: Kind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
         """Answers (``Space.answer``), each with the model that gave it."""
@@ -215,38 +215,42 @@ class Served:
         found = [space.find(kind, query) for query in queries]
         return [(space.champion, answer) for answer in found if answer] if None not in found else []
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the last look-up or load of what should serve failed."""
+        return bool(self._failure)
+
     def watch(self) -> None:
-        """Looks for another model, corrections or guide until ``end``."""
-        self.space.prepare()
-        gc.freeze()  # a collection would go through all titles, which stay
-        while not self._ended.wait(LOOKS_SECONDS):
+        """Looks for another model, corrections or guide until ``end``; a failure is reported and retried."""
+        while not self._ended.is_set():
             try:
                 self.look()
-                self._failed = ""
+                self._failure = ""
             except Exception as error:  # what serves goes on: MLflow's database may be locked, a disk full
                 self.failures += 1
-                if str(error) != self._failed:
-                    self._failed = str(error)
-                    print(f"guidespace serve: not reloaded: {error}", file=sys.stderr, flush=True)
+                if (failure := str(error) or repr(error)) != self._failure:
+                    self._failure = failure
+                    print(f"guidespace serve: not reloaded: {failure}", file=sys.stderr, flush=True)
+            self._ended.wait(LOOKS_SECONDS)
 
     def end(self) -> None:
         """Ends ``watch``."""
         self._ended.set()
 
     def look(self) -> None:
-        """Replaces the Space where it is out of date."""
+        """Replaces the Space if it is out of date; prepares the first one."""
         seen, champion = self._look()
-        if seen == self._seen:
+        if seen == self._seen and self._is_prepared:
             return
-        space = self._open(champion)
+        space = self.space if seen == self._seen else self._open(champion)
         space.prepare()
         if seen.model != self._seen.model:
             self.reloads += 1
             print(f"guidespace serve: version {champion.version} serves now", flush=True)
-        self.space, self._seen = space, seen
+        self.space, self._seen, self._is_prepared = space, seen, True
         gc.unfreeze()
         gc.collect()
-        gc.freeze()
+        gc.freeze()  # a collection would go through all titles, which stay
 
     def _look(self) -> tuple[Seen, Champion]:
         champion = self.registry.champion()

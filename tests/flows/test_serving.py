@@ -2,6 +2,8 @@
 
 import datetime
 import json
+import socket
+import threading
 from dataclasses import asdict
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from tasks.search.search import TitleSearch
 from tests import worlds
 from tests.flows.command import guidespace
 from tests.flows.serve_process import AT, NEW, STAND_IN
+from tests.flows.up_process import until
 
 slow = pytest.mark.slow
 
@@ -73,7 +76,9 @@ def test_other_machines_need_a_token(
         assert main(["serve", "--home", str(tmp_path), "--host", host]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert host in line and "set GUIDESPACE_SERVE_TOKEN" in line
-    assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
+    assert all(
+        map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost", socket.gethostbyaddr("127.0.0.1")[0]))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +189,12 @@ def test_refusals_by_http_are_400_and_counted(served: Served) -> None:
         )
         assert client.post("/similar", json={"titles": [NEW], "tonight": True}).status_code == 503
         assert client.get("/nothing").json() == {"reason": "there is no /nothing; /docs has what there is"}
-        assert client.get("/health", headers={"Host": "elsewhere.example"}).status_code == 400
+        for header in (
+            {"Host": "elsewhere.example"},
+            {"Origin": "http://elsewhere.example"},
+            {"Origin": "null"},
+        ):
+            assert client.get("/health", headers=header).status_code == 403
         told = client.get("/metrics").text
     assert f'guidespace_requests_total{{path="/similar",status="400"}} {len(REFUSED)}.0' in told
     assert f'guidespace_errors_total{{path="/similar",status="400"}} {len(REFUSED)}.0' in told
@@ -192,6 +202,41 @@ def test_refusals_by_http_are_400_and_counted(served: Served) -> None:
     assert 'guidespace_request_seconds_bucket{le="0.02",path="/similar"}' in told
     assert f'guidespace_model_info{{digest="{"a" * 64}",model="guidespace-titles",version="1"}} 1.0' in told
     assert "process_resident_memory_bytes" in told
+
+
+@slow
+def test_a_failed_first_preparation_is_reported_and_repeated(
+    served_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served, prepare, failed = Served(served_home), Space.prepare, threading.Event()
+    disk_is_free = threading.Event()
+
+    def fails_at_first(space: Space) -> None:
+        if not disk_is_free.is_set():
+            failed.set()
+            raise OSError("the disk is full")
+        prepare(space)
+
+    monkeypatch.setattr(Space, "prepare", fails_at_first)
+    monkeypatch.setattr("flows.serving.space.LOOKS_SECONDS", 0.01)
+    watcher = threading.Thread(target=served.watch)
+    watcher.start()
+    try:
+        with client_of(served) as client:
+            assert failed.wait(60)
+            until(lambda: client.get("/health").json()["status"] == "stale")
+            assert "\nguidespace_stale 1.0" in client.get("/metrics").text
+            disk_is_free.set()
+            until(lambda: client.get("/health").json()["status"] == "ok")
+            assert "\nguidespace_stale 0.0" in client.get("/metrics").text
+            registry = Registry(served_home, code=STAND_IN)
+            registry.promote("2", "not worse", at=AT + datetime.timedelta(days=3))
+            until(lambda: client.get("/health").json()["model"]["version"] == "2")
+    finally:
+        served.end()
+        watcher.join()
+        Registry(served_home, code=STAND_IN).promote("1", "back", at=AT + datetime.timedelta(days=4))
+    assert capsys.readouterr().err == "guidespace serve: not reloaded: the disk is full\n"
 
 
 @slow

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from typing import Any
 
-from flows.serving.batches import MOST_WAITING, Batches, Unavailable
+from flows.serving.batches import MAX_WAITING, Batches, Unavailable
 from flows.serving.kept import Kept
 from flows.serving.space import Kind
 from tasks.search.query import Query
@@ -39,7 +39,9 @@ def test_requests_that_wait_are_answered_together_each_its_own() -> None:
     assert [kind for kind, _ in seen] == ["a", "a", "b", "wrong"] and seen[1][1][:2] == [1, 2]
 
 
-def test_of_more_requests_than_may_wait_the_last_are_refused() -> None:
+def test_titles_beyond_the_limit_are_refused() -> None:
+    size = 256
+
     go_on = threading.Event()
 
     def answer(kind: str, questions: list[int]) -> list[int]:
@@ -50,15 +52,16 @@ def test_of_more_requests_than_may_wait_the_last_are_refused() -> None:
         batches = Batches(answer)
         first = asyncio.create_task(batches.ask("a", [0]))
         await asyncio.sleep(0.01)
-        others = [asyncio.create_task(batches.ask("a", [place])) for place in range(MOST_WAITING + 1)]
+        count = MAX_WAITING // size
+        others = [asyncio.create_task(batches.ask("a", [place] * size)) for place in range(count + 1)]
         await asyncio.sleep(0.01)
-        assert [task.done() for task in others] == [False] * MOST_WAITING + [True]
+        assert [task.done() for task in others] == [False] * count + [True]
         go_on.set()
         return [await first, *await asyncio.gather(*others, return_exceptions=True)]
 
     first, *others, refused = asyncio.run(ask())
-    assert first == [0] and others == [[place] for place in range(MOST_WAITING)]
-    assert isinstance(refused, Unavailable) and "1,024 requests wait already" in str(refused)
+    assert first == [0] and others == [[place] * size for place in range(MAX_WAITING // size)]
+    assert isinstance(refused, Unavailable) and "1,024 titles wait already" in str(refused)
 
 
 def test_answers_are_kept_within_a_bound_in_bytes_those_asked_for_last() -> None:

@@ -58,6 +58,13 @@ def test_another_champion_serves_without_a_lost_request(
     assert log.read_text(encoding="utf-8").splitlines()[-1] == "GuideSpace: serves no longer"
 
 
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
+def test_any_loopback_address_serves(served_home: Path, tmp_path: Path, host: str) -> None:
+    with serving(served_home, tmp_path / "serve.log", "--host", host) as (url, _, _):
+        assert httpx.get(f"{url}/health").json()["status"] == "ok"
+        assert httpx.get(f"{url}/health", headers={"Host": "elsewhere.example"}).status_code == 403
+
+
 def test_two_thousand_requests_without_an_error_or_growth(server: Server, served_titles: list[str]) -> None:
     url, process, _ = server
     port = int(url.rpartition(":")[2])

@@ -70,7 +70,7 @@ class Up:
         return [each for child in children for each in (child, *child.children(recursive=True))]
 
 
-def until(check: Callable[[], Any], told: Callable[[], str]) -> Any:
+def until(check: Callable[[], Any], told: Callable[[], str] = str) -> Any:
     """The first answer of ``check`` that is true."""
     deadline = time.monotonic() + SECONDS
     while not (found := check()):

@@ -1,0 +1,52 @@
+"""ASGI middleware that rejects requests which a web page of another site may have sent.
+
+A page cannot change two headers of its requests. ``Host`` is the name by which the browser reached the
+server: a foreign name that resolves to this machine is DNS rebinding. ``Origin`` names the page that sent the
+request; every POST request, cross-origin request and WebSocket handshake of a browser has it. Other clients
+send none.
+"""
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from storage.addresses import is_loopback_address
+
+
+class SameSite:
+    """Passes requests on whose Host is one of ``hosts`` or loopback, and whose Origin, if any, is this site.
+
+    Args:
+        app: The application.
+        hosts: Host names without ports; ``"*"`` accepts any, for servers that ask for a password.
+        origins: Origins of other sites that may send requests, such as ``http://localhost:5000``.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+        self.app = app
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self.origins = frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request or WebSocket handshake."""
+        problem = self._problem(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else ""
+        if problem:
+            await JSONResponse({"reason": problem, "detail": problem}, 403)(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def _problem(self, headers: Headers) -> str:
+        """Why a request is rejected; '' if it is not."""
+        host, origin = headers.get("host", ""), headers.get("origin")
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            name = ""
+        if not (self.hosts & {name, "*"} or is_loopback_address(name)):
+            return f"the header Host names {host!r}; expected the address that this server was started with"
+        if origin is not None and origin not in self.origins and origin.partition("://")[2] != host:
+            return f"the header Origin names {origin!r}, a page of another site"
+        return ""
