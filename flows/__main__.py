@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 from pydantic_core import ValidationError
+from typer.core import TyperArgument, TyperGroup, TyperOption
 from typer.exceptions import Exit, TyperException
-from typer.main import get_command
+from typer.main import get_group
 
 import flows.comparing  # (adds its commands, as the next four do)
 import flows.correct
@@ -26,16 +27,6 @@ from storage.memory import spare_memory
 
 # They print a line at once.
 REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
-SEVERAL = (
-    "--out",
-    "--feed",
-    "--set",
-    "--optimizers",
-    "--sizes",
-    "--rates",
-    "--blocks",
-    "--search",
-)  # options that take several values
 
 
 @app.callback(invoke_without_command=True)
@@ -69,9 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     # Ctrl-C ends a process at once, its semaphores with it: multiprocessing would warn of each.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
-    command, given = get_command(app), sys.argv[1:] if arguments is None else arguments
+    command, given = get_group(app), sys.argv[1:] if arguments is None else arguments
     try:
-        with command.make_context("guidespace", _repeat_options(given)) as context:
+        with command.make_context("guidespace", _repeat_options(command, given)) as context:
             return int(command.invoke(context) or DONE)
     except Exit as ended:  # --help, --version
         return ended.exit_code
@@ -96,19 +87,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return explain(error)
 
 
-def _repeat_options(arguments: Sequence[str]) -> list[str]:
-    """``--feed A B`` as ``--feed A --feed B``, the form in which Typer takes several values."""
-    repeated, option = [], ""
+def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
+    """Rewrites ``--feed A B`` to ``--feed A --feed B``, the form in which Typer takes several values.
+
+    Only for options of the given subcommand that may be repeated, and only where it has no positional
+    arguments: after ``sql --with NAME=VALUE`` the next word is the query.
+    """
+    name = next((argument for argument in arguments if not argument.startswith("-")), "")
+    parameters = group.commands[name].params if name in group.commands else []
+    has_positional = any(isinstance(parameter, TyperArgument) for parameter in parameters)
+    repeatable = {
+        option
+        for parameter in parameters
+        if isinstance(parameter, TyperOption) and parameter.multiple and not has_positional
+        for option in parameter.opts
+    }
+    rewritten, option = [], ""
     for argument in arguments:
-        if option and repeated[-1] != option:
+        if option and rewritten[-1] != option:
             if argument.startswith("-"):
                 option = ""
             else:
-                repeated.append(option)
-        if argument.partition("=")[0] in SEVERAL:
+                rewritten.append(option)
+        if argument.partition("=")[0] in repeatable:
             option = argument.partition("=")[0]
-        repeated.append(argument)
-    return repeated
+        rewritten.append(argument)
+    return rewritten
 
 
 def entry() -> None:

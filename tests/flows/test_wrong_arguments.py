@@ -145,3 +145,11 @@ def test_doctor_does_not_promise_to_make_a_home_of_a_file(tmp_path, capsys):
     assert main(["doctor", "--home", str(tmp_path / "file"), "--json"]) == 1
     (found,) = [finding for finding in json.loads(capsys.readouterr().out) if finding["about"] == "home"]
     assert found["state"] == "bad" and "a home is a folder" in found["text"]
+
+
+def test_an_option_takes_several_values_only_where_its_command_says_so(refused, home):
+    assert "has no champion" in refused("similar", "--home", home, "--search", "exact", "Murder")
+    assert "no search is called best, worst" in refused(
+        "tune", "--home", home, "--feed", "sample/guide.xml.gz", "--search", "worst", "best"
+    )
+    assert "no longer holds" in refused("sql", "--home", home, "--with", "title=News", "SELECT $title")
