@@ -72,6 +72,19 @@ def test_names_of_etsi_have_two_levels(fill: Callable) -> None:
     assert b"<category>Crime drama</category></programme>" in untouched and third.beside == 0
 
 
+def test_the_report_counts_titles_whose_name_is_written(fill: Callable) -> None:
+    """Words of CRIME, but the programmes have categories: no title is voted on, with --all or without."""
+    categories = "<category>Odd</category>"
+    content = guide(programme(NEW, categories), programme("Nowhere murderer detective", categories))
+    for every in (True, False):
+        written, report = fill(content, vocabulary="etsi", every=every)
+        assert written == content and not report.filled and not report.beside
+        assert report.titles_asked == 0 and [voted.chosen.sum() for voted in report.levels] == [0, 0]
+    _, report = fill(guide(programme(NEW, categories), programme(NEW)), vocabulary="etsi", every=True)
+    assert report.titles_asked == 1 and [voted.chosen.sum() for voted in report.levels] == [1, 1]
+    assert report.filled == {VOTE: 1}
+
+
 def test_a_table_of_ones_own(fill: Callable, tmp_path: Path) -> None:
     table = tmp_path / "mine.csv"
     table.write_text("\ufeffraw,genre\nCOOKERY,Kochen & Essen\ncrime,\nNichts,x\n", encoding="utf-8")

@@ -94,13 +94,65 @@ def test_titles_without_letters_are_placeholders(raw: str):
         "TBA",
         "Τηλεπωλήσεις",
         "Téléshopping",
+        "No Data Available",
+        "No EPG",
+        "No EPG available",
+        "No listing available",
+        "..programmes start at 6.00am",
+        "Keine Daten verfügbar",
+        "Aucune donnée disponible",
+        "Pas d'EPG",
+        "Nessun dato disponibile",
+        "Sem dados",
+        "Informação Não Disponibilizada Pelo Canal",
+        "Sin información",
+        "Geen gegevens beschikbaar",
+        "Ingen data tilgængelige",
+        "Ingen programinformasjon",
+        "Information saknas",
+        "Ei tietoja",
+        "Žiadne údaje",
+        "Nočné vysielanie",
+        "Žádné informace",
+        "Závěr vysílání",
+        "Nincs adat",
+        "Brak danych",
+        "Brak informacji o programie",
+        "Δεν υπάρχουν διαθέσιμες πληροφορίες",
+        "[K8] Τηλεαγορές",
+        "Нет данных",
+        "Профилактика на канале",
     ],
 )
 def test_placeholders_are_known(raw: str):
     assert is_placeholder(parse_title(raw).show_key)
 
 
-@pytest.mark.parametrize("raw", ["No Offence", "Shopping Queen", "Information", "The Shop", "Paid in Full"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "No Offence",
+        "Shopping Queen",
+        "Information",
+        "The Shop",
+        "Paid in Full",
+        "Data",
+        "No Sudden Move",
+        "Ei saa peittää",
+        "Kein Pardon",
+        "Sin City",
+        "Sin tetas no hay paraíso",
+        "Sem Lei",
+        "Nessuno è perfetto",
+        "Ingen kan lykkeligere være",
+        "Brakk",
+        "Den korte pause",
+        "Pause to Pray",
+        "Informação Privilegiada",
+        "Noční vlak",
+        "Нет дороги назад",
+    ],
+)
 def test_shows_are_no_placeholders(raw: str):
     assert not is_placeholder(parse_title(raw).show_key)
 
