@@ -8,7 +8,7 @@ nearly always none of the model's labels, and the vote would choose among these.
 import html
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -195,7 +195,7 @@ def plan(
             told = _of_labels(vocabulary, model.labels[row]), MODEL
         if told[0]:
             answers[title] = Answer(*told)
-        else:
+        elif guide.has_gap[title]:
             unknown.append(title)
     wanted = np.array(unknown, dtype=np.int64)
     report.titles_asked = len(wanted)
@@ -208,7 +208,7 @@ def plan(
     spoken = np.array([guide.language[title] for title in wanted], dtype=str)
     for level in range(vocabulary.levels):
         voted = model.vote(neighbours, spoken, vocabulary, level, options.minimum_precision)
-        report.levels.append(voted)
+        written = np.zeros_like(voted.chosen)
         for place in np.flatnonzero(voted.chosen):
             before, name = answers.get(unknown[place]), voted.names[place]
             if before and before.by == EDITION:
@@ -218,6 +218,8 @@ def plan(
             names = (*(before.names if before else ()), name)
             sure = min(before.confidence if before else 1.0, float(voted.confidence[place]))
             answers[unknown[place]] = Answer(names, VOTE, sure)
+            written[place] = True
+        report.levels.append(replace(voted, chosen=written))
     chosen = [title for title in unknown if title in answers and answers[title].by == VOTE]
     step = max(1, len(chosen) // EXAMPLES)
     report.examples += [Example(guide.title[title], answers[title]) for title in chosen[::step][:EXAMPLES]]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage.catalogue.contexts import write_contexts
@@ -32,6 +33,7 @@ class GuideTitles:
     placeholder: np.ndarray  # bool
     of_raw: dict[str, int]  # raw title to title
     categories: dict[int, tuple[str, ...]]  # of titles that have any: the list that most programmes have
+    has_gap: np.ndarray  # bool: a programme of the title has no categories and a place for some
 
     def contexts(self, wanted: np.ndarray) -> list[list[str]]:
         """Tokens of how each of the wanted titles airs."""
@@ -82,4 +84,10 @@ def gather_titles(folder: Path) -> GuideTitles:
     placeholder = shows["placeholder"].to_numpy().astype(bool)
     lists = category_lists(folder, folder / "variants.parquet", folder)
     categories = {number: tuple(own) for number, own in lists}
-    return GuideTitles(folder, title, raw_title, show_key, language, placeholder, of_raw, categories)
+    has_gap = np.zeros(len(title), dtype=bool)
+    programmes = pq.ParquetFile(folder / "programmes.parquet", pre_buffer=False)
+    for batch in programmes.iter_batches(ROWS, columns=["title", "categories", "place"], use_threads=False):
+        counts = pc.fill_null(pc.list_value_length(batch["categories"]), 0).to_numpy(zero_copy_only=False)
+        gaps = (counts == 0) & (batch["place"].to_numpy() >= 0)
+        has_gap[[of_raw[raw] for raw in batch["title"].take(np.flatnonzero(gaps)).to_pylist()]] = True
+    return GuideTitles(folder, title, raw_title, show_key, language, placeholder, of_raw, categories, has_gap)
