@@ -39,7 +39,6 @@ class Programme(Airing):
     title: str  # as people read it
     sub_title: str
     episode: str  # s2e4, e4 or empty
-    folded: str = ""  # the sub-title's letters and digits, unless it only counts
     description: str
     categories: tuple[str, ...]
     regular: bool  # airs on many days without saying which episode
@@ -47,7 +46,7 @@ class Programme(Airing):
 
     def seen_in(self, seen: Sequence[tuple[str, str]]) -> bool:
         """Whether it is one of the episodes and sub-titles that a viewer has seen of its show."""
-        own = self.episode, self.folded
+        own = self.episode, fold_sub_title(self.sub_title)
         if not any(own):
             return not self.regular and ("", "") in seen
         return any(mine and mine == theirs for one in seen for mine, theirs in zip(own, one, strict=True))
@@ -131,7 +130,6 @@ def _programme(rows: Sequence[dict[str, Any]]) -> Programme:
         channel=airings[0].channel,
         title=first["display"],
         sub_title=first["sub_title"],
-        folded=first["folded"],
         episode=first["episode"],
         description=first["description"],
         categories=tuple(first["categories"] or ()),

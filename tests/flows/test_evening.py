@@ -1,12 +1,15 @@
-"""Which hours an evening is."""
+"""Which hours an evening is, and its programmes as JSON."""
 
 import datetime
+import json
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.tonight import evening_of
+from flows.tonight import as_json, evening_of
 from tasks.tonight.evening import TonightError
+from tests.flows.command import ROOT
+from tests.tasks.tonight.evenings import LATER, recommendation
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -38,3 +41,12 @@ def test_an_evening_is_from_six_to_midnight_of_what_is_left(now, begin, end, hou
 def test_an_end_before_the_beginning_is_refused():
     with pytest.raises(TonightError, match="is not before --until"):
         evening_of(clock("14T19:00"), clock("14T22:00"), clock("14T20:00"), None)
+
+
+def test_a_recommendation_has_the_documented_keys():
+    page = (ROOT / "docs" / "tonight.md").read_text(encoding="utf-8")
+    (documented,) = json.loads(page.split("is a list, best first:\n\n")[1].split("\n\n")[0])
+    document = as_json(recommendation(also=(LATER,)))
+    assert document.keys() == documented.keys()
+    for key in ("also", "why"):
+        assert document[key][0].keys() == documented[key][0].keys()

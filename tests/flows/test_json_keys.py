@@ -1,0 +1,58 @@
+"""Every key that a command prints with --json stands on the page that documents it."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.flows.command import ROOT, answer, guidespace
+
+pytestmark = pytest.mark.slow  # a home of its own
+
+TITLE = "Midsomer Murders"
+COMMANDS = {
+    ("scores",): "json.md",
+    ("status",): "json.md",
+    ("similar", TITLE): "json.md",
+    ("settings", "ingest"): "json.md",
+    ("correct", "--list"): "json.md",
+    ("gc", "--dry-run"): "json.md",
+    ("doctor",): "json.md",
+    ("categories",): "json.md",
+    ("explain", TITLE): "explain.md",
+    ("explain", TITLE, "MasterChef"): "explain.md",
+    ("duplicates",): "explain.md",
+    ("tonight", "--at", "2026-01-14T18:30:00+00:00"): "tonight.md",
+}
+OPEN = {"languages", "votes", "rejects"}  # their keys are data
+
+
+def keys_of(document: Any) -> Iterator[str]:
+    """The keys of a JSON document at any depth."""
+    if isinstance(document, list):
+        for item in document:
+            yield from keys_of(item)
+    elif isinstance(document, dict):
+        for key, value in document.items():
+            yield key
+            yield from () if key in OPEN else keys_of(value)
+
+
+@pytest.fixture(scope="module")
+def home(night, tmp_path_factory):
+    """A copy of the night's home in which somebody likes and corrects a title."""
+    home = tmp_path_factory.mktemp("keys") / "home"
+    shutil.copytree(night[0], home)
+    for command in (["like", TITLE], ["correct", TITLE, "crime"]):
+        assert guidespace(*command, "--home", home).returncode == 0
+    return home
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_key_is_documented(home, command):
+    text = (ROOT / "docs" / COMMANDS[command]).read_text(encoding="utf-8")
+    where = () if command[0] == "settings" else ("--home", home)
+    keys = set(keys_of(answer(*command, *where, "--json")))
+    assert keys and not {key for key in keys if not re.search(rf'["`]{re.escape(key)}["`]', text)}
