@@ -12,6 +12,7 @@ from storage.artifacts import Tonight
 from storage.catalogue.feeds import utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer
 from storage.workspace import Workspace
+from tasks.likes.exports import read_export
 from tasks.likes.players import read_player
 from tasks.likes.tables import LikesError, read_table
 from tasks.text.titles import parse_title
@@ -45,8 +46,10 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
     folder = Workspace(home, create=False).home
     if not file.is_file():
         raise LikesError(f"{file} is no file")
-    player = file.suffix.lower() in PLAYERS
-    rows = read_player(file, viewer, utc(at), None) if player else read_table(file, viewer, utc(at))
+    read = read_player if file.suffix.lower() in PLAYERS else read_export
+    rows = read(file, viewer, utc(at), None)
+    if rows is None:
+        rows = read_table(file, viewer, utc(at))
     new = add_likes(folder, rows)
     people, titles = (len(rows[name].unique()) for name in ("viewer", "show_key"))
     about = f"{len(rows):,} rows of {people:,} viewer{'s' * (people != 1)} about {titles:,} titles"

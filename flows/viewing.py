@@ -15,7 +15,7 @@ Viewer = Annotated[str, Option(metavar="NAME", help="whose; only a salted hash o
 Title = Annotated[str, Argument(metavar="TITLE", help="a title of the guide")]
 Dislike = Annotated[bool, Option("--dislike", help="the opposite")]
 Seen = Annotated[bool, Option("--seen", help="watched before: its repeats are not recommended")]
-FILE = "likes of a .csv, .parquet or .json, or the .db of Kodi or Jellyfin: docs/tonight.md"
+FILE = "a table (.csv, .parquet, .json), or what a player or Trakt exports: docs/tonight.md"
 File = Annotated[Path | None, Option("--from", metavar="FILE", help=FILE)]
 Name = Annotated[str, Argument(metavar="VIEWER", help="whose likes are deleted")]
 INSTANT = "ISO instant, such as 2025-03-31T18:00+02:00; without a zone: local time"

@@ -12,23 +12,23 @@ UTC, Rating 0 to 10, Likes, IsFavorite), ``BaseItems`` the items (Type, Name, Se
 IndexNumber, RunTimeTicks), ``Users`` the names. An item has several rows of user data where it has several
 keys.
 
-What was watched to the end without a rating counts as 0.5: chosen, and not left.
+The plugin Playback Reporting of Jellyfin and Emby: ``playback_reporting.db``, see exports.py.
+
+Where playing stopped is a resume point, in both (Kodi keeps a bookmark of type 1 and Jellyfin a position from
+5 % on, and both delete them at the end, from 90 % on): it says nothing unless it lies in the credits.
 """
 
 import datetime
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from storage.catalogue.likes import LIKES, STATED
-from tasks.likes.episodes import name_episode
-from tasks.likes.tables import SEEN_SHARE, LikesError, scale
-from tasks.text.titles import parse_title
+from tasks.likes.exports import ACTIVITY, activity_items, name_viewers
+from tasks.likes.tables import LikesError
+from tasks.likes.watched import Item, to_table
 
-WATCHED = 0.5
 _KODI = """
     SELECT movie.c00 AS title, '' AS sub_title, NULL AS season, NULL AS episode,
            files.playCount AS plays, files.lastPlayed AS played_at, nullif(movie.userrating, 0) AS rating,
@@ -82,48 +82,13 @@ def read_player(file: Path, viewer: str, at: datetime.datetime, zone: datetime.t
                 source, zone, query = "jellyfin", datetime.UTC, _JELLYFIN
             elif {"files", "movie", "episode", "tvshow", "bookmark"} <= tables:
                 source, query = "kodi", _KODI
+            elif "PlaybackActivity" in tables:
+                rows = map(dict, connection.execute(f"SELECT {', '.join(ACTIVITY)} FROM PlaybackActivity"))
+                return to_table(name_viewers(activity_items(rows)), "playback reporting", viewer, at, zone)
             else:
                 some = ", ".join(sorted(tables)[:6]) or "none"
                 expected = "MyVideosNNN.db of Kodi 19 or later, or jellyfin.db of Jellyfin 10.11 or later"
                 raise LikesError(f"{file} has the tables {some}; expected {expected}")
-            found = [_read(row, source, viewer, at, zone) for row in connection.execute(query)]
+            return to_table((Item(**row) for row in connection.execute(query)), source, viewer, at, zone)
     except sqlite3.Error as error:
         raise LikesError(f"{file} cannot be read as a database of Kodi or Jellyfin: {error}") from error
-    return pa.Table.from_pylist([row for row in found if row is not None], schema=LIKES)
-
-
-def _read(
-    row: sqlite3.Row, source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
-) -> dict[str, Any] | None:
-    """A row of ``LIKES``; None where nothing was watched or said."""
-    seen = bool(row["plays"]) or (row["share"] or 0) >= SEEN_SHARE
-    stated = scale(row["rating"], 1, 10) if row["liked"] is None else 2.0 * row["liked"] - 1
-    value = stated
-    if value is None and seen:
-        value = WATCHED
-    elif value is None and row["share"]:
-        value = min(WATCHED, 2 * row["share"] - 1)
-    if not row["title"] or value is None:
-        return None
-    season, episode = ((None if row[name] is None else int(row[name])) for name in ("season", "episode"))
-    number = "" if episode is None else name_episode(season, episode)
-    return {
-        "viewer": row["viewer"] or viewer,
-        "show_key": parse_title(row["title"]).show_key,
-        "episode": number,
-        "sub_title": row["sub_title"] or "",
-        "source": source if stated is None or number else STATED,
-        "title": row["title"],
-        "time": _utc(row["played_at"], zone) or at,
-        "value": value,
-        "seen": seen,
-    }
-
-
-def _utc(text: str | None, zone: datetime.tzinfo | None) -> datetime.datetime | None:
-    if not text:
-        return None
-    moment = datetime.datetime.fromisoformat(text)
-    if moment.tzinfo is None and zone is not None:
-        moment = moment.replace(tzinfo=zone)
-    return moment.astimezone(datetime.UTC).replace(tzinfo=None)

@@ -7,7 +7,8 @@ where known ``viewer``, ``time``, ``episode`` and ``sub_title``; others are igno
     liked    true, yes, 1, like → 1        false, no, 0, -1, dislike → -1
     rating   (2 r - low - high) / (high - low); the scale is 1 to 5 if the file's largest is at most 5, else
              1 to 10 if it is at most 10, else 0 to 100; what lies outside counts as its end
-    share    of the programme that was watched, 0 to 1, or 0 to 100 if the file's largest is above 1: 2 s - 1
+    share    of the programme that was watched, 0 to 1, or 0 to 100 if the file's largest is above 1: 2 s - 1,
+             at least 0, since what was not watched to the end was not disliked for that
 """
 
 import csv
@@ -117,7 +118,7 @@ def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
         raise LikesError(f"{file} cannot be read as {kind[1:]}: {error}") from error
     except OSError as error:
         raise LikesError(f"{file} cannot be read: {error.strerror or error}") from error
-    raise LikesError(f"{file}: expected .csv, .parquet, .json or .jsonl, or a .db of Kodi or Jellyfin")
+    raise LikesError(f"{file}: expected .csv, .parquet, .json or .jsonl, or an export: docs/tonight.md")
 
 
 def _dialect(text: str) -> type[csv.Dialect] | str:
@@ -145,12 +146,13 @@ def _opinions(file: Path, values: Sequence[Any], given: str) -> list[float | Non
         raise LikesError(
             f"{file}: {given} goes from {smallest:g} to {largest:g}; expected numbers from 0 to 100"
         )
-    return [scale(number, low, high) for number in numbers]
+    least = 0.0 if given == "share" else -1.0
+    return [None if number is None else max(least, scale(number, low, high)) for number in numbers]
 
 
-def scale(number: float | None, low: float, high: float) -> float | None:
+def scale(number: float, low: float, high: float) -> float:
     """A number of a scale as one from -1 to 1; what lies outside counts as its end."""
-    return None if number is None else max(-1.0, min(1.0, (2 * number - low - high) / (high - low)))
+    return max(-1.0, min(1.0, (2 * number - low - high) / (high - low)))
 
 
 def _liked(value: Any, file: Path, place: int) -> float | None:

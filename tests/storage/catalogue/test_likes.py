@@ -2,6 +2,7 @@
 
 import datetime
 import hashlib
+import shutil
 import stat
 import threading
 from pathlib import Path
@@ -144,3 +145,23 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
         connection.execute("INSERT INTO migrations VALUES (99, 'later', now())")
     with pytest.raises(HomeError, match="schema version 99"):
         read_likes(tmp_path)
+
+
+def test_resume_points_of_earlier_versions_are_removed(tmp_path, monkeypatch):
+    old = tmp_path / "schema"
+    old.mkdir()
+    shutil.copy(likes.MIGRATIONS / "0001_likes.sql", old)
+    with monkeypatch.context() as patch:
+        patch.setattr(likes, "MIGRATIONS", old)
+        add_likes(
+            tmp_path,
+            table(
+                row(show="paused", source="jellyfin", value=-0.6),
+                row(show="nearly", source="kodi", value=0.5),
+                row(show="watched", source="kodi", value=0.5, seen=True),
+                row(show="rated", value=-0.6),
+                row(show="share", source="table: share", value=-0.6),
+            ),
+        )
+        assert opinions(tmp_path)["paused"] == -0.6
+    assert opinions(tmp_path) == {"watched": 0.5, "rated": -0.6}

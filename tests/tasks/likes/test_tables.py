@@ -56,8 +56,8 @@ def test_every_format_says_the_same(tmp_path, kind):
         ("rating", ["1", "3", "5", ""], [-1.0, 0.0, 1.0], [False] * 3),
         ("rating", ["0.5", "10"], [-1.0, 1.0], [False] * 2),
         ("Rating", ["0", "50", "100"], [-1.0, 0.0, 1.0], [False] * 3),
-        ("share", ["0", "0.5", "0.95"], [-1.0, 0.0, 0.9], [False, False, True]),
-        ("share_watched", ["5 %", "79", "80"], [-0.9, 0.58, 0.6], [False, False, True]),
+        ("share", ["0", "0.5", "0.95"], [0.0, 0.0, 0.9], [False, False, True]),
+        ("share_watched", ["5 %", "79", "80"], [0.0, 0.58, 0.6], [False, False, True]),
     ],
 )
 def test_ratings_and_shares_are_scaled(tmp_path, column, given, values, seen):

@@ -1,0 +1,193 @@
+"""Watch histories as Trakt, Plex, Emby, Jellyfin and the plugin Playback Reporting export them.
+
+Trakt: the archive of https://trakt.tv/settings/data or one of its files, whose rows are those of the API
+(https://trakt.docs.apiary.io, sync/history, sync/ratings, sync/watched): ``watched_at`` or ``rated_at`` with
+``rating`` (1 to 10), and ``movie``, or ``show`` with ``episode``. watched-shows has ``seasons`` with
+``episodes`` instead. Rows without any of these (watchlist, collection, playback progress) say nothing.
+
+Plex: JSON of the server's API (https://developer.plex.tv/pms), /library/sections/ID/all or
+/status/sessions/history/all: ``MediaContainer`` with ``Metadata``: ``viewCount`` or ``viewedAt``,
+``lastViewedAt``, ``userRating`` (0 to 10), ``grandparentTitle`` of an episode.
+
+Emby and Jellyfin: JSON of GET /Users/ID/Items?Recursive=true (https://dev.emby.media/reference/RestAPI,
+UserItemDataDto): ``Items`` with ``UserData``, whose fields are those of players.py.
+
+Playback Reporting (Jellyfin.Plugin.PlaybackReporting/Data/ActivityRepository.cs, ExportRawData; the plugin
+of Emby has the same columns): one play per line, tab-separated and without a header, with the columns in
+``ACTIVITY``. ``ItemName`` of an episode is "Series - s01e02 - Title". Times are local, or UTC with a Z.
+Running times are missing: a film counts as watched after 75 minutes and an episode after 18.
+"""
+
+import csv
+import datetime
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tasks.likes.tables import LikesError
+from tasks.likes.watched import Item, to_table
+
+ACTIVITY = (
+    "DateCreated", "UserId", "ItemId", "ItemType", "ItemName", "PlaybackMethod", "ClientName", "DeviceName",
+    "PlayDuration",
+)  # fmt: skip
+WATCHED_SECONDS = {"Movie": 75 * 60, "Episode": 18 * 60}
+_EPISODE = re.compile(r"(.+) - s(\d+)e(\d+) - (.*)")
+_TRAKT = re.compile(r"(.*/)?(watched-history|ratings-(movies|shows|episodes))(-\d+)?\.json")
+
+
+def read_export(
+    file: Path, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
+) -> pa.Table | None:
+    """Rows of ``LIKES``, as ``read_player``; None if the file is no export of these programs.
+
+    Users and accounts have ids instead of names. An id is the viewer only if the file has several.
+
+    Raises:
+        LikesError: It looks like an export, but has other fields.
+    """
+    try:
+        found = _read(file)
+        if found is None:
+            return None
+        return to_table(name_viewers(found[1]), found[0], viewer, at, zone)
+    except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise LikesError(f"{file} is not as its program documents exports ({problem})") from error
+    except OSError as error:
+        raise LikesError(f"{file} cannot be read: {error.strerror or error}") from error
+
+
+def name_viewers(items: Iterable[Item]) -> list[Item]:
+    """The items without the id of their viewer, unless there are several."""
+    items = list(items)
+    several = len({item.viewer for item in items}) > 1
+    return items if several else [replace(item, viewer="") for item in items]
+
+
+def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
+    kind = file.suffix.lower()
+    if kind == ".zip":
+        with zipfile.ZipFile(file) as archive:
+            names = [name for name in archive.namelist() if _TRAKT.fullmatch(name)]
+            if not names:
+                expected = "the watched-history and ratings files of an export of Trakt"
+                raise LikesError(f"{file} has none of {expected}")
+            return "trakt", [item for name in names for item in trakt_items(json.loads(archive.read(name)))]
+    if kind in (".tsv", ".csv", ".txt"):
+        with open(file, encoding="utf-8-sig", newline="") as lines:
+            head = lines.readline()
+            separator = "\t" if "\t" in head else ","
+            named = tuple(name.strip('"') for name in head.strip().split(separator)) == ACTIVITY
+            if not named and (separator == "," or head.count("\t") != len(ACTIVITY) - 1):
+                return None
+            if not named:
+                lines.seek(0)
+            quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
+            plays = csv.DictReader(lines, ACTIVITY, delimiter=separator, quoting=quoting)
+            return "playback reporting", list(activity_items(plays))
+    if kind != ".json":
+        return None
+    try:
+        document = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (UnicodeDecodeError, json.JSONDecodeError):
+        return None  # read_table says what is wrong, or reads lines
+    if isinstance(document, dict) and "MediaContainer" in document:
+        return "plex", plex_items(document["MediaContainer"].get("Metadata", []))
+    if isinstance(document, dict) and "Items" in document:
+        return "emby", emby_items(document["Items"])
+    if isinstance(document, list) and any(
+        isinstance(row, dict) and isinstance(row.get("movie") or row.get("show"), dict) for row in document
+    ):
+        return "trakt", trakt_items(document)
+    return None
+
+
+def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
+    """Items of a file of Trakt's export."""
+    for row in rows:
+        about = row.get("movie") or row.get("show")
+        if about is None or row.get("type") == "season":
+            continue
+        for season in row.get("seasons") or ():
+            for episode in season["episodes"]:
+                number, watched_at = episode["number"], episode.get("last_watched_at")
+                numbers = {"season": season["number"], "episode": number}
+                yield Item(title=about["title"], plays=episode["plays"], played_at=watched_at, **numbers)
+        if not row.get("seasons"):
+            episode = row.get("episode") or {}
+            watched_at = row.get("watched_at") or row.get("last_watched_at")
+            yield Item(
+                title=about["title"],
+                sub_title=episode.get("title"),
+                season=episode.get("season"),
+                episode=episode.get("number"),
+                plays=bool(watched_at),
+                played_at=watched_at or row.get("rated_at"),
+                rating=row.get("rating"),
+            )
+
+
+def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
+    """Films, episodes and series of Plex; views of a series are those of its episodes."""
+    for row in rows:
+        if row["type"] not in ("movie", "episode", "show"):
+            continue
+        is_episode = row["type"] == "episode"
+        viewed = 0 if row["type"] == "show" else row.get("viewCount") or row.get("viewedAt")
+        yield Item(
+            title=row["grandparentTitle"] if is_episode else row["title"],
+            sub_title=row["title"] if is_episode else "",
+            season=row.get("parentIndex") if is_episode else None,
+            episode=row.get("index") if is_episode else None,
+            plays=viewed,
+            played_at=row.get("viewedAt") or row.get("lastViewedAt"),
+            rating=row.get("userRating") or None,
+            viewer=str(row.get("accountID", "")),
+        )
+
+
+def emby_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
+    """Films, episodes and series of Emby's or Jellyfin's API."""
+    for row in rows:
+        if row["Type"] not in ("Movie", "Episode", "Series", "Video"):
+            continue
+        data, series, length = row["UserData"], row.get("SeriesName"), row.get("RunTimeTicks")
+        is_series = row["Type"] == "Series"
+        yield Item(
+            title=series or row["Name"],
+            sub_title=row["Name"] if series else "",
+            season=row.get("ParentIndexNumber"),
+            episode=row.get("IndexNumber"),
+            plays=data.get("Played") and not is_series,
+            share=data["PlaybackPositionTicks"] / length if length and not is_series else None,
+            played_at=data.get("LastPlayedDate"),
+            rating=data.get("Rating"),
+            liked=1 if data.get("IsFavorite") else data.get("Likes"),
+        )
+
+
+def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
+    """Films and episodes of Playback Reporting that a user has played for long enough, over all plays."""
+    seconds: dict[tuple[str, str, str], int] = {}
+    last: dict[tuple[str, str, str], str] = {}
+    for play in plays:
+        if play["ItemType"] in WATCHED_SECONDS:
+            key = play["UserId"], play["ItemType"], play["ItemName"]
+            seconds[key] = seconds.get(key, 0) + int(play["PlayDuration"])
+            last[key] = max(last.get(key, ""), play["DateCreated"])
+    for (user, kind, name), played in seconds.items():
+        about: dict[str, Any] = {"title": name}
+        if kind == "Episode" and (parts := _EPISODE.fullmatch(name)):
+            about = {"title": parts[1], "sub_title": parts[4]}
+            if number := int(parts[3]):  # 00: unknown
+                about |= {"season": int(parts[2]), "episode": number}
+        yield Item(
+            viewer=user, plays=played >= WATCHED_SECONDS[kind], played_at=last[user, kind, name], **about
+        )

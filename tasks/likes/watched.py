@@ -1,0 +1,102 @@
+"""Items of a media library or of a watch history as rows of ``LIKES``.
+
+An item counts if the viewer rated it, marked it, or watched it to the end. A resume point ("continue
+watching") is not an opinion: an item that was paused gets no row. What was watched to the end without a
+rating counts as 0.5: chosen, and not abandoned.
+"""
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from storage.catalogue.likes import LIKES, STATED
+from tasks.likes.episodes import name_episode
+from tasks.likes.tables import SEEN_SHARE, scale
+from tasks.text.titles import parse_title
+
+WATCHED = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A film, an episode or a series with what its viewer did.
+
+    Attributes:
+        title: Of the film or the series.
+        sub_title: Title of the episode.
+        season, episode: Numbers from 1 (season 0: specials); None if unknown.
+        plays: How often it was played to the end; a boolean does.
+        share: Position at which playing stopped, as a share of the running time.
+        played_at: When it was watched or rated: ISO text or POSIX seconds.
+        rating: From 1 to 10.
+        liked: 1 or 0.
+        viewer: Name; empty if the source has none.
+    """
+
+    title: str | None
+    sub_title: str | None = ""
+    season: int | str | None = None
+    episode: int | str | None = None
+    plays: int | None = None
+    share: float | None = None
+    played_at: str | float | None = None
+    rating: float | None = None
+    liked: float | None = None
+    viewer: str | None = ""
+
+
+def to_table(
+    items: Iterable[Item], source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
+) -> pa.Table:
+    """Rows of ``LIKES``; items without an opinion have none.
+
+    Args:
+        source: Name of the kind of file.
+        viewer: Who watched, where an item does not say.
+        at: When (UTC, without a zone), where an item does not say.
+        zone: Zone of times that name none; None: that of this machine.
+    """
+    rows = (_to_row(item, source, viewer, at, zone) for item in items)
+    return pa.Table.from_pylist([row for row in rows if row is not None], schema=LIKES)
+
+
+def _to_row(
+    item: Item, source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
+) -> dict[str, Any] | None:
+    seen = bool(item.plays) or (item.share or 0) >= SEEN_SHARE
+    stated = None if item.rating is None else scale(float(item.rating), 1, 10)
+    if item.liked is not None:
+        stated = 2.0 * item.liked - 1
+    if not item.title or (stated is None and not seen):
+        return None
+    season, episode = (None if number is None else int(number) for number in (item.season, item.episode))
+    number = "" if episode is None else name_episode(season, episode)
+    if stated is not None and not number:
+        source = STATED
+    elif stated is not None and not seen:
+        source = f"{source}: rating"  # a later row about watching the episode does not replace it
+    return {
+        "viewer": item.viewer or viewer,
+        "show_key": parse_title(item.title).show_key,
+        "episode": number,
+        "sub_title": item.sub_title or "",
+        "source": source,
+        "title": item.title,
+        "time": _utc(item.played_at, zone) or at,
+        "value": WATCHED if stated is None else stated,
+        "seen": seen,
+    }
+
+
+def _utc(instant: str | float | None, zone: datetime.tzinfo | None) -> datetime.datetime | None:
+    if not instant:
+        return None
+    if isinstance(instant, int | float):
+        return datetime.datetime.fromtimestamp(instant, datetime.UTC).replace(tzinfo=None)
+    moment = datetime.datetime.fromisoformat(instant)
+    if moment.tzinfo is None and zone is not None:
+        moment = moment.replace(tzinfo=zone)
+    return moment.astimezone(datetime.UTC).replace(tzinfo=None)

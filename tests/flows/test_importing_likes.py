@@ -1,0 +1,49 @@
+"""Files of likes, from a player's database and an export, into a home."""
+
+import datetime
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from flows.likes import import_likes
+from storage.catalogue.likes import hash_viewer, read_likes
+from storage.workspace import Workspace
+from tests.tasks.likes.test_exports import HISTORY, PAUSED, RATINGS
+from tests.tasks.likes.test_players import JELLYFIN
+
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+
+@pytest.fixture
+def home(tmp_path):
+    return str(Workspace(tmp_path / "home").home)
+
+
+def known_of(home, viewer):
+    opinions, seen = (table.to_pylist() for table in read_likes(home, hash_viewer(home, viewer)))
+    return {row["show_key"]: round(row["value"], 2) for row in opinions}, [row["show_key"] for row in seen]
+
+
+def test_a_paused_film_is_no_opinion_and_not_seen(home, tmp_path):
+    file = tmp_path / "jellyfin.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(JELLYFIN)
+    assert "4 rows of 2 viewers about 2 titles" in import_likes(home, file, "me", NOW)
+    opinions, seen = known_of(home, "ann")
+    assert opinions == {"casablanca": 1.0, "midsomer murders": 0.5} and "paused" not in seen
+
+
+def test_an_export_and_a_table_are_both_read(home, tmp_path):
+    for name, rows in (("history", HISTORY), ("ratings", RATINGS), ("progress", PAUSED)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+        import_likes(home, tmp_path / f"{name}.json", "Ann", NOW)
+    (tmp_path / "likes.json").write_text('[{"title": "Newsnight", "liked": false}]')
+    assert "1 rows of 1 viewer about 1 titles, 1 of them new" in import_likes(
+        home, tmp_path / "likes.json", "Ann", NOW
+    )
+    opinions, seen = known_of(home, "Ann")
+    # of the series one episode was watched (0.5) and rated 1 of 10 (-1)
+    assert opinions == {"casablanca": 1.0, "midsomer murders": -0.25, "newsnight": -1.0}
+    assert seen == ["casablanca", "midsomer murders"]
