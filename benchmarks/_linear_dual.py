@@ -24,7 +24,7 @@ from benchmarks._apart import call_apart, measure_apart
 from benchmarks.claims import Claim
 from storage.arrays import Ragged, offsets_of
 from storage.artifacts import Progress
-from tasks.linear.blocks import AHEAD, Block, SampleBlocks, write_blocks
+from tasks.linear.blocks import PREFETCH_BLOCKS, Block, SampleBlocks, write_blocks
 from tasks.linear.dual_cached import DualCachedSVM
 from tasks.linear.dual_steps import rows_of, visit
 
@@ -111,7 +111,7 @@ def prepare_ours(
 ) -> Callable[[], dict[str, float]]:
     """Trains to ``TOLERANCE``, which gives the optimum that rivals are held to; or as one of them."""
     blocks = open_throttled(folder, rate)
-    least = (AHEAD + 1) * blocks.largest
+    least = (PREFETCH_BLOCKS + 1) * blocks.largest
     size = blocks.file.stat().st_size
     compile_loops(blocks)
 
@@ -155,7 +155,7 @@ def prepare_block_minimisation(
 
     def weights() -> Iterator[np.ndarray]:
         alphas, total = np.zeros(blocks.samples, np.float32), np.zeros(FEATURES + 1)
-        with blocks.stream(ahead=count) as stream:
+        with blocks.stream(prefetch=count) as stream:
             while True:
                 part = [rows_of(next(stream), total)[0] for _ in range(count)]
                 for _ in range(SWEEPS):
@@ -234,7 +234,7 @@ def objective(blocks: Sequence[Block], weights: np.ndarray, cost: float) -> floa
 
 def compile_loops(blocks: SampleBlocks) -> None:
     """All of them, by three blocks in a cache of two."""
-    cache_bytes = (AHEAD + 3) * blocks.largest
+    cache_bytes = (PREFETCH_BLOCKS + 3) * blocks.largest
     for _ in zip(range(4), DualCachedSVM().fit(blocks, cache_bytes=cache_bytes)):
         pass
 

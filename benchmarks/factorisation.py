@@ -48,7 +48,7 @@ def power_law(ratings: int, seed: int = 0) -> Columns:
 def epochs(ratings: int, dim: int, ordered: bool, threads: int, repeats: int) -> tuple[float, float, float]:
     """CPU and wall seconds of an epoch, and CPU seconds of the ordering."""
     from tasks.linear.factorisation import Factorisation, FactorisationSettings
-    from tasks.linear.rating_blocks import BLOCKS, RatingBlocks, in_blocks
+    from tasks.linear.rating_blocks import BLOCKS, RatingBlocks, sort_into_blocks
     from tasks.linear.ratings import Ratings
 
     table = Ratings.of(*power_law(ratings))
@@ -62,7 +62,7 @@ def epochs(ratings: int, dim: int, ordered: bool, threads: int, repeats: int) ->
         )
     )
     started = time.process_time()
-    blocks = in_blocks(users, items, table.values, np.random.default_rng(0))
+    blocks = sort_into_blocks(users, items, table.values, np.random.default_rng(0))
     ordering = time.process_time() - started
     if not ordered:
         offsets = np.r_[0, np.full(BLOCKS**2, ratings)]  # one block of all

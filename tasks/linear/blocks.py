@@ -1,11 +1,11 @@
-"""Sparse samples of a binary problem on disk, as blocks that are read one after the other, without end.
+"""Sparse samples of a binary problem, stored on disk in blocks that are read cyclically.
 
     samples.bin    per block: feature ids (int32) and values (float32) of all its rows, the ends of the rows
                    (int32), labels (int8, -1 or 1), zeros up to a multiple of 8 bytes
     blocks.json    features; rows, stored values and CRC-32 of each block
 
-A value takes 8 bytes in both places, so that a block needs no decoding. Pages that were read leave the page
-cache at once: a file of many times the memory would put everything else out of it.
+Blocks are stored in their in-memory layout and need no decoding. Pages are dropped from the page cache after
+reading, because a file much larger than memory would evict everything else.
 """
 
 import json
@@ -27,16 +27,16 @@ from tasks.linear.sparse import checked_labels, checked_rows
 
 SAMPLES, INDEX = "samples.bin", "blocks.json"
 BLOCK_BYTES = 2 << 20
-AHEAD = 2  # blocks that the reader has ready, or is reading, while one is worked on
+PREFETCH_BLOCKS = 2  # blocks that are read in the background while one is processed
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of one block.
+    """The rows of one block.
 
     Attributes:
-        number: Of the block.
-        first: Number of its first sample among all.
+        number: Block number, from 0.
+        first: Number of its first sample in the file.
         offsets: int64 (rows + 1,).
         ids: int32 (values,), below the number of features; no id twice in a row.
         values: float32 (values,), finite.
@@ -57,17 +57,21 @@ def write_blocks(
     features: int,
     block_bytes: int = BLOCK_BYTES,
 ) -> "SampleBlocks":
-    """Replaces the folder by the samples' blocks; an exception leaves the previous one.
+    """Writes the samples as blocks and replaces the folder. An exception leaves the previous folder
+    unchanged.
 
     Args:
-        folder: To write.
-        samples: Rows as a scipy CSR matrix with their labels: [0] for a positive one, [] for a negative one.
-            Any number of rows at a time; ids that a row holds twice are summed.
-        features: Width; a feature id beyond it is an error.
-        block_bytes: Size of a block, but for the last, and for one that is a single longer row.
+        folder: Destination.
+        samples: Batches of any size: rows as a scipy CSR matrix, with labels [0] (positive) or [] (negative).
+            Duplicate ids in a row are summed.
+        features: Number of features; a larger feature id is an error.
+        block_bytes: Size of a block. The last block is smaller; a single row may be larger.
+
+    Raises:
+        ValueError: The folder holds other files, or there are no samples.
     """
     if folder.exists() and any(folder.iterdir()) and not (folder / INDEX).exists():
-        raise ValueError(f"{folder} holds other files, which would be lost; name a folder of its own")
+        raise ValueError(f"{folder} contains other files, which would be lost; choose an empty folder")
     temporary = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -83,7 +87,7 @@ def write_blocks(
             file.flush()
             os.fsync(file.fileno())
         if not blocks:
-            raise ValueError(f"no samples for {folder}; give at least one row")
+            raise ValueError(f"no samples to write to {folder}; expected at least one row")
         write_json(temporary / INDEX, {"features": features, "blocks": blocks})
         shutil.rmtree(folder, ignore_errors=True)
         os.rename(temporary, folder)
@@ -93,14 +97,14 @@ def write_blocks(
 
 
 class SampleBlocks:
-    """Blocks that ``write_blocks`` wrote.
+    """Reads blocks that ``write_blocks`` wrote.
 
     Attributes:
-        features: Width.
-        firsts: int64 (blocks + 1,), the number of each block's first sample; the last is that of all samples.
-        values: Stored values of all samples.
-        largest: Bytes of the largest block.
-        digest: CRC-32 of the index, hence of all content.
+        features: Number of features.
+        firsts: int64 (blocks + 1,), number of the first sample of each block, then the number of samples.
+        values: Number of stored values in all samples.
+        largest: Size of the largest block in bytes.
+        digest: CRC-32 of the index, which contains the checksums of all blocks.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -108,7 +112,7 @@ class SampleBlocks:
         try:
             index = (folder / INDEX).read_bytes()
         except FileNotFoundError as error:
-            raise ValueError(f"{folder} holds no {INDEX}; write the samples by write_blocks") from error
+            raise ValueError(f"{folder} contains no {INDEX}; write the samples with write_blocks") from error
         content = json.loads(index)
         self.features, self.digest = int(content["features"]), zlib.crc32(index)
         self._rows, self._lengths, self._checksums = np.array(content["blocks"], dtype=np.int64).T
@@ -116,32 +120,32 @@ class SampleBlocks:
         self.firsts, self.values = offsets_of(self._rows), int(self._lengths.sum())
         self.largest = int(np.diff(self._offsets).max())
         if (size := self.file.stat().st_size) != self._offsets[-1]:
-            problem = f"{self.file} holds {size} bytes, expected {self._offsets[-1]}"
-            raise ValueError(f"{problem}: an incomplete copy. Write it again.")
+            problem = f"{self.file} has {size} bytes, expected {self._offsets[-1]}"
+            raise ValueError(f"{problem}: the copy is incomplete. Write it again.")
 
     def __len__(self) -> int:
         return len(self._rows)
 
     @property
     def samples(self) -> int:
-        """Of all blocks."""
+        """Number of samples in all blocks."""
         return int(self.firsts[-1])
 
     def read(self, number: int) -> Block:
-        """One block, from disk.
+        """Reads one block from disk.
 
         Raises:
-            ValueError: The file was cut short, or the block is not what was written.
+            ValueError: The file is truncated, or the checksum of the block differs.
         """
         start, length = int(self._offsets[number]), int(np.diff(self._offsets[number : number + 2])[0])
         content = np.empty(length, dtype=np.uint8)
         with open(self.file, "rb", buffering=0) as file:
             file.seek(start)
-            read = file.readinto(content.data)
+            bytes_read = file.readinto(content.data)
             if hasattr(os, "posix_fadvise"):  # not on macOS
                 os.posix_fadvise(file.fileno(), start, length, os.POSIX_FADV_DONTNEED)
-        if read != length or zlib.crc32(content.data) != self._checksums[number]:
-            problem = f"block {number} of {self.file} is not what was written ({read} of {length} bytes read)"
+        if bytes_read != length or zlib.crc32(content.data) != self._checksums[number]:
+            problem = f"block {number} of {self.file} is damaged ({bytes_read} of {length} bytes read)"
             raise ValueError(f"{problem}. Write the file again.")
         rows, values = int(self._rows[number]), int(self._lengths[number])
         ends = content[8 * values :][: 4 * rows].view(np.int32)
@@ -154,39 +158,39 @@ class SampleBlocks:
             labels=content[8 * values + 4 * rows :][:rows].view(np.int8),
         )
 
-    def stream(self, ahead: int = AHEAD) -> "BlockStream":
-        """All blocks in order, again and again; a thread of its own reads ahead by so many."""
-        return BlockStream(self, ahead)
+    def stream(self, prefetch: int = PREFETCH_BLOCKS) -> "BlockStream":
+        """Iterates over all blocks cyclically. A background thread reads ``prefetch`` blocks in advance."""
+        return BlockStream(self, prefetch)
 
 
 class BlockStream(Iterator[Block]):
-    """See ``SampleBlocks.stream``; a context that ends the reader, whose errors ``next`` raises."""
+    """Cyclic iterator over blocks, as a context manager. ``next`` raises the errors of the reader thread."""
 
-    def __init__(self, blocks: SampleBlocks, ahead: int) -> None:
-        self._blocks, self._ahead, self._next = blocks, ahead, 0
-        self._reader = ThreadPoolExecutor(1, "reader of samples")
-        self._under_way: deque[Future[Block]] = deque()
+    def __init__(self, blocks: SampleBlocks, prefetch: int) -> None:
+        self._blocks, self._prefetch, self._next = blocks, prefetch, 0
+        self._reader = ThreadPoolExecutor(1, "sample-reader")
+        self._pending: deque[Future[Block]] = deque()
 
     def __enter__(self) -> "BlockStream":
-        for _ in range(self._ahead):
-            self._order_one()
+        for _ in range(self._prefetch):
+            self._request_next()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._reader.shutdown(cancel_futures=True)
 
     def __next__(self) -> Block:
-        block = self._under_way.popleft().result()
-        self._order_one()
+        block = self._pending.popleft().result()
+        self._request_next()
         return block
 
     @property
     def ready(self) -> bool:
-        """Whether ``next`` would not wait."""
-        return self._under_way[0].done()
+        """Whether ``next`` returns without waiting."""
+        return self._pending[0].done()
 
-    def _order_one(self) -> None:
-        self._under_way.append(self._reader.submit(self._blocks.read, self._next))
+    def _request_next(self) -> None:
+        self._pending.append(self._reader.submit(self._blocks.read, self._next))
         self._next = (self._next + 1) % len(self._blocks)
 
 
@@ -194,7 +198,7 @@ _Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # lengths, ids, v
 
 
 def _cut(samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int) -> Iterator[_Rows]:
-    """The rows of all batches, anew in parts of ``block_bytes``."""
+    """Regroups the rows of all batches into parts of ``block_bytes``."""
     rest: _Rows = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32, np.int8))  # type: ignore[assignment]
     for rows, labels in samples:
         lengths, ids, values, signs = (

@@ -1,25 +1,24 @@
-"""Linear SVM over more samples than fit in memory, by dual cached loops.
+"""Linear SVM on more samples than fit in memory, with dual cached loops.
 
     minimise over w   ½‖w‖² + C Σ max(0, 1 − y_i wᵀx_i),   x_i followed by a 1 whose weight is the intercept
 
-as liblinear's L1-loss SVM. A thread reads the samples from disk without end; meanwhile dual coordinate
-descent goes on over those that memory holds. The dual has one variable α_i for each sample, which stays in
-memory when the sample leaves, and w = Σ α_i y_i x_i at any time: a sample visited more often, because it
-stayed longer, is nearer to its optimum, and weighs no more than another. So what is held may be chosen
-freely: samples whose gradient holds α_i firmest at 0 or C leave first, and come again when they are read
-anew.
+the objective of liblinear's L1-loss SVM. A thread reads the samples from disk cyclically while dual
+coordinate descent visits the cached samples. The dual has one variable α_i per sample, which stays in memory
+when the sample is evicted, and w = Σ α_i y_i x_i holds at any time. Visiting a sample more often brings its
+α_i closer to the optimum but gives it no more weight, so any eviction rule is correct. Samples whose gradient
+keeps α_i at 0 or C with the largest slack are evicted first and are cached again when they are next read.
 
-Each pass over the disk sums the losses of all samples under the weights w₀ that it began with. So
-primal(w₀) is known without a pass of its own, and primal(w₀) − dual(α) bounds what w₀ is short of the
-optimum. The solution is the w₀ of the least primal, once that bound is within the tolerance.
+Each pass over the disk sums the losses of all samples at the weights w₀ with which it began. This yields
+primal(w₀) without an additional pass, and primal(w₀) − dual(α) bounds the suboptimality of w₀. The solution
+is the w₀ with the smallest primal objective once the bound is within the tolerance.
 
 References:
     Matsushima, Vishwanathan, Smola. Linear Support Vector Machines via Dual Cached Loops. KDD 2012.
     Hsieh, Chang, Lin, Keerthi, Sundararajan. A Dual Coordinate Descent Method for Large-scale Linear SVM.
     ICML 2008.
 
-We differ: a sample leaves when its place is needed, not by a threshold of its gradient; such a threshold, as
-in liblinear's shrinking, gained nothing. The bound on the optimum is ours.
+We differ: a sample is evicted when its space is needed, not by a threshold on its gradient; such a threshold,
+as in liblinear's shrinking, gained nothing. The bound on the suboptimality is not in the papers.
 """
 
 from collections.abc import Iterator
@@ -31,36 +30,33 @@ from scipy.sparse import csr_matrix
 
 from storage.artifacts import Progress
 from storage.formats.linear_model import read_linear_model, write_linear_model
-from tasks.linear.blocks import AHEAD, SampleBlocks
+from tasks.linear.blocks import PREFETCH_BLOCKS, SampleBlocks
 from tasks.linear.dual_steps import SampleCache, rows_of, visit
 from tasks.linear.sparse import checked_rows
 
 KIND = "dual_cached_svm"
-AT_LEAST = (
-    2  # cached values visited for each one read: without, a disk faster than the trainer takes all its time
-)
+MIN_SWEEPS = 2  # cache sweeps per block read; without them, a fast disk leaves no time for cached samples
 
 
 class DualCachedSVM:
-    """Hinge loss; binary.
+    """Binary linear SVM with hinge loss.
 
     Attributes:
         cost: C.
         alphas: float32 (samples,), 0 to C.
-        gap: Bound on what the best weights of all passes are short of the optimum, relative to their primal
-            objective; infinite before the first pass has ended.
-        weights: float32 (features, 1); those of the least gap once ``fit`` has reached its tolerance, before
-            that the current ones.
+        gap: Relative duality gap of the best weights of all passes; infinite before the first pass ends.
+        weights: float32 (features, 1); those with the smallest gap once ``fit`` has reached its tolerance,
+            the current ones before.
         intercepts: float32 (1,).
     """
 
     def __init__(self, cost: float = 1.0) -> None:
         if not (np.isfinite(cost) and cost > 0):
-            raise ValueError(f"cost is {cost}; give a number above 0")
+            raise ValueError(f"cost is {cost}; expected a number above 0")
         self.cost = cost
         self.gap = np.inf
         self.alphas = np.zeros(0, dtype=np.float32)
-        self._weights = np.zeros(1)  # float64: the sum of Δα y x over all visits; the intercept is last
+        self._weights = np.zeros(1)  # float64, Σ Δα y x over all visits; the last entry is the intercept
         self._solution = self._weights
         self._file: int | None = None
 
@@ -83,30 +79,32 @@ class DualCachedSVM:
         passes: int = 100,
         seed: int = 0,
     ) -> Iterator[Progress]:
-        """Trains on, from where the model is, until the relative duality gap is at most ``tolerance``.
+        """Continues training until the relative duality gap is at most ``tolerance``.
 
-        How often cached samples are visited depends on how long the disk takes: two runs agree to the
-        tolerance, not in their bits. The model may be used, saved or left after any step.
+        The number of visits of cached samples depends on the speed of the disk: two runs agree within the
+        tolerance, not bitwise. The model can be used or saved after any step.
 
         Args:
-            blocks: The samples; always the same file for one model.
-            cache_bytes: Memory for samples, with the blocks that the reader is ahead by. Five bytes for each
-                sample of the file come on top, and 24 for each feature.
-            tolerance: Of (primal − dual) / primal.
-            passes: Most passes over the disk.
-            seed: Of the orders in which rows are visited.
+            blocks: The samples; a model is always trained on the same file.
+            cache_bytes: Memory for cached samples and prefetched blocks, in addition to 5 bytes per sample of
+                the file and 24 per feature.
+            tolerance: Maximum of (primal − dual) / primal.
+            passes: Maximum number of passes over the disk.
+            seed: Seed of the order in which rows are visited.
 
         Yields:
-            Progress for each block: "dual"; and at the end of a pass "primal", under the weights that it
-            began with, and "gap".
+            Progress per block with the metric "dual"; at the end of a pass also "primal", at the weights with
+            which the pass began, and "gap".
+
+        Raises:
+            ValueError: ``cache_bytes`` is too small, or the model was trained on another file.
         """
         self._join(blocks)
-        rest = cache_bytes - (AHEAD + 1) * blocks.largest
+        rest = cache_bytes - (PREFETCH_BLOCKS + 1) * blocks.largest
         if rest < 0:
-            problem = (
-                f"cache_bytes is {cache_bytes:,}; {AHEAD + 1} blocks of {blocks.largest:,} bytes are held"
-            )
-            raise ValueError(f"{problem}. Give more, or write the samples in smaller blocks.")
+            needed = f"{PREFETCH_BLOCKS + 1} blocks of {blocks.largest:,} bytes"
+            problem = f"cache_bytes is {cache_bytes:,}, less than {needed}"
+            raise ValueError(f"{problem}. Increase it, or write smaller blocks.")
         rng = np.random.default_rng(seed)
         cache = SampleCache(rest, blocks.samples, blocks.values, rng)
         self.gap, self._solution = np.inf, self._weights
@@ -137,27 +135,29 @@ class DualCachedSVM:
                     return
                 done = 0
                 while (
-                    (done < AT_LEAST or not stream.ready) and cache.count and cache.violation > tolerance / 4
+                    (done < MIN_SWEEPS or not stream.ready)
+                    and cache.count
+                    and cache.violation > tolerance / 4
                 ):
                     total += cache.sweep(len(block.ids), *model)
                     done += 1
 
     def decision_function(self, rows: Any) -> np.ndarray:
-        """float32 (rows, 1) of a scipy CSR matrix; above 0 where the label is predicted."""
+        """Margins of a scipy CSR matrix, float32 (rows, 1); positive where the label is predicted."""
         features = len(self._solution) - 1
         offsets, ids, values = checked_rows(rows, features)
         matrix = csr_matrix((values, ids, offsets), shape=(len(offsets) - 1, features))
         return (matrix @ self._solution[:-1] + self._solution[-1]).astype(np.float32)[:, None]
 
     def save(self, folder: Path) -> None:
-        """Replaces the folder; a loaded model trains on from where this one is."""
+        """Writes the model and replaces the folder. A loaded model can continue training."""
         arrays = {"alphas": self.alphas, "sums": self._weights, "solution": self._solution}
         settings = {"cost": self.cost, "file": self._file}
         write_linear_model(folder, KIND, arrays, {}, settings)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """What ``save`` wrote."""
+        """Loads a model that ``save`` wrote."""
         files = read_linear_model(folder, KIND)
         model = cls(files.settings["cost"])
         model.alphas, model._weights = files.arrays["alphas"], files.arrays["sums"]
@@ -171,5 +171,7 @@ class DualCachedSVM:
             self._weights = np.zeros(blocks.features + 1)
             self._file = blocks.digest
         elif self._file != blocks.digest:
-            problem = f"{blocks.file} is not the file that this model has seen ({len(self.alphas)} samples)"
-            raise ValueError(f"{problem}. Its α belong to that file; train a new model.")
+            problem = (
+                f"{blocks.file} is not the file that this model was trained on ({len(self.alphas)} samples)"
+            )
+            raise ValueError(f"{problem}. Train a new model.")

@@ -1,7 +1,7 @@
-"""Loops of the dual cached SVM, to be compiled.
+"""Compiled loops of the dual cached SVM.
 
-A visit of sample i is one step of dual coordinate descent (Hsieh et al. A Dual Coordinate Descent Method for
-Large-scale Linear SVM. ICML 2008, algorithm 1), here with x_i followed by a 1 for the intercept:
+Visiting sample i performs one step of dual coordinate descent (Hsieh et al. A Dual Coordinate Descent Method
+for Large-scale Linear SVM. ICML 2008, algorithm 1), here with x_i followed by a 1 for the intercept:
 
     G = y_i wᵀx_i − 1,   α_i ← min(max(α_i − G / ‖x_i‖², 0), C),   w ← w + Δα_i y_i x_i
 """
@@ -13,23 +13,21 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-AHEAD = (
-    4  # rows; rows in random order leave the processor nothing to foresee: 8.2 ns a value without, 3.9 with
-)
+PREFETCH_ROWS = 4  # random row order defeats the hardware prefetcher: 8.2 ns per value without, 3.9 with
 
 
 class Rows(NamedTuple):
     """Rows in memory.
 
     Attributes:
-        begins: int64 (rows,), where the row's ids and values begin.
-        ends: int64 (rows,), where they end.
-        ids: uint32 (values,); numba need not ask whether an index counts from the end.
+        begins: int64 (rows,), first position of the row's ids and values.
+        ends: int64 (rows,), end of these positions, exclusive.
+        ids: uint32 (values,); unsigned, so numba omits the check for negative indices.
         values: float32 (values,).
         labels: int8 (rows,), -1 or 1.
-        samples: int64 (rows,), the row's number in the file.
+        samples: int64 (rows,), sample number in the file.
         norms: float64 (rows,), ‖x‖² with the intercept's 1.
-        slacks: float32 (rows,), how far the gradient holds α at its bound; 0 where α is free to move.
+        slacks: float32 (rows,), size of the gradient that keeps α at its bound; 0 where α is free.
     """
 
     begins: np.ndarray
@@ -43,15 +41,17 @@ class Rows(NamedTuple):
 
 
 def _prefetch(_: Any, array: Any, index: Any) -> Any:
-    """Asks for the cache line of ``array[index]``, without waiting for it."""
+    """Prefetches the cache line of ``array[index]``."""
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        data = context.make_array(signature.args[0])(context, builder, given[0]).data
-        place = builder.bitcast(builder.gep(data, [given[1]]), pointer)
-        builder.call(function, [place, number(0), number(3), number(1)])  # to read, soon and often, data
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
+        builder.call(
+            function, [place, number(0), number(3), number(1)]
+        )  # read access, high locality, data cache
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
@@ -63,21 +63,21 @@ prefetch: Any = intrinsic(_prefetch)
 def visit(
     rows: Rows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, cost: np.float32
 ) -> tuple[float, float]:
-    """A step for each row of ``order``; returns ΣΔα and the largest projected gradient."""
+    """Visits the rows in ``order``; returns ΣΔα and the largest projected gradient."""
     begins, ends, ids, values, labels, samples, norms, slacks = rows
     intercept = len(weights) - 1
     total = violation = 0.0
     for place in range(len(order)):
-        if place + 2 * AHEAD < len(order):
-            row = order[place + 2 * AHEAD]
+        if place + 2 * PREFETCH_ROWS < len(order):
+            row = order[place + 2 * PREFETCH_ROWS]
             prefetch(begins, row)
             prefetch(ends, row)
             prefetch(labels, row)
             prefetch(samples, row)
             prefetch(norms, row)
             prefetch(slacks, row)
-        if place + AHEAD < len(order):
-            row = order[place + AHEAD]
+        if place + PREFETCH_ROWS < len(order):
+            row = order[place + PREFETCH_ROWS]
             for position in range(begins[row], ends[row], 16):  # 64 bytes
                 prefetch(ids, position)
                 prefetch(values, position)
@@ -110,7 +110,7 @@ def visit(
 
 
 def measure(rows: Rows, weights: np.ndarray) -> float:
-    """Fills the norms; returns the sum of the rows' hinge losses."""
+    """Computes the norms in place; returns the sum of the hinge losses of the rows."""
     begins, ends, ids, values, labels, _, norms, _ = rows
     loss = 0.0
     for row in range(len(begins)):
@@ -123,18 +123,18 @@ def measure(rows: Rows, weights: np.ndarray) -> float:
     return loss
 
 
-def append(held: Rows, count: int, used: int, rows: Rows, wanted: np.ndarray) -> None:
-    """Copies rows to the end of those held: ``count`` of them, of ``used`` values."""
-    for place in range(len(wanted)):
-        row = wanted[place]
-        held.begins[count] = used
+def append(cached: Rows, count: int, used: int, rows: Rows, selected: np.ndarray) -> None:
+    """Appends the selected rows to ``cached``, which has ``count`` rows with ``used`` values."""
+    for place in range(len(selected)):
+        row = selected[place]
+        cached.begins[count] = used
         for position in range(rows.begins[row], rows.ends[row]):
-            held.ids[used] = rows.ids[position]
-            held.values[used] = rows.values[position]
+            cached.ids[used] = rows.ids[position]
+            cached.values[used] = rows.values[position]
             used += 1
-        held.ends[count] = used
-        held.labels[count], held.samples[count] = rows.labels[row], rows.samples[row]
-        held.norms[count], held.slacks[count] = rows.norms[row], rows.slacks[row]
+        cached.ends[count] = used
+        cached.labels[count], cached.samples[count] = rows.labels[row], rows.samples[row]
+        cached.norms[count], cached.slacks[count] = rows.norms[row], rows.slacks[row]
         count += 1
 
 

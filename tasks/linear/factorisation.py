@@ -2,13 +2,13 @@
 
     r = ⟨u, v⟩ + b_u + b_v + b₀        u, v: factors of the user and the item; b₀: mean of the first ratings
 
-Stochastic gradient descent on ½ (r − rating)² + ½ λ (|u|² + |v|² + b_u² + b_v²), one rating after the other,
-ratings in blocks (tasks/linear/rating_blocks.py). Koren, Bell, Volinsky. Matrix Factorization Techniques for
+Trained by stochastic gradient descent on ½ (r − rating)² + ½ λ (|u|² + |v|² + b_u² + b_v²), one rating at a
+time, in blocks (tasks/linear/rating_blocks.py). Koren, Bell, Volinsky. Matrix Factorization Techniques for
 Recommender Systems. IEEE Computer 42(8), 2009, equations 4 and 5.
 
-A row of memory is a user's or item's factors and behind them its bias, padded to cache lines: no two threads
-write to one line. Rows do not go through ``storage/tables``, whose gathers and updates of batches take 26
-times as long as this loop (128 factors).
+A row stores the factors and the bias of a user or item, padded to cache lines so that two threads never write
+to the same line. Rows do not use ``storage/tables``: its batched gathers and updates take 26 times as long as
+this loop (128 factors).
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,8 +22,8 @@ import numpy as np
 from storage.formats.linear_model import read_linear_model, write_linear_model
 from tasks.compiled import compiled
 from tasks.form import configurable, setting
-from tasks.linear.rating_blocks import BLOCKS, RatingBlocks, in_blocks
-from tasks.linear.ratings import Ratings, numbered
+from tasks.linear.rating_blocks import BLOCKS, RatingBlocks, sort_into_blocks
+from tasks.linear.ratings import Ratings, number_names
 
 MODEL = "Factorisation"
 LINE = 16  # float32 in a cache line
@@ -31,7 +31,7 @@ LINE = 16  # float32 in a cache line
 
 @configurable
 class FactorisationSettings:
-    """Settings of a factorisation."""
+    """Hyper-parameters of matrix factorisation."""
 
     dim: int = setting(128, "Factors of a user or item; 0: biases alone", ge=0, le=4096)
     epochs: int = setting(50, "Passes over the ratings of fit", ge=1)
@@ -42,16 +42,16 @@ class FactorisationSettings:
 
 
 class Factorisation:
-    """Factors and biases of users and items, by name.
+    """Factors and biases of users and items.
 
-    One seed gives the same bits, whatever the number of threads.
+    The result depends on the seed but not on the number of threads, bitwise.
 
     Attributes:
-        settings: As given.
+        settings: Hyper-parameters.
         mean: b₀; None before the first ratings.
-        users: Rows of users.
-        items: Rows of items.
-        rmse: Root mean squared error of each epoch's predictions, each made before its rating was learnt.
+        users: Rows of the users.
+        items: Rows of the items.
+        rmse: Root mean squared error per epoch; each prediction is made before its rating is trained on.
     """
 
     def __init__(self, settings: FactorisationSettings | None = None) -> None:
@@ -61,28 +61,28 @@ class Factorisation:
         self.rmse: list[float] = []
 
     def fit(self, ratings: Ratings) -> Self:
-        """Learns anew, ``settings.epochs`` passes."""
+        """Resets the model and trains ``settings.epochs`` passes."""
         self.__init__(self.settings)
         return self.partial_fit(ratings, self.settings.epochs)
 
     def partial_fit(self, ratings: Ratings, epochs: int = 1) -> Self:
-        """Continues with these ratings; users and items that are new get rows.
+        """Continues training with these ratings. New users and items get new rows.
 
         Raises:
-            ValueError: The factors diverged; the model is of no more use.
+            ValueError: The factors diverged; the model is no longer usable.
         """
         if self.mean is None:
             self.mean = float(ratings.values.mean(dtype=np.float64))
         users, items = self.users.add(ratings.user_names), self.items.add(ratings.item_names)
         rows = users.take(ratings.users), items.take(ratings.items)
-        blocks = in_blocks(*rows, ratings.values, np.random.default_rng(self.settings.seed))
+        blocks = sort_into_blocks(*rows, ratings.values, np.random.default_rng(self.settings.seed))
         with ThreadPoolExecutor(self.settings.threads) as pool:
             for _ in range(epochs):
                 self.rmse.append(self.epoch(blocks, pool))
         return self
 
     def epoch(self, blocks: RatingBlocks, pool: ThreadPoolExecutor) -> float:
-        """One pass over ratings of known rows; the root mean squared error, each before its step."""
+        """Trains one pass; returns the root mean squared error of predictions made before each step."""
         learn = compiled(_learn, fastmath=True)
         settings, mean = self.settings, np.float32(self.mean)
         dim, rate, decay = settings.dim, np.float32(settings.learning_rate), np.float32(settings.weight_decay)
@@ -98,42 +98,44 @@ class Factorisation:
         return (error / len(blocks.values)) ** 0.5
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Ratings of pairs, float32 (pairs,): names of users and of items, as in ``Ratings.of``.
+        """Predicts ratings of (user, item) pairs, float32 (pairs,). Names are as in ``Ratings.of``.
 
-        What is unknown counts zero: an unknown user's rating is b_v + b₀.
+        Factors and biases of unknown names are zero: the rating by an unknown user is b_v + b₀.
         """
         rows, columns = self.users.find(users), self.items.find(items)
         if len(rows) != len(columns):
             raise ValueError(f"{len(rows)} users and {len(columns)} items; give one item for each user")
-        scores = np.float32(self._known_mean()) + self.users.bias_of(rows) + self.items.bias_of(columns)
-        known = np.flatnonzero((rows >= 0) & (columns >= 0))
-        for part in np.array_split(known, len(known) // 4096 + 1):  # gathered rows stay in cache
+        scores = np.float32(self._trained_mean()) + self.users.bias_of(rows) + self.items.bias_of(columns)
+        both_trained = np.flatnonzero((rows >= 0) & (columns >= 0))
+        for part in np.array_split(
+            both_trained, len(both_trained) // 4096 + 1
+        ):  # gathered rows stay in cache
             left, right = self.users.factors[rows[part]], self.items.factors[columns[part]]
             scores[part] += np.einsum("ij,ij->i", left, right)
         return scores
 
     def recommend(
-        self, user: str | int, k: int, without: Iterable[str | int] = ()
+        self, user: str | int, k: int, exclude: Iterable[str | int] = ()
     ) -> list[tuple[str, float]]:
-        """The k items of the highest predicted ratings, with these, best first; fewer where there are fewer.
+        """Returns at most k items with the highest predicted ratings, best first.
 
         Args:
-            user: A user's name; one that is unknown gets the items of the highest biases.
-            k: How many.
-            without: Names of items to leave out, such as those the user has seen; others may be among them.
+            user: User name. An unknown user gets the items with the highest biases.
+            k: Maximum number of items.
+            exclude: Names of items to leave out, such as those the user has seen; others may be among them.
         """
         row = self.users.find([user])
-        scores = np.float32(self._known_mean()) + self.users.bias_of(row) + self.items.biases
+        scores = np.float32(self._trained_mean()) + self.users.bias_of(row) + self.items.biases
         if row[0] >= 0:
             scores += self.items.factors @ self.users.factors[row[0]]
-        left_out = self.items.find(list(without))
+        left_out = self.items.find(list(exclude))
         scores[left_out[left_out >= 0]] = -np.inf
         best = np.argsort(-scores, kind="stable")[: max(k, 0)]
         return [(self.items.names[i], float(scores[i])) for i in best if scores[i] > -np.inf]
 
     def save(self, folder: Path) -> None:
-        """Replaces the folder (storage/formats/linear_model.py)."""
-        arrays = {"mean": np.array([self._known_mean()])}
+        """Writes the model and replaces the folder (storage/formats/linear_model.py)."""
+        arrays = {"mean": np.array([self._trained_mean()])}
         for side, rows in (("user", self.users), ("item", self.items)):
             arrays |= {f"{side}_factors": rows.factors, f"{side}_biases": rows.biases}
         names = {"users": self.users.names, "items": self.items.names}
@@ -141,7 +143,7 @@ class Factorisation:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """A saved model, which continues as the saved one would."""
+        """Loads a model that can continue training as the saved one would."""
         files = read_linear_model(folder, MODEL)
         model = cls(FactorisationSettings(**files.settings))
         model.mean = float(files.arrays["mean"][0])
@@ -151,18 +153,18 @@ class Factorisation:
             rows.biases[:] = files.arrays[f"{side}_biases"]
         return model
 
-    def _known_mean(self) -> float:
+    def _trained_mean(self) -> float:
         if self.mean is None:
-            raise ValueError("the factorisation has learnt nothing yet; call fit or partial_fit with ratings")
+            raise ValueError("the factorisation is not trained yet; call fit or partial_fit with ratings")
         return self.mean
 
 
 class Rows:
-    """Factors and biases of users, or of items, by name.
+    """Factors and biases of users or of items, by name.
 
     Attributes:
-        names: Of the rows.
-        values: float32 (rows, dim + 1 padded to cache lines), aligned to them: factors, bias, zeros.
+        names: Name of each row.
+        values: float32 (rows, dim + 1 padded to cache lines), aligned: factors, bias, zeros.
         factors: float32 (rows, dim), a view.
         biases: float32 (rows,), a view.
     """
@@ -174,7 +176,7 @@ class Rows:
         self._place(np.empty((0, dim + 1), np.float32))
 
     def add(self, names: Sequence[str]) -> np.ndarray:
-        """The row of each name, int32 (names,); new ones get small normal factors and bias 0."""
+        """Returns the row of each name, int32 (names,). New rows get small normal factors and bias 0."""
         before = len(self.names)
         for name in names:
             if self._numbers.setdefault(name, len(self.names)) == len(self.names):
@@ -187,12 +189,12 @@ class Rows:
         return np.array([self._numbers[name] for name in names], np.int32)
 
     def find(self, names: Any) -> np.ndarray:
-        """The row of each name, int32 (names,); -1 of unknown ones."""
-        ids, known = numbered(names)
-        return np.array([self._numbers.get(name, -1) for name in known], np.int32)[ids]
+        """Returns the row of each name, int32 (names,); -1 for unknown names."""
+        ids, distinct = number_names(names)
+        return np.array([self._numbers.get(name, -1) for name in distinct], np.int32)[ids]
 
     def bias_of(self, rows: np.ndarray) -> np.ndarray:
-        """The bias of each row, float32 (rows,); 0 of row -1."""
+        """Returns the bias of each row, float32 (rows,); 0 for row -1."""
         return np.append(self.biases, np.float32(0))[rows]
 
     def _place(self, rows: np.ndarray) -> None:
@@ -215,7 +217,7 @@ def _learn(
     decay: Any,
     mean: Any,
 ) -> float:
-    """One pass over ratings; the sum of squared errors, each before its step."""
+    """Trains one pass over ratings; returns the sum of squared errors before each step."""
     keep = np.float32(1) - rate * decay
     total = 0.0
     for n in range(len(users)):

@@ -1,16 +1,17 @@
-"""Logistic regression with L1 for each label, by one pass or more over sparse samples; threads without locks.
+"""L1-regularized logistic regression per label, trained online on sparse samples by threads without locks.
 
-For each label, of margin f(x) = w·x + b, with y = 1 where the sample holds the label, else −1, it minimises
+For each label, with margin f(x) = w·x + b and y = 1 if the sample has the label, else −1, it minimizes
 
     mean over samples of log(1 + exp(−y f(x))) + α ‖w‖₁
 
-as scikit-learn's LogisticRegression of C = 1 / (α · samples); the intercept b is not penalised. How weights
-move is the solver's part: FTRL-proximal (``ftrl.py``), which comes within .001 of the optimum, or gradient
-steps with the proximal operator (``proximal.py``). Both move only what a sample holds, and penalise the rest
-when it is read: so a pass costs time by the numbers in the samples, not by features.
+like scikit-learn's LogisticRegression with C = 1 / (α · samples); the intercept b is not penalized. The
+solver is FTRL-proximal (``ftrl.py``), which comes within .001 of the optimum, or gradient steps with the
+proximal operator (``proximal.py``). Both update only the features of a sample and apply the penalty of other
+features when they are next read, so the cost of a pass depends on the stored values, not on the number of
+features.
 
-Threads share weights without locks (``threads.py``): an update may be lost now and then. One thread gives the
-same bits each time.
+Threads share weights without locks (``threads.py``), so updates may occasionally be lost. With one thread the
+result is bitwise reproducible.
 """
 
 from collections.abc import Sequence
@@ -26,27 +27,30 @@ from tasks.compiled import compiled
 from tasks.linear.ftrl import Ftrl
 from tasks.linear.proximal import INTERCEPT_RATE, ProximalSgd
 from tasks.linear.sparse import checked_labels, checked_rows
-from tasks.linear.threads import merge, share
+from tasks.linear.threads import run_merged, run_shared
 
 KIND = "L1 logistic regression"
-CHUNK, BLOCK = 32, 1024  # consecutive samples, visited together; samples that a thread takes at a time
-NARROW = 16  # labels below which records are shorter than two lines of memory
-SAMPLE = 2048  # samples that tell which features are frequent
+CHUNK, BLOCK = 32, 1024  # consecutive samples visited together; samples per unit of work of a thread
+NARROW = 16  # with fewer labels, a record is shorter than two cache lines
+SAMPLE = 2048  # samples used to estimate feature frequencies
 Solver = Ftrl | ProximalSgd
 _SOLVERS = {solver.name: solver for solver in (Ftrl, ProximalSgd)}
 
 
 class SparseLogistic:
-    """One logistic regression a label: see the module.
+    """One logistic regression per label; see the module docstring.
 
     Args:
-        features: How many there are.
-        labels: How many there are; a problem of two classes has one.
+        features: Number of features.
+        labels: Number of labels; a binary problem has one.
         alpha: α, the weight of ‖w‖₁ in the objective.
-        solver: How weights move.
-        epochs: Passes over the samples of each call of ``partial_fit``.
-        seed: Of the order in which a pass visits them.
-        threads: That share the weights.
+        solver: Update rule; default FTRL-proximal.
+        epochs: Passes over the samples in each call of ``partial_fit``.
+        seed: Seed of the order in which a pass visits the samples.
+        threads: Number of threads that share the weights.
+
+    Raises:
+        ValueError: An argument is out of range.
     """
 
     def __init__(
@@ -67,28 +71,33 @@ class SparseLogistic:
         self.solver, self.epochs, self.seed, self.threads = solver or Ftrl(), epochs, seed, threads
         self.seen = 0  # samples of all passes
         self._records = np.zeros((features, self.solver.record_size(labels)), dtype=np.float32)
-        self._state = np.zeros((2, labels), dtype=np.float32)  # of the intercepts
-        self._weights: np.ndarray | None = None  # those of the labels, and what the solver has behind them
+        self._state = np.zeros((2, labels), dtype=np.float32)  # state of the intercepts
+        self._weights: np.ndarray | None = None  # columns of the labels, then extra columns of the solver
 
     @property
     def weights(self) -> np.ndarray:
-        """Float32 (features, labels), a view; most are 0."""
-        return self._wide_weights()[:, : self.labels]
+        """Weights, float32 (features, labels); a view. Most are 0."""
+        return self._solver_weights()[:, : self.labels]
 
-    def _wide_weights(self) -> np.ndarray:
+    def _solver_weights(self) -> np.ndarray:
         if self._weights is None:
             self._weights = self.solver.weights(self._records, self.seen, self.alpha)
         return self._weights
 
     @property
     def intercepts(self) -> np.ndarray:
-        """Float32 (labels,)."""
+        """Intercepts, float32 (labels,)."""
         return self.solver.intercepts(self._state)
 
     def partial_fit(self, rows: Any, labels: Ragged) -> Self:
-        """Learns from samples, a scipy CSR matrix (samples, features), and the ids of the labels each holds.
+        """Trains on samples.
 
-        A ValueError where a value is not finite or an id beyond what there is; the model is then as it was.
+        Args:
+            rows: scipy CSR matrix (samples, features).
+            labels: Label ids of each sample.
+
+        Raises:
+            ValueError: A value is not finite or an id is out of range; the model is unchanged.
         """
         offsets, ids, values = checked_rows(rows, self.features)
         held = checked_labels(labels, rows.shape[0], self.labels)
@@ -98,40 +107,45 @@ class SparseLogistic:
         orders = [visiting_order(count, rng) for _ in range(self.epochs)]
         loop, constants = self.solver.loop(self.labels)
         step, longest = compiled(loop, fastmath=True), int(np.diff(offsets).max())
-        samples = offsets.view(np.uint64), ids.view(np.uint32), values, *held  # no negative ids to allow for
+        samples = (
+            offsets.view(np.uint64),
+            ids.view(np.uint32),
+            values,
+            *held,
+        )  # unsigned: numba omits the check for negative indices
         if self.threads > 1 and self.labels < NARROW and isinstance(self.solver, Ftrl):
             rate = self.solver.learning_rate
 
-            def step_part(part: np.ndarray, before: int, at_work: int, own: Sequence[np.ndarray]) -> None:
-                records, state = own[0].reshape(self._records.shape), own[1].reshape(self._state.shape)
+            def step_part(part: np.ndarray, before: int, at_work: int, copies: Sequence[np.ndarray]) -> None:
+                records, state = copies[0].reshape(self._records.shape), copies[1].reshape(self._state.shape)
                 penalty = self.alpha * (self.seen + before), self.alpha * at_work
                 step(*samples, part, rate, *penalty, longest, records, state, *constants)
 
-            some = orders[0][:SAMPLE]  # of all it would take as long as a fifth of a pass
+            some = orders[0][:SAMPLE]  # all samples would take a fifth of the time of a pass
             held_ids, held_values = (Ragged(offsets, array).take(some).values for array in (ids, values))
             squares = np.bincount(held_ids, held_values**2, self.features) / len(some)
             curvature = rate * np.maximum(squares, 1e-12), np.array([rate * INTERCEPT_RATE])
             shared = self._records.reshape(self.features, 2, self.labels), self._state[None]
-            merge(self.threads, np.concatenate(orders), curvature, step_part, shared)
+            run_merged(self.threads, np.concatenate(orders), curvature, step_part, shared)
         else:
             blocks = [order[begin : begin + BLOCK] for order in orders for begin in range(0, count, BLOCK)]
             counts = np.array([len(block) for block in blocks])
             schedule = self.solver.schedule(self.seen + np.cumsum(counts) - counts, counts, self.alpha)
             model = longest, self._records, self._state, *constants
-            share(
+            run_shared(
                 self.threads,
                 len(blocks),
                 lambda turn: step(*samples, blocks[turn], *schedule[turn].tolist(), *model),
             )
-            self.solver.settle_(self._records, schedule, counts)
+            self.solver.apply_pending_(self._records, schedule, counts)
         self.seen, self._weights = self.seen + count * self.epochs, None
         return self
 
     def decision_function(self, rows: Any) -> np.ndarray:
-        """Margins of samples: float32 (samples, labels)."""
+        """Margins of samples, float32 (samples, labels)."""
         checked_rows(rows, self.features)
-        # SciPy would copy a view: of a million features and 300 labels 1.2 GB.
-        margins = (rows.astype(np.float32) @ self._wide_weights()[: rows.shape[1]])[:, : self.labels]
+        # SciPy would copy a view: 1.2 GB for a million features and 300 labels.
+        margins = (rows.astype(np.float32) @ self._solver_weights()[: rows.shape[1]])[:, : self.labels]
         return np.asarray(margins + self.intercepts, dtype=np.float32)
 
     def save(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Names of features or labels to rows of a model; a name seen for the first time gets the next row."""
+"""Maps names of features or labels to rows of a model. A new name gets the next row."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,9 +10,9 @@ from storage.arrays import offsets_of
 
 
 class Lookup:
-    """Rows by name, numbered from 0 in the order in which the names came.
+    """Maps names to row numbers, from 0 in order of first appearance.
 
-    A model that was given a lookup grows with it: see :class:`tasks.linear.svm.OnlineSvm`.
+    A model that holds a lookup grows with it: see :class:`tasks.linear.svm.OnlineSvm`.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -25,21 +25,21 @@ class Lookup:
         return len(self._rows)
 
     def __iter__(self) -> Iterator[str]:
-        """The names by row."""
+        """Iterates over the names in row order."""
         return iter(self._rows)
 
     def rows_of(self, names: Iterable[str]) -> list[int]:
-        """The row of each name; names that are new get the next rows."""
+        """Returns the row of each name. New names get the next rows."""
         return list(map(self._rows.__getitem__, names))
 
     def fit_transform(self, samples: Sequence[Mapping[str, float]]) -> Any:
-        """Samples, each of names to values: float32 CSR (samples, features). New names get the next rows."""
+        """Converts samples (name to value) to float32 CSR (samples, features); new names get new rows."""
         count = sum(map(len, samples))
         names = itertools.chain.from_iterable(samples)
         return self._matrix(samples, np.fromiter(map(self._rows.__getitem__, names), np.int32, count))
 
     def transform(self, samples: Sequence[Mapping[str, float]]) -> Any:
-        """The same without names that are new, and without their values."""
+        """Converts samples as ``fit_transform`` does, but ignores names that are not in the lookup."""
         ids = [self._rows.get(name, -1) for sample in samples for name in sample]
         return self._matrix(samples, np.array(ids, dtype=np.int32))
 
@@ -47,11 +47,14 @@ class Lookup:
         from scipy.sparse import csr_matrix
 
         values = itertools.chain.from_iterable(sample.values() for sample in samples)
-        data, offsets = np.fromiter(values, np.float32, len(ids)), offsets_of([len(own) for own in samples])
-        known = ids >= 0
-        if not known.all():
-            kept = offsets_of(known)
-            data, ids, offsets = data[known], ids[known], kept[offsets]
+        data, offsets = (
+            np.fromiter(values, np.float32, len(ids)),
+            offsets_of([len(sample) for sample in samples]),
+        )
+        in_lookup = ids >= 0
+        if not in_lookup.all():
+            kept = offsets_of(in_lookup)
+            data, ids, offsets = data[in_lookup], ids[in_lookup], kept[offsets]
         return csr_matrix((data, ids, offsets), shape=(len(samples), len(self)))
 
 

@@ -1,13 +1,13 @@
-"""Ratings in the order in which they are learnt: blocks that stay in cache and that threads can share out.
+"""Order of ratings for training: blocks that fit in cache and can be processed in parallel.
 
-Users and items are cut into ``BLOCKS`` parts each, which makes BLOCKS² blocks of ratings. Stage s holds the
-blocks (p, p + s mod BLOCKS): no two of them have a row in common, so they are learnt in any order, or at the
-same time, with the same result to the bit. An epoch is its stages one after the other.
+Users and items are divided into ``BLOCKS`` parts each, which gives BLOCKS² blocks of ratings. Stage s
+contains the blocks (p, p + s mod BLOCKS). No two of them share a row, so they can be trained in any order or
+in parallel with bitwise the same result. An epoch runs its stages one after the other.
 
-    users   dealt to the parts by falling number of ratings, so that blocks are of a size
-    items   cut by popularity into parts of as many ratings: the frequent ones share a small part
-    inside  by ``TILE`` users, whose rows stay in the first cache while their ratings run, in random order;
-            the rows of items stay in the second
+    users   assigned to parts round-robin by falling number of ratings, so that blocks have similar sizes
+    items   divided by popularity into parts with equally many ratings, so popular items share a small part
+    tiles   inside a block, the ratings of ``TILE`` users in random order; their rows stay in the L1 cache and
+            the rows of items in the L2 cache
 
 Gemulla, Nijkamp, Haas, Sismanis. Large-Scale Matrix Factorization with Distributed Stochastic Gradient
 Descent. KDD 2011, section 4 (stages that share no row). Liu, Wang, Smola. Fast Differentially Private Matrix
@@ -22,8 +22,8 @@ import numpy as np
 
 from storage.arrays import offsets_of, stable_order
 
-BLOCKS = 8  # of 128 factors 16 take 1.1 times as long, 32 1.25: a user has fewer ratings in a block
-TILE = 8  # one user takes 1.3 times as long of 16 factors: each step waits for the row of the one before
+BLOCKS = 8  # with 128 factors, 16 blocks take 1.1 times as long and 32 blocks 1.25 times
+TILE = 8  # with 16 factors, 1 user takes 1.3 times as long: each step waits for the row of the previous one
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class RatingBlocks:
     """Ratings sorted by stage, block and tile.
 
     Attributes:
-        users: Rows of users, int32 (ratings,).
-        items: Rows of items, int32 (ratings,).
+        users: User rows, int32 (ratings,).
+        items: Item rows, int32 (ratings,).
         values: float32 (ratings,).
-        offsets: Where each block begins, stage by stage: int64 (BLOCKS² + 1,).
+        offsets: int64 (BLOCKS² + 1,), first rating of each block, ordered by stage.
     """
 
     users: np.ndarray
@@ -43,18 +43,21 @@ class RatingBlocks:
     offsets: np.ndarray
 
     def stages(self) -> Iterator[list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
-        """For each stage its blocks: users, items and values."""
+        """Iterates over the stages; each is a list of blocks (users, items, values)."""
         for begin in range(0, BLOCKS**2, BLOCKS):
             bounds = self.offsets[begin : begin + BLOCKS + 1]
             blocks = [slice(*ends) for ends in pairwise(bounds)]
             yield [(self.users[block], self.items[block], self.values[block]) for block in blocks]
 
 
-def in_blocks(
+def sort_into_blocks(
     users: np.ndarray, items: np.ndarray, values: np.ndarray, rng: np.random.Generator
 ) -> RatingBlocks:
-    """Sorts ratings: rows of users and of items, both integers (ratings,), and float32 (ratings,)."""
-    user_part, item_part = _dealt(np.bincount(users)).take(users), _cut(np.bincount(items)).take(items)
+    """Sorts ratings into blocks: user and item rows, integers (ratings,), and values, float32 (ratings,)."""
+    user_part, item_part = (
+        _deal_by_count(np.bincount(users)).take(users),
+        _cut_by_count(np.bincount(items)).take(items),
+    )
     block = (item_part - user_part) % BLOCKS * BLOCKS + user_part
     tiles = int(users.max()) // (BLOCKS * TILE) + 1
     key = block * tiles + users // (BLOCKS * TILE)
@@ -68,15 +71,15 @@ def in_blocks(
     )
 
 
-def _dealt(counts: np.ndarray) -> np.ndarray:
-    """The part of each row, int32 (rows,): rows by falling count, one to each part in turn."""
+def _deal_by_count(counts: np.ndarray) -> np.ndarray:
+    """Assigns rows to parts round-robin by falling count: int32 (rows,)."""
     parts = np.empty(len(counts), np.int32)
     parts[np.argsort(-counts, kind="stable")] = np.arange(len(counts), dtype=np.int32) % BLOCKS
     return parts
 
 
-def _cut(counts: np.ndarray) -> np.ndarray:
-    """The part of each row, int32 (rows,): rows by falling count, as many ratings to each part."""
+def _cut_by_count(counts: np.ndarray) -> np.ndarray:
+    """Assigns rows to parts by falling count, with equally many ratings per part: int32 (rows,)."""
     parts = np.empty(len(counts), np.int32)
     order = np.argsort(-counts, kind="stable")
     until = counts.take(order).cumsum()

@@ -1,4 +1,4 @@
-"""Ratings as a table of (user, item, rating), checked at the door: compiled loops check no bounds."""
+"""Validated table of (user, item, rating). Compiled loops do not check bounds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 @dataclass(frozen=True)
 class Ratings:
-    """Users and items by number, beside their names; a pair may be rated more than once.
+    """Ratings of items by users, both numbered. A pair may be rated more than once.
 
     Attributes:
-        users: Numbers of users, integers (ratings,).
-        items: Numbers of items, integers (ratings,).
-        values: The ratings, finite float32 (ratings,).
-        user_names: The name of each user number.
-        item_names: The name of each item number.
+        users: User numbers, integers (ratings,).
+        items: Item numbers, integers (ratings,).
+        values: Ratings, finite float32 (ratings,).
+        user_names: Name of each user number.
+        item_names: Name of each item number.
     """
 
     users: np.ndarray
@@ -56,33 +56,39 @@ class Ratings:
 
     @staticmethod
     def of(users: Any, items: Any, values: Any) -> Ratings:
-        """Ratings of three columns (ratings,): names, which are strings or integers, and numbers.
+        """Builds ratings from three columns (ratings,): user names, item names and ratings.
 
-        Each is an array of NumPy or Arrow, or a list. A number as a name is the same as its digits.
+        Columns are lists, NumPy arrays or Arrow arrays. Names are strings or integers; 7 and "7" are equal.
         """
-        user_ids, user_names = numbered(users)
-        item_ids, item_names = numbered(items)
-        with np.errstate(over="ignore"):  # to infinity, which is refused
+        user_ids, user_names = number_names(users)
+        item_ids, item_names = number_names(items)
+        with np.errstate(over="ignore"):  # overflow gives infinity, which is rejected
             numbers = np.asarray(values).astype(np.float32)
         return Ratings(user_ids, item_ids, numbers, user_names, item_names)
 
     @staticmethod
     def read(file: Path, user: str = "user", item: str = "item", rating: str = "rating") -> Ratings:
-        """Ratings of a Parquet file, by the names of its columns."""
+        """Reads ratings from a Parquet file with these column names.
+
+        Raises:
+            ValueError: A column is missing.
+        """
         columns = [user, item, rating]
-        missing = [name for name in columns if name not in (found := pq.read_schema(file).names)]
+        missing = [name for name in columns if name not in (columns_in_file := pq.read_schema(file).names)]
         if missing:
-            raise ValueError(f"{file} has columns {found}, not {missing}; name them by user, item and rating")
+            raise ValueError(
+                f"{file} has columns {columns_in_file}, not {missing}; name them by user, item and rating"
+            )
         table = pq.read_table(file, columns=columns)
         return Ratings.of(*(table[name] for name in columns))
 
 
-def numbered(names: Any) -> tuple[np.ndarray, list[str]]:
-    """The number of each name, int32 (names,), by first appearance, and the names of the numbers."""
+def number_names(names: Any) -> tuple[np.ndarray, list[str]]:
+    """Numbers names by first appearance; returns int32 (names,) and the name of each number."""
     column = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([pa.array(names)])
     kind = column.type
-    known = pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_integer(kind)
-    if len(column) and not any(known):
+    accepted = pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_integer(kind)
+    if len(column) and not any(accepted):
         raise ValueError(f"names are {kind}, such as {column[0]}; expected strings or integers")
     if column.null_count:
         place = next(place for place, name in enumerate(column) if not name.is_valid)

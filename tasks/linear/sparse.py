@@ -1,4 +1,4 @@
-"""Samples as rows of sparse features, checked at the door: compiled loops check no bounds."""
+"""Validation of sparse samples and labels. Compiled loops do not check bounds."""
 
 from typing import Any
 
@@ -8,10 +8,17 @@ from storage.arrays import Ragged
 
 
 def checked_rows(rows: Any, features: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Offsets (int64, (rows + 1,)), feature ids (int32) and values (float32) of a scipy CSR matrix.
+    """Validates a scipy CSR matrix; returns its offsets, feature ids and values.
 
-    A row may be empty; values of one feature in a row are summed. A ValueError names the row of a value that
-    is not finite, or of a feature id outside 0 to ``features`` (None: the matrix's own width), exclusive.
+    Args:
+        rows: CSR matrix. Rows may be empty; duplicate ids in a row are summed.
+        features: Number of features; None for the width of the matrix.
+
+    Returns:
+        Offsets int64 (rows + 1,), feature ids int32 (values,), values float32 (values,).
+
+    Raises:
+        ValueError: A value is not finite or a feature id is out of range; the message names the row.
     """
     if getattr(rows, "format", None) != "csr":
         raise ValueError(f"samples must be a scipy CSR matrix, got {type(rows).__name__}; call tocsr()")
@@ -36,9 +43,11 @@ def checked_rows(rows: Any, features: int | None = None) -> tuple[np.ndarray, np
 
 
 def checked_labels(labels: Ragged, rows: int, label_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets (int64, (rows + 1,)) and ids (int32) of the labels that each row holds, maybe none.
+    """Validates label ids; returns their offsets, int64 (rows + 1,), and ids, int32. A row may have no
+    labels.
 
-    A ValueError where there is another number of rows, or an id outside 0 to ``label_count``, exclusive.
+    Raises:
+        ValueError: The number of rows differs, or an id is not in ``range(label_count)``.
     """
     if len(labels) != rows:
         raise ValueError(f"{len(labels)} rows of labels for {rows} samples; give one per sample")

@@ -1,20 +1,20 @@
-"""A linear SVM per label, learnt online: one pass over the samples moves the machines of all labels.
+"""One online linear SVM per label; one pass over the samples updates the SVMs of all labels.
 
-Of the samples x, y of one call, the machine of each label, of margin f(x) = w·x + b, approaches
+On the samples x, y of one call, the SVM of each label, with margin f(x) = w·x + b, approaches
 
-    min  ½‖w − w₀‖² + ½(b − b₀)² + C Σ max(0, 1 − y f(x))²,    y = 1 where the sample holds the label, else −1
+    min  ½‖w − w₀‖² + ½(b − b₀)² + C Σ max(0, 1 − y f(x))²,    y = 1 if the sample has the label, else −1
 
-from what earlier calls left, w₀ and b₀; at first w₀ = 0 and b₀ = −1. It is solved in the dual, by coordinate
-descent over samples with their dual variables α ≥ 0, at first 0:
+where w₀ and b₀ are the result of earlier calls; initially w₀ = 0 and b₀ = −1. It is solved in the dual by
+coordinate descent over the samples, with dual variables α ≥ 0 that start at 0:
 
     δ = max(−α, (1 − y f(x) − α / 2C) / (‖x‖² + 1 + 1 / 2C))    α += δ    w += δ y x    b += δ y
 
-The first pass over a sample is the passive-aggressive step (PA-II); further passes remember α and approach
-the optimum that liblinear's LinearSVC finds. The next call forgets α and keeps w and b, so that a stream of
-calls follows drift. Only the rows of a sample's features are read or moved; inner loops run over labels.
+The first visit of a sample is the passive-aggressive step (PA-II). Further passes keep α and approach the
+optimum of liblinear's LinearSVC. The next call discards α and keeps w and b, so the model follows drift in a
+stream of calls. A step reads and writes only the rows of the sample's features; inner loops run over labels.
 
-A label that no sample holds keeps w = 0 and b = −1, at no loss. So a feature or label may be added at any
-time: the model is what it would be had it been there from the start.
+A label without samples keeps w = 0 and b = −1 and has no loss. Features and labels can therefore be added at
+any time: the model equals one that had them from the start.
 
 References:
     Hsieh, Chang, Lin, Keerthi, Sundararajan. *A dual coordinate descent method for large-scale linear SVM*.
@@ -34,18 +34,21 @@ from tasks.compiled import compiled
 from tasks.linear.lookup import Lookup
 from tasks.linear.sparse import checked_labels, checked_rows
 
-VECTOR = 32  # labels that a compiled loop takes at a time: 128 columns learn 1.6 times as fast as 125
+VECTOR = 32  # columns are padded to a multiple: 128 columns train 1.6 times as fast as 125
 
 
 class OnlineSvm:
-    """One linear SVM a label: see the module.
+    """One linear SVM per label; see the module docstring.
 
     Args:
-        features: Their lookup, which may grow between calls, or how many there are.
-        labels: The same of labels.
-        cost: C, the price of a violated margin.
-        epochs: Passes over the samples of each call of ``partial_fit``.
-        seed: Of the order in which a pass visits them.
+        features: Number of features, or their lookup, which may grow between calls.
+        labels: Number of labels, or their lookup.
+        cost: C, the weight of a violated margin.
+        epochs: Passes over the samples in each call of ``partial_fit``.
+        seed: Seed of the order in which a pass visits the samples.
+
+    Raises:
+        ValueError: ``cost`` or ``epochs`` is out of range.
     """
 
     def __init__(
@@ -61,30 +64,35 @@ class OnlineSvm:
             raise ValueError(f"cost must be more than 0 and epochs at least 1, got {cost} and {epochs}")
         self.features, self.labels = features, labels
         self.cost, self.epochs, self.seed = cost, epochs, seed
-        self.seen = 0  # samples, of all calls
-        self._weights = np.zeros((0, 0), dtype=np.float32)  # with room to grow
+        self.seen = 0  # samples of all calls
+        self._weights = np.zeros((0, 0), dtype=np.float32)  # capacity may exceed the size
         self._intercepts = np.zeros(0, dtype=np.float32)
         self._grow()
 
     @property
     def weights(self) -> np.ndarray:
-        """Float32 (features, labels), a view."""
-        return self._weights[: _count(self.features), : _count(self.labels)]
+        """Weights, float32 (features, labels); a view."""
+        return self._weights[: _size(self.features), : _size(self.labels)]
 
     @property
     def intercepts(self) -> np.ndarray:
-        """Float32 (labels,), a view."""
-        return self._intercepts[: _count(self.labels)]
+        """Intercepts, float32 (labels,); a view."""
+        return self._intercepts[: _size(self.labels)]
 
     def partial_fit(self, rows: Any, labels: Ragged) -> Self:
-        """Learns from samples, a scipy CSR matrix (samples, features), and the ids of the labels each holds.
+        """Trains on samples.
 
-        A ValueError where a value is not finite or an id is beyond the lookup; the model is then as it was.
+        Args:
+            rows: scipy CSR matrix (samples, features).
+            labels: Label ids of each sample.
+
+        Raises:
+            ValueError: A value is not finite or an id is out of range; the model is unchanged.
         """
         self._grow()
-        samples = checked_rows(rows, _count(self.features))
-        held = checked_labels(labels, rows.shape[0], _count(self.labels))
-        count, width = rows.shape[0], _padded(_count(self.labels))
+        samples = checked_rows(rows, _size(self.features))
+        held = checked_labels(labels, rows.shape[0], _size(self.labels))
+        count, width = rows.shape[0], _padded(_size(self.labels))
         duals = np.empty((count if self.epochs > 1 else 1, width), dtype=np.float32)
         rng, learn = np.random.default_rng((self.seed, self.seen)), compiled(_learn)
         model = self._weights, self._intercepts[:width], np.float32(1 / (2 * self.cost))
@@ -94,30 +102,30 @@ class OnlineSvm:
         return self
 
     def decision_function(self, rows: Any) -> np.ndarray:
-        """Margins of samples: float32 (samples, labels)."""
+        """Margins of samples, float32 (samples, labels)."""
         self._grow()
-        samples, width = checked_rows(rows, _count(self.features)), _padded(_count(self.labels))
+        samples, width = checked_rows(rows, _size(self.features)), _padded(_size(self.labels))
         margins = np.empty((rows.shape[0], width), dtype=np.float32)
         compiled(_decide)(*samples, self._weights, self._intercepts[:width], margins)
-        return np.ascontiguousarray(margins[:, : _count(self.labels)])
+        return np.ascontiguousarray(margins[:, : _size(self.labels)])
 
     def save(self, folder: Path) -> None:
-        """Writes the model (``storage/formats/linear_model.py``), with the names that its lookups hold."""
+        """Writes the model (``storage/formats/linear_model.py``) with the names in its lookups."""
         self._grow()
-        known = {"features": self.features, "labels": self.labels}
-        names = {name: list(own) for name, own in known.items() if isinstance(own, Lookup)}
+        lookups = {"features": self.features, "labels": self.labels}
+        names = {name: list(lookup) for name, lookup in lookups.items() if isinstance(lookup, Lookup)}
         settings = {name: getattr(self, name) for name in ("cost", "epochs", "seed", "seen")}
         arrays = {"weights": self.weights, "intercepts": self.intercepts}
         write_linear_model(folder, type(self).__name__, arrays, names, settings)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """The saved model, which continues as the one that was saved."""
+        """Loads a model that can continue training as the saved one would."""
         files = read_linear_model(folder, cls.__name__)
         seen, weights = files.settings.pop("seen"), files.arrays["weights"]
-        known = zip(("features", "labels"), weights.shape, strict=True)
+        sizes = zip(("features", "labels"), weights.shape, strict=True)
         model = cls(
-            **{name: Lookup(files.names[name]) if name in files.names else count for name, count in known},
+            **{name: Lookup(files.names[name]) if name in files.names else count for name, count in sizes},
             **files.settings,
         )
         model.seen = seen
@@ -125,29 +133,29 @@ class OnlineSvm:
         return model
 
     def _grow(self) -> None:
-        """Makes room for what the lookups hold: twice the rows or columns where they no longer suffice."""
-        needed = _count(self.features), _padded(_count(self.labels))
+        """Grows the arrays to the size of the lookups, at least doubling a dimension that is too small."""
+        needed = _size(self.features), _padded(_size(self.labels))
         old = self._weights.shape
         if needed[0] <= old[0] and needed[1] <= old[1]:
             return
-        rows, columns = (have if need <= have else max(need, 2 * have) for need, have in zip(needed, old))
+        rows, columns = (size if need <= size else max(need, 2 * size) for need, size in zip(needed, old))
         weights, intercepts = np.zeros((rows, columns), np.float32), np.full(columns, -1, np.float32)
         weights[: old[0], : old[1]], intercepts[: old[1]] = self._weights, self._intercepts
         self._weights, self._intercepts = weights, intercepts
 
 
-def _count(known: Lookup | int) -> int:
-    return len(known) if isinstance(known, Lookup) else known
+def _size(lookup: Lookup | int) -> int:
+    return len(lookup) if isinstance(lookup, Lookup) else lookup
 
 
 def _padded(labels: int) -> int:
-    """Columns that the loops run over. Those beyond the labels stay at w = 0 and b = −1."""
+    """Number of columns that the loops process. Padding columns stay at w = 0 and b = −1."""
     return labels if labels < VECTOR // 2 else -(-labels // VECTOR) * VECTOR
 
 
 @no_type_check
 def _learn(offsets, ids, values, held_offsets, held, order, duals, first, weights, intercepts, slack):
-    """One pass over samples in an order; ``slack`` is 1 / 2C. Duals of one row: they are not remembered."""
+    """One pass over the samples in ``order``; ``slack`` is 1 / 2C. A single row of duals is not kept."""
     zero, one = np.float32(0), np.float32(1)
     step, sign = np.empty_like(intercepts), np.empty_like(intercepts)
     width = len(intercepts)
@@ -156,10 +164,10 @@ def _learn(offsets, ids, values, held_offsets, held, order, duals, first, weight
         step[:] = intercepts  # margins first
         square = one
         for place in range(begin, end):
-            value, own = values[place], weights[ids[place]]
+            value, row_weights = values[place], weights[ids[place]]
             square += value * value
             for label in range(width):
-                step[label] += value * own[label]
+                step[label] += value * row_weights[label]
         sign[:] = -one
         for place in range(held_offsets[row], held_offsets[row + 1]):
             sign[held[place]] = one
@@ -168,17 +176,17 @@ def _learn(offsets, ids, values, held_offsets, held, order, duals, first, weight
             dual[:] = zero
         scale, moved = one / (square + slack), False
         for label in range(width):
-            wanted = (one - sign[label] * step[label] - slack * dual[label]) * scale
-            change = max(wanted, -dual[label])
+            step_to_optimum = (one - sign[label] * step[label] - slack * dual[label]) * scale
+            change = max(step_to_optimum, -dual[label])
             dual[label] += change
             step[label] = change * sign[label]
             intercepts[label] += step[label]
             moved |= change != zero
         if moved:
             for place in range(begin, end):
-                value, own = values[place], weights[ids[place]]
+                value, row_weights = values[place], weights[ids[place]]
                 for label in range(width):
-                    own[label] += value * step[label]
+                    row_weights[label] += value * step[label]
 
 
 @no_type_check
@@ -187,6 +195,6 @@ def _decide(offsets, ids, values, weights, intercepts, margins):
         sums = margins[row]
         sums[:] = intercepts
         for place in range(offsets[row], offsets[row + 1]):
-            value, own = values[place], weights[ids[place]]
+            value, row_weights = values[place], weights[ids[place]]
             for label in range(len(intercepts)):
-                sums[label] += value * own[label]
+                sums[label] += value * row_weights[label]

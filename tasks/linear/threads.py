@@ -1,9 +1,11 @@
-"""Threads without locks: all on one set of records (Hogwild), or each on its copy, merged from time to time.
+"""Training threads without locks: on shared records (Hogwild), or on one copy per thread with periodic
+merges.
 
-Shared records pay where a record is long. Where it is short, two cores pass its line of memory to each other
-at nearly every read: with one label, 50,000 features and 72 of them a sample, a sample took 948 ns of each of
-two threads against 248 of one; with 125 labels 5,339 against 5,107. So short records of FTRL-proximal are
-copied for each thread: its sums, of gradients and of squares, add up over samples in whatever order.
+Shared records are efficient when a record is long. When it is short, two cores exchange its cache line at
+nearly every access: with one label, 50,000 features and 72 features per sample, a sample took 948 ns on each
+of two threads and 248 ns on a single thread; with 125 labels, 5,339 and 5,107 ns. Therefore each thread gets
+a copy of short FTRL-proximal records, whose sums of gradients and squares do not depend on the order of
+samples.
 
 References:
     Niu, Recht, Ré, Wright. *Hogwild!: a lock-free approach to parallelizing stochastic gradient descent*.
@@ -18,11 +20,11 @@ import numpy as np
 
 from tasks.compiled import compiled
 
-FEWEST, MOST = 512, 65536  # samples of each thread between two merges; fewer are not worth one
+MIN_ROUND, MAX_ROUND = 512, 65536  # samples per thread between two merges
 
 
-def share(threads: int, turns: int, step: Callable[[int], Any]) -> None:
-    """Calls ``step`` with 0 to ``turns``, exclusive, each thread with the next one that is left."""
+def run_shared(threads: int, turns: int, step: Callable[[int], Any]) -> None:
+    """Calls ``step(turn)`` for each turn in ``range(turns)``; each thread takes the next remaining turn."""
     left = iter(range(turns))  # the interpreter hands each number to one thread
 
     def work() -> None:
@@ -37,69 +39,75 @@ def share(threads: int, turns: int, step: Callable[[int], Any]) -> None:
             future.result()
 
 
-def merge(
+def run_merged(
     threads: int,
     order: np.ndarray,
     curvature: Sequence[np.ndarray],
     step: Callable[[np.ndarray, int, int, Sequence[np.ndarray]], Any],
     shared: Sequence[np.ndarray],
 ) -> None:
-    """Visits samples in rounds: each thread its part of them, with copies, which are then merged.
+    """Visits samples in rounds: each thread trains a copy on its part of a round, then the copies are merged.
 
-    The sum of what threads did goes too far where each alone goes to the optimum. So a round is so short that
-    no weight goes further than 1 / ``threads`` of the way to its optimum, by the bound 1/4 of the second
-    derivative of the logistic loss; while that is shorter than ``FEWEST`` samples, one thread works alone.
+    Adding the changes of all threads overshoots if each thread alone reaches the optimum. A round is
+    therefore short enough that no weight moves by more than 1 / ``threads`` of the distance to its optimum,
+    using the bound 1/4 on the second derivative of the logistic loss. While such a round would be shorter
+    than ``MIN_ROUND`` samples, a single thread works.
 
     Args:
-        threads: How many.
-        order: Samples, int64 (visits,).
-        curvature: Of each of ``shared``: learning rate times mean square of the value, float32 (rows,).
-        step: Of a part of the order, samples of this call before it, threads at work, and what to change.
-        shared: Records and state of the intercepts, of sums and roots (rows, 2, labels); changed in place.
+        threads: Number of threads.
+        order: Sample numbers in the order of visits, int64 (visits,).
+        curvature: For each array of ``shared``, learning rate times mean squared value, float32 (rows,).
+        step: Called with a part of the order, the number of samples before it, the number of active threads,
+            and the arrays to change.
+        shared: Records and intercept state, sums and roots (rows, 2, labels); changed in place.
     """
-    hottest = [np.argsort(-own)[:64] for own in curvature]
+    hottest = [np.argsort(-rates)[:64] for rates in curvature]
     begin, copies, add = 0, [], compiled(_add)
 
     def work(thread: int) -> None:
         part = order[begin + thread * count : begin + (thread + 1) * count]
-        step(part, begin, threads, [own[thread] for own in copies])
+        step(part, begin, threads, [copied[thread] for copied in copies])
 
-    def tidy(thread: int) -> None:
-        for own, copied in zip(shared, copies, strict=True):
-            first, last = (len(own) * edge // threads for edge in (thread, thread + 1))
-            add(own, copied, first, last)
+    def merge_rows(thread: int) -> None:
+        for target, copied in zip(shared, copies, strict=True):
+            first, last = (len(target) * edge // threads for edge in (thread, thread + 1))
+            add(target, copied, first, last)
 
     with ThreadPoolExecutor(threads) as pool:
         while begin < len(order):
             bounds = (
-                own[rows, 1].min(axis=1) / (0.25 * bent[rows] * threads)
-                for own, bent, rows in zip(shared, curvature, hottest, strict=True)
+                records[rows, 1].min(axis=1) / (0.25 * bent[rows] * threads)
+                for records, bent, rows in zip(shared, curvature, hottest, strict=True)
             )
             count = min(
-                MOST, int(min(float(own.min()) for own in bounds)), -(-(len(order) - begin) // threads)
+                MAX_ROUND,
+                int(min(float(bound.min()) for bound in bounds)),
+                -(-(len(order) - begin) // threads),
             )
-            if count < FEWEST:
-                step(order[begin : begin + FEWEST], begin, 1, shared)
-                begin, copies = begin + FEWEST, []
+            if count < MIN_ROUND:
+                step(order[begin : begin + MIN_ROUND], begin, 1, shared)
+                begin, copies = begin + MIN_ROUND, []
                 continue
-            copies = copies or [np.stack([own] * threads) for own in shared]
+            copies = copies or [np.stack([records] * threads) for records in shared]
             list(pool.map(work, range(threads)))
-            list(pool.map(tidy, range(threads)))
+            list(pool.map(merge_rows, range(threads)))
             begin += count * threads
 
 
 @no_type_check
 def _add(shared, copies, first, last):
-    """Adds up what threads added to sums and squares of roots, and brings all copies to the result."""
+    """Adds the changes of all copies to ``shared`` (sums; squares of roots) and resets the copies to the
+    result.
+    """
     for row in range(first, last):
         for label in range(shared.shape[2]):
             total, root = shared[row, 0, label], shared[row, 1, label]
             added, square = np.float32(0), root * root
             for thread in range(len(copies)):
-                own = copies[thread, row, 1, label]
-                if own != root:
+                copied_root = copies[thread, row, 1, label]
+                if copied_root != root:
                     added += copies[thread, row, 0, label] - total
-                    square += (own - root) * (own + root)
+                    square += (copied_root - root) * (copied_root + root)
             if square == root * root:
                 continue
             total, root = total + added, np.sqrt(square)

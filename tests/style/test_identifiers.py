@@ -50,7 +50,6 @@ PENDING = frozenset(
         "tasks/ingest/xmltv",
         "tasks/ingest/xmltv/fallback",
         "tasks/likes",
-        "tasks/linear",
         "tasks/loading",
         "tasks/neighbours",
         "tasks/optimizers",

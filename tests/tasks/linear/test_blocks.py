@@ -84,13 +84,13 @@ def test_bad_samples_leave_the_previous_file(
 
 @pytest.mark.parametrize("batches", [[], [some_rows(0)]])
 def test_no_samples_are_an_error(tmp_path: Path, batches: list[tuple[csr_matrix, Ragged]]) -> None:
-    with pytest.raises(ValueError, match=r"no samples for .*samples; give at least one row"):
+    with pytest.raises(ValueError, match=r"no samples to write to .*samples; expected at least one row"):
         write_blocks(tmp_path / "samples", batches, FEATURES)
 
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
-    with pytest.raises(ValueError, match="holds other files, which would be lost"):
+    with pytest.raises(ValueError, match="contains other files, which would be lost"):
         write_blocks(tmp_path, [some_rows(10)], FEATURES)
     assert (tmp_path / "thesis.txt").exists()
 
@@ -100,10 +100,10 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
     whole = blocks.file.read_bytes()
     blocks.file.write_bytes(whole[:-8])
     with pytest.raises(
-        ValueError, match=f"holds {len(whole) - 8} bytes, expected {len(whole)}: an incomplete"
+        ValueError, match=f"has {len(whole) - 8} bytes, expected {len(whole)}: the copy is incomplete"
     ):
         SampleBlocks(tmp_path)
-    with pytest.raises(ValueError, match=f"block {len(blocks) - 1} of .* is not what was written"):
+    with pytest.raises(ValueError, match=f"block {len(blocks) - 1} of .* is damaged"):
         blocks.read(len(blocks) - 1)
     blocks.read(0)
 
@@ -113,12 +113,12 @@ def test_a_changed_byte_is_refused(tmp_path: Path) -> None:
     changed = bytearray(blocks.file.read_bytes())
     changed[3] ^= 64  # a feature id far beyond the weights
     (tmp_path / SAMPLES).write_bytes(changed)
-    with pytest.raises(ValueError, match=r"block 0 of .* is not what was written"):
+    with pytest.raises(ValueError, match=r"block 0 of .* is damaged"):
         SampleBlocks(tmp_path).read(0)
 
 
 def test_a_folder_without_samples_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"holds no {INDEX}; write the samples by write_blocks"):
+    with pytest.raises(ValueError, match=f"contains no {INDEX}; write the samples with write_blocks"):
         SampleBlocks(tmp_path)
 
 

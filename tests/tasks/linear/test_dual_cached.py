@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 from storage.arrays import Ragged
 from tasks.linear import dual_cached
-from tasks.linear.blocks import AHEAD, Block, SampleBlocks, write_blocks
+from tasks.linear.blocks import PREFETCH_BLOCKS, Block, SampleBlocks, write_blocks
 from tasks.linear.dual_cached import DualCachedSVM
 from tasks.linear.dual_steps import Rows, rows_of
 
@@ -48,7 +48,7 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> SampleBlocks:
 
 def cache_bytes(blocks: SampleBlocks, share: float) -> int:
     """Memory for the reader and for this share of the file."""
-    return (AHEAD + 1) * blocks.largest + int(share * blocks.file.stat().st_size)
+    return (PREFETCH_BLOCKS + 1) * blocks.largest + int(share * blocks.file.stat().st_size)
 
 
 def primal(weights: np.ndarray, intercept: float, cost: float) -> float:
@@ -63,7 +63,7 @@ def from_alphas(model: DualCachedSVM) -> np.ndarray:
 
 
 def readers() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith("reader of samples")]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("sample-reader")]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_another_file_is_refused(blocks: SampleBlocks, tmp_path: Path) -> None:
     model = DualCachedSVM()
     next(model.fit(blocks, cache_bytes=cache_bytes(blocks, 0)))
     other = write_blocks(tmp_path, [(ROWS[::-1], LABELS)], FEATURES, BLOCK_BYTES)
-    with pytest.raises(ValueError, match="is not the file that this model has seen"):
+    with pytest.raises(ValueError, match="is not the file that this model was trained on"):
         next(model.fit(other, cache_bytes=cache_bytes(other, 0)))
 
 
@@ -200,7 +200,7 @@ def test_a_file_cut_short_while_it_is_read(tmp_path: Path) -> None:
     steps = model.fit(blocks, cache_bytes=cache_bytes(blocks, 0.1), tolerance=1e-9)
     next(steps)
     os.truncate(blocks.file, 100_000)
-    with pytest.raises(ValueError, match=r"block .* is not what was written"):
+    with pytest.raises(ValueError, match=r"block .* is damaged"):
         list(steps)
     assert not readers()
     assert np.abs(model._weights - from_alphas(model)).max() < 1e-9
@@ -253,12 +253,12 @@ def test_rows_without_features_and_one_class_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cost", [0.0, -1.0, np.nan, np.inf])
 def test_a_cost_must_be_above_zero(cost: float) -> None:
-    with pytest.raises(ValueError, match=r"cost is .*; give a number above 0"):
+    with pytest.raises(ValueError, match=r"cost is .*; expected a number above 0"):
         DualCachedSVM(cost)
 
 
 def test_a_cache_smaller_than_what_the_reader_holds_is_refused(blocks: SampleBlocks) -> None:
-    with pytest.raises(ValueError, match=r"cache_bytes is 100; 3 blocks of .* bytes are held"):
+    with pytest.raises(ValueError, match=r"cache_bytes is 100, less than 3 blocks of .* bytes"):
         next(DualCachedSVM().fit(blocks, cache_bytes=100))
 
 

@@ -148,11 +148,11 @@ def test_recommendations_are_the_highest_predictions():
     for user in ("7", "unknown"):
         scores = model.predict([user] * len(names), names)
         order = [names[place] for place in np.argsort(-scores)]
-        best = model.recommend(user, 4, without=[order[0], "never seen"])
+        best = model.recommend(user, 4, exclude=[order[0], "never seen"])
         assert [name for name, _ in best] == order[1:5]
         np.testing.assert_allclose([score for _, score in best], np.sort(scores)[-2:-6:-1], rtol=1e-6)
     assert len(model.recommend(7, 1_000)) == 60 and model.recommend(7, 0) == []
-    assert len(model.recommend(7, 1_000, without=names[:50])) == 10
+    assert len(model.recommend(7, 1_000, exclude=names[:50])) == 10
 
 
 def test_two_tastes_are_told_apart():
@@ -164,7 +164,7 @@ def test_two_tastes_are_told_apart():
     model.fit(Ratings.of(viewers[seen], titles[seen], liked[seen]))
     for viewer in range(40):
         shown = titles[seen & (viewers == viewer)]
-        best, _ = model.recommend(viewer, 1, without=shown.tolist())[0]
+        best, _ = model.recommend(viewer, 1, exclude=shown.tolist())[0]
         assert int(best) % 2 == viewer % 2 and int(best) not in shown
 
 
@@ -175,7 +175,7 @@ def test_what_cannot_be_done_says_why(tmp_path: Path):
         lambda: model.recommend("a", 1),
         lambda: model.save(tmp_path),
     ):
-        with pytest.raises(ValueError, match="has learnt nothing yet; call fit"):
+        with pytest.raises(ValueError, match="is not trained yet; call fit"):
             untrained()
     with pytest.raises(ValueError, match="holds no Factorisation"):
         Factorisation.load(tmp_path)

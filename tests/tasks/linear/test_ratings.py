@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.linear.rating_blocks import BLOCKS, TILE, in_blocks
-from tasks.linear.ratings import Ratings, numbered
+from tasks.linear.rating_blocks import BLOCKS, TILE, sort_into_blocks
+from tasks.linear.ratings import Ratings, number_names
 
 
 def test_names_are_numbered_by_first_appearance():
@@ -21,7 +21,7 @@ def test_names_are_numbered_by_first_appearance():
 
 @pytest.mark.parametrize("names", [[], pa.chunked_array([], pa.string()), np.array([], np.int64)])
 def test_no_names_have_no_numbers(names: Any):
-    ids, known = numbered(names)
+    ids, known = number_names(names)
     assert len(ids) == 0 and known == []
 
 
@@ -74,7 +74,7 @@ def test_numbers_beyond_the_names_are_named():
 def test_blocks_hold_each_rating_once_and_share_no_row_within_a_stage():
     rng = np.random.default_rng(0)
     users, items = rng.integers(0, 90, 3_000), (rng.random(3_000) ** 3 * 70).astype(np.int64)
-    blocks = in_blocks(users, items, np.arange(3_000, dtype=np.float32), rng)
+    blocks = sort_into_blocks(users, items, np.arange(3_000, dtype=np.float32), rng)
     seen = []
     for stage in blocks.stages():
         assert len(stage) == BLOCKS
