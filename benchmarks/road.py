@@ -67,13 +67,14 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     from flows.settings import LAPTOP as settings
     from storage.tracking import Tracking
     from tasks.augment.task import augment
-    from tasks.cluster.task import cluster
+    from tasks.cluster.task import ClusteringInputs, cluster
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
     from tasks.neighbours.task import find_nearest
     from tasks.pool import process_beside
+    from tasks.publish.inputs import Challenger, LayoutInputs, PageInputs, ReportInputs
     from tasks.publish.registry.task import promote, register
-    from tasks.publish.task import draw, lay_out, pack, report
+    from tasks.publish.task import compute_layout, draw, pack, report
     from tasks.train.task import train
 
     gc.freeze()  # as a night does
@@ -102,26 +103,55 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
         packed = pool.submit(context().run, timed, "pack", pack.fn, place, corpus, encoder, vectors)
         given = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
         nearest = timed("neighbours", find_nearest.fn, place, *given)
-        given = corpus, encoder, vectors, nearest, publishing.neighbours, publishing.seed, None
+        layout_inputs = LayoutInputs(
+            corpus=corpus,
+            encoder=encoder,
+            vectors=vectors,
+            nearest=nearest,
+            neighbours=publishing.neighbours,
+            seed=publishing.seed,
+        )
 
-        def after_baselines(*given: Any) -> Any:
+        def layout_after_baselines() -> Any:
             baselines.result()
-            return timed("layout", lay_out.fn, place, *given)
+            return timed("layout", compute_layout.fn, place, layout_inputs, None)
 
-        layout = pool.submit(context().run, after_baselines, *given)
-        clustering = timed("cluster", cluster.fn, place, corpus, vectors, nearest, settings.cluster)
+        layout = pool.submit(context().run, layout_after_baselines)
+        clustering_inputs = ClusteringInputs(
+            corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
+        )
+        clustering = timed("cluster", cluster.fn, place, clustering_inputs)
         given = corpus, vectors, clustering, baselines.result(), settings.evaluate
         scores = timed("evaluate", evaluate.fn, place, *given)
-        made = layout.result(), clustering, scores
-        given = guide, corpus, checkpoint, vectors, nearest, *made, publishing
-        page = pool.submit(context().run, timed, "draw", draw.fn, place, *given, None, datetime.now(UTC))
+        page_inputs = PageInputs(
+            guide=guide,
+            corpus=corpus,
+            checkpoint=checkpoint,
+            vectors=vectors,
+            nearest=nearest,
+            layout=layout.result(),
+            clustering=clustering,
+            scores=scores,
+            settings=publishing,
+        )
+        page = pool.submit(context().run, timed, "draw", draw.fn, place, page_inputs, None, datetime.now(UTC))
         model = packed.result()
         version = timed("register", register.fn, place, guide, corpus, model, publishing, run)
+        challenger = Challenger(version=version, guide=guide, corpus=corpus, model=model, scores=scores)
         drawn = page.result()
-        given = guide, corpus, model, scores, publishing, run, version
-        verdict = timed("promote", promote.fn, place, *given)
-        given = guide, corpus, clustering, checkpoint, scores, drawn, model, verdict, [], run
-        timed("report", report.fn, place, *given)
+        verdict = timed("promote", promote.fn, place, challenger, publishing, run)
+        report_inputs = ReportInputs(
+            guide=guide,
+            corpus=corpus,
+            checkpoint=checkpoint,
+            clustering=clustering,
+            scores=scores,
+            page=drawn,
+            model=model,
+            verdict=verdict,
+            anomalies=[],
+        )
+        timed("report", report.fn, place, report_inputs, run)
     print(json.dumps(seconds))
 
 

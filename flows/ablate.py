@@ -8,7 +8,7 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 from pydantic import Field
 
-from flows.corpus import corpus_inputs
+from flows.label_sources import read_label_sources
 from flows.night import close_crashed, name_run, open_night
 from flows.plan import base_of, plan_ablation
 from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
@@ -84,5 +84,6 @@ def make_corpus(
     """Submits the stages up to the Corpus, which begins when ``first`` are done."""
     vocabulary = tokenize.submit(home, guide, tokenized)
     begin: Any = preprocess.submit
-    inputs = corpus_inputs(home, tokenized, preprocessed)
-    return vocabulary, begin(home, guide, vocabulary, *inputs, wait_for=first)
+    label_sources = read_label_sources(home, preprocessed)
+    salt = tokenized.splits.salt
+    return vocabulary, begin(home, guide, vocabulary, salt, preprocessed, label_sources, wait_for=first)

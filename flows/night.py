@@ -43,6 +43,7 @@ from storage.tracking.runs import FIGURES
 from storage.workspace import Workspace, newest_first
 from tasks.ingest.sources.feeds import source_of
 from tasks.pool import process_beside
+from tasks.publish.inputs import PreviousNight
 from tasks.publish.report import Report, Verdict
 
 WAIT_SECONDS = 6 * 3600.0  # for another run in the home; then the run fails and says who holds it
@@ -79,14 +80,12 @@ class NightlyRun:
     at: datetime.datetime  # the instant whose knowledge it uses
     past: bool  # a back-filled one: as of an instant of the past, and never promoted
 
-    def before(self) -> tuple[dict[str, float], str]:
-        """Headline figures of the night before, by their instants, and the folder of its model; empty where
-        there is none, or it was removed.
-        """
+    def previous(self) -> PreviousNight:
+        """Finds the last night whose instant is before this one; empty if there is none."""
         nights = read_nights(self.tracking, MOST_NIGHTS if self.past else 2)
         before = next((one for one in reversed(nights) if one.at < self.at and one.run != self.run), None)
         if before is None:
-            return {}, ""
+            return PreviousNight()
         headline = f"{FIGURES}/"
         figures = {
             name.removeprefix(headline): value
@@ -95,7 +94,7 @@ class NightlyRun:
         }
         models = (one for one in newest_first(self.workspace, Model) if one.digest == before.model)
         folder = next(map(self.workspace.folder, models), "")
-        return figures, str(folder)
+        return PreviousNight(figures=figures, model_folder=str(folder))
 
     def result(
         self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: Report

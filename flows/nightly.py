@@ -5,20 +5,21 @@ from collections.abc import Sequence
 
 from prefect import flow
 
-from flows.corpus import corpus_inputs
+from flows.label_sources import read_label_sources
 from flows.night import NightlyResult, close_crashed, name_run, open_night
 from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
-from storage.stages import previous
+from storage.stages import previous_artifact
 from tasks.augment.task import augment
 from tasks.cluster.task import STAGE as CLUSTERS
-from tasks.cluster.task import cluster
+from tasks.cluster.task import ClusteringInputs, cluster
 from tasks.embed.task import embed
 from tasks.evaluate.task import evaluate, score_baselines
 from tasks.ingest.task import check, ingest
 from tasks.neighbours.task import find_nearest
 from tasks.preprocess.task import preprocess
+from tasks.publish.inputs import Challenger, LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.registry.task import promote, register
-from tasks.publish.task import LAYOUT, PAGE, draw, lay_out, pack, report
+from tasks.publish.task import LAYOUT, PAGE, compute_layout, draw, pack, report
 from tasks.tokenize.task import tokenize
 from tasks.train.task import train
 
@@ -47,30 +48,69 @@ def nightly(
         guide = ingest(home, feeds, settings.ingest, as_of)
         anomalies = check.submit(home, guide, night.run)
         vocabulary = tokenize(home, guide, settings.tokenize)
-        inputs = corpus_inputs(home, settings.tokenize, settings.preprocess, as_of)
-        corpus = preprocess(home, guide, vocabulary, *inputs)
+        label_sources = read_label_sources(home, settings.preprocess, as_of)
+        salt = settings.tokenize.splits.salt
+        corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
         baselines = score_baselines.submit(home, corpus, settings.evaluate)
         checkpoint = train(home, corpus, settings.train, night.run)
         encoder = augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
         vectors = embed(home, corpus, encoder)
         packed = pack.submit(home, corpus, encoder, vectors)
-        compared = settings.cluster.strategy.neighbours, settings.cluster.search
-        nearest = find_nearest(home, corpus, vectors, *compared)
-        placed = corpus, encoder, vectors, nearest, settings.publish.neighbours, settings.publish.seed
-        before = previous(home, LAYOUT, *placed)
-        # They share a process, in which a baseline would wait for the layout.
-        layout = lay_out.submit(home, *placed, before, wait_for=[baselines])  # pyright: ignore[reportCallIssue]
-        grouped = corpus, vectors, nearest, settings.cluster
-        clustering = cluster(home, *grouped, previous(home, CLUSTERS, *grouped))
+        nearest = find_nearest(
+            home, corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
+        )
+        layout_inputs = LayoutInputs(
+            corpus=corpus,
+            encoder=encoder,
+            vectors=vectors,
+            nearest=nearest,
+            neighbours=settings.publish.neighbours,
+            seed=settings.publish.seed,
+        )
+        layout = compute_layout.submit(
+            home,
+            layout_inputs,
+            previous=previous_artifact(home, LAYOUT, layout_inputs),
+            wait_for=[baselines],  # both run in the same helper process  # pyright: ignore[reportCallIssue]
+        )
+        clustering_inputs = ClusteringInputs(
+            corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
+        )
+        clustering = cluster(
+            home, clustering_inputs, previous=previous_artifact(home, CLUSTERS, clustering_inputs)
+        )
         scores = evaluate(home, corpus, vectors, clustering, baselines.result(), settings.evaluate)
+        page_inputs = PageInputs(
+            guide=guide,
+            corpus=corpus,
+            checkpoint=checkpoint,
+            vectors=vectors,
+            nearest=nearest,
+            layout=layout.result(),
+            clustering=clustering,
+            scores=scores,
+            settings=settings.publish,
+        )
+        drawing = draw.submit(
+            home, page_inputs, previous=previous_artifact(home, PAGE, page_inputs), at=night.at
+        )
         model = packed.result()
-        made = layout.result(), clustering, scores
-        drawn = guide, corpus, checkpoint, vectors, nearest, *made, settings.publish
-        drawing = draw.submit(home, *drawn, previous(home, PAGE, *drawn), night.at)
         version = register(home, guide, corpus, model, settings.publish, night.run)
-        page, found = drawing.result(), anomalies.result()
-        judged = guide, corpus, model, scores, settings.publish, night.run
-        verdict = promote(home, *judged, version)  # the last: a run that fails leaves the champion as it was
-        made = guide, corpus, clustering, checkpoint, scores, page, model, verdict
-        published = report(home, *made, found, night.run, *night.before())
+        page = drawing.result()
+        # Promotion comes after everything that can fail: a failed run keeps the champion.
+        challenger = Challenger(version=version, guide=guide, corpus=corpus, model=model, scores=scores)
+        verdict = promote(home, challenger, settings.publish, night.run)
+        report_inputs = ReportInputs(
+            guide=guide,
+            corpus=corpus,
+            checkpoint=checkpoint,
+            clustering=clustering,
+            scores=scores,
+            page=page,
+            model=model,
+            verdict=verdict,
+            anomalies=anomalies.result(),
+            previous_night=night.previous(),
+        )
+        published = report(home, report_inputs, night.run)
         return night.result(corpus, scores, page, model, verdict, published)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prefect import flow
 
-from flows.corpus import corpus_inputs
+from flows.label_sources import read_label_sources
 from flows.night import close_crashed, name_run, open_night
 from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
 from flows.task_runner import task_runner
@@ -68,8 +68,9 @@ def tune(
     with open_night(home, feeds, settings) as night:
         guide = ingest(home, feeds, settings.ingest)
         vocabulary = tokenize(home, guide, settings.tokenize)
-        inputs = corpus_inputs(home, settings.tokenize, settings.preprocess)
-        corpus = preprocess(home, guide, vocabulary, *inputs)
+        label_sources = read_label_sources(home, settings.preprocess)
+        salt = settings.tokenize.splits.salt
+        corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
         given = home, corpus, settings.train, tuning, night.run
         tables = [test_ranges(*given)] if tuning.range_test else []
         if tuning.searches:

@@ -14,7 +14,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,10 @@ COMMENT = re.compile(r"#.*")
 _fingerprinting = threading.Lock()  # tasks in threads: one reads the files, the others wait for what it found
 
 
+class StageInputs:
+    """Base of frozen dataclasses that group the inputs of a stage; each field is an input."""
+
+
 @dataclass(frozen=True)
 class Stage(Generic[A]):
     """A stage and its cache keys."""
@@ -57,8 +61,9 @@ class Stage(Generic[A]):
     @contextmanager
     def publish(self, home: str | Path, *inputs: object) -> Iterator[Draft[A]]:
         """Publishes into the folder of these inputs' key, and notes them (see Workspace.publishing)."""
-        artifacts = [each for each in inputs if isinstance(each, Artifact)]
-        settings = [each for each in inputs if each not in artifacts and dataclasses.is_dataclass(each)]
+        values = list(_flatten(inputs))
+        artifacts = [each for each in values if isinstance(each, Artifact)]
+        settings = [each for each in values if each not in artifacts and dataclasses.is_dataclass(each)]
         with Workspace(home).publishing(self.kind, self.key(*inputs)) as draft:
             draft.made_of = {
                 "stage": self._task_name,
@@ -90,6 +95,15 @@ class Stage(Generic[A]):
         if not context.result_store.exists(of_content):
             context.result_store.write(artifact, of_content)
         return of_content
+
+
+def _flatten(inputs: Iterable[object]) -> Iterator[object]:
+    """The inputs, with the fields of StageInputs in their place."""
+    for value in inputs:
+        if isinstance(value, StageInputs) and dataclasses.is_dataclass(value):
+            yield from (getattr(value, field.name) for field in dataclasses.fields(value))
+        else:
+            yield value
 
 
 def _canonical(value: object) -> object:
@@ -180,6 +194,9 @@ def _version(package: str) -> str:
         return "absent"
 
 
-def previous(home: str, stage: Stage[A], *inputs: object) -> A | None:
-    """The last artifact before that of these inputs: a repeated run has the same one as the first."""
+def previous_artifact(home: str, stage: Stage[A], *inputs: object) -> A | None:
+    """Returns the last artifact published before that of these inputs.
+
+    A repeated run therefore gets the same previous artifact as the first run.
+    """
     return next(newest_first(Workspace(home), stage.kind, before=stage.key(*inputs)), None)

@@ -224,14 +224,15 @@ def publish_clusters(home: Path, corpus: Corpus, vectors: Vectors) -> Clustering
     """Nearest titles, and clusters of one seed."""
     from prefect.logging import disable_run_logger
 
-    from tasks.cluster.task import cluster
+    from tasks.cluster.task import ClusteringInputs, cluster
     from tasks.neighbours.task import find_nearest
 
     settings = ClusterSettings(seeds=1)
     with disable_run_logger():
         compared = settings.strategy.neighbours, settings.search
         nearest = find_nearest.fn(str(home), corpus, vectors, *compared)
-        return cluster.fn(str(home), corpus, vectors, nearest, settings)
+        inputs = ClusteringInputs(corpus=corpus, vectors=vectors, nearest=nearest, settings=settings)
+        return cluster.fn(str(home), inputs)
 
 
 def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:

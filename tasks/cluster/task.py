@@ -12,7 +12,7 @@ from storage.arrays import open_array
 from storage.artifacts import Clustering, Corpus, NearestTitles, Vectors
 from storage.formats.clustering import read_clusters, write_clustering
 from storage.name_lists import NameLists
-from storage.stages import Stage
+from storage.stages import Stage, StageInputs
 from storage.workspace import Workspace
 from tasks.cluster.candidates import Candidates, NamedTitles, commonest_language, find_films
 from tasks.cluster.graph import Neighbours
@@ -28,19 +28,24 @@ STAGE = Stage(Clustering, __file__)
 COLUMNS = ["title", "show_key", "split", "labels", "channels", "context", "language"]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusteringInputs(StageInputs):
+    """What determines the clusters, except for identities taken over from the previous clustering."""
+
+    corpus: Corpus
+    vectors: Vectors
+    nearest: NearestTitles
+    settings: ClusterSettings
+
+
 @task(**STAGE.options)
-def cluster(
-    home: str,
-    corpus: Corpus,
-    vectors: Vectors,
-    nearest: NearestTitles,
-    settings: ClusterSettings,
-    previous: Clustering | None = None,
-) -> Clustering:
-    """Clusters of titles, their parts and names; placeholders stay out. They keep the identities and colours
-    of the previous clustering.
+def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = None) -> Clustering:
+    """Publishes clusters of titles without placeholders, their subclusters and names.
+
+    Clusters keep the identities and colours of the previous clustering.
     """
     workspace = Workspace(home)
+    corpus, vectors, nearest, settings = inputs.corpus, inputs.vectors, inputs.nearest, inputs.settings
     table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=COLUMNS)
     placeholder = np.array(table["split"].to_pylist()) == "placeholder"
     points = read_points(workspace.folder(vectors), "full", placeholder)
@@ -62,19 +67,21 @@ def cluster(
         table["show_key"].to_pylist(), partition.labels, *past
     )
 
-    with STAGE.publish(home, corpus, vectors, nearest, settings) as draft:
-        clusters = [vars(name) | vars(own) for name, own in zip(names, identities, strict=True)]
-        entries = [vars(name) | {"parent": own} for name, own in zip(part_names, parents, strict=True)]
+    with STAGE.publish(home, inputs) as draft:
+        clusters = [vars(name) | vars(identity) for name, identity in zip(names, identities, strict=True)]
+        entries = [
+            vars(name) | {"parent": identity} for name, identity in zip(part_names, parents, strict=True)
+        ]
         write_clustering(draft.folder, table, partition.labels, clusters, parts, entries)
-        known = int(points.any(axis=1).sum())
-        noise = int((partition.labels < 0).sum()) - (len(points) - known)
+        placed_count = int(points.any(axis=1).sum())
+        noise = int((partition.labels < 0).sum()) - (len(points) - placed_count)
         draft.counts |= {"titles": len(points), "clusters": partition.count, "noise": noise}
         draft.details |= {
             "strategy": settings.strategy.name,
             "seeds": settings.seeds,
             "run_to_run_ari": stability.run_to_run_ari if settings.seeds > 1 else None,
-            "noise_share": noise / known if known else 0.0,
-            "largest_share": int((partition.labels == 0).sum()) / known if known else 0.0,
+            "noise_share": noise / placed_count if placed_count else 0.0,
+            "largest_share": int((partition.labels == 0).sum()) / placed_count if placed_count else 0.0,
             "iterations": partition.iterations,
             "collapsed": partition.collapsed,
             "stayed_share": stayed,

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,20 @@ class Labels(NamedTuple):
 
 class MappingError(ValueError):
     """A mapping table cannot be read; the message says where and what is expected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelSources:
+    """What turns categories into labels: the contents of files, so that an edited file changes cache keys.
+
+    Attributes:
+        mapping: Folded category to canonical category, as ``read_mapping`` returns it.
+        corrections: Show key to the labels that a user gave it. They apply to training titles only: users
+            correct titles that a model got wrong, so corrected held-out titles would bias the scores.
+    """
+
+    mapping: Mapping[str, str]
+    corrections: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def read_mapping(path: str = "") -> dict[str, str]:

@@ -4,7 +4,6 @@ import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from storage.formats.vocabulary import PLACEHOLDER, SPLITS, TRAIN, texts_of
 from storage.stages import Stage
 from storage.workspace import Workspace
 from tasks.preprocess import tables
-from tasks.preprocess.categories import label_titles, read_mapping
+from tasks.preprocess.categories import LabelSources, label_titles, read_mapping
 from tasks.preprocess.sentences import write_sentences
 from tasks.preprocess.settings import PreprocessSettings
 
@@ -40,33 +39,40 @@ def preprocess(
     vocabulary: Vocabulary,
     salt: str,
     settings: PreprocessSettings,
-    mapping: Mapping[str, str] | None = None,
-    corrections: Mapping[str, Sequence[str]] | None = None,
+    label_sources: LabelSources | None = None,
 ) -> Corpus:
-    """Token ids, labels, splits and sentence vectors as memory-mapped arrays, and tables.
+    """Publishes token ids, labels, splits and sentence vectors as memory-mapped arrays, and tables.
 
-    See storage/formats/corpus.py. Raises SentenceEncoderMissing where the encoder's package is absent.
+    The files are defined in storage/formats/corpus.py.
 
-    ``mapping`` is what ``read_mapping`` gives, not a file's name, so that an edited table changes the cache
-    key; None is the table beside categories.py. family_hash.npy is drawn from the splits' ``salt``.
+    Args:
+        home: Folder of the home.
+        guide: Snapshot of the catalogue.
+        vocabulary: Titles with their splits and tokens.
+        salt: Salt of the splits, from which family_hash.npy is drawn.
+        settings: Settings of the stage.
+        label_sources: Mapping and corrections; None for the bundled mapping and no corrections.
 
-    ``corrections`` (show key to labels) replace what feeds say of training titles. Held-out titles keep that:
-    who corrects what a model got wrong chooses titles by it, and scores would not be comparable over nights.
+    Raises:
+        SentenceEncoderMissing: The package of the sentence encoder is not installed.
+        TooFewTitles: Too few training titles have a usable category.
     """
+    sources = label_sources or LabelSources(mapping=read_mapping())
     workspace = Workspace(home)
     guide_folder, folder = workspace.folder(guide), workspace.folder(vocabulary)
     titles, variants = folder / "titles.parquet", folder / "variants.parquet"
     split = tables.codes(pq.read_table(titles, columns=["split"])["split"], SPLITS)
     sentences, encoder = settings.sentences, settings.sentences.encoder.open()
-    with STAGE.publish(home, guide, vocabulary, salt, settings, mapping, corrections) as draft:
+    with STAGE.publish(home, guide, vocabulary, salt, settings, label_sources) as draft:
         with open_airings(guide_folder, variants, draft.folder) as airings:
             bounds = settings.minimum_titles, settings.largest_share
-            table = read_mapping() if mapping is None else mapping
             per_feed = airings.titles_by_source()
-            own = corrections or {}
-            shows = enumerate(texts_of(titles, "show_key") if own else ())
-            corrected = {row: own[show] for row, show in shows if show in own and split[row] == TRAIN}
-            labels = label_titles(airings.categories(), per_feed, split == TRAIN, *bounds, table, corrected)
+            by_show = sources.corrections
+            shows = enumerate(texts_of(titles, "show_key") if by_show else ())
+            corrected = {row: by_show[show] for row, show in shows if show in by_show and split[row] == TRAIN}
+            labels = label_titles(
+                airings.categories(), per_feed, split == TRAIN, *bounds, sources.mapping, corrected
+            )
             labelled = int(((labels.of_title.lengths > 0) & (split == TRAIN)).sum())
             if labelled < settings.minimum_training_titles:
                 raise TooFewTitles(
@@ -83,7 +89,7 @@ def preprocess(
             "split": split,
             "show": np.arange(len(split), dtype=np.int32),
             "family": families.combine_chunks().indices.to_numpy(),
-            # Training sets titles of its own aside by it: another salt, or those held out would come first.
+            # Selects validation titles in training. Another salt, or the held-out titles would come first.
             "family_hash": hashes(texts_of(titles, "family"), salt + "/tuning"),
         }
         for name, array in arrays.items():
@@ -100,8 +106,8 @@ def preprocess(
             with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
                 places = guide_folder, folder, split == PLACEHOLDER, draft.folder, Path(work)
                 for event in write_sentences(workspace.home, sentences, *places):
-                    told = ("%3.0f %%  %s", event.percent, event.note) if event.total else (event.note,)
-                    get_run_logger().log(logging.INFO if event.total else logging.WARNING, *told)
+                    message = f"{event.percent:3.0f} %  {event.note}" if event.total else event.note
+                    get_run_logger().log(logging.INFO if event.total else logging.WARNING, "%s", message)
         counts = {"titles": len(split), "tokens": tokens, "entries": entries, "labels": len(labels.names)}
         draft.counts |= {**counts, "labelled_training_titles": labelled}
         about = {**asdict(sentences), "identity": encoder.identity if encoder else ""}

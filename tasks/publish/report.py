@@ -54,6 +54,11 @@ class Verdict:
     logged_model: str = ""  # id of MLflow's logged model behind the version
 
     @property
+    def model_uri(self) -> str:
+        """URI of the version in the model registry."""
+        return f"models:/{self.name}/{self.version}"
+
+    @property
     def message(self) -> str:
         """One line: "version 2 is champion: quality 0.520, +0.010"."""
         state = f"version {self.version} is {'champion' if self.champion else 'not promoted'}"

@@ -4,10 +4,11 @@ import io
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from prefect import get_run_logger, task
@@ -16,19 +17,7 @@ from prefect.context import TaskRunContext
 from pyarrow.csv import WriteOptions, write_csv
 
 from storage.arrays import array_writer, open_array, row_blocks
-from storage.artifacts import (
-    Checkpoint,
-    Clustering,
-    Corpus,
-    Guide,
-    Layout,
-    Model,
-    NearestTitles,
-    Page,
-    Scores,
-    TitleEncoderFiles,
-    Vectors,
-)
+from storage.artifacts import Corpus, Layout, Model, Page, TitleEncoderFiles, Vectors
 from storage.formats.clustering import read_clusters
 from storage.formats.corpus import open_corpus
 from storage.formats.model import Votes, read_spellings, write_spellings, write_votes
@@ -38,11 +27,11 @@ from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import SHARED, beside, open_pool
 from tasks.publish.drawing import write_page
+from tasks.publish.inputs import LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.map.places import write_layout
 from tasks.publish.nights.record import record_night
 from tasks.publish.provenance import render_artifacts, trace
 from tasks.publish.report import Report, Verdict, headline, report_markdown
-from tasks.publish.settings import PublishSettings
 from tasks.scoring.confidence import held_out_votes
 from tasks.scoring.protocols import Titles
 from tasks.search.search import COLUMNS, FURTHER, SIMILARITY
@@ -54,57 +43,44 @@ DROPPED_SHOWN = 200  # dropped categories in the table on the flow run's page; M
 
 
 @task(**LAYOUT.options)
-def lay_out(
-    home: str,
-    corpus: Corpus,
-    encoder: TitleEncoderFiles,
-    vectors: Vectors,
-    nearest: NearestTitles,
-    neighbours: int,
-    seed: int,
-    previous: Layout | None,
-) -> Layout:
-    """Publishes where titles stand on the map, from their previous places on, and why they are near."""
+def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> Layout:
+    """Publishes the places of titles on the map, starting from the previous ones, and why titles are near."""
     folder = Workspace(home).folder
-    made_of = corpus, encoder, vectors, nearest
-    with LAYOUT.publish(home, *made_of, neighbours, seed) as draft:
-        before = folder(previous) if previous else None
-        given = *map(folder, made_of), neighbours, seed, before, draft.folder
-        titles = corpus.counts["titles"]
-        with open_pool("processes", int(titles > SHARED)) as own:  # which ends with it
-            submit = own if titles > SHARED else beside(titles)
-            draft.counts["titles"] = submit(write_layout, *given).result()
+    with LAYOUT.publish(home, inputs) as draft:
+        titles = inputs.corpus.counts["titles"]
+        with open_pool("processes", int(titles > SHARED)) as submit_to_process:  # ends with the block
+            submit = submit_to_process if titles > SHARED else beside(titles)
+            count = submit(
+                write_layout,
+                corpus=folder(inputs.corpus),
+                encoder=folder(inputs.encoder),
+                vectors=folder(inputs.vectors),
+                nearest=folder(inputs.nearest),
+                neighbours=inputs.neighbours,
+                seed=inputs.seed,
+                before=folder(previous) if previous else None,
+                folder=draft.folder,
+            )
+            draft.counts["titles"] = count.result()
     return draft.artifact
 
 
 @task(**PAGE.options)
-def draw(
-    home: str,
-    guide: Guide,
-    corpus: Corpus,
-    checkpoint: Checkpoint,
-    vectors: Vectors,
-    nearest: NearestTitles,
-    layout: Layout,
-    clustering: Clustering,
-    scores: Scores,
-    settings: PublishSettings,
-    previous: Page | None,
-    at: datetime,
-) -> Page:
+def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> Page:
     """Publishes map.html and plots.html, which continue the history of the previous page."""
-    made_of = guide, corpus, checkpoint, vectors, nearest, layout, clustering, scores, settings
-    with PAGE.publish(home, *made_of) as draft:
-        given = home, *made_of, previous, at, draft.folder
-        draft.counts |= beside(corpus.counts["titles"])(write_page, *given).result()
+    with PAGE.publish(home, inputs) as draft:
+        counts = beside(inputs.corpus.counts["titles"])(write_page, home, inputs, previous, at, draft.folder)
+        draft.counts |= counts.result()
     get_run_logger().info("map of %(titles)d titles in %(clusters)d clusters", draft.counts)
     return draft.artifact
 
 
 @task(**MODEL.options)
 def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors) -> Model:
-    """Publishes the folder of the served model: encoder, similarity vectors, what is known of each title, and
-    the votes on held-out titles, by which predictions are calibrated.
+    """Publishes the files of the served model.
+
+    These are the encoder, the similarity vectors, the facts about each title, and the votes on held-out
+    titles with which predictions are calibrated.
     """
     folder = Workspace(home).folder
     columns = [*COLUMNS, *FURTHER, "split", "language"]
@@ -114,19 +90,19 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
         for name in ("tokens.parquet", "rows.safetensors", "lexicon.json"):
             shutil.copyfile(folder(encoder) / name, draft.folder / name)
         pq.write_table(titles.filter(shown), draft.folder / "titles.parquet", compression="zstd")
-        learned, bag = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder)).bag
+        opened, bag = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder)).bag
         rows = np.flatnonzero(shown)
-        blocks = [rows[own] for own in row_blocks(len(rows))]
+        blocks = [rows[block] for block in row_blocks(len(rows))]
         for name in SIMILARITY:
             array = open_array(folder(vectors), name)
             with array_writer(draft.folder, name, array.dtype, array.shape[1:]) as add:
-                for own in blocks:
-                    add(array[own])
-        with array_writer(draft.folder, "dense", np.float16, learned.sentences.shape[1:]) as add:
-            for own in blocks:
-                add(bag.dense(learned.sentences[own], learned.descriptions[own]).astype(np.float16))
-        votes = held_out_votes(Titles.of(learned), np.asarray(open_array(folder(vectors), "full")))
-        row = np.append(np.cumsum(shown) - 1, -1)  # in titles.parquet; of a neighbour that is absent, -1
+                for block in blocks:
+                    add(array[block])
+        with array_writer(draft.folder, "dense", np.float16, opened.sentences.shape[1:]) as add:
+            for block in blocks:
+                add(bag.dense(opened.sentences[block], opened.descriptions[block]).astype(np.float16))
+        votes = held_out_votes(Titles.of(opened), np.asarray(open_array(folder(vectors), "full")))
+        row = np.append(np.cumsum(shown) - 1, -1)  # row in titles.parquet; -1 for an absent neighbour
         write_votes(draft.folder, Votes(row[votes.titles], row[votes.neighbours], votes.cosines))
         write_spellings(draft.folder, read_spellings(folder(corpus)))
         draft.counts |= {"titles": int(shown.sum())}
@@ -134,72 +110,89 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
 
 
 @task(name="report", task_run_name="report", persist_result=False)
-def report(
-    home: str,
-    guide: Guide,
-    corpus: Corpus,
-    clustering: Clustering,
-    checkpoint: Checkpoint,
-    scores: Scores,
-    page: Page,
-    model: Model,
-    verdict: Verdict,
-    anomalies: Sequence[str],
-    run: str,
-    before: Mapping[str, float] | None = None,
-    last_model: str = "",
-) -> Report:
-    """Logs to MLflow (figures, scores, drift, history, feeds, map, plots, categories), writes the report and
-    the home's nights.html.
+def report(home: str, inputs: ReportInputs, run: str) -> Report:
+    """Logs a night to MLflow and writes its report and the home's nights.html.
 
-    ``anomalies`` are what ``check`` found, ``before`` the headline figures of the run before, ``last_model``
-    the folder of its model (empty where there is none).
+    MLflow gets figures, scores, drift, training history, feeds, map, plots and dropped categories.
     """
-    workspace, tracking = Workspace(home), Tracking(home)
+    workspace, tracking, verdict = Workspace(home), Tracking(home), inputs.verdict
     folder = workspace.folder
-    document = json.loads((folder(scores) / "scores.json").read_text(encoding="utf-8"))
-    feeds = pq.read_table(folder(guide) / "feeds.parquet").to_pylist()
-    dropped = pq.read_table(folder(corpus) / "dropped_categories.parquet")
-    reasons = Counter(dropped["reason"].to_pylist()).most_common()
-    figures = headline(document, verdict, page.counts["titles"], guide.counts["programmes"])
+    scores = json.loads((folder(inputs.scores) / "scores.json").read_text(encoding="utf-8"))
+    feeds = pq.read_table(folder(inputs.guide) / "feeds.parquet").to_pylist()
+    dropped = pq.read_table(folder(inputs.corpus) / "dropped_categories.parquet")
+    titles, programmes = inputs.page.counts["titles"], inputs.guide.counts["programmes"]
+    figures = headline(scores, verdict, titles, programmes)
     tracking.log_feeds(run, feeds)
-    snapshot = tracking.log_snapshot(run, guide.digest, folder(guide), guide.counts)
+    snapshot = tracking.log_snapshot(run, inputs.guide.digest, folder(inputs.guide), inputs.guide.counts)
     tracking.log_figures(run, figures, verdict.logged_model, snapshot)
-    tracking.log_scores(run, document)
-    made = {"guide": guide, "corpus": corpus, "clustering": clustering}
-    counts = {f"counts/{kind}/{name}": n for kind, own in made.items() for name, n in own.counts.items()}
-    counts |= {f"dropped_categories/{reason}": count for reason, count in reasons}
-    tracking.log_progress(run, 0, counts)
+    tracking.log_scores(run, scores)
+    _log_counts(tracking, run, inputs, dropped)
     if "train/loss" not in tracking.client.get_run(run).data.metrics:  # a cached training has logged nothing
-        history = enumerate(workspace.details(checkpoint)["history"], 1)
+        history = enumerate(workspace.details(inputs.checkpoint)["history"], 1)
         steps = [(epoch, {f"train/{name}": n for name, n in values.items()}) for epoch, values in history]
         tracking.log_steps(run, steps)
-    for file in (folder(page) / "map.html", folder(page) / "plots.html", folder(scores) / "scores.json"):
+    page = folder(inputs.page)
+    for file in (page / "map.html", page / "plots.html", folder(inputs.scores) / "scores.json"):
         tracking.log_file(run, file)
+    tags = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason}
+    tags |= {"model": inputs.model.digest}
+    tracking.set_tags(run, {f"guidespace.{name}": value for name, value in tags.items()})
+    last_model = inputs.previous_night.model_folder
+    record_night(home, run, inputs.guide, inputs.corpus, inputs.model, verdict, feeds, scores, last_model)
+    if TaskRunContext.get():
+        _show_dropped(dropped)
+    text = report_markdown(
+        inputs.guide,
+        feeds,
+        scores,
+        verdict,
+        figures,
+        inputs.previous_night.figures,
+        inputs.anomalies,
+        read_clusters(folder(inputs.clustering)),
+        _links(tracking, run, page / "map.html", verdict),
+    )
+    tracking.log_text(run, text, "report.md")
+    records = trace(workspace, (inputs.page, inputs.model))
+    artifacts_page = render_artifacts(records, "Artifacts of the night", verdict.model_uri)
+    tracking.log_text(run, artifacts_page, "artifacts.html")
+    tracking.describe(run, text)
+    link = tracking.where(run)
+    return Report(markdown=text, figures=figures, link=link if link.startswith("http") else "")
+
+
+def _log_counts(tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.Table) -> None:
+    """Logs the counts of artifacts and of dropped categories by reason, and the table of the latter."""
+    artifacts = {"guide": inputs.guide, "corpus": inputs.corpus, "clustering": inputs.clustering}
+    counts = {
+        f"counts/{kind}/{name}": count
+        for kind, artifact in artifacts.items()
+        for name, count in artifact.counts.items()
+    }
+    reasons = Counter(dropped["reason"].to_pylist()).most_common()
+    counts |= {f"dropped_categories/{reason}": count for reason, count in reasons}
+    tracking.log_progress(run, 0, counts)
     write_csv(dropped, text := io.BytesIO(), WriteOptions(quoting_style="needed"))
     tracking.log_text(run, text.getvalue().decode(), "dropped_categories.csv")
-    about = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason}
-    tags = {f"guidespace.{name}": value for name, value in (about | {"model": model.digest}).items()}
-    tracking.set_tags(run, tags)
-    record_night(home, run, guide, corpus, model, verdict, feeds, document, last_model)
-    if TaskRunContext.get():
-        by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
-        what = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
-        rows = dropped.slice(0, DROPPED_SHOWN).to_pylist()
-        create_table_artifact(table=rows, key="dropped-categories", description=what)  # pyright: ignore[reportUnusedCoroutine]
-    where, shown = tracking.where(run), tracking.where(run, "map.html")
-    registered = f"models:/{verdict.name}/{verdict.version}"
-    linked = where.startswith("http")
-    places = [
-        f"Map: [map.html]({shown})" if linked else f"Map: `{folder(page) / 'map.html'}`",
-        f"MLflow: [run {run}]({where})" if linked else f"MLflow: `{where}`",
-        f"Model: `{registered}`",
-        f"Artifacts: [artifacts.html]({tracking.where(run, 'artifacts.html')})" if linked else "",
+
+
+def _show_dropped(dropped: pa.Table) -> None:
+    """Creates the table of dropped categories on the page of the flow run."""
+    reasons = Counter(dropped["reason"].to_pylist()).most_common()
+    by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+    description = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
+    rows = dropped.slice(0, DROPPED_SHOWN).to_pylist()
+    create_table_artifact(table=rows, key="dropped-categories", description=description)  # pyright: ignore[reportUnusedCoroutine]
+
+
+def _links(tracking: Tracking, run: str, map_file: Path, verdict: Verdict) -> list[str]:
+    """Lines that say where the map, the MLflow run, the model and the artifacts are."""
+    where = tracking.where(run)
+    if not where.startswith("http"):
+        return [f"Map: `{map_file}`", f"MLflow: `{where}`", f"Model: `{verdict.model_uri}`", ""]
+    return [
+        f"Map: [map.html]({tracking.where(run, 'map.html')})",
+        f"MLflow: [run {run}]({where})",
+        f"Model: `{verdict.model_uri}`",
+        f"Artifacts: [artifacts.html]({tracking.where(run, 'artifacts.html')})",
     ]
-    clusters, past = read_clusters(folder(clustering)), before or {}
-    text = report_markdown(guide, feeds, document, verdict, figures, past, anomalies, clusters, places)
-    tracking.log_text(run, text, "report.md")
-    records = trace(workspace, (page, model))
-    tracking.log_text(run, render_artifacts(records, "Artifacts of the night", registered), "artifacts.html")
-    tracking.describe(run, text)
-    return Report(markdown=text, figures=figures, link=where if linked else "")

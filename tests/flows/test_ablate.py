@@ -12,7 +12,7 @@ from prefect.exceptions import ParameterTypeError
 
 from flows.ablate import ablate
 from flows.assignments import SettingError, override
-from flows.corpus import corpus_inputs
+from flows.label_sources import read_label_sources
 from flows.plan import plan_ablation
 from flows.settings import LAPTOP, PRESETS
 from storage.artifacts import Answers
@@ -63,11 +63,10 @@ def test_a_corpus_gets_what_persons_corrected_until_then(tmp_path):
     made = Correction(show_key="odd", title="Odd", categories=("music",), corrected_at=noon)
     with Catalogue.open(tmp_path) as catalogue:
         store_correction(catalogue, made)
-    given = str(tmp_path), LAPTOP.tokenize, LAPTOP.preprocess
-    salt, settings, mapping, corrections = corpus_inputs(*given)
-    assert (salt, settings) == (LAPTOP.tokenize.splits.salt, LAPTOP.preprocess) and mapping
-    assert corrections == {"odd": ("music",)}
-    assert corpus_inputs(*given, noon - datetime.timedelta(days=1))[-1] == {}
+    sources = read_label_sources(str(tmp_path), LAPTOP.preprocess)
+    assert sources.mapping and sources.corrections == {"odd": ("music",)}
+    earlier = noon - datetime.timedelta(days=1)
+    assert read_label_sources(str(tmp_path), LAPTOP.preprocess, earlier).corrections == {}
 
 
 def test_the_table_of_blocks_is_no_code_of_a_trial():

@@ -9,9 +9,10 @@ from prefect import get_run_logger, task
 from prefect.context import TaskRunContext
 from prefect.events import emit_event
 
-from storage.artifacts import Corpus, Guide, Model, Scores
+from storage.artifacts import Corpus, Guide, Model
 from storage.tracking import Registry, Tracking
 from storage.workspace import Workspace
+from tasks.publish.inputs import Challenger
 from tasks.publish.registry.examples import example_table
 from tasks.publish.registry.gate import ANYWAY, NotComparable, ask_both, decide, lineage
 from tasks.publish.registry.lineage import champion_of, fingerprints, other_lineage, salt_and_sources
@@ -25,9 +26,10 @@ REFUSED = "guidespace.model.refused"  # event: tonight's model is not the champi
 def register(
     home: str, guide: Guide, corpus: Corpus, model: Model, settings: PublishSettings, run: str
 ) -> str:
-    """Registers the model as challenger; returns its version, which the same model has already.
+    """Registers the model as challenger; returns its version. A model that is registered keeps its version.
 
-    TrackingError: ``publish.registered_model`` names another home's model.
+    Raises:
+        TrackingError: ``publish.registered_model`` is a model of another home.
     """
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
     folder, made_of = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
@@ -37,33 +39,26 @@ def register(
 
 
 @task(name="promote", task_run_name="promote", persist_result=False)
-def promote(
-    home: str,
-    guide: Guide,
-    corpus: Corpus,
-    model: Model,
-    scores: Scores,
-    settings: PublishSettings,
-    run: str,
-    version: str,
-) -> Verdict:
-    """Makes a registered model the champion if the gate says so; logs a table of titles that both answer;
-    never cached. The same model changes nothing.
+def promote(home: str, challenger: Challenger, settings: PublishSettings, run: str) -> Verdict:
+    """Makes a registered model the champion if the gate allows it. Never cached.
+
+    Logs a table of titles that both models answer. Does nothing if the challenger is the champion.
     """
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
+    guide, corpus, model, version = challenger.guide, challenger.corpus, challenger.model, challenger.version
     folder, (salt, feeds) = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
-    line, own = lineage(salt, feeds), fingerprints(salt, feeds)
+    line, feed_fingerprints = lineage(salt, feeds), fingerprints(salt, feeds)
     past, ever = registry.promoted(line), registry.promoted(limit=1)
     champion, missing = champion_of(registry, ever)
     same = champion is not None and champion.digest == model.digest
     if champion and not same:
-        missing = other_lineage(line, own, *registry.lineage_of(champion.version))
+        missing = other_lineage(line, feed_fingerprints, *registry.lineage_of(champion.version))
     best = [before.quality for before in reversed(past) if before.quality is not None]
-    asked = workspace.folder(corpus), workspace.folder(scores)
+    folders = workspace.folder(corpus), workspace.folder(challenger.scores)
     try:
-        answers = ask_both(*asked, champion.folder if champion and not (same or missing) else None)
+        answers = ask_both(*folders, champion.folder if champion and not (same or missing) else None)
     except NotComparable as error:
-        answers, missing = ask_both(*asked, None), str(error)
+        answers, missing = ask_both(*folders, None), str(error)
     rng = np.random.default_rng(settings.seed)
     decision = decide(
         answers, best, rng, settings.resamples, same_model=same, incomparable=missing, first=not ever
@@ -82,7 +77,7 @@ def promote(
         if not move:
             registry.refuse(version, reason)
         beside = champion.folder if champion and answers.champion is not None else None
-        table = example_table(*asked, answers, folder, beside)
+        table = example_table(*folders, answers, folder, beside)
         Tracking(home).log_table(run, table, "evaluation.json")
         what = f"{'Champion since' if move else 'Not promoted on'} {now:%Y-%m-%d %H:%M} UTC: {reason}."
         made_of = f"{model.counts['titles']:,} titles of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}."

@@ -11,11 +11,11 @@ from prefect.logging import disable_run_logger
 
 from storage.artifacts import Clustering, Corpus, Vectors
 from storage.formats.clustering import read_clusters, read_subclusters
-from storage.stages import previous
+from storage.stages import previous_artifact
 from storage.workspace import Workspace
 from tasks.cluster import DBSCAN, ChineseWhispers, parts
 from tasks.cluster.settings import ClusterSettings
-from tasks.cluster.task import STAGE, cluster
+from tasks.cluster.task import STAGE, ClusteringInputs, cluster
 from tasks.neighbours.index import SearchSettings
 from tasks.neighbours.task import find_nearest
 
@@ -56,8 +56,8 @@ def run(home: Path, corpus: Corpus, vectors: Vectors, settings: ClusterSettings)
     """As the flow does: with the artifact before this one."""
     with disable_run_logger():
         nearest = find_nearest.fn(str(home), corpus, vectors, settings.strategy.neighbours, settings.search)
-        inputs = corpus, vectors, nearest, settings
-        return cluster.fn(str(home), *inputs, previous(str(home), STAGE, *inputs))
+        inputs = ClusteringInputs(corpus=corpus, vectors=vectors, nearest=nearest, settings=settings)
+        return cluster.fn(str(home), inputs, previous_artifact(str(home), STAGE, inputs))
 
 
 def nearest_folder(home: Path, artifact: Clustering) -> Path:

@@ -181,6 +181,7 @@ def test_cutting_titles_otherwise_changes_nothing(toy: Toy, without_run, tmp_pat
 
 def test_corrections_are_labels_of_training_titles_alone(toy: Toy, without_run, tmp_path: Path):
     """Held-out titles keep what the guide says, and a corrected corpus is another one."""
+    from tasks.preprocess.categories import LabelSources, read_mapping
     from tasks.preprocess.task import preprocess
     from tasks.tokenize.task import tokenize
 
@@ -191,8 +192,9 @@ def test_corrections_are_labels_of_training_titles_alone(toy: Toy, without_run, 
     assert held_out
     guide, settings = publish_guide(tmp_path, programmes()), TokenizeSettings()
     vocabulary = without_run(tokenize, str(tmp_path), guide, settings)
-    given = str(tmp_path), guide, vocabulary, settings.splits.salt, PreprocessSettings(), None
-    made = without_run(preprocess, *given, dict.fromkeys([*trained, *held_out], ("crime",)))
+    inputs = str(tmp_path), guide, vocabulary, settings.splits.salt, PreprocessSettings()
+    corrections = dict.fromkeys([*trained, *held_out], ("crime",))
+    made = without_run(preprocess, *inputs, LabelSources(mapping=read_mapping(), corrections=corrections))
     for row in before:
         if row["show_key"] in trained:
             row["labels"] = ["crime"]

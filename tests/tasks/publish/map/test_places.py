@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from storage.artifacts import Corpus, NearestTitles, TitleEncoderFiles, Vectors
+from storage.artifacts import Corpus, Layout, NearestTitles, TitleEncoderFiles, Vectors
 from tasks.pool import APART, SHARED, process_beside
 from tasks.publish.map import places
 from tasks.publish.map.places import PLACES, read_places
@@ -30,25 +30,33 @@ def made(learnt) -> Made:
     return home, corpus, encoder, vectors, nearest
 
 
+def lay_out(made: Made, without_run, seed: int) -> Layout:
+    """Runs the stage layout with five neighbours per title and no previous layout."""
+    from tasks.publish.inputs import LayoutInputs
+    from tasks.publish.task import compute_layout
+
+    home, corpus, encoder, vectors, nearest = made
+    inputs = LayoutInputs(
+        corpus=corpus, encoder=encoder, vectors=vectors, nearest=nearest, neighbours=5, seed=seed
+    )
+    return without_run(compute_layout, str(home), inputs, None)
+
+
 @pytest.mark.parametrize("titles", [APART + 1, SHARED + 1])
 def test_a_process_of_its_own_gives_the_same_layout(made: Made, without_run, titles: int):
-    from tasks.publish.task import lay_out
-
-    home, corpus, *rest = made
+    home, corpus = made[:2]
     assert corpus.counts["titles"] <= APART
-    here = without_run(lay_out, str(home), corpus, *rest, 5, 1, None)
-    many = replace(corpus, counts={"titles": titles})  # counts are no part of the key: another seed
+    in_process = lay_out(made, without_run, seed=1)
+    many = replace(corpus, counts={"titles": titles})  # counts are not part of the cache key: another seed
     with process_beside():
-        own = without_run(lay_out, str(home), many, *rest, 5, titles, None)
-    again = without_run(lay_out, str(home), corpus, *rest, 5, titles, None)
-    assert own.digest == again.digest != here.digest and own.counts == here.counts
+        in_helper = lay_out((home, many, *made[2:]), without_run, seed=titles)
+    again = lay_out(made, without_run, seed=titles)
+    assert in_helper.digest == again.digest != in_process.digest and in_helper.counts == in_process.counts
 
 
 def test_the_next_layout_starts_from_the_places_before(made: Made, without_run, tmp_path: Path):
-    from tasks.publish.task import lay_out
-
     home, corpus, *rest = made
-    first = without_run(lay_out, str(home), corpus, *rest, 5, 3, None)
+    first = lay_out(made, without_run, seed=3)
     before = pq.read_table(home / first.path / PLACES)
     assert "fresh" not in before.column_names
     (tmp_path / "before").mkdir()

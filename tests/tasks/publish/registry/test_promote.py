@@ -43,6 +43,7 @@ def published(learnt, tmp_path_factory):
 def stage(published, without_run, tmp_path, monkeypatch):
     """``register`` and ``promote`` for a model of that digest, and the registry, in a home of the test's
     own."""
+    from tasks.publish.inputs import Challenger
     from tasks.publish.registry.task import promote, register
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -54,8 +55,8 @@ def stage(published, without_run, tmp_path, monkeypatch):
     def decide(digest, **settings):
         challenger, chosen = replace(model, digest=digest), replace(SETTINGS, **settings)
         version = without_run(register, str(home), guide, corpus, challenger, chosen, run)
-        judged = guide, corpus, challenger, scores, chosen, run
-        return without_run(promote, str(home), *judged, version)
+        inputs = Challenger(version=version, guide=guide, corpus=corpus, model=challenger, scores=scores)
+        return without_run(promote, str(home), inputs, chosen, run)
 
     return SimpleNamespace(promote=decide, registry=Registry(home), home=home, run=run)
 

@@ -1,0 +1,18 @@
+"""Reads what turns the categories of feeds into labels, for the stage preprocess."""
+
+import datetime
+
+from storage.corrections import labels_by_show, read_corrections
+from storage.workspace import Workspace
+from tasks.preprocess.categories import LabelSources, read_mapping
+from tasks.preprocess.settings import PreprocessSettings
+
+
+def read_label_sources(
+    home: str, settings: PreprocessSettings, as_of: datetime.datetime | None = None
+) -> LabelSources:
+    """Reads the mapping of categories, and the corrections that users made until ``as_of``."""
+    corrections = read_corrections(Workspace(home).home, as_of)
+    return LabelSources(
+        mapping=read_mapping(settings.category_mapping), corrections=labels_by_show(corrections)
+    )

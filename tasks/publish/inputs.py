@@ -1,0 +1,83 @@
+"""Inputs of the publishing tasks that need more than a handful of artifacts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from storage.artifacts import (
+    Checkpoint,
+    Clustering,
+    Corpus,
+    Guide,
+    Layout,
+    Model,
+    NearestTitles,
+    Page,
+    Scores,
+    TitleEncoderFiles,
+    Vectors,
+)
+from storage.stages import StageInputs
+from tasks.publish.report import Verdict
+from tasks.publish.settings import PublishSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutInputs(StageInputs):
+    """What determines the places of titles on the map."""
+
+    corpus: Corpus
+    encoder: TitleEncoderFiles
+    vectors: Vectors
+    nearest: NearestTitles
+    neighbours: int  # per title, as listed on the map
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageInputs(StageInputs):
+    """What determines map.html and plots.html."""
+
+    guide: Guide
+    corpus: Corpus
+    checkpoint: Checkpoint
+    vectors: Vectors
+    nearest: NearestTitles
+    layout: Layout
+    clustering: Clustering
+    scores: Scores
+    settings: PublishSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Challenger:
+    """A registered model that the gate compares with the champion."""
+
+    version: str  # in the model registry
+    guide: Guide
+    corpus: Corpus
+    model: Model
+    scores: Scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreviousNight:
+    """The night before, for comparisons in the report; empty if there is none."""
+
+    figures: Mapping[str, float] = field(default_factory=dict)  # headline figures by name
+    model_folder: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportInputs:
+    """What the report of a night is about."""
+
+    guide: Guide
+    corpus: Corpus
+    checkpoint: Checkpoint
+    clustering: Clustering
+    scores: Scores
+    page: Page
+    model: Model
+    verdict: Verdict
+    anomalies: Sequence[str]  # messages of the data checks
+    previous_night: PreviousNight = field(default_factory=PreviousNight)
