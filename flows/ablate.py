@@ -11,7 +11,7 @@ from pydantic import Field
 from flows.label_sources import read_label_sources
 from flows.night import close_crashed, name_run, open_night
 from flows.plan import base_of, plan_ablation
-from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
+from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
 from flows.trial import measure
 from flows.tune import Compared
 from storage.artifacts import Corpus, Guide, Vocabulary
@@ -39,7 +39,7 @@ THREADS: Any = ThreadPoolTaskRunner(max_workers=64)
 def ablate(
     feeds: Feeds,
     preset: Preset = "laptop",
-    changes: Sequence[str] = NO_CHANGES,
+    changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
     ablation: AblationSettings = ALL,
     settings: Settings | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json
+from pydantic_core import ErrorDetails, from_json
 
 S = TypeVar("S")
 
@@ -49,7 +49,8 @@ def override(settings: S, assignments: Sequence[str]) -> S:
     try:
         return adapter.validate_python(values)
     except ValidationError as error:
-        raise SettingError(f"--set {' '.join(assignments)}: {_explain(error)}") from error
+        names = " ".join(assignment.partition("=")[0].strip() for assignment in assignments)
+        raise SettingError(f"--set {names}: {_explain(error)}") from None  # pydantic shows secrets
 
 
 def _explain(error: ValidationError) -> str:
@@ -58,7 +59,7 @@ def _explain(error: ValidationError) -> str:
     names = [each for each in problems if each["type"] == "literal_error" and each["loc"][-1] == "name"]
     others = {each["loc"][:-1] for each in names}
     lines = {
-        f"{'.'.join(map(str, each['loc']))}: {each['msg']} (got {each['input']!r})"
+        f"{'.'.join(map(str, each['loc']))}: {each['msg']}{_input_of(each)}"
         for each in problems
         if not any(each["loc"][: len(other)] == other for other in others)
     }
@@ -66,3 +67,9 @@ def _explain(error: ValidationError) -> str:
         return "; ".join(sorted(lines)[:4])
     known = ", ".join(sorted(each.get("ctx", {})["expected"] for each in names))
     return f"{'.'.join(map(str, problems[0]['loc'][:-2]))} is {problems[0]['input']!r}; known are {known}"
+
+
+def _input_of(problem: ErrorDetails) -> str:
+    """The value, unless the message has it already or it may be a secret."""
+    hidden = problem["type"] == "value_error" or "headers" in problem["loc"]
+    return "" if hidden else f" (got {problem['input']!r})"

@@ -10,7 +10,7 @@ from prefect.states import Completed, Failed
 
 from flows.night import MOST_NIGHTS, WAIT_SECONDS
 from flows.nightly import nightly
-from flows.settings import NO_CHANGES, Feeds, Preset, settle
+from flows.settings import NO_CHANGES, Changes, Feeds, Preset, settle
 from storage.tracking import Tracking
 from storage.tracking.nights import read_nights
 from storage.workspace import Workspace
@@ -35,7 +35,7 @@ def backfill(
     last: datetime.date,
     feeds: Feeds = NO_FEEDS,
     preset: Preset = "laptop",
-    changes: Sequence[str] = NO_CHANGES,
+    changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
 ) -> State:
     """Makes the nights that a home lacks, from date to date, each on what was known at 03:30 of its date.

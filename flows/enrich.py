@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from flows.commands import HOME, Home, app
+from flows.commands import HOME, NONE, Home, Set, app
 from flows.exits import DONE, INCOMPLETE
 
 if TYPE_CHECKING:
     from tasks.enrich.enrich import Report
     from tasks.enrich.settings import EnrichOptions
+    from tasks.ingest.settings import IngestSettings
 
 GUIDE = "XMLTV file, URL, env:NAME, or - for standard input; plain or compressed"
 OUT = "file to write, compressed where it ends in .gz, .bz2 or .xz; - for standard output"
@@ -46,8 +47,10 @@ def enrich(
     mark: Mark = False,
     episodes: Episodes = False,
     dry_run: Dry = False,
+    changes: Set = NONE,
 ) -> int:
     """Fill a guide: categories where it has none. All else stays byte for byte."""
+    from flows.reading import reading_settings
     from tasks.enrich.errors import EnrichError
     from tasks.enrich.report import report_lines
     from tasks.enrich.settings import EnrichOptions
@@ -58,7 +61,8 @@ def enrich(
     if not out and not dry_run:
         raise EnrichError("OUT is missing: name a file to write, or - for standard output; or use --dry-run")
     written = "" if dry_run else out
-    report = enrich_guide(guide, written, home, options)
+    reading = reading_settings(["ingest.private_addresses=true", *changes])
+    report = enrich_guide(guide, written, home, options, reading)
     to = sys.stderr if written == "-" else sys.stdout
     shown = "standard output" if written == "-" else written
     for line in report_lines(report, options, shown):
@@ -66,7 +70,9 @@ def enrich(
     return INCOMPLETE if report.damage else DONE
 
 
-def enrich_guide(guide: str, out: str, home: str, options: "EnrichOptions") -> "Report":
+def enrich_guide(
+    guide: str, out: str, home: str, options: "EnrichOptions", reading: "IngestSettings"
+) -> "Report":
     """Fills a guide's gaps by the model that serves and writes it; an empty ``out`` writes nothing."""
     from flows.champion import champion_folder
     from storage.corrections import read_corrections
@@ -77,7 +83,6 @@ def enrich_guide(guide: str, out: str, home: str, options: "EnrichOptions") -> "
     from tasks.enrich.output import check_output, write_output
     from tasks.enrich.source import open_source
     from tasks.enrich.vocabulary import read_vocabulary
-    from tasks.ingest.settings import IngestSettings
 
     check_output(out or "-")
     read_vocabulary(options.vocabulary, {})  # an error in it is known before the guide is read
@@ -86,7 +91,7 @@ def enrich_guide(guide: str, out: str, home: str, options: "EnrichOptions") -> "
     known = newest and workspace.folder(newest)
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as name:
         work = Path(name)
-        with open_source(guide, work, IngestSettings(private_addresses=True)) as source:
+        with open_source(guide, work, reading) as source:
             read = read_guide(source, work, options)
             model = CategoryModel(folder, read_corrections(workspace.home))
             enrichment = plan(source, *read, model, options, known)

@@ -1,12 +1,10 @@
 """Reading feeds into the catalogue between the nights, every hour or when asked; nothing is learnt."""
 
-from collections.abc import Sequence
-
 from prefect import flow, get_run_logger
 
 from flows.night import name_run
 from flows.reading import reading_settings
-from flows.settings import NO_CHANGES, Feeds
+from flows.settings import NO_CHANGES, Changes, Feeds
 from storage.artifacts import Guide
 from storage.workspace import Workspace
 from tasks.ingest.task import check
@@ -16,7 +14,7 @@ WAIT_SECONDS = 3000.0  # for another run in the home: less than the hour until t
 
 
 @flow(name="ingest", flow_run_name=name_run)
-def ingest(feeds: Feeds, changes: Sequence[str] = NO_CHANGES, home: str = "guidespace-home") -> Guide:
+def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-home") -> Guide:
     """Reads feeds into the catalogue, publishes the snapshot and checks it.
 
     Args:

@@ -1,13 +1,12 @@
 """The nightly run: a TV guide in, a scored and published embedding space out."""
 
 import datetime
-from collections.abc import Sequence
 
 from prefect import flow
 
 from flows.label_sources import read_label_sources
 from flows.night import NightlyResult, close_crashed, name_run, open_night
-from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
+from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
 from storage.stages import previous_artifact
 from tasks.augment.task import augment
 from tasks.cluster.task import STAGE as CLUSTERS
@@ -28,7 +27,7 @@ from tasks.train.task import train
 def nightly(
     feeds: Feeds,
     preset: Preset = "laptop",
-    changes: Sequence[str] = NO_CHANGES,
+    changes: Changes = NO_CHANGES,
     as_of: datetime.datetime | None = None,
     home: str = "guidespace-home",
     settings: Settings | None = None,

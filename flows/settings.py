@@ -16,6 +16,7 @@ from tasks.cluster.settings import ClusterSettings
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.form import configurable, setting
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.headers import CHANGE
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.publish.settings import PublishSettings
 from tasks.tokenize.settings import TokenizeSettings
@@ -56,6 +57,7 @@ PRESETS = {"smoke": SMOKE, "laptop": LAPTOP, "gpu": GPU}
 Preset = Literal["laptop", "gpu", "smoke"]
 # Prefect stores parameters: it refuses URLs with secrets where env:NAME or secret:NAME is meant.
 Feeds = list[Annotated[str, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]]
+Changes = Sequence[Annotated[str, Field(json_schema_extra={"pattern": CHANGE})]]
 NO_CHANGES: tuple[str, ...] = ()
 
 

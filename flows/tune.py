@@ -2,14 +2,13 @@
 searches over rules and rates at the same budget.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prefect import flow
 
 from flows.label_sources import read_label_sources
 from flows.night import close_crashed, name_run, open_night
-from flows.settings import NO_CHANGES, Feeds, Preset, Settings, settle
+from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
 from flows.task_runner import task_runner
 from storage.artifacts import Corpus
 from tasks.ingest.task import ingest
@@ -49,7 +48,7 @@ def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: Tun
 def tune(
     feeds: Feeds,
     preset: Preset = "laptop",
-    changes: Sequence[str] = NO_CHANGES,
+    changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
     tuning: TuningSettings = EVERYONE,
     settings: Settings | None = None,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage.catalogue.contexts import write_contexts
@@ -87,7 +86,6 @@ def gather_titles(folder: Path) -> GuideTitles:
     has_gap = np.zeros(len(title), dtype=bool)
     programmes = pq.ParquetFile(folder / "programmes.parquet", pre_buffer=False)
     for batch in programmes.iter_batches(ROWS, columns=["title", "categories", "place"], use_threads=False):
-        counts = pc.fill_null(pc.list_value_length(batch["categories"]), 0).to_numpy(zero_copy_only=False)
-        gaps = (counts == 0) & (batch["place"].to_numpy() >= 0)
-        has_gap[[of_raw[raw] for raw in batch["title"].take(np.flatnonzero(gaps)).to_pylist()]] = True
+        for raw, own, place in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            has_gap[of_raw[raw]] |= not own and place >= 0
     return GuideTitles(folder, title, raw_title, show_key, language, placeholder, of_raw, categories, has_gap)

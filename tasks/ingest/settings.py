@@ -1,9 +1,13 @@
 """Settings of the ingest stage."""
 
+import re
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from tasks.form import configurable, setting
+from tasks.ingest.sources.headers import ENTRY, check_headers
 from tasks.ingest.xmltv.times import is_zone
 
 _LARGEST = "Largest feed, in bytes once uncompressed; a larger one is refused."
@@ -27,6 +31,14 @@ _PRIVATE = (
     "Whether a feed may come from a private address: this machine, the local network. "
     "Whoever may start runs could otherwise read what only this machine reaches."
 )
+_AGENT = (
+    "User-Agent of requests for feeds; empty is GuideSpace/VERSION. Some hosts answer 403 to unknown ones."
+)
+_HEADERS = (
+    "More headers of requests for feeds, [PATTERN=]NAME: VALUE, with a pattern for those sources only. A "
+    "value other than that of User-Agent, Accept and Accept-Language is env:NAME, also behind a word: "
+    "*/uk.xml.gz=Authorization: Bearer env:UK_TOKEN."
+)
 _ADDRESS = (
     "Address of the Dask scheduler or Ray cluster; empty starts one here. "
     "Its workers must see the home and the feeds."
@@ -41,6 +53,8 @@ class IngestSettings:
     download_seconds: float = setting(3600.0, _LONGEST, gt=0.0)
     download_bytes_per_second: int = setting(1000, _SLOWEST, ge=0)
     private_addresses: bool = setting(False, _PRIVATE)
+    user_agent: str = setting("", _AGENT, json_schema_extra={"pattern": "^[ -~]*$"})
+    headers: tuple[Annotated[str, Field(json_schema_extra={"pattern": ENTRY})], ...] = setting((), _HEADERS)
     batch_rows: int = setting(20_000, "Programmes handed to the catalogue at a time.", ge=1, le=1_000_000)
     leave_out: tuple[str, ...] = setting((), _LEFT_OUT)
     max_reject_share: float = setting(0.2, _SHARE, ge=0.0, le=1.0)
@@ -59,6 +73,9 @@ class IngestSettings:
             if not pattern or not is_zone(zone):
                 expected = "PATTERN=ZONE with a zone such as Europe/Paris, CET or +0100"
                 raise ValueError(f"ingest.zones: {entry!r} is not {expected}")
+        if not re.fullmatch("[ -~]*", self.user_agent):
+            raise ValueError(f"ingest.user_agent: {self.user_agent!r} has characters that no header may have")
+        check_headers(self.headers)
 
     @property
     def is_helped(self) -> bool:

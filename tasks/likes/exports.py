@@ -33,7 +33,7 @@ import pyarrow as pa
 from tasks.likes.tables import LikesError
 from tasks.likes.watched import Item, to_table
 
-ACTIVITY = (
+ACTIVITY: tuple[str, ...] = (
     "DateCreated", "UserId", "ItemId", "ItemType", "ItemName", "PlaybackMethod", "ClientName", "DeviceName",
     "PlayDuration",
 )  # fmt: skip

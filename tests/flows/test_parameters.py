@@ -58,6 +58,17 @@ def test_other_feeds_are(feed: str) -> None:
     check(feeds=[feed])
 
 
+def test_no_header_with_a_secret_is_stored() -> None:
+    check(settings={"ingest": {"headers": ["X-Key: env:MY_KEY"]}}, changes=['ingest.headers=["Accept: a"]'])
+    for parameters in (
+        {"settings": {"ingest": {"headers": ["X-Key: Zk9v"]}}},
+        {"changes": ['ingest.headers=["X-Key: Zk9v"]']},
+        {"changes": ['ingest={"headers": ["X-Key: Zk9v"]}']},
+    ):
+        with pytest.raises((ValidationError, SchemaError)):
+            check(**parameters)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

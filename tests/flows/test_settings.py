@@ -122,7 +122,7 @@ def test_every_strategy_can_be_named(path: str, kind: type):
         ("train.epochs.more=5", r"--set 'train\.epochs\.more=5': expected NAME=VALUE"),
         (
             "train.epochs=0",
-            r"--set train\.epochs=0: train\.epochs: Input should be greater than or equal to 1 \(got 0\)",
+            r"--set train\.epochs: train\.epochs: Input should be greater than or equal to 1 \(got 0\)",
         ),
         ("train.dropout=1", r"train\.dropout: Input should be less than 1 \(got 1\)"),
         ("train.epochs=many", r"train\.epochs: Input should be a valid integer.* \(got 'many'\)"),
@@ -174,3 +174,10 @@ def test_every_field_says_what_it_is():
     for name, definition in schema["$defs"].items():
         check(definition, name)
         assert definition.get("additionalProperties") is False, f"{name} takes unknown names"
+
+
+@pytest.mark.parametrize("value", ['["X-Key: Zk9v"]', "X-Key: Zk9v", '[["X-Key: Zk9v"]]'])
+def test_an_error_does_not_show_a_secret_of_a_header(value: str):
+    with pytest.raises(SettingError, match=r"ingest\.headers: ") as refused:
+        override(PLAIN, [f"ingest.headers={value}"])
+    assert "Zk9v" not in str(refused.value)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from hashlib import file_digest, sha256
@@ -27,6 +27,7 @@ import tenacity
 from storage.addresses import secrets_of, without_secrets
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed, FeedError, FeedUnreachable, is_url
+from tasks.ingest.sources.headers import Headers, keep_secrets_to, request_headers
 from tasks.ingest.sources.private import PrivateAddress, check_address, public_client
 from tasks.ingest.sources.zip import guides_in
 
@@ -41,13 +42,17 @@ _RETRIED = {408, 425, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a download may take: ``seconds`` for all attempts and pauses, a least rate for http."""
+    """What a download may take: ``seconds`` for all attempts and pauses, a least rate for http; and which
+    headers it sends (``ingest.user_agent``, ``ingest.headers``).
+    """
 
     size_cap_bytes: int
     seconds: float = 3600.0
     bytes_per_second: int = 1000
     rate_seconds: float = 60.0
     private_addresses: bool = True
+    user_agent: str = ""
+    headers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, settings: IngestSettings) -> "Limits":
@@ -57,6 +62,8 @@ class Limits:
             seconds=settings.download_seconds,
             bytes_per_second=settings.download_bytes_per_second,
             private_addresses=settings.private_addresses,
+            user_agent=settings.user_agent,
+            headers=settings.headers,
         )
 
 
@@ -108,7 +115,8 @@ def fetch(
     file = home / "downloads" / f"{sha256(location.encode()).hexdigest()[:16]}.{os.getpid()}"
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        answer = download(location, file, limits, known)
+        headers = request_headers(limits.user_agent, limits.headers, source)
+        answer = download(location, file, limits, known, headers)
         if answer.problem:
             raise (FeedUnreachable if answer.unreachable else FeedError)(f"{source}: {answer.problem}")
         feeds = [] if answer.unchanged else _describe(file, source)
@@ -131,7 +139,13 @@ def _describe(file: Path, source: str) -> list[Feed]:
 
 
 def download(
-    url: str, file: Path, limits: Limits, known: Validators | None = None, *, pause: Pause = time.sleep
+    url: str,
+    file: Path,
+    limits: Limits,
+    known: Validators | None = None,
+    headers: Headers | None = None,
+    *,
+    pause: Pause = time.sleep,
 ) -> Answer:
     """Writes what a URL holds to a file, as sent.
 
@@ -147,7 +161,7 @@ def download(
         sleep=pause,
         retry_error_callback=_answer,
     )
-    answer = retrying(_attempt, url, file, limits, known or Validators(), deadline)
+    answer = retrying(_attempt, url, file, limits, known or Validators(), headers or Headers(), deadline)
     if answer.unreachable and retrying.statistics["attempt_number"] == ATTEMPTS:
         return replace(answer, problem=f"{answer.problem}, {ATTEMPTS} times")
     if answer.wait_seconds > LONGEST_WAIT:
@@ -162,14 +176,17 @@ def _answer(state: tenacity.RetryCallState) -> Answer:
     return state.outcome.result()
 
 
-def message_of(error: Exception, url: str) -> str:
-    """An error of a library in one short line; only its type where the text holds a secret of the URL."""
+def message_of(error: Exception, url: str, headers: Headers | None = None) -> str:
+    """An error of a library in one short line; only its type where the text holds a secret of the request."""
     text = " ".join(str(error).split())
-    hidden = not text or any(secret in text for secret in secrets_of(url))
+    secrets = secrets_of(url).union(headers.secret.values() if headers else ())
+    hidden = not text or any(secret in text for secret in secrets)
     return type(error).__name__ if hidden else f"{type(error).__name__}: {text[:200]}"
 
 
-def _attempt(url: str, file: Path, limits: Limits, known: Validators, deadline: float) -> Answer:
+def _attempt(
+    url: str, file: Path, limits: Limits, known: Validators, headers: Headers, deadline: float
+) -> Answer:
     """One attempt, in a thread that is abandoned at the deadline."""
     attempt = _over_http if url.lower().startswith(("http://", "https://")) else _by_fsspec
     body = _Body(file, limits)
@@ -177,7 +194,7 @@ def _attempt(url: str, file: Path, limits: Limits, known: Validators, deadline: 
 
     def run() -> None:
         try:
-            answer.set_result(attempt(url, body, known))
+            answer.set_result(attempt(url, body, known, headers))
         except BaseException as error:  # raised below, in the thread that waits
             answer.set_exception(error)
 
@@ -222,16 +239,17 @@ class _Body:
         return ""
 
 
-def _over_http(url: str, body: _Body, known: Validators) -> Answer:
+def _over_http(url: str, body: _Body, known: Validators, headers: Headers) -> Answer:
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log the whole URL
-    asked = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
-    headers = {"Accept-Encoding": "identity", **{name: value for name, value in asked.items() if value}}
+    conditions = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
+    sent = {name: value for name, value in conditions.items() if value}
+    sent |= {"Accept-Encoding": "identity", **headers.plain}
     timeout = httpx.Timeout(60.0, connect=10.0)
     make = httpx.Client if body.limits.private_addresses else public_client
     try:
         with (
-            make(timeout=timeout, follow_redirects=True, headers=headers) as client,
-            client.stream("GET", url) as response,
+            make(timeout=timeout, follow_redirects=True, headers=sent) as client,
+            _stream(client, url, headers) as response,
         ):
             status = f"the server answered {response.status_code} {response.reason_phrase}"
             if response.status_code == 304 and known == Validators():
@@ -250,7 +268,12 @@ def _over_http(url: str, body: _Body, known: Validators) -> Answer:
         return Answer(problem=f"not fetched: {error}")
     except (httpx.TransportError, httpx.InvalidURL, httpx.TooManyRedirects) as error:
         again = isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
-        return Answer(problem=f"cannot be fetched ({message_of(error, url)})", unreachable=again)
+        return Answer(problem=f"cannot be fetched ({message_of(error, url, headers)})", unreachable=again)
+
+
+def _stream(client: httpx.Client, url: str, headers: Headers) -> AbstractContextManager[httpx.Response]:
+    keep_secrets_to(url, client, headers)
+    return client.stream("GET", url)
 
 
 def _retry_after(headers: httpx.Headers) -> float:
@@ -265,11 +288,13 @@ def _retry_after(headers: httpx.Headers) -> float:
     return max(0.0, wait.total_seconds())
 
 
-def _by_fsspec(url: str, body: _Body, known: Validators) -> Answer:
+def _by_fsspec(url: str, body: _Body, known: Validators, headers: Headers) -> Answer:
     try:
         if not body.limits.private_addresses:
             check_address(url)
-        system, path = fsspec.core.url_to_fs(url)
+        inner = {"client_kwargs": {"headers": headers.plain}}  # of http inside of another address
+        options = {name: inner for name in ("http", "https") if f"::{name}://" in url.lower()}
+        system, path = fsspec.core.url_to_fs(url, **options)
         system.invalidate_cache()  # fsspec keeps listings for as long as a process lives
         validators = Validators(etag=str(system.ukey(path)))
         if validators == known:

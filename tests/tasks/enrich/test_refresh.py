@@ -7,9 +7,11 @@ import pytest
 
 from storage.catalogue.feeds import status
 from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.source import open_source
 from tasks.enrich.task import file_name, fill
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
+from tests.guide_server import serve_guide
 from tests.tasks.enrich.guides import ADDED, KNOWN, NEW, programme
 
 
@@ -54,3 +56,16 @@ def test_names_of_files_are_safe_and_stay() -> None:
     assert file_name("https://a.example/guide.xml") != file_name("https://b.example/guide.xml")
     assert file_name("/x/all.zip!uk/day 1.xml.gz").startswith("day_1-")
     assert "/" not in file_name("env:SECRET") and file_name("env:SECRET").endswith(".xml.gz")
+
+
+def test_requests_of_enrich_and_refresh_have_the_headers_of_the_settings(
+    model, tmp_path, without_run
+) -> None:
+    settings = IngestSettings(private_addresses=True, user_agent="tv/1")
+    with serve_guide(f"<tv>{programme(KNOWN)}</tv>".encode()) as server:
+        server.wanted = {"User-Agent": "tv/1"}
+        with open_source(server.url, tmp_path, settings) as source:
+            assert b"".join(source.pieces()) == server.content
+        given = str(tmp_path / "home"), [server.url], settings, EnrichOptions(), str(model)
+        (filled,) = without_run(fill, *given)
+    assert not filled.failed and len(server.requests) == 2

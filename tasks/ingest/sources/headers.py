@@ -1,0 +1,111 @@
+"""Headers of requests for feeds: the User-Agent, and those of ``ingest.headers``.
+
+Prefect and MLflow store settings, so a value may be written there only if the header is harmless; any other
+value is read from an environment variable when the request is made. After a redirect to another host, or
+from https to http, those values are not sent.
+"""
+
+import importlib.metadata
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import httpx
+
+from tasks.ingest.sources.feeds import VARIABLE, FeedError
+
+HARMLESS = "User-Agent", "Accept", "Accept-Language"
+_NAMES = "|".join((*HARMLESS, *map(str.lower, HARMLESS)))
+_BODY = (
+    rf'(?:[^"\\ ]+=)?(?:(?:{_NAMES}): [ !#-\[\]-~]+'
+    rf"|[\w!#$%&'*+.^`|~-]+: (?:[A-Za-z]+ )?{VARIABLE}[A-Za-z_][A-Za-z0-9_]*)"
+)
+# Patterns for JSON schema, which has no flags: [PATTERN=]NAME: VALUE, and an entry of the flows' ``changes``.
+ENTRY = rf"^(?:{_BODY})$"
+CHANGE = (
+    r"^(?:(?!\s*ingest\s*(?:=|\.\s*headers))[\s\S]*"
+    rf'|\s*ingest\.headers\s*=\s*\[\s*(?:"{_BODY}"(?:\s*,\s*"{_BODY}")*)?\s*\]\s*)$'
+)
+_OURS = {"accept-encoding", "connection", "content-length", "host", "if-modified-since", "if-none-match"}
+_OURS |= {"range", "te", "trailer", "transfer-encoding", "upgrade"}
+_VALUE = re.compile(rf"(|[A-Za-z]+ ){VARIABLE}([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Headers of a request; the values in ``secret`` are shown nowhere."""
+
+    plain: dict[str, str] = field(default_factory=dict)
+    secret: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+def check_headers(entries: Sequence[str]) -> None:
+    """Raises a ValueError, without any value, for an entry of ``ingest.headers`` that cannot be used."""
+    for entry in entries:
+        _, name, _ = _split(entry)
+        if name.lower() in _OURS:
+            raise ValueError(f"ingest.headers: {name} is set by GuideSpace")
+        if not re.match(ENTRY, entry):
+            shown = name if ": " in entry else "no header"
+            harmless = f"[PATTERN=]NAME: VALUE for {', '.join(HARMLESS)}"
+            expected = f"{harmless}, else [PATTERN=]NAME: {VARIABLE}VARIABLE, whose value is stored nowhere"
+            raise ValueError(f"ingest.headers: the entry for {shown} is not as expected: {expected}")
+
+
+def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Headers:
+    """The headers for a source; of entries with the same name the last one that matches counts.
+
+    Raises:
+        FeedError: An environment variable is not set, or its value cannot be sent.
+    """
+    plain, secret = {}, {}
+    for entry in (f"User-Agent: {user_agent or default_agent()}", *entries):
+        pattern, name, value = _split(entry)
+        if pattern and not fnmatchcase(source, pattern):
+            continue
+        name = name.lower()
+        plain.pop(name, None)
+        secret.pop(name, None)
+        if not (reference := _VALUE.fullmatch(value)):
+            plain[name] = value
+            continue
+        text = os.environ.get(reference[2], "").strip()
+        if not text or not re.fullmatch("[ -~]+", text):
+            problem = "holds characters that no header may have" if text else "is not set, or empty"
+            raise FeedError(
+                f"{source}: the environment variable {reference[2]} of the header {name} {problem}"
+            )
+        secret[name] = reference[1] + text
+    return Headers(plain, secret)
+
+
+def default_agent() -> str:
+    """``GuideSpace/VERSION``."""
+    try:
+        return f"GuideSpace/{importlib.metadata.version('guidespace')}"
+    except importlib.metadata.PackageNotFoundError:
+        return "GuideSpace"
+
+
+def keep_secrets_to(url: str, client: httpx.Client, headers: Headers) -> None:
+    """Has a client send the secret headers to the host of a URL only, also after redirects."""
+    first = httpx.URL(url)
+
+    def add_secrets(request: httpx.Request) -> None:
+        to = request.url
+        is_same = (to.scheme, to.host, to.port) == (first.scheme, first.host, first.port)
+        for name, value in headers.secret.items():
+            if is_same or (to.host == first.host and to.scheme == "https"):
+                request.headers[name] = value
+            else:
+                request.headers.pop(name, None)
+
+    client.event_hooks["request"].append(add_secrets)
+
+
+def _split(entry: str) -> tuple[str, str, str]:
+    left, _, value = entry.partition(": ")
+    pattern, _, name = left.rpartition("=")
+    return pattern, name, value
