@@ -143,6 +143,9 @@ def migrate() -> None:
 def _serve(listening: int) -> None:
     """Runs the server on a socket that listens, until the client's process is gone or SIGTERM comes."""
     import uvicorn
+    from prefect.server.api.server import create_app
+
+    from flows.same_site import SameSite
 
     def end_with_the_client() -> None:
         os.read(0, 1)  # not sys.stdin, whose lock would abort an interpreter that ends by itself
@@ -151,8 +154,7 @@ def _serve(listening: int) -> None:
     threading.Thread(target=end_with_the_client, name="client", daemon=True).start()
     spare_memory()
     migrate()
-    application = "prefect.server.api.server:create_app"
-    config = uvicorn.Config(application, factory=True, log_level="error", lifespan="on")
+    config = uvicorn.Config(SameSite(create_app()), log_level="error", lifespan="on")
     # Given ``fd``, uvicorn takes it for a Unix socket: without TCP_NODELAY each answer takes 40 ms.
     uvicorn.Server(config).run([socket.socket(fileno=listening)])
 

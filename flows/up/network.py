@@ -100,6 +100,12 @@ def address(host: str, port: int, *, shown: bool = False) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
+def local_names(host: str, port: int) -> list[str]:
+    """Names with ports by which a browser on this machine reaches a server: that of its page first."""
+    page = address(host, port, shown=True).removeprefix("http://")
+    return list(dict.fromkeys([page, f"localhost:{port}", f"127.0.0.1:{port}"]))
+
+
 def own_environment() -> dict[str, str]:
     """This process' environment without what would lead children to other servers."""
     elsewhere = ("PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI")

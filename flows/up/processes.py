@@ -14,8 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from storage.tracking.connection import PAGES
-
+UP_HOME = "GUIDESPACE_UP_HOME"  # variable of all processes of an ``up``: its home
 SECONDS_TO_END = 15.0  # after SIGTERM; then SIGKILL
 SAME_START_SECONDS = 2.0  # start times are from a clock that may be set; no process id returns as fast
 LAST_LINES = 12
@@ -23,16 +22,17 @@ LAST_LINES = 12
 
 @dataclass(frozen=True)
 class Process:
-    """A process: its part in the whole, its id, and when it began (seconds since 1970)."""
+    """A process: its part in the whole, its id, when it began (seconds since 1970), and of which home."""
 
     name: str
     pid: int
     started: float
+    home: str = ""
 
     @classmethod
-    def of(cls, name: str, pid: int) -> "Process":
+    def of(cls, name: str, pid: int, home: str = "") -> "Process":
         """The running process with that id; raises psutil.NoSuchProcess."""
-        return cls(name, pid, psutil.Process(pid).create_time())
+        return cls(name, pid, psutil.Process(pid).create_time(), home)
 
     def find(self) -> psutil.Process | None:
         """The process, if it still runs; None for another one with its id."""
@@ -61,7 +61,7 @@ def start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return Process.of(name, process.pid), process
+    return Process.of(name, process.pid, environment.get(UP_HOME, "")), process
 
 
 def end(processes: Sequence[Process], seconds: float = SECONDS_TO_END) -> list[str]:
@@ -94,12 +94,17 @@ def _whole(process: Process) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         if psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE:
             return []  # another process has its id
-    return [each for each in psutil.process_iter() if _is_left_of(process.pid, each)]
+    return [each for each in psutil.process_iter() if _is_left_of(process, each)]
 
 
-def _is_left_of(session: int, process: psutil.Process) -> bool:
+def _is_left_of(leader: Process, process: psutil.Process) -> bool:
+    """Whether a process is in the session of one that is gone, and was started for the same home.
+
+    The session's number may be used again, also by ``guidespace up`` of another home.
+    """
     with suppress(psutil.Error, OSError):
-        return os.getsid(process.pid) == session and PAGES in process.environ()
+        same_session = os.getsid(process.pid) == leader.pid
+        return same_session and bool(leader.home) and process.environ().get(UP_HOME) == leader.home
     return False
 
 

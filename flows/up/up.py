@@ -20,9 +20,10 @@ from flows.up.network import (
     asks_for_password,
     check_host,
     choose_port,
+    local_names,
     own_environment,
 )
-from flows.up.processes import Process, end
+from flows.up.processes import UP_HOME, Process, end
 from flows.up.record import AlreadyUp, Record, read_record, standing, write_record
 from flows.up.standing import Ended, Standing
 from flows.up.watch import FlowRuns, client
@@ -72,6 +73,11 @@ def stand_up(home: str, host: str, prefect_port: int, mlflow_port: int, feeds: S
                 "PREFECT_API_URL": f"{address(host, prefect)}/api",
                 "PREFECT_UI_URL": pages[0],
                 "PREFECT_SERVER_UI_API_URL": f"{pages[0]}/api",
+                # Prefect accepts requests of any page by default, and a request can start a process
+                "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(
+                    f"http://{name}" for port in (prefect, mlflow) for name in local_names(host, port)
+                ),
+                "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
                 "PREFECT_API_AUTH_STRING": environment.get(PREFECT_AUTH, ""),
                 # of the homes below it, too
                 "MLFLOW_TRACKING_URI": address(host, mlflow) if given else own[STORE],
@@ -79,13 +85,14 @@ def stand_up(home: str, host: str, prefect_port: int, mlflow_port: int, feeds: S
                 "MLFLOW_TRACKING_PASSWORD": environment.get(MLFLOW_AUTH[1], ""),
                 "MLFLOW_FLASK_SERVER_SECRET_KEY": secrets.token_hex(32),
                 PAGES: pages[1],
+                UP_HOME: str(folder),
             }
             record = Record(prefect=pages[0], mlflow=pages[1], own=Process.of("guidespace up", os.getpid()))
             write_record(folder, record)
             whole = Standing(folder, record, environment, stop)
             try:
                 _start(whole, host, prefect, mlflow, feeds)
-                _watch(whole, FlowRuns(client(address(host, prefect), environment)))
+                _watch(whole, FlowRuns(client(address(host, prefect), environment.get(PREFECT_AUTH, ""))))
             except Ended as error:
                 print(f"guidespace: {error}", flush=True)
                 return FAILED
@@ -110,16 +117,17 @@ def _start(whole: Standing, host: str, prefect: int, mlflow: int, feeds: Sequenc
     home, begun = whole.home, time.monotonic()
     print(f"GuideSpace: standing up {home} …", flush=True)
     listen = ("--host", host, "--port")
-    whole.start("Prefect", "prefect", "server", "start", *listen, str(prefect))
+    # with a password, any name of the machine: a page of another site does not know the password
+    hosts = "*" if whole.environment.get(PREFECT_AUTH) else host
+    server = ("flows.up.prefect_server", "--allowed-hosts", hosts)
+    whole.start("Prefect", *server, *listen, str(prefect))
     site = ("deployments", "deployments.site", str(home), *feeds)
     is_own = whole.environment["MLFLOW_TRACKING_URI"] == whole.environment[STORE]
     if is_own:  # its first client makes the database whole or not at all, MLflow's server does not
         whole.start(*site, passing=True)
         whole.wait((home / "mlflow.db").exists)
     login = ("--app-name", "basic-auth") if asks_for_password(whole.environment) else ()
-    # by other names without a password: no page of another site
-    page = urlsplit(address(host, mlflow)).netloc
-    hosts = "*" if login else f"{page},localhost:{mlflow},127.0.0.1:{mlflow}"
+    hosts = "*" if login else ",".join(local_names(host, mlflow))
     serve = ("mlflow", "server", "--workers", "1", "--allowed-hosts", hosts, *login)
     whole.start("MLflow", *serve, *listen, str(mlflow), folder=home)
     whole.wait(lambda: _answers(f"{address(host, mlflow)}/health"))

@@ -2,11 +2,10 @@
 
 import base64
 import datetime
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Generator, Iterator
 
 import httpx
-
-from flows.up.network import PREFECT_AUTH
 
 SHOWN = ("RUNNING", "COMPLETED", "FAILED", "CRASHED", "CANCELLED", "PAUSED")
 MOST = 50  # runs that are asked for
@@ -45,8 +44,30 @@ class FlowRuns:
                 yield f"{now:%H:%M:%S}  {run['name']}  {run['state_name']}{told}"
 
 
-def client(url: str, environment: Mapping[str, str]) -> httpx.Client:
-    """A client of Prefect's API, with the server's password where it has one."""
-    word = environment.get(PREFECT_AUTH)
-    headers = {"Authorization": f"Basic {base64.b64encode(word.encode()).decode()}"} if word else {}
-    return httpx.Client(base_url=f"{url}/api", headers=headers, timeout=5.0, trust_env=False)
+class PrefectAuth(httpx.Auth):
+    """Adds the server's password, if it has one, and its CSRF token, which it asks for when one is needed."""
+
+    requires_response_body = True
+
+    def __init__(self, password: str = "") -> None:
+        encoded = base64.b64encode(password.encode()).decode()
+        self._headers = {"Authorization": f"Basic {encoded}"} if password else {}
+        self._headers["Prefect-Csrf-Client"] = str(uuid.uuid4())
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Sends a request, and again with a new token if the server rejects that of the first."""
+        request.headers.update(self._headers)
+        if (yield request).status_code != httpx.codes.FORBIDDEN:
+            return
+        client = {"client": self._headers["Prefect-Csrf-Client"]}
+        url = request.url.join("/api/csrf-token")
+        answer = yield httpx.Request("GET", url, params=client, headers=self._headers)
+        if answer.is_success:
+            self._headers["Prefect-Csrf-Token"] = answer.json()["token"]
+            request.headers.update(self._headers)
+            yield request
+
+
+def client(url: str, password: str = "", timeout: float = 5.0) -> httpx.Client:
+    """A client of the Prefect server at a URL, with its USER:PASSWORD if it has one."""
+    return httpx.Client(base_url=f"{url}/api", auth=PrefectAuth(password), timeout=timeout, trust_env=False)

@@ -20,6 +20,7 @@ import httpx
 import pytest
 import yaml
 
+from flows.up.watch import PrefectAuth
 from storage.stages import ROOT
 from tests.busy import ask_until_answered
 from tests.ports import free_port
@@ -200,6 +201,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         "DO_NOT_TRACK": "1",
         "PREFECT_HOME": str(place / "home"), "PREFECT_API_URL": f"{url}/api",
         "PREFECT_SERVER_UI_API_URL": f"{url}/api",
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": url, "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "PREFECT_WORKER_QUERY_SECONDS": "1",
     }  # fmt: skip
 
@@ -209,12 +211,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         except httpx.TransportError:
             return False
 
-    command = [*PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    command = [sys.executable, "-m", "flows.up.prefect_server", "--port", str(port)]
     log = place / "server.log"
     # the server closes a connection after 5 s without a request, at times just as the next one is sent
     limits = httpx.Limits(keepalive_expiry=2)
     with (
-        httpx.Client(base_url=f"{url}/api", timeout=30, limits=limits) as api,
+        httpx.Client(base_url=f"{url}/api", timeout=30, limits=limits, auth=PrefectAuth()) as api,
         running(command, log, environment),
     ):
         wait_for(healthy, SECONDS, log.read_text)

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from flows.up.network import NetworkError, check_host, choose_port, listener
-from flows.up.processes import Process, end
+from flows.up.processes import UP_HOME, Process, end
 from tests.contents import night_contents
 from tests.flows.command import ROOT, guidespace
 from tests.flows.up_process import standing, until
@@ -37,6 +37,9 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         doctor = guidespace("doctor", "--home", home).stdout
         assert f"`guidespace up` runs since {up.record['since']}" in doctor
 
+        for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {}):
+            foreign = httpx.post(f"{up.record['prefect']}/api/deployments/filter", json={}, headers=headers)
+            assert foreign.status_code == 403, headers
         deployments = {each["name"]: each for each in up.post("/deployments/filter")}
         assert deployments["nightly"]["parameters"]["home"] == str(home)
         assert deployments["nightly-smoke"]["parameters"]["home"] == str(home / "smoke")
@@ -134,17 +137,20 @@ def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); sys.stdin.read()"
     )
-    environment = {**os.environ, "GUIDESPACE_MLFLOW_PAGES": "http://127.0.0.1:5000"}
+    environment = {**os.environ, UP_HOME: str(tmp_path / "home")}
     pipe = subprocess.PIPE
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=pipe, stdout=pipe, env=environment, start_new_session=True
     ) as first:
         assert first.stdout is not None
         left = psutil.Process(int(first.stdout.readline()))
-        ours = Process.of("first", first.pid)
+        ours = Process.of("first", first.pid, str(tmp_path / "home"))
+        of_another_home = Process.of("first", first.pid, str(tmp_path / "other"))
         until(left.environ, str)  # empty while the kernel still loads it
         first.kill()
         first.wait()
+        assert end([of_another_home, Process("first", first.pid, ours.started)]) == []
+        assert left.is_running() and left.status() != psutil.STATUS_ZOMBIE
         assert end([ours]) == ["first"]
         assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
 

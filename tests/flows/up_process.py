@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import httpx
 import psutil
 
 from flows.up.processes import Process, end
+from flows.up.watch import client
 from tests.busy import ask_until_answered
 from tests.flows.command import ROOT
 
@@ -33,22 +35,22 @@ class Up:
     record: dict[str, Any]
     auth: tuple[str, str] | None = None
 
+    @cached_property
+    def api(self) -> httpx.Client:
+        """Client of Prefect's API."""
+        return client(self.record["prefect"], ":".join(self.auth or ()), timeout=30)
+
     def post(self, path: str, content: object = None) -> Any:
         """Prefect's answer."""
-        url = f"{self.record['prefect']}/api{path}"
-        answer = ask_until_answered(lambda: httpx.post(url, json=content or {}, auth=self.auth, timeout=30))
+        answer = ask_until_answered(lambda: self.api.post(path, json=content or {}))
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
     def get(self, path: str) -> Any:
-        url = f"{self.record['prefect']}/api{path}"
-        return ask_until_answered(lambda: httpx.get(url, auth=self.auth, timeout=30)).json()
+        return ask_until_answered(lambda: self.api.get(path)).json()
 
     def patch(self, path: str, content: object) -> None:
-        url = f"{self.record['prefect']}/api{path}"
-        assert ask_until_answered(
-            lambda: httpx.patch(url, json=content, auth=self.auth, timeout=30)
-        ).is_success
+        assert ask_until_answered(lambda: self.api.patch(path, json=content)).is_success
 
     def trigger(self, deployment: str, parameters: dict[str, Any]) -> str:
         """Id of a new run of the nightly flow."""
