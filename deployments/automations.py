@@ -15,6 +15,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL
 
 FILE = Path(__file__).with_name("automations.yaml")
+OURS = '"prefect.tag.guidespace"'  # in the trigger of every automation of automations.yaml
 NOTIFY = (
     "notification block that sends messages, such as slack-webhook/guidespace or custom-webhook/guidespace"
 )
@@ -50,8 +51,12 @@ def _read() -> dict[str, Any]:
 
 
 def apply(client: SyncPrefectClient, automation: AutomationCore) -> str:
-    """Leaves one automation of that name on the server, as given; returns what was done."""
-    first, *others = client.read_automations_by_name(automation.name) or [None]
+    """Leaves one automation of ours with that name on the server, as given; returns what was done.
+
+    Automations of other projects with the same name stay: ours ask for the tag guidespace.
+    """
+    found = client.read_automations_by_name(automation.name)
+    first, *others = [one for one in found if OURS in one.trigger.model_dump_json()] or [None]
     if first is None:
         client.create_automation(automation)
         return f"created: {automation.name}"

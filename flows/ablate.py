@@ -10,6 +10,7 @@ from pydantic import Field
 
 from flows.label_sources import read_label_sources
 from flows.night import close_crashed, name_run, open_night
+from flows.ownership import tag_with_home
 from flows.plan import base_of, plan_ablation
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
 from flows.trial import measure
@@ -33,6 +34,7 @@ THREADS: Any = ThreadPoolTaskRunner(max_workers=64)
     name="ablate",
     flow_run_name=name_run,
     task_runner=THREADS,
+    on_running=[tag_with_home],
     on_crashed=[close_crashed],
     on_cancellation=[close_crashed],
 )

@@ -10,6 +10,7 @@ from prefect.states import Completed, Failed
 
 from flows.night import MOST_NIGHTS, WAIT_SECONDS
 from flows.nightly import nightly
+from flows.ownership import tag_with_home
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, settle
 from storage.tracking import Tracking
 from storage.tracking.nights import read_nights
@@ -29,7 +30,7 @@ def name_run() -> str:
     return f"{this_run.parameters['first']} to {this_run.parameters['last']}"
 
 
-@flow(name="backfill", flow_run_name=name_run)
+@flow(name="backfill", flow_run_name=name_run, on_running=[tag_with_home])
 def backfill(
     first: datetime.date,
     last: datetime.date,

@@ -18,11 +18,11 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
-from prefect.settings import PREFECT_HOME
 from pydantic import Field
 
 from flows.keeping import DAYS, NIGHTS, WORDINGS
 from flows.latest import folders_of_last_run
+from flows.ownership import OUR_FLOWS, belongs_to, has_database, tag_with_home
 from storage.catalogue.retention import forget_wordings
 from storage.retention import Removed, prune, prune_fetched
 from storage.tracking import TrackingError
@@ -30,6 +30,7 @@ from storage.tracking.retention import Retention
 from storage.workspace import Workspace
 
 WAIT_SECONDS = 3600.0  # for a run in the home
+NOT_OURS = "its database is not in the home; --shared removes what is of this home"
 PAGE = 200  # flow runs asked for at a time, Prefect's bound
 Nights = Annotated[
     int, Field(ge=1, description="Artifacts of each kind, and models to go back to, that stay")
@@ -38,13 +39,14 @@ Days = Annotated[int, Field(ge=1, description="Days that runs stay in MLflow and
 Wordings = Annotated[int, Field(ge=1, description="Days that replaced wordings stay in the catalogue")]
 
 
-@flow(name="gc")
+@flow(name="gc", on_running=[tag_with_home])
 def gc(
     home: str = "guidespace-home",
     nights: Nights = NIGHTS,
     days: Days = DAYS,
     wordings: Wordings = WORDINGS,
     dry_run: bool = False,
+    shared: bool = False,
 ) -> list[Removed]:
     """Removes from a home what is old; never what the champion or a rollback needs.
 
@@ -54,8 +56,9 @@ def gc(
         days: Days that runs stay in MLflow and Prefect.
         wordings: Days that replaced wordings stay in the catalogue; earlier days cannot be asked for then.
         dry_run: Remove nothing, say what would go.
+        shared: Also remove this home's runs and models from servers whose database is elsewhere.
     """
-    removed = list(clean(home, nights, days, wordings, dry_run, WAIT_SECONDS))
+    removed = list(clean(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
     if FlowRunContext.get():
         text = "\n".join(f"- {line(one, dry_run)}" for one in removed)
         create_markdown_artifact(text, key="gc-report", description=f"What was removed from {home}")
@@ -71,7 +74,7 @@ def line(removed: Removed, dry_run: bool) -> str:
 
 
 def clean(
-    home: str, nights: int, days: int, wordings: int, dry_run: bool, wait_seconds: float = 0
+    home: str, nights: int, days: int, wordings: int, dry_run: bool, shared: bool, wait_seconds: float = 0
 ) -> Iterator[Removed]:
     """Removes as ``gc`` does, and yields what, one kind at a time.
 
@@ -86,34 +89,37 @@ def clean(
         replaced = now - datetime.timedelta(days=wordings)
         yield forget_wordings(workspace.home, replaced, dry_run=dry_run)
         models = Retention(workspace.home)
-        if not models.is_own or models.database.exists():
+        if not (models.is_own or shared):
+            yield Removed(what=f"models and runs in MLflow ({NOT_OURS})")
+        elif not models.is_own or models.database.exists():
             yield models.prune_models(nights, dry_run=dry_run)
             yield models.prune_runs(ended, nights, dry_run=dry_run)
-            with suppress(TrackingError):  # the champion's files are gone: it is told where it is asked for
-                if champion := models.champion():
-                    yield prune_fetched(workspace, champion.digest, dry_run=dry_run)
-        yield prune_flow_runs(workspace.home, ended, dry_run)
+        with suppress(TrackingError):  # the champion's files are gone: it is told where it is asked for
+            if champion := models.champion():
+                yield prune_fetched(workspace, champion.digest, dry_run=dry_run)
+        yield prune_flow_runs(workspace.home, ended, dry_run, shared)
 
 
-def prune_flow_runs(home: Path, before: datetime.datetime, dry_run: bool) -> Removed:
-    """Deletes Prefect's runs of a home that ended before an instant, with their logs and artifacts; shrinks
-    a database in the home.
+def prune_flow_runs(home: Path, before: datetime.datetime, dry_run: bool, shared: bool = False) -> Removed:
+    """Deletes Prefect's runs of a home that ended before an instant, with their logs and artifacts.
+
+    Deletes nothing on a server whose database is not in the home, unless ``shared``. Compacts the database.
     """
-    own, count = home / "prefect" / "prefect.db", 0
-    is_own = PREFECT_HOME.value() == own.parent and own.exists()
-    size = _database_size(own)
+    file, count = home / "prefect" / "prefect.db", 0
+    size = _database_size(file)
     with get_client(sync_client=True) as client:
+        if not (is_own := has_database(client, home)) and not shared:
+            return Removed(what=f"runs in Prefect ({NOT_OURS})")
         for run in list(_ended(client, before)):
-            folder = Path(str(run.parameters.get("home", "guidespace-home"))).expanduser().resolve()
-            if is_own or folder == home:
+            if belongs_to(run, home, in_own_database=is_own):
                 count += 1
                 if not dry_run:
                     _delete(client, run)
     if is_own and count and not dry_run:
-        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(own, timeout=20)) as connection:
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(file, timeout=20)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    freed = max(0, size - _database_size(own)) if is_own else 0
+    freed = max(0, size - _database_size(file)) if is_own else 0
     return Removed(what="runs in Prefect", count=count, bytes=freed)
 
 
@@ -124,7 +130,9 @@ def _database_size(file: Path) -> int:
 def _ended(client: SyncPrefectClient, before: datetime.datetime) -> Iterator[FlowRun]:
     old = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=before))  # pyright: ignore[reportArgumentType]
     offset = 0
-    while page := client.read_flow_runs(flow_run_filter=old, limit=PAGE, offset=offset):
+    while page := client.read_flow_runs(
+        flow_filter=OUR_FLOWS, flow_run_filter=old, limit=PAGE, offset=offset
+    ):
         yield from page
         offset += len(page)
 

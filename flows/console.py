@@ -27,6 +27,8 @@ SAID = (  # what the lines of ours say too
     "Beginning flow run",
     "Created task run",
     "View at",
+    "Running hook ",
+    "Hook ",
 )
 HELP = (
     "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; "

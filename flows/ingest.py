@@ -3,6 +3,7 @@
 from prefect import flow, get_run_logger
 
 from flows.night import name_run
+from flows.ownership import tag_with_home
 from flows.reading import reading_settings
 from flows.settings import NO_CHANGES, Changes, Feeds
 from storage.artifacts import Guide
@@ -13,7 +14,7 @@ from tasks.ingest.task import ingest as read_feeds
 WAIT_SECONDS = 3000.0  # for another run in the home: less than the hour until the next one
 
 
-@flow(name="ingest", flow_run_name=name_run)
+@flow(name="ingest", flow_run_name=name_run, on_running=[tag_with_home])
 def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-home") -> Guide:
     """Reads feeds into the catalogue, publishes the snapshot and checks it.
 

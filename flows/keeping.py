@@ -11,6 +11,7 @@ NIGHTS, DAYS, WORDINGS = 7, 90, 365  # kept unless told otherwise; the flow's, t
 NIGHTS_ARE = "artifacts of each kind, and models to go back to, that stay"
 DAYS_ARE = "days that runs stay in MLflow and Prefect"
 WORDINGS_ARE = "days that replaced wordings stay in the catalogue, for --as-of"
+SHARED = "also remove this home's runs and models from servers whose database is elsewhere"
 DRY_RUN = "remove nothing, say what would go"
 
 
@@ -21,6 +22,7 @@ def gc(
     days: Annotated[int, Option(help=DAYS_ARE, min=1)] = DAYS,
     wordings: Annotated[int, Option(help=WORDINGS_ARE, min=1)] = WORDINGS,
     dry_run: Annotated[bool, Option("--dry-run", help=DRY_RUN)] = False,
+    shared: Annotated[bool, Option("--shared", help=SHARED)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove old artifacts, models, runs and wordings. What serves, and what served last, stays."""
@@ -34,7 +36,7 @@ def gc(
     if starting:
         starting()
     removed = []
-    for one in clean(folder, nights, days, wordings, dry_run):
+    for one in clean(folder, nights, days, wordings, dry_run, shared):
         removed.append(asdict(one))
         if not as_json:
             print(line(one, dry_run), flush=True)

@@ -33,6 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from flows import server
 from flows.latest import folders_of_last_run, last_instant, write_latest
+from flows.ownership import OUR_FLOWS
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
 from storage.memory import spare_memory
@@ -236,7 +237,9 @@ def mark_crashed(home: str, died: str, own: str) -> None:
                 left = [client.read_flow_run(uuid.UUID(died))]
         if since := server.own_since:
             running = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING]))
-            for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(state=running)):
+            for run in client.read_flow_runs(
+                flow_filter=OUR_FLOWS, flow_run_filter=FlowRunFilter(state=running)
+            ):
                 if run.parameters.get("home") == home and run.start_time and run.start_time < since:
                     left.append(run)
         for run in left:

@@ -6,6 +6,7 @@ from prefect import flow
 
 from flows.label_sources import read_label_sources
 from flows.night import NightlyResult, close_crashed, name_run, open_night
+from flows.ownership import tag_with_home
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
 from storage.stages import previous_artifact
 from tasks.augment.task import augment
@@ -23,7 +24,13 @@ from tasks.tokenize.task import tokenize
 from tasks.train.task import train
 
 
-@flow(name="nightly", flow_run_name=name_run, on_crashed=[close_crashed], on_cancellation=[close_crashed])
+@flow(
+    name="nightly",
+    flow_run_name=name_run,
+    on_running=[tag_with_home],
+    on_crashed=[close_crashed],
+    on_cancellation=[close_crashed],
+)
 def nightly(
     feeds: Feeds,
     preset: Preset = "laptop",

@@ -7,6 +7,7 @@ from prefect import flow
 from pydantic import Field
 
 from flows.night import close_crashed
+from flows.ownership import tag_with_home
 from flows.tracked import open_run
 from tasks.form import in_form
 from tasks.subtitles.settings import PatternSettings
@@ -16,7 +17,9 @@ from tasks.subtitles.task import PatternCounts, find_patterns
 DEFAULT: Any = Field(PatternSettings(), json_schema_extra={"default": in_form(asdict(PatternSettings()))})
 
 
-@flow(name="patterns", on_crashed=[close_crashed], on_cancellation=[close_crashed])
+@flow(
+    name="patterns", on_running=[tag_with_home], on_crashed=[close_crashed], on_cancellation=[close_crashed]
+)
 def patterns(
     home: str = "guidespace-home", settings: PatternSettings = DEFAULT, kept: bool = False
 ) -> PatternCounts:

@@ -8,6 +8,7 @@ from prefect import flow
 from pydantic import Field
 
 from flows.night import close_crashed
+from flows.ownership import tag_with_home
 from flows.tonight import evening_of
 from flows.tracked import open_run
 from storage.artifacts import Tonight
@@ -19,7 +20,9 @@ from tasks.tonight.task import recommend as recommend_all
 DEFAULT: Any = Field(TONIGHT, json_schema_extra={"default": in_form(asdict(TONIGHT))})
 
 
-@flow(name="recommend", on_crashed=[close_crashed], on_cancellation=[close_crashed])
+@flow(
+    name="recommend", on_running=[tag_with_home], on_crashed=[close_crashed], on_cancellation=[close_crashed]
+)
 def recommend(
     home: str = "guidespace-home",
     at: datetime.datetime | None = None,

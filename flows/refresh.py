@@ -6,6 +6,7 @@ from prefect.context import FlowRunContext
 
 from flows.champion import champion_folder
 from flows.night import name_run
+from flows.ownership import tag_with_home
 from flows.settings import Feeds
 from storage.workspace import Workspace
 from tasks.enrich.settings import EnrichOptions
@@ -28,7 +29,7 @@ class RefreshSettings:
 DEFAULT = RefreshSettings()
 
 
-@flow(name="refresh", flow_run_name=name_run)
+@flow(name="refresh", flow_run_name=name_run, on_running=[tag_with_home])
 def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettings = DEFAULT) -> list[str]:
     """Reads feeds into the catalogue and writes each with categories where it has none; returns the files.
 

@@ -8,6 +8,7 @@ from prefect import flow
 
 from flows.label_sources import read_label_sources
 from flows.night import close_crashed, name_run, open_night
+from flows.ownership import tag_with_home
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
 from flows.task_runner import task_runner
 from storage.artifacts import Corpus
@@ -33,7 +34,7 @@ class Compared:
     where: str  # how a person opens that run
 
 
-@flow(name="searches", flow_run_name="searches")
+@flow(name="searches", flow_run_name="searches", on_running=[tag_with_home])
 def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: TuningSettings, run: str) -> str:
     """Searches one after the other, each with this flow's task runner; their table as Markdown."""
     outcomes = [
@@ -44,7 +45,13 @@ def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: Tun
     return conclude_searches(home, outcomes, tuning, run)
 
 
-@flow(name="tune", flow_run_name=name_run, on_crashed=[close_crashed], on_cancellation=[close_crashed])
+@flow(
+    name="tune",
+    flow_run_name=name_run,
+    on_running=[tag_with_home],
+    on_crashed=[close_crashed],
+    on_cancellation=[close_crashed],
+)
 def tune(
     feeds: Feeds,
     preset: Preset = "laptop",

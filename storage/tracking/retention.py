@@ -30,7 +30,12 @@ T = TypeVar("T")
 
 
 class Retention(Registry):
-    """Removes models and runs of a home; for its writer."""
+    """Removes models and runs of a home; for its writer.
+
+    Only those with the tag ``guidespace.home``, which every version, logged model and run of GuideSpace has:
+    in the home's own database of any home (those within the home use it, and a copy has another id than the
+    home it was made of), on a server of this one.
+    """
 
     def prune_models(self, keep: int, *, dry_run: bool = False) -> Removed:
         """Removes the files of versions but those with an alias, the ``keep`` newest and the ``keep``
@@ -65,8 +70,7 @@ class Retention(Registry):
         kept = self._kept(versions, keep)
         sources = {version.run_id for version in versions if str(version.version) in kept}
         ended = f"attributes.end_time < {int(before.timestamp() * 1000)}"
-        mine = "" if self.is_own else f" AND tags.`{HOME}` = '{read_home_id(self.home)}'"
-        found = _all(partial(self.client.search_runs, [self.experiment_id], ended + mine))
+        found = _all(partial(self.client.search_runs, [self.experiment_id], f"{ended} AND {self._ours}"))
         old = [run for run in found if run.info.run_id not in sources and run.info.end_time]
         size = 0
         for run in old:
@@ -77,8 +81,14 @@ class Retention(Registry):
                 self.client.delete_run(run.info.run_id)
         return Removed(what="runs in MLflow", count=len(old), bytes=size)
 
+    @property
+    def _ours(self) -> str:
+        """Condition of MLflow's search: has the tag of this home."""
+        return f"tags.`{HOME}` != ''" if self.is_own else f"tags.`{HOME}` = '{read_home_id(self.home)}'"
+
     def _versions(self) -> Iterator[RegisteredVersion]:
-        return _all(partial(self.client.search_model_versions, f"name = '{self.name}'"))
+        query = f"name = '{self.name}' AND {self._ours}"
+        return _all(partial(self.client.search_model_versions, query))
 
     def _kept(self, versions: Sequence[RegisteredVersion], keep: int) -> set[str]:
         model = self._find()

@@ -81,11 +81,11 @@ class Tracking(Connection):
     def close_silent(self, own: str) -> list[str]:
         """Ends the runs of this home, but its ``own``, that MLflow still shows as RUNNING; returns their ids.
 
-        For the writer of the home: while it holds the lock (Workspace.writing) no other run can be active. On
-        a server, runs without the tag ``guidespace.home`` are left alone.
+        For the writer of the home: while it holds the lock (Workspace.writing) no other run can be active.
+        Runs without the home's id in their tag ``guidespace.home`` are left alone: homes within this home use
+        its database, and their runs may be active.
         """
-        mine = f" AND tags.`{HOME}` = '{make_home_id(self.home)}'"
-        running = "attributes.status = 'RUNNING'" + ("" if self.is_own else mine)
+        running = f"attributes.status = 'RUNNING' AND tags.`{HOME}` = '{make_home_id(self.home)}'"
         found = self.client.search_runs([self.experiment_id], running)
         return self._close(run for run in found if FLOW_RUN_ID in run.data.tags and run.info.run_id != own)
 

@@ -15,6 +15,8 @@ import psutil
 import pytest
 import yaml
 
+from flows.ownership import TAG
+from storage.identity import read_home_id
 from storage.stages import ROOT
 from storage.tracking import Tracking
 from storage.workspace import Workspace
@@ -79,7 +81,7 @@ def test_a_triggered_run_publishes_everything(
     run, home = smoke
     due = datetime.fromisoformat(run["expected_start_time"]).astimezone()
     assert run["name"] == f"{due:%Y-%m-%d %H:%M} guide.xml.gz"
-    assert set(run["tags"]) >= {"guidespace", "smoke"}
+    assert set(run["tags"]) == {"guidespace", "smoke", TAG + read_home_id(home)}
     states = site.task_states(run["id"])
     assert states.keys() == CACHED | {"ingest", "check", "register", "promote", "report"}
     assert set(states.values()) == {"Completed"}

@@ -183,7 +183,7 @@ def test_gc_removes_models_from_the_bucket(
     for digest in "cd":
         registry.register(run, tmp_path, digest * 64, example_title="News", lineage="salt")
     before = {file for file in place.bucket.find("guidespace/mlflow") if file.endswith("/MLmodel")}
-    done = guidespace("gc", "--home", place.home, "--nights", "1", **place.client)
+    done = guidespace("gc", "--home", place.home, "--nights", "1", "--shared", **place.client)
     assert done.returncode == 0 and "models: " in done.stdout, done.stderr
     place.bucket.invalidate_cache()
     after = {file for file in place.bucket.find("guidespace/mlflow") if file.endswith("/MLmodel")}

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from storage.identity import write_marker
 from storage.stages import ROOT
 from storage.workspace import Workspace
 from tests.flows.command import answer, guidespace
@@ -34,6 +35,7 @@ def count(database, table):
 @pytest.mark.slow
 def test_a_home_after_gc_answers_as_before(night, tmp_path):
     home = shutil.copytree(night[0], tmp_path / "home")
+    write_marker(home, folder=str(home))  # as if it had been moved: the runs in its databases are its own
     spare = home / "artifacts" / "corpus" / "spare"
     shutil.copytree(next((home / "artifacts" / "corpus").glob("*/")), spare)
     for path in (spare / "artifact.json", spare):

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from storage.stages import ROOT
 from storage.tracking import Tracking, TrackingError
 from storage.tracking.nights import AS_OF, read_nights
-from storage.tracking.runs import flatten_params, flatten_scores, metric_name
+from storage.tracking.registry import HOME
+from storage.tracking.runs import FLOW_RUN_ID, flatten_params, flatten_scores, metric_name
 
 SCORES = {
     "protocols": {
@@ -65,9 +66,11 @@ def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> 
     dead, ended, own = (tracking.start_run(name, name) for name in ("dead", "ended", "own"))
     tracking.end_run(ended)
     somebodys = tracking.client.create_run(tracking.experiment_id).info.run_id
+    within = {HOME: "smoke-12345678", FLOW_RUN_ID: "flow-9"}  # a home in this home, as under `guidespace up`
+    smoke = tracking.client.create_run(tracking.experiment_id, tags=within).info.run_id
     assert tracking.close_silent(own) == [dead]
-    status = [tracking.client.get_run(run).info.status for run in (dead, ended, own, somebodys)]
-    assert status == ["KILLED", "FINISHED", "RUNNING", "RUNNING"]
+    status = [tracking.client.get_run(run).info.status for run in (dead, ended, own, somebodys, smoke)]
+    assert status == ["KILLED", "FINISHED", "RUNNING", "RUNNING", "RUNNING"]
 
 
 def test_a_run_ends_with_a_status_that_mlflow_knows(tracking: Tracking) -> None:
