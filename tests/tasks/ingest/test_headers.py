@@ -55,6 +55,14 @@ def test_a_secret_is_sent_to_no_other_host(tmp_path: Path, server, monkeypatch) 
     assert "x-api-key" not in other.requests[0] and other.requests[0]["user-agent"] == "tv/1"
 
 
+def test_http_inside_of_another_address_has_the_unsecret_headers(tmp_path: Path, server, monkeypatch) -> None:
+    pytest.importorskip("aiohttp", reason="aiohttp is missing, by which fsspec reads http")
+    monkeypatch.setenv("MY_TOKEN", SECRET)
+    with pytest.raises(FeedError):  # the server has no zip
+        read(tmp_path, f"zip://a.xml::{server.url}", headers=("X-Key: env:MY_TOKEN",), user_agent="tv/1")
+    assert server.requests[0]["user-agent"] == "tv/1" and "x-key" not in server.requests[0]
+
+
 def test_no_log_and_no_message_holds_a_secret(tmp_path: Path, server, monkeypatch, caplog) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRET)
     with caplog.at_level(logging.DEBUG):
