@@ -55,8 +55,10 @@ audit:
 setup: $(DEVELOPER)
 
 # Stale: pyproject.toml is newer, or the interpreter it was made with is gone.
-$(READY): pyproject.toml $(if $(shell .venv/bin/python -c "" 2>&1 && echo ok),,rebuild)
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "GuideSpace needs Python 3.11, 3.12 or 3.13; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=python3.13 (or one of the others)."; exit 2; }
+$(READY): pyproject.toml $(if $(shell [ -x .venv/bin/python ] && .venv/bin/python -c "" && echo ok),,rebuild)
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
+	is=$$($(PYTHON) --version 2>/dev/null) || is="not usable"; \
+	echo "GuideSpace needs Python 3.11, 3.12 or 3.13; $(PYTHON) is $$is. Set PYTHON=python3.13 (or one of the others)."; exit 2; }
 	$(PYTHON) -m venv .venv || { echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
 	.venv/bin/python -m pip install -q --upgrade pip
 	.venv/bin/python -m pip install -q -e .

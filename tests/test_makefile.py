@@ -1,6 +1,7 @@
 """The Makefile in an empty checkout: what each command would install, and which Pythons it refuses before pip
 is asked."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -20,9 +21,15 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def make(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs make; ``environment`` is added to this process's."""
     return subprocess.run(
-        ["make", *arguments], cwd=checkout, capture_output=True, encoding="utf-8", timeout=60
+        ["make", *arguments],
+        cwd=checkout,
+        env={**os.environ, **environment},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
     )
 
 
@@ -62,3 +69,27 @@ esac
         "GuideSpace needs Python 3.11, 3.12 or 3.13" in done.stdout and f"Python {text}.0" in done.stdout
     ) is refused
     assert ("asked: -m venv .venv" in done.stdout) is not refused
+
+
+@pytest.mark.parametrize("python", ["missing", "shim"])
+def test_an_unusable_python_is_one_clear_line(checkout: Path, python: str) -> None:
+    """As on a fresh clone, where .venv is missing; pyenv has a shim for each Python of any version."""
+    shim = checkout / "shim"
+    shim.write_text('#!/bin/sh\necho "pyenv: shim: command not found" >&2\nexit 127\n', encoding="utf-8")
+    shim.chmod(0o755)
+    path = f"{checkout}:{os.environ['PATH']}"
+    done = make(checkout, ".venv/.ready", f"PYTHON={python}", PATH=path)
+    (line,) = done.stdout.splitlines()
+    assert line.startswith(f"GuideSpace needs Python 3.11, 3.12 or 3.13; {python} is not usable. Set PYTHON=")
+    (error,) = done.stderr.splitlines()
+    assert error.startswith("make: ***") and done.returncode == 2
+
+
+@pytest.mark.parametrize("venv", [None, "broken link", "usable"])
+def test_a_missing_or_broken_environment_is_made_without_a_message(checkout: Path, venv: str | None) -> None:
+    if venv:
+        (checkout / ".venv" / "bin").mkdir(parents=True)
+        (checkout / ".venv" / "bin" / "python").symlink_to(sys.executable if venv == "usable" else "/nowhere")
+        (checkout / ".venv" / ".ready").touch()
+    done = make(checkout, "-n", "run")
+    assert done.stderr == "" and ("rm -rf .venv" in done.stdout) is (venv != "usable")
