@@ -94,9 +94,12 @@ class Ticker:
 
     def _watch(self) -> None:
         while not self._ended.wait(0.5):
-            now = time.perf_counter()
-            if now - self._last >= QUIET_SECONDS:
-                self.print(self._stage, f"at work for {now - self._since:.0f} s")
+            self.report_quiet(time.perf_counter())
+
+    def report_quiet(self, now: float) -> None:
+        """Prints which stage is at work if nothing was printed in the ``QUIET_SECONDS`` before ``now``."""
+        if now - self._last >= QUIET_SECONDS:
+            self.print(self._stage, f"at work for {now - self._since:.0f} s")
 
 
 def run(

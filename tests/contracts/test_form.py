@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from flows.listing import members
 from flows.nightly import nightly
-from flows.settings import LAPTOP, Settings
+from flows.settings import Settings
 from tasks.form import in_form
 from tests.contracts.families import families
 
@@ -44,17 +44,28 @@ def test_every_strategy_has_a_key_of_its_own_in_the_form(path: str) -> None:
 def test_a_strategy_is_found_by_that_key_and_by_its_name(path: str) -> None:
     family = TypeAdapter(typing.Union[FAMILIES[path]])  # noqa: UP007
     for kind in FAMILIES[path]:
-        value = dataclasses.asdict(kind())
-        assert family.validate_python(value) == family.validate_python(in_form(value)) == kind()
+        name = kind().name
+        for chosen in ({"name": name}, {f"strategy_{name}": name}):
+            assert family.validate_python(chosen) == kind()
 
 
 def test_defaults_carry_the_keys() -> None:
     stages = parameter_schema(nightly).definitions["Settings"]["properties"]
-    usual = {name: about["default"] for name, about in stages.items()}
-    assert usual == in_form(dataclasses.asdict(LAPTOP))
-    assert "strategy_rowwise_adagrad" in usual["train"]["optimizer"]
-    rule = TypeAdapter(Settings).json_schema()["properties"]["train"]["default"]["optimizer"]
-    assert rule == usual["train"]["optimizer"]
+    train, rule = stages["train"]["default"], TypeAdapter(Settings).json_schema()["properties"]["train"]
+    expected = {"strategy_rowwise_adagrad": "rowwise_adagrad", "learning_rate": 0.07, "epsilon": 1e-10}
+    assert train["optimizer"] == rule["default"]["optimizer"] == expected
+    assert stages["publish"]["default"]["keep"] == 7
+    assert {"strategy_tfidf_knn", "strategy_majority"} <= {
+        key for baseline in stages["evaluate"]["default"]["baselines"] for key in baseline
+    }
+
+
+def test_names_of_strategies_have_keys_of_their_own_at_any_depth() -> None:
+    value = {"name": "outer", "rate": 1, "several": ({"name": "inner"}, 2), "groups": {"name": 3}}
+    assert in_form(value) == {
+        "strategy_outer": "outer", "rate": 1, "groups": {"name": 3},
+        "several": [{"strategy_inner": "inner"}, 2],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("path", FAMILIES)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FEED = str(ROOT / "sample" / "guide.xml.gz")
 CACHED = {"tokenize", "preprocess", "baselines", "train", "augment", "embed", "cluster", "evaluate", "draw"}
 CACHED |= {"neighbours", "layout", "pack"}
+OURS = {"prefect.resource.id": "prefect.tag.guidespace", "prefect.resource.role": "tag"}
 
 
 def declared(name: str) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def test_scheduled_runs_appear(site: Site) -> None:
 
 @pytest.fixture(scope="module")
 def smoke(site: Site, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
-    """A run of nightly-smoke on the sample guide, triggered through the API, and its home."""
+    """A run of nightly-smoke on the sample guide, and its home."""
     home = tmp_path_factory.mktemp("night") / "home"
     run = site.wait(site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)}))
     assert run["state_name"] == "Completed", site.logs(run["id"])
@@ -100,10 +101,8 @@ def test_a_triggered_run_publishes_everything(
         "guide.xml.gz" in artifacts["nightly-report"]["data"]
         and "TF-IDF k-NN" in artifacts["nightly-report"]["data"]
     )
-    assert (
-        artifacts["dropped-categories"]["type"] == "table"
-        and "generic" in artifacts["dropped-categories"]["data"]
-    )
+    dropped = artifacts["dropped-categories"]
+    assert dropped["type"] == "table" and "generic" in dropped["data"]
     assert "epoch 2 of 2" in site.logs(run["id"])
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -169,6 +168,25 @@ def test_a_run_waits_for_whoever_holds_its_home(site: Site, tmp_path: Path) -> N
     assert ended["state_name"] == "Completed", site.logs(run)
 
 
+def create_running(site: Site, name: str, tags: Sequence[str] = ("guidespace",)) -> str:
+    """Id of a flow run that Prefect has as Running and no process makes."""
+    flow = site.deployment("nightly")["flow_id"]
+    run = {"flow_id": flow, "name": name, "tags": list(tags), "state": {"type": "RUNNING"}}
+    return site.post("/flow_runs/", run)["id"]
+
+
+def beat(site: Site, run: str, related: Sequence[dict[str, str]] = (OURS,)) -> None:
+    """Sends a flow run's heartbeat."""
+    event = {
+        "id": str(uuid.uuid4()),
+        "occurred": datetime.now(UTC).isoformat(),
+        "event": "prefect.flow-run.heartbeat",
+        "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"},
+        "related": list(related),
+    }
+    assert site.api.post("/events", json=[event]).is_success
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_run_that_was_suspended_at_work_stays_suspended(site: Site, tmp_path: Path) -> None:
@@ -184,55 +202,38 @@ def test_a_run_that_was_suspended_at_work_stays_suspended(site: Site, tmp_path: 
         )
         site.wait_until(lambda: "Finished in state Suspended" in site.logs(run))
         site.wait_until(lambda: run not in site.awaited(quick))
-        time.sleep(90)  # until the automation would have acted
+        later = create_running(site, "silent from now on")
+        site.insist(partial(beat, site, later), lambda: later in site.awaited(quick))
+        site.wait_until(lambda: site.get(f"/flow_runs/{later}")["state_name"] == "Crashed")
         assert site.get(f"/flow_runs/{run}")["state_name"] == "Suspended", site.logs(run)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_only_silent_runs_of_ours_are_marked_crashed(site: Site) -> None:
-    """Four runs with heartbeats that are sent from here; two then get another state, one lacks our tag. A
-    fifth is submitted and never begins.
-    """
-    flow = site.deployment("nightly")["flow_id"]
-    ours = {"prefect.resource.id": "prefect.tag.guidespace", "prefect.resource.role": "tag"}
+    """Four whose heartbeats are sent from here, and one that is submitted and never begins."""
     runs: dict[str, str] = {}
-
-    def create(name: str, tags: list[str]) -> None:
-        run = {"flow_id": flow, "name": name, "tags": tags, "state": {"type": "RUNNING"}}
-        runs[name] = site.post("/flow_runs/", run)["id"]
-
-    def beat(name: str, related: list[dict[str, str]]) -> None:
-        event = {
-            "id": str(uuid.uuid4()),
-            "occurred": datetime.now(UTC).isoformat(),
-            "event": "prefect.flow-run.heartbeat",
-            "resource": {"prefect.resource.id": f"prefect.flow-run.{runs[name]}"},
-            "related": related,
-        }
-        assert site.api.post("/events", json=[event]).is_success
 
     def change(name: str, state: dict[str, str]) -> None:
         site.post(f"/flow_runs/{runs[name]}/set_state", {"state": state, "force": True})
 
     with site.automation(within=40) as quick:
-        create("of others", [])
-        beat("of others", [])
+        runs["of others"] = create_running(site, "of others", [])
+        beat(site, runs["of others"], [])
         for name, state in {
             "suspended": {"type": "PAUSED", "name": "Suspended"},
             "cancelling": {"type": "CANCELLING"},
             "silent": {},
         }.items():
-            create(name, ["guidespace"])
-            site.insist(partial(beat, name, [ours]), lambda run=runs[name]: site.awaited(quick) == {run})
+            runs[name] = create_running(site, name)
+            site.insist(partial(beat, site, runs[name]), lambda run=runs[name]: site.awaited(quick) == {run})
             if state:
                 site.insist(partial(change, name, state), lambda: not site.awaited(quick))
-        create("submitted", ["guidespace"])
+        runs["submitted"] = create_running(site, "submitted")
         pending = partial(change, "submitted", {"type": "PENDING", "name": "Submitting"})
         site.insist(pending, lambda: runs["submitted"] in site.awaited(quick))
-        for name in ("silent", "submitted"):
+        for name in ("silent", "submitted"):  # the last one: the others would have been marked before it
             site.wait_until(lambda run=runs[name]: site.get(f"/flow_runs/{run}")["state_name"] == "Crashed")
-        time.sleep(15)
         assert {name: site.get(f"/flow_runs/{run}")["state_name"] for name, run in runs.items()} == {
             "silent": "Crashed", "suspended": "Suspended", "cancelling": "Cancelling", "of others": "Running",
             "submitted": "Crashed",

@@ -23,57 +23,55 @@ WORDS = ["tatort", "küche", "maus"]
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("words") / "model.bin"
     header = Header(dim=4, bucket=500, minn=3, maxn=4)
-    rng = np.random.default_rng(0)
+    rows = np.arange(503, dtype=np.float32)[:, None]
     write_bin(
         file,
         header,
         [(word.encode(), 3) for word in WORDS],
-        [rng.standard_normal((503, 4)).astype(np.float32)],
+        [np.hstack([rows, 503 - rows, 0 * rows, 0 * rows])],
         [np.zeros((3, 4), dtype=np.float32)],
     )
     return file
 
 
 def test_ngrams_are_triples(model: Path, capsys: pytest.CaptureFixture[str]):
+    """Its row, then n-grams at 3 + FNV-1a of their bytes modulo 500."""
     assert main(["ngrams", str(model), "küche", "neu"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    expected = FastText.open(model).ngrams(["küche", "neu"])
-    assert [(line[1], int(line[2])) for line in lines] == [
-        (own.text, own.row) for word in expected for own in word
+    kueche = {"küche": 1, "<kü": 466, "<küc": 183, "küc": 257, "küch": 225, "üch": 152, "üche": 423}
+    kueche |= {"che": 116, "che>": 400, "he>": 283}
+    neu = {"<ne": 417, "<neu": 428, "neu": 330, "neu>": 370, "eu>": 302}
+    assert [(line[0], line[1], int(line[2])) for line in lines] == [
+        *(("küche", *ngram) for ngram in kueche.items()),
+        *(("neu", *ngram) for ngram in neu.items()),
     ]
-    assert [line[0] for line in lines] == ["küche"] * len(expected[0]) + ["neu"] * len(expected[1]) and lines[
-        0
-    ][1] == "küche"
-    np.testing.assert_array_equal(
-        np.array([line[3].split() for line in lines], dtype=np.float32),
-        [own.vector for word in expected for own in word],
-    )
+    assert [[float(number) for number in line[3].split()] for line in lines] == [
+        [row, 503 - row, 0, 0] for row in (*kueche.values(), *neu.values())
+    ]
     assert main(["ngrams", str(model), "neu", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["word"] == "neu" and [own["ngram"] for own in document["ngrams"]] == [
-        "<ne",
-        "<neu",
-        "neu",
-        "neu>",
-        "eu>",
-    ]
+    assert document["word"] == "neu" and [each["ngram"] for each in document["ngrams"]] == list(neu)
 
 
 def test_vector(model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """The mean of a word's row and its n-grams': (0 + 487 + 467 + … + 42) / 12 = 2945 / 12; 1847 / 5."""
     monkeypatch.setattr("sys.stdin", io.StringIO("tatort\nneu\n"))
     assert main(["vector", str(model), "-"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [line[0] for line in lines] == ["tatort", "neu"]
-    np.testing.assert_array_equal(
-        np.array([line[1].split() for line in lines], dtype=np.float32),
-        FastText.open(model).vectors(["tatort", "neu"]),
+    np.testing.assert_allclose(
+        np.array([line[1].split() for line in lines], dtype=np.float64),
+        [[2945 / 12, 503 - 2945 / 12, 0, 0], [369.4, 133.6, 0, 0]],
+        rtol=1e-5,
     )
 
 
 def test_neighbours(model: Path, capsys: pytest.CaptureFixture[str]):
+    """Means of rows: tatort 2945 / 12, küche 250.6, maus 144.5."""
     assert main(["neighbours", str(model), "tatort", "-k", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert {own["word"] for own in found} == {"küche", "maus"} and found[0]["cosine"] >= found[1]["cosine"]
+    assert [each["word"] for each in found] == ["küche", "maus"]
+    assert [each["cosine"] for each in found] == pytest.approx([0.999788, 0.929380], abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@
 
 import os
 import signal
+import sys
 import threading
-import time
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -206,29 +207,40 @@ def test_a_file_cut_short_while_it_is_read(tmp_path: Path) -> None:
     assert np.abs(model._weights - from_alphas(model)).max() < 1e-9
 
 
-class Slow(SampleBlocks):
-    """A disk that takes a tenth of a second for a block."""
+def functions(frame: FrameType | None) -> list[str]:
+    """Names of the functions that a thread is in."""
+    return [frame.f_code.co_name, *functions(frame.f_back)] if frame else []
+
+
+class Interrupting(SampleBlocks):
+    """A disk that is interrupted by Ctrl-C while it reads a block for the ``interrupt_at``-th time."""
+
+    interrupt_at, reads = 0, 0
 
     def read(self, number: int) -> Block:
-        time.sleep(0.1)
+        self.reads += 1
+        if self.reads == self.interrupt_at:
+            trainer = threading.main_thread().ident or 0
+            while self.reads == 1 and "result" not in functions(sys._current_frames()[trainer]):
+                pass  # it waits for this block in a moment
+            signal.pthread_kill(trainer, signal.SIGINT)
         return super().read(number)
 
 
 def test_an_interrupt_ends_both_threads(blocks: SampleBlocks) -> None:
-    """Ctrl-C, whether the trainer works or waits; the model is whole and trains on."""
+    """While the trainer waits for the first block, and in the second pass; the model is whole, trains on."""
     model = DualCachedSVM(1.0)
-    slow = Slow(blocks.file.parent)
-    for after, share in ((0.35, 0.1), (0.05, 0.0)):  # in a sweep; while waiting for the first block
-        previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, after)
-        try:
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for at, share in ((1, 0.0), (90, 0.1)):
+            disk = Interrupting(blocks.file.parent)
+            disk.interrupt_at = at
             with pytest.raises(KeyboardInterrupt):
-                list(model.fit(slow, cache_bytes=cache_bytes(blocks, share), tolerance=1e-9))
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, previous)
-        assert not readers()
-        assert np.abs(model._weights - from_alphas(model)).max() < 1e-9
+                list(model.fit(disk, cache_bytes=cache_bytes(blocks, share), tolerance=1e-9))
+            assert disk.reads >= at and not readers()
+            assert np.abs(model._weights - from_alphas(model)).max() < 1e-9
+    finally:
+        signal.signal(signal.SIGINT, previous)
     list(model.fit(blocks, cache_bytes=cache_bytes(blocks, 0.1), tolerance=1e-3))
     assert model.gap <= 1e-3
 

@@ -1,5 +1,6 @@
 """Words of many scripts, and the kinds of tokens a title has."""
 
+import itertools
 import unicodedata
 
 import pytest
@@ -116,10 +117,11 @@ def test_words_of_words_are_the_same_words(text: str):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text(alphabet="abPdDoO18:;=-)(/#@'`<3\"\\ &.!_", max_size=25))
-@example("geht`s nicht")
-@example("x 8) :)")
-def test_words_of_ascii_text_are_those_of_the_regular_expression(text: str):
+@given(st.text(alphabet='abPdDoO18-)(/\\\\ &.!_"', max_size=25))
+@example("geht nicht")
+@example("x 8) (8")
+def test_the_short_way_of_ascii_text_gives_the_words_of_the_regular_expression(text: str):
+    """Text without the signs of words that are not runs of letters and digits, which takes the long way."""
     assert split_words(text) == _WORDS.findall(fold(text))
 
 
@@ -153,9 +155,8 @@ def test_every_kind_of_a_title():
     assert of_kind(tokens, SHAPE) == ["len:3", "chars:3", "shape:XAX"]
     assert of_kind(tokens, RAW) == ["raw:Die", "raw:NEUE", "raw:Maus"]
     assert of_kind(tokens, MARK) == ["<episode>"]
-    assert [KINDS[kind] for kind, _ in tokens] == sorted(
-        (KINDS[kind] for kind, _ in tokens), key=KINDS.index
-    )  # a fixed order
+    order = [kind for kind, _ in itertools.groupby(KINDS[kind] for kind, _ in tokens)]
+    assert order == ["word", "bigram", "ngram", "edge", "shape", "raw", "mark"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The layout keeps neighbours together, whatever it is given."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -126,15 +124,6 @@ def test_a_handful_of_titles(titles: int):
     vectors = np.eye(titles, 4, dtype=np.float32)
     places = lay_out(plane_of(vectors), *top_neighbours(vectors, vectors, 5, exclude_self=True), seed=0)
     assert places.shape == (titles, 2) and np.isfinite(places).all() and np.abs(places).max(initial=0) <= 1
-
-
-@pytest.mark.slow
-def test_twenty_thousand_titles_take_seconds():
-    vectors, _ = planted(200, 100, dim=64)
-    neighbours = top_neighbours(vectors, vectors, 15, exclude_self=True)
-    before = time.process_time()
-    lay_out(plane_of(vectors), *neighbours, seed=0)
-    assert time.process_time() - before < 24  # 12 s of two cores
 
 
 def test_the_next_run_starts_where_titles_stood_and_new_ones_join_their_kind():
