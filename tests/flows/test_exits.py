@@ -169,7 +169,8 @@ def small_disk(tmp_path: Path):
     subprocess.run(["umount", str(place)], check=True)
 
 
-@pytest.mark.parametrize("left", [pytest.param(0, marks=pytest.mark.slow), 1_500_000])
+@pytest.mark.slow
+@pytest.mark.parametrize("left", [0, 1_500_000])
 def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(
     small_disk: Path, tmp_path: Path, left: int
 ) -> None:

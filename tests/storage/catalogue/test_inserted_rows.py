@@ -34,7 +34,10 @@ def texts() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize(("megabytes", "threads"), [(160, 2), (160, 4), (250, 2), (250, 4)])
+@pytest.mark.parametrize(
+    ("megabytes", "threads"),
+    [(160, 2), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((160, 4), (250, 2), (250, 4)))],
+)
 def test_rows_are_counted_alike_three_times(
     tmp_path: Path, texts: pa.Table, megabytes: int, threads: int
 ) -> None:

@@ -7,6 +7,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.catalogue.checks import feed_days
 from storage.catalogue.connection import parquet
 from storage.catalogue.views import ask, view_statements
@@ -25,14 +26,14 @@ def test_a_path_stands_for_itself(tmp_path: Path, name: str) -> None:
     assert duckdb.sql(f"FROM '{parquet(file)}'").fetchall() == [(0,)]
 
 
-def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(tmp_path: Path) -> None:
-    plain, pattern = tmp_path / "a1-b", tmp_path / "a[1]*b"  # the second one matches a1b and the like
-    rows = worlds.programmes()
-    made = worlds.publish_corpus(plain, rows)
+def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(
+    toy: tuple[Path, Guide, Vocabulary, Corpus], tmp_path: Path
+) -> None:
+    (plain, *made), pattern = toy, tmp_path / "a[1]*b"  # matches a1b and the like
     (tmp_path / "a1b").symlink_to(plain)
     (tmp_path / "a1").mkdir()
     (tmp_path / "a1*b").symlink_to(plain)
-    found = worlds.publish_corpus(pattern, rows)
+    found = worlds.publish_corpus(pattern, worlds.programmes())
     assert [artifact.counts for artifact in found] == [artifact.counts for artifact in made]
     for artifact, other in zip(found, made, strict=True):
         files = sorted(

@@ -44,7 +44,7 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
     assert [guide.grabbed_at.day for guide in given] == [1, 2, 3]
     home = tmp_path / "home"
     told: list[FeedResult] = []
-    settings = IngestSettings(workers=2)
+    settings = IngestSettings(workers=1)  # two: test_two_large_guides_in_one_command
     published = read_and_publish(
         Workspace(home),
         given,

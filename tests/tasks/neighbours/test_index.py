@@ -78,10 +78,11 @@ def test_of_few_or_no_titles(rows: int):
 @pytest.mark.parametrize("block", [arrays.BLOCK, 7])
 def test_recall_known_by_hand(groups: np.ndarray, monkeypatch: pytest.MonkeyPatch, block: int):
     monkeypatch.setattr(arrays, "BLOCK", block)
-    ids = Exact(groups).among_themselves(10)[0]
-    assert sampled_recall(groups, ids) == 1.0
+    few = groups[200:500]
+    ids = Exact(few).among_themselves(10)[0]
+    assert sampled_recall(few, ids) == 1.0
     ids[:, 5:] = -1
-    assert sampled_recall(groups, ids) == 0.5
+    assert sampled_recall(few, ids) == 0.5
     assert sampled_recall(np.zeros((3, 2), np.float32), np.full((3, 2), -1)) == 1.0
 
 

@@ -8,6 +8,7 @@ from html import unescape
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tasks.neighbours.simhash import near_duplicates
 
@@ -36,6 +37,7 @@ def spelt(titles: list[str]) -> np.ndarray:
     return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0).astype(np.float32)
 
 
+@pytest.mark.slow
 def test_near_duplicates_across_channels_and_languages(guidespace_data: Path):
     about = [
         title

@@ -111,7 +111,7 @@ def test_sub_titles_count_behind_descriptions(tmp_path: Path):
     for most, counted in ((1, {"Sub-titled": ("The lighthouse",), "Described, too": (PLAIN,)}), (2, {
         "Sub-titled": ("The lighthouse", "A storm at sea"), "Described, too": (PLAIN, "A storm at sea")
     })):  # fmt: skip
-        corpus, places = preprocess(tmp_path / str(most), *SUB_TITLED, descriptions=most)
+        corpus, places = preprocess(tmp_path, *SUB_TITLED, descriptions=most)
         for title, texts in counted.items():
             found = np.asarray(corpus.descriptions[places[title]], np.float32)
             np.testing.assert_allclose(found, mean_of(*texts), atol=2e-3)

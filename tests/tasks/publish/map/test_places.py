@@ -42,7 +42,7 @@ def lay_out(made: Made, without_run, seed: int) -> Layout:
     return without_run(compute_layout, str(home), inputs, None)
 
 
-@pytest.mark.parametrize("titles", [APART + 1, SHARED + 1])
+@pytest.mark.parametrize("titles", [APART + 1, pytest.param(SHARED + 1, marks=pytest.mark.slow)])
 def test_a_process_of_its_own_gives_the_same_layout(made: Made, without_run, titles: int):
     home, corpus = made[:2]
     assert corpus.counts["titles"] <= APART
