@@ -1,7 +1,8 @@
-"""A night that is disturbed once at a random moment, and what must be true after the next one."""
+"""A night that is disturbed once at a seeded moment, and what must be true after the next one."""
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,10 @@ CHANGES = (
     "evaluate.resamples=100",
     "preprocess.sentences.descriptions=0",
 )
+SECONDS_WITHIN = 0.3  # less than any night takes from "promote done" to its end
 WAITING = "at work for"  # lines that say only that time passes
+
+DONE = re.compile(r"(?:s  |Task run ')(\w+)(?: +|' - Finished in state )(?:done|unchanged|Completed|Cached)")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -31,12 +35,13 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Said:
-    """How a command ended and what it printed."""
+class Ended:
+    """How a command ended and what it printed; ``before`` is what it had printed when it was disturbed."""
 
     code: int
     output: str
     errors: str
+    before: str = ""
 
 
 def night(
@@ -44,9 +49,9 @@ def night(
     disturb: Callable[[subprocess.Popen[bytes]], None] | None = None,
     after: float = 0,
     changes: Sequence[str] = (),
-) -> Said:
-    """``guidespace nightly`` on the sample guide; ``disturb`` is called ``after`` lines, and a fraction of a
-    second, unless it has ended by then."""
+) -> Ended:
+    """``guidespace nightly`` on the sample guide; ``disturb`` is called ``after`` lines. Fails if the command
+    has ended before."""
     command = [sys.executable, "-m", "flows", "nightly", "--feed", SAMPLE, "--home", home]
     command += ["--preset", "smoke", "--set", *CHANGES, *changes]
     logs = [home.parent.parent / f"{home.parent.name}.{name}" for name in ("output", "errors")]
@@ -55,37 +60,59 @@ def night(
             [*map(str, command)], cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL,
             stdout=output, stderr=errors, start_new_session=True,
         )  # fmt: skip
+    before = ""
     try:
-        if disturb and wait_for_lines(logs[0], after, lambda: process.poll() is not None):
+        if disturb:
+            wait_for_lines(logs[0], after, lambda: process.poll() is not None)
+            before = logs[0].read_text(encoding="utf-8")
             disturb(process)
         process.wait(SECONDS)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return Said(process.returncode, *(log.read_text(encoding="utf-8") for log in logs))
+    return Ended(process.returncode, *(log.read_text(encoding="utf-8") for log in logs), before)
 
 
 def lines(text: str) -> int:
-    """Lines that tell of something done."""
+    """Number of lines that report progress."""
     return sum(WAITING not in line for line in text.splitlines())
 
 
-def wait_for_lines(log: Path, number: float, has_ended: Callable[[], bool], before: int = 0) -> bool:
-    """Waits until a log has so many lines more than ``before``, and a fraction of a second: the moment is a
-    part of the work, not of the clock. False where the run has ended by then."""
+def wait_for_lines(log: Path, number: float, has_ended: Callable[[], bool], before: int = 0) -> None:
+    """Waits until a log has ``number`` lines more than ``before``, and for its fraction of SECONDS_WITHIN, to
+    reach the middle of a stage. Fails if the run has ended by then: there is nothing left to disturb."""
+
+    def printed() -> str:
+        return log.read_text(errors="replace", encoding="utf-8") if log.exists() else ""
+
     deadline = time.monotonic() + SECONDS
-    while not log.exists() or lines(log.read_text(errors="replace", encoding="utf-8")) - before < int(number):
-        if has_ended() or time.monotonic() > deadline:
-            return False
+    while lines(printed()) - before < int(number):
+        assert not has_ended(), f"the run ended before line {number:.1f}: {printed()[-2000:]}"
+        assert time.monotonic() < deadline, f"line {number:.1f} not printed within {SECONDS:.0f} s"
         time.sleep(0.05)
-    time.sleep(number % 1)
-    return not has_ended()
+    time.sleep(number % 1 * SECONDS_WITHIN)
+    assert not has_ended(), f"the run ended before line {number:.1f}: {printed()[-2000:]}"
 
 
-def moment(seed: int, most: int) -> float:
-    """Lines that a night has printed when it is disturbed, and a fraction of a second."""
-    return random.Random(seed).uniform(1, most)
+def moment(seed: int, undisturbed: str, last: str) -> float:
+    """Lines after which a night is disturbed, with a fraction: at most as many as an undisturbed one prints
+    until ``last`` is done."""
+    end = next(found.end() for found in DONE.finditer(undisturbed) if found[1] == last)
+    return random.Random(seed).uniform(1, lines(undisturbed[:end]))
+
+
+def done_stages(printed: str) -> list[str]:
+    """Stages that a command or a worker's log reports as finished, in that order."""
+    return [found[1] for found in DONE.finditer(printed)]
+
+
+def interrupted_stage(before: str, undisturbed: str) -> str:
+    """The first stage of an undisturbed night that had not finished when the night was disturbed."""
+    done = done_stages(before)
+    unfinished = [stage for stage in done_stages(undisturbed) if stage not in done]
+    assert unfinished, f"every stage had finished: {before[-2000:]}"
+    return unfinished[0]
 
 
 def finished(home: Path) -> dict[str, int]:

@@ -20,7 +20,7 @@ from flows.up.processes import Process, end, start
 from tests.flows.command import ROOT, SAMPLE
 from tests.ports import free_port
 from tests.postgres import find_program
-from tests.recovery.nights import CHANGES, SECONDS, environment, lines
+from tests.recovery.nights import CHANGES, SECONDS, environment
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED")
 PYTHON = (sys.executable, "-m")
@@ -102,14 +102,24 @@ class Servers:
             until(lambda: answers_to_postgres(self._ports["database"]), log)
 
     def kill(self, *names: str) -> None:
-        """SIGKILL to each and what it started; to the worker alone; ``flow`` is the run's process."""
-        doomed = [process for name in names for process in self._processes(name)]
+        """SIGKILL to each and what it started; to the worker alone; ``flow`` is the run's process.
+
+        Fails if one of them was not running, or ended in another way.
+        """
+        parts = [self.processes(name) for name in names]
+        assert all(parts), names
+        doomed = [process for part in parts for process in part]
         for process in doomed:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
-        psutil.wait_procs(doomed, timeout=10)
+        gone, alive = psutil.wait_procs(doomed, timeout=10)
+        assert not alive, alive
+        # the exit code of a child's child is its parent's to read
+        signals = {process.returncode for process in gone if process.returncode is not None}
+        assert signals == ({-signal.SIGKILL} if names != ("flow",) else set()), signals
 
-    def _processes(self, name: str) -> list[psutil.Process]:
+    def processes(self, name: str) -> list[psutil.Process]:
+        """Processes of a part that run now."""
         first = psutil.Process(self._running["worker" if name == "flow" else name].pid)
         below = first.children(recursive=True)
         return below if name == "flow" else [first] if name == "worker" else [first, *below]
@@ -145,7 +155,7 @@ class Servers:
 
     def wait(self, run: str) -> str:
         """The state in which a run ended."""
-        until(lambda: self.ask(f"/flow_runs/{run}")["state_type"] in ENDED, self.log)
+        until(lambda: self.state(run) in ENDED, self.log)
         return self.ask(f"/flow_runs/{run}")["state_name"]
 
     def running(self) -> list[str]:
@@ -153,9 +163,13 @@ class Servers:
         query = {"flow_runs": {"state": {"type": {"any_": ["RUNNING", "PENDING"]}}}}
         return [run["name"] for run in self.ask("/flow_runs/filter", query)]
 
-    def printed(self) -> int:
-        """Lines in the worker's log."""
-        return lines(self.log.read_text(errors="replace", encoding="utf-8"))
+    def state(self, run: str) -> str:
+        """The type of a run's state, such as RUNNING; a worker gives names of its own to PENDING."""
+        return self.ask(f"/flow_runs/{run}")["state_type"]
+
+    def printed(self) -> str:
+        """What the worker and its flow runs have printed."""
+        return self.log.read_text(errors="replace", encoding="utf-8")
 
 
 def until(check: Callable[[], bool], log: Path) -> None:

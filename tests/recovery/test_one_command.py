@@ -1,7 +1,8 @@
-"""``guidespace nightly`` killed, or its disk full, at random moments: the next one completes, and what it
+"""``guidespace nightly`` killed, or its disk full, at seeded moments: the next one completes, and what it
 publishes is what an undisturbed one does. And beside people and programs that read its home, or hold its
 catalogue."""
 
+import errno
 import json
 import os
 import re
@@ -10,8 +11,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +26,23 @@ from storage.catalogue.connection import FILE
 from storage.tracking import Registry
 from tests.contents import catalogue_contents, night_contents
 from tests.flows.command import ROOT, guidespace
-from tests.recovery.nights import check_nothing_is_left, environment, finished, lines, moment, night
+from tests.recovery.nights import (
+    check_nothing_is_left,
+    environment,
+    finished,
+    interrupted_stage,
+    moment,
+    night,
+)
 
 pytestmark = pytest.mark.timeout(1200)
+
+PUBLISHED = {  # stages whose result comes from the artifact that they published, with its kind
+    "tokenize": "vocabulary",
+    "preprocess": "corpus",
+    "train": "checkpoint",
+    "cluster": "clustering",
+}
 
 
 # Reads all that is published, again and again, until the file "ended" is there; prints how often.
@@ -50,11 +66,11 @@ print(times)
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A home of one night, what that night left, and the lines that it printed."""
+    """A home of one night, what that night left, and what it printed."""
 
     home: Path
     contents: dict[str, Any]
-    lines: int
+    output: str
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +78,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     home = tmp_path_factory.mktemp("undisturbed") / "home"
     done = night(home)
     assert done.code == 0, done
-    return Undisturbed(home, night_contents(home), lines(done.output))
+    return Undisturbed(home, night_contents(home), done.output)
 
 
 def running_in_prefect(home: Path) -> list[str]:
@@ -73,19 +89,32 @@ def running_in_prefect(home: Path) -> list[str]:
         ]
 
 
-def kill(tmp_path: Path, seed: int, undisturbed: Undisturbed) -> None:
-    home = tmp_path / "home"
-    killed = night(
-        home, lambda process: os.kill(process.pid, signal.SIGKILL), moment(seed, undisturbed.lines)
-    )
-    print("killed after:", *killed.output.splitlines()[-1:])
-    before, is_at_work = finished(home), "MLflow:" in killed.output and not (home / "latest.json").exists()
-    assert not is_at_work or len(running_in_prefect(home)) == 1
+def check_recovery(home: Path, undisturbed: Undisturbed) -> None:
+    """Runs the same command again: it reuses the stages that had finished, and leaves what an undisturbed one
+    does."""
+    before = finished(home)
     again = night(home)
     assert again.code == 0, again
+    kept = set(re.findall(r"s  (\w+) +unchanged", again.output))
+    made = {Path(folder).parts[1] for folder in before}
+    assert {stage for stage, kind in PUBLISHED.items() if kind in made} <= kept, again
     assert night_contents(home) == undisturbed.contents
     check_nothing_is_left(home, before)
     assert running_in_prefect(home) == []
+
+
+def kill(home: Path, seed: int, undisturbed: Undisturbed) -> None:
+    killed = night(
+        home,
+        lambda process: os.kill(process.pid, signal.SIGKILL),
+        moment(seed, undisturbed.output, "promote"),
+    )
+    assert killed.code == -signal.SIGKILL, killed
+    stage = interrupted_stage(killed.output, undisturbed.output)
+    print(f"kill {seed}: {stage} interrupted after {killed.output.splitlines()[-1]!r}")
+    if "MLflow:" in killed.output:
+        assert len(running_in_prefect(home)) == 1
+    check_recovery(home, undisturbed)
 
 
 @pytest.mark.slow
@@ -116,38 +145,52 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def fill(file: Path) -> None:
-    """Takes all that is free on a disk."""
-    size = 1 << 20
-    with open(file, "wb", buffering=0) as ballast:
-        while size:
-            try:
-                ballast.write(bytes(size))
-            except OSError:
-                size >>= 1
+@contextmanager
+def full(file: Path) -> Iterator[Callable[[object], None]]:
+    """Gives what fills the disk of a file, and keeps it full until the block ends: also of what is freed."""
+    over = threading.Event()
+
+    def fill() -> None:
+        with open(file, "wb", buffering=0) as ballast:
+            size = 1 << 20
+            while not over.is_set():
+                try:
+                    ballast.write(bytes(size))
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    if size == 1:
+                        over.wait(0.02)
+                    size = size >> 1 or 1 << 16
+
+    filler = threading.Thread(target=fill)
+    try:
+        yield lambda _: filler.start()
+    finally:
+        over.set()
+        if filler.ident:
+            filler.join()
+        file.unlink(missing_ok=True)
 
 
 def fill_the_disk(disk: Path, seed: int, undisturbed: Undisturbed) -> None:
     home = disk / "home"
-    full = night(home, lambda _: fill(disk / "ballast"), moment(seed, undisturbed.lines))
-    print("full after:", *full.output.splitlines()[-1:], full.errors.splitlines()[-1:])
-    assert full.code in (exits.DONE, exits.UNAVAILABLE), full.output + full.errors
-    if full.code:
-        told = [line for line in full.errors.splitlines() if line.startswith("guidespace: ")]
-        assert len(told) == 1 and "no space left on the disk" in told[0], full.errors
-        assert "Free some and run the same command again" in told[0]
-    (disk / "ballast").unlink(missing_ok=True)
-    before = finished(home)
-    again = night(home)
-    assert again.code == 0, again
-    assert night_contents(home) == undisturbed.contents
-    check_nothing_is_left(home, before)
-    assert running_in_prefect(home) == []
+    with full(disk / "ballast") as fill:
+        failed = night(home, fill, moment(seed, undisturbed.output, "draw"))
+        assert os.statvfs(disk).f_bavail == 0
+    stage = interrupted_stage(failed.output, undisturbed.output)
+    print(f"full disk {seed}: {stage} interrupted; {failed.errors.splitlines()[-1:]}")
+    assert failed.code == exits.UNAVAILABLE, failed
+    messages = [line for line in failed.errors.splitlines() if line.startswith("guidespace: ")]
+    assert len(messages) == 1 and "no space left on the disk" in messages[0], failed.errors
+    assert "Free some and run the same command again" in messages[0]
+    assert not (home / "latest.json").exists()
+    check_recovery(home, undisturbed)
 
 
 @pytest.mark.slow
 def test_a_kill_and_the_next_night(tmp_path: Path, undisturbed: Undisturbed) -> None:
-    kill(tmp_path, 16, undisturbed)
+    kill(tmp_path / "one" / "home", 16, undisturbed)
 
 
 @pytest.mark.slow
@@ -244,7 +287,7 @@ def test_a_night_while_a_person_has_the_catalogue_open(undisturbed: Undisturbed)
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(20))
 def test_kills(tmp_path: Path, undisturbed: Undisturbed, seed: int) -> None:
-    kill(tmp_path, seed, undisturbed)
+    kill(tmp_path / "one" / "home", seed, undisturbed)
 
 
 @pytest.mark.soak

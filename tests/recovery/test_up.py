@@ -1,7 +1,8 @@
-"""``guidespace up`` killed at random moments, while it starts and while a night runs: the next one stands,
+"""``guidespace up`` killed at seeded moments, while it starts and while a night runs: the next one stands,
 and Retry or the next night completes, and leaves what an undisturbed one does."""
 
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -11,21 +12,23 @@ from typing import Any
 
 import pytest
 
+from flows.up.record import read_record
 from tests.contents import night_contents
 from tests.flows.command import ROOT
-from tests.flows.up_process import standing
+from tests.flows.up_process import Up, standing, until
 from tests.recovery.nights import (
     CHANGES,
+    SECONDS_WITHIN,
     check_nothing_is_left,
     environment,
     finished,
-    lines,
+    interrupted_stage,
     moment,
     wait_for_lines,
 )
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
-SECONDS_TO_STAND = 30.0  # about as long as the first start takes
+STARTING = ("nothing", "Prefect", "deployments", "MLflow")  # what ``up`` has started when it is killed
 
 
 @pytest.fixture(scope="module")
@@ -38,37 +41,39 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(place: Path) -> tuple[dict[str, Any], int]:
-    """What a night leaves, and the lines that it prints."""
+def undisturbed(place: Path) -> tuple[dict[str, Any], str]:
+    """What a night leaves, and what the worker prints."""
     with standing(place) as up:
         up.wait(up.trigger("nightly-smoke", {"home": str(place / "first"), "changes": list(CHANGES)}))
-        return night_contents(place / "first"), lines(
-            (place / "logs" / "worker.log").read_text(encoding="utf-8")
-        )
+        return night_contents(place / "first"), (place / "logs" / "worker.log").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_kill_during_a_night(place: Path, undisturbed: tuple[dict[str, Any], int], seed: int) -> None:
+def test_a_kill_during_a_night(place: Path, undisturbed: tuple[dict[str, Any], str], seed: int) -> None:
     """Of even seeds by Retry, of odd ones by the next night."""
-    home, (contents, most) = place / f"night-{seed}", undisturbed
-    parameters = {"home": str(home), "changes": list(CHANGES)}
+    home, (contents, printed) = place / f"night-{seed}", undisturbed
+    parameters, log = {"home": str(home), "changes": list(CHANGES)}, place / "logs" / "worker.log"
     with standing(place) as up:
         run = up.trigger("nightly-smoke", parameters)
 
-        def has_ended() -> bool:
-            return up.get(f"/flow_runs/{run}")["state_type"] == "COMPLETED"
+        def state(of: Up) -> str:
+            return of.get(f"/flow_runs/{run}")["state_name"]
 
-        wait_for_lines(place / "logs" / "worker.log", moment(seed, most), has_ended)
+        until(lambda: state(up) == "Running", log.read_text)
+        wait_for_lines(log, moment(seed, printed, "promote"), lambda: state(up) != "Running")
         up.process.kill()
-        up.process.wait()
-        before = finished(home)
+        assert up.process.wait() == -signal.SIGKILL
+        stage, before = interrupted_stage(log.read_text(encoding="utf-8"), printed), finished(home)
         with standing(place) as second:  # the first one's servers, worker and flow run are at work until then
-            state = second.get(f"/flow_runs/{run}")["state_name"]
-            print(f"up {seed}: {len(before)} folders: {state}", flush=True)
-            assert state in ("Completed", "Crashed", "Scheduled", "Late", "Pending", "Running"), state
-            if state == "Crashed" and seed % 2:
+            after = state(second)
+            ended_itself = "Finished in state Completed" in flow_lines(
+                log.with_name("worker.log.1").read_text(encoding="utf-8")
+            )
+            print(f"up {seed}: {stage} interrupted, then {after}", flush=True)
+            assert after == ("Completed" if ended_itself else "Crashed")
+            if after == "Crashed" and seed % 2:
                 run = second.trigger("nightly-smoke", parameters)
-            elif state == "Crashed":
+            elif after == "Crashed":
                 retry = {"state": {"type": "SCHEDULED", "name": "AwaitingRetry"}, "force": True}
                 second.post(f"/flow_runs/{run}/set_state", retry)
             second.wait(run)
@@ -78,16 +83,31 @@ def test_a_kill_during_a_night(place: Path, undisturbed: tuple[dict[str, Any], i
     check_nothing_is_left(home, before)
 
 
+def flow_lines(log: str) -> str:
+    """What a worker's log has of flow runs, not of task runs."""
+    return "\n".join(line for line in log.splitlines() if "Flow run '" in line)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_kill_while_it_starts(tmp_path: Path, seed: int) -> None:
     home = tmp_path / "home"
     command = [sys.executable, "-m", "flows", "up", "--home", str(home)]
     with open(tmp_path / "printed.txt", "wb") as printed:
         first = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=printed, stderr=printed)
-    time.sleep(random.Random(seed).uniform(2, SECONDS_TO_STAND))
+    wanted = STARTING[seed % len(STARTING)]
+
+    def started() -> list[str]:
+        """Names of the processes that it has started; "nothing" once it has its record."""
+        record = read_record(home)
+        return ["nothing", *(each.name for each in record.processes)] if record else []
+
+    until(lambda: wanted in started(), (tmp_path / "printed.txt").read_text)
+    time.sleep(random.Random(seed).uniform(0, SECONDS_WITHIN))
     first.kill()
-    first.wait()
-    print(f"up {seed}, starting:", *sorted(file.name for file in home.glob("logs/*")), flush=True)
+    assert first.wait() == -signal.SIGKILL
+    assert "Stood up" not in (tmp_path / "printed.txt").read_text(encoding="utf-8")
+    print(f"up {seed}, starting: killed after {started()[-1]}", flush=True)
+    assert wanted in started()
     with standing(home) as up:
         assert {each["name"] for each in up.record["processes"]} == {"Prefect", "MLflow", "worker"}
         assert len(up.post("/deployments/filter")) == 10
