@@ -12,7 +12,7 @@ from pathlib import Path
 from storage.catalogue.connection import FILE, Catalogue, connect, full_disk_as_oserror, quoted, transaction
 from storage.catalogue.feeds import publish_status, utc
 from storage.catalogue.replacing import TABLES
-from storage.identity import read_marker, write_marker
+from storage.marker import read_marker, write_marker
 from storage.retention import Removed
 from storage.workspace import HomeError
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.digests import content_digest
-from storage.identity import make_home_id, write_marker
+from storage.identity import make_home_id
+from storage.marker import write_marker
 from storage.tracking.connection import CHOSEN_NAME, MODEL_NAME, Connection, TrackingError, aliased_version
 from storage.tracking.model_files import CODE, write_model
 

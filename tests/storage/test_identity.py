@@ -3,7 +3,8 @@
 import json
 import shutil
 
-from storage.identity import make_home_id, read_home_id, read_marker
+from storage.identity import make_home_id, read_home_id
+from storage.marker import read_marker
 from storage.workspace import LAYOUT_VERSION, Workspace
 
 
