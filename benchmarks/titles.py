@@ -74,6 +74,7 @@ def publish_synthetic_guide(home: Path, titles: int, seed: int = 1) -> Guide:
                         ]
                     ),
                 }
+                columns["zone"] = pa.array(["UTC"] * count)
                 empty = {
                     field.name: pa.nulls(count, field.type) for field in SCHEMA if field.name not in columns
                 }
@@ -102,6 +103,7 @@ SCHEMA = pa.schema(
         ("categories", pa.list_(pa.string())),
         ("episode_numbers", pa.list_(pa.string())),
         ("date", pa.string()),
+        ("zone", pa.string()),
     ]
 )
 

@@ -37,6 +37,8 @@ from deployments.automations import apply, declared
 from flows.night import close_crashed
 from storage.stages import ROOT
 from storage.tracking import Tracking
+from storage.workspace import Workspace
+from storage.zones import home_zone
 
 FILE = Path(__file__).with_name("prefect.yaml")
 HOME, BESIDE = "guidespace-home", "guidespace-"  # as prefect.yaml names homes: that of the nights, others
@@ -57,8 +59,8 @@ def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
     return entries
 
 
-def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str]) -> str:
-    """Creates or updates one deployment; returns what was done."""
+def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str], zone: str) -> str:
+    """Creates or updates one deployment, with schedules in a zone; returns what was done."""
     file, _, name = entry["entrypoint"].partition(":")
     module = file.removesuffix(".py").replace("/", ".")
     flow = getattr(importlib.import_module(module), name)
@@ -80,7 +82,7 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
         "concurrency_options": ConcurrencyOptions(collision_strategy=limit["collision_strategy"]),
         "parameter_openapi_schema": parameter_schema(flow).model_dump(),
         "enforce_parameter_schema": True,
-        "schedules": _schedules(before, entry),
+        "schedules": schedules_of(before, entry, zone),
     }
     if before is None:
         client.create_deployment(**fixed, parameters=entry["parameters"])
@@ -96,7 +98,9 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
         return f"updated: {full}; its settings do not fit this version and were left out ({why})"
 
 
-def _schedules(before: DeploymentResponse | None, entry: dict[str, Any]) -> list[DeploymentScheduleCreate]:
+def schedules_of(
+    before: DeploymentResponse | None, entry: dict[str, Any], zone: str
+) -> list[DeploymentScheduleCreate]:
     """Those of the server, if the deployment is there, else the declared ones."""
     if before is not None:
         kept = set(DeploymentScheduleCreate.model_fields) - {"replaces"}
@@ -107,7 +111,7 @@ def _schedules(before: DeploymentResponse | None, entry: dict[str, Any]) -> list
     return [
         DeploymentScheduleCreate.model_validate(
             {
-                "schedule": {"cron": about["cron"], "timezone": about["timezone"]},
+                "schedule": {"cron": about["cron"], "timezone": zone},
                 "slug": about["slug"],
                 "active": about.get("active", True),
             }
@@ -145,7 +149,7 @@ def wait_for_server(client: SyncPrefectClient) -> None:
 def main(home: Path, feeds: Sequence[str]) -> int:
     """Applies all to the server that PREFECT_API_URL names; returns the exit code."""
     Tracking(home).experiment_id  # noqa: B018  (with artifacts in this home, whichever home logs first)
-    entries = read_declarations(home, feeds)
+    entries, zone = read_declarations(home, feeds), home_zone(Workspace(home).home).key
     with get_client(sync_client=True) as client:
         wait_for_server(client)
         try:
@@ -154,9 +158,8 @@ def main(home: Path, feeds: Sequence[str]) -> int:
         except ObjectAlreadyExists:
             print(f"as it was: work pool {POOL}")
         for entry in entries:
-            print(
-                deploy(client, entry, feeds if entry["parameters"]["home"] == str(home) else ()), flush=True
-            )
+            read = feeds if entry["parameters"]["home"] == str(home) else ()
+            print(deploy(client, entry, read, zone), flush=True)
         for automation in declared():
             print(apply(client, automation))
         for line in crash_the_dead(client):

@@ -7,7 +7,7 @@ so a served model needs no checkout. A request::
       -d '{"dataframe_split": {"columns": ["title"], "data": [["Cooking with Nigella"]]}, "params": {"k": 3}}'
 
 Further columns, each of which may be null: ``description``, and of a programme that the guide does not have
-``channel`` (name or id) and ``hour`` (0 to 23, UTC). The answer has one row a title, ``{"predictions":
+``channel`` (name or id) and ``hour`` (0 to 23, local). The answer has one row a title, ``{"predictions":
 [{"title", "neighbours": [{"title", "cosine", "categories", "channels", "editions"}], "reason"}]}``; of one
 that cannot be answered ``neighbours`` is null and ``reason`` says why.
 """

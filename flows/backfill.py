@@ -15,10 +15,11 @@ from flows.settings import NO_CHANGES, Changes, Feeds, Preset, settle
 from storage.tracking import Tracking
 from storage.tracking.nights import read_nights
 from storage.workspace import Workspace
+from storage.zones import home_zone
 from tasks.ingest.sources.dates import dated_guides
 from tasks.ingest.task import ingest
 
-DUE = datetime.time(3, 30)  # of the machine's zone, as the schedule of nightly in prefect.yaml
+DUE = datetime.time(3, 30)  # in the home's zone, as the schedule of nightly in prefect.yaml
 NEVER = "publish.promote=never"
 # a nested run has none of its deployment's; the automations ask for the first
 TAGS = ("guidespace", "backfill")
@@ -53,11 +54,12 @@ def backfill(
         home: Folder with the catalogue.
     """
     settings = settle(preset, (*changes, NEVER), None)
-    dates = dates_of(first, last, datetime.date.today())
+    zone = home_zone(home)
+    dates = dates_of(first, last, datetime.datetime.now(zone).date())
     what = f"backfill of {first} to {last}"
     with Workspace(home).writing(what, wait_seconds=WAIT_SECONDS, tell=get_run_logger().warning):
-        dated = dated_guides(feeds, first, last, settings.ingest.private_addresses) if feeds else []
-        ingest(home, dated, settings.ingest, due(first))
+        dated = dated_guides(feeds, first, last, zone, settings.ingest.private_addresses) if feeds else []
+        ingest(home, dated, settings.ingest, due(first, zone))
     lacking = find_lacking(home, [f"{date}" for date in dates])
     with tags(*TAGS):
         states = {date: run_night(date, preset, (*changes, NEVER), home) for date in lacking}
@@ -78,9 +80,9 @@ def dates_of(first: datetime.date, last: datetime.date, today: datetime.date) ->
     return [first + datetime.timedelta(days=days) for days in range((last - first).days + 1)]
 
 
-def due(date: datetime.date) -> datetime.datetime:
-    """When the night of a date was due."""
-    return datetime.datetime.combine(date, DUE).astimezone()
+def due(date: datetime.date, zone: datetime.tzinfo) -> datetime.datetime:
+    """When the night of a date was due in a zone."""
+    return datetime.datetime.combine(date, DUE, zone)
 
 
 @task(task_run_name="find lacking nights", persist_result=True, result_serializer="json")
@@ -89,13 +91,13 @@ def find_lacking(home: str, dates: list[str]) -> list[str]:
     calls in the same order, by which Prefect finds what it has finished.
     """
     nights = read_nights(Tracking(home), MOST_NIGHTS)
-    there = {f"{night.at.astimezone():%F}" for night in nights if night.finished}
+    there = {f"{night.at:%F}" for night in nights if night.finished}
     return [date for date in dates if date not in there]
 
 
 def run_night(date: str, preset: Preset, changes: Sequence[str], home: str) -> State:
     """Runs the night of a date, as a run of its own below this one; returns how it ended."""
-    at = due(datetime.date.fromisoformat(date))
+    at = due(datetime.date.fromisoformat(date), home_zone(home))
     kept = {"persist_result": True, "result_serializer": "json"}  # what a retry does not make again
     named = nightly.with_options(flow_run_name=f"{at:%Y-%m-%d %H:%M} back-filled", **kept)
     return named([], preset, changes, at, home, return_state=True)

@@ -27,7 +27,7 @@ Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS)]
 SETTINGS = "change settings, such as ingest.workers=4 or train.epochs=5"
 Set = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=SETTINGS)]
 Preset = Annotated[Literal["smoke", "laptop", "gpu"], Option(help="settings to start from")]
-AS_OF = "run on what was known at the end of a day (YYYY-MM-DD, UTC) or at an ISO instant, without --feed too"
+AS_OF = "run on what was known at the end of a day (YYYY-MM-DD) or at an ISO instant, without --feed too"
 From = Annotated[datetime.datetime, Option("--from", formats=["%Y-%m-%d"], metavar="YYYY-MM-DD")]
 To = Annotated[datetime.datetime, Option("--to", formats=["%Y-%m-%d"], metavar="YYYY-MM-DD")]
 Number = Annotated[int, Option("-k", help="how many")]
@@ -37,7 +37,7 @@ MODEL = "registered model in MLflow, for one of another home [default: the home'
 Model = Annotated[str | None, Option(metavar="NAME", help=MODEL)]
 Description = Annotated[str, Option(help="what the programme is about, for one that is not in the guide")]
 Channel = Annotated[str, Option(metavar="NAME", help="a channel of the guide that airs it: name or XMLTV id")]
-Hour = Annotated[int | None, Option(metavar="H", help="hour of the day, UTC, at which it airs, 0 to 23")]
+Hour = Annotated[int | None, Option(metavar="H", help="local hour at which it airs, 0 to 23")]
 Left = Annotated[str, Argument(metavar="A", help="a title; beside another its words are left out in turn")]
 Right = Annotated[str | None, Argument(metavar="B", help="another title; without it, who decided on A")]
 Minimum = Annotated[float, Option(metavar="COSINE", help="least cosine of a pair, 0.8 to 1")]
@@ -94,11 +94,11 @@ def nightly(
     starting = None if changes else start_prefect(home)  # settings are checked before anything starts
     from flows.console import run
     from flows.settings import choose
+    from storage.zones import home_zone, in_zone
 
     settings = choose(preset, changes, feeds)
-    return run(
-        "nightly", feeds, home, {"settings": settings, "as_of": as_of}, starting or start_prefect(home)
-    )
+    parameters = {"settings": settings, "as_of": as_of and in_zone(as_of, home_zone(home))}
+    return run("nightly", feeds, home, parameters, starting or start_prefect(home))
 
 
 @app.command()
@@ -129,13 +129,13 @@ def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Se
     """Read dated guides, each as what was known on that date. Their names hold the date."""
     print(f"GuideSpace: reading dated guides of {first:%F} to {last:%F} into {home}", flush=True)
     from flows.reading import read_feeds, reading_settings
+    from storage.zones import home_zone
     from tasks.ingest.sources.dates import dated_guides
     from tasks.pool import cores
 
     settings = reading_settings([f"ingest.workers={cores()}", *changes])
-    return read_feeds(
-        dated_guides(feeds, first.date(), last.date(), settings.private_addresses), home, settings
-    )
+    span = first.date(), last.date(), home_zone(home)
+    return read_feeds(dated_guides(feeds, *span, settings.private_addresses), home, settings)
 
 
 @app.command()

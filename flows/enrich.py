@@ -78,6 +78,7 @@ def enrich_guide(
     from storage.corrections import read_corrections
     from storage.guides import current_guide
     from storage.workspace import Workspace
+    from storage.zones import home_zone
     from tasks.enrich.enrich import plan, read_guide
     from tasks.enrich.model import CategoryModel
     from tasks.enrich.output import check_output, write_output
@@ -91,7 +92,7 @@ def enrich_guide(
     known = newest and workspace.folder(newest)
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as name:
         work = Path(name)
-        with open_source(guide, work, reading) as source:
+        with open_source(guide, work, reading, home_zone(home).key) as source:
             read = read_guide(source, work, options)
             model = CategoryModel(folder, read_corrections(workspace.home))
             enrichment = plan(source, *read, model, options, known)

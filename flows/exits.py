@@ -29,6 +29,7 @@ EXPECTED = (  # explained in one line; the first that fits counts
     ("storage.catalogue.views", "QueryError", REFUSED),
     ("storage.tracking.connection", "TrackingError", REFUSED),
     ("storage.workspace", "HomeError", REFUSED),
+    ("storage.zones", "ZoneError", REFUSED),
     ("flows.export", "ExportError", REFUSED),
     ("flows.assignments", "SettingError", REFUSED),
     ("flows.words", "WordsError", REFUSED),

@@ -1,9 +1,9 @@
-"""The command ``guidespace gc``; imports stand inside, as in commands.py."""
+"""The commands ``gc`` and ``zone``; imports stand inside, as in commands.py."""
 
 from dataclasses import asdict
 from typing import Annotated
 
-from typer import Option
+from typer import Argument, Option
 
 from flows.commands import HOME, AsJson, Home, app, show
 
@@ -12,6 +12,7 @@ NIGHTS_ARE = "artifacts of each kind, and models to go back to, that stay"
 DAYS_ARE = "days that runs stay in MLflow and Prefect"
 WORDINGS_ARE = "days that replaced wordings stay in the catalogue, for --as-of"
 SHARED = "also remove this home's runs and models from servers whose database is elsewhere"
+ZONE = "IANA name, such as Europe/Paris"
 DRY_RUN = "remove nothing, say what would go"
 
 
@@ -41,3 +42,15 @@ def gc(
         if not as_json:
             print(line(one, dry_run), flush=True)
     show(removed, as_json, [])
+
+
+@app.command()
+def zone(name: Annotated[str, Argument(metavar="ZONE", help=ZONE)] = "", home: Home = HOME) -> None:
+    """Show or set the time zone of a home: of schedules, dates, evenings and the hours of titles."""
+    from storage.workspace import Workspace
+    from storage.zones import home_zone, set_zone
+
+    folder = Workspace(home, create=bool(name)).home
+    if name:
+        set_zone(folder, name)
+    print(home_zone(folder))

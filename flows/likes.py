@@ -12,6 +12,7 @@ from storage.artifacts import Tonight
 from storage.catalogue.feeds import utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer
 from storage.workspace import Workspace
+from storage.zones import home_zone
 from tasks.likes.exports import read_export
 from tasks.likes.players import read_player
 from tasks.likes.tables import LikesError, read_table
@@ -47,7 +48,7 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
     if not file.is_file():
         raise LikesError(f"{file} is no file")
     read = read_player if file.suffix.lower() in PLAYERS else read_export
-    rows = read(file, viewer, utc(at), None)
+    rows = read(file, viewer, utc(at), home_zone(folder))
     if rows is None:
         rows = read_table(file, viewer, utc(at))
     new = add_likes(folder, rows)

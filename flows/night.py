@@ -42,6 +42,7 @@ from storage.tracking import Tracking
 from storage.tracking.nights import AS_OF, read_nights
 from storage.tracking.runs import FIGURES
 from storage.workspace import Workspace, newest_first
+from storage.zones import home_zone
 from tasks.ingest.sources.feeds import source_of
 from tasks.pool import process_beside
 from tasks.publish.inputs import PreviousNight
@@ -139,7 +140,9 @@ def name_run() -> str:
         return this_run.name
     feeds: Sequence[str] = this_run.parameters.get("feeds") or ["no feed"]
     first, more = Path(source_of(feeds[0]).rstrip("/")).name, f" +{len(feeds) - 1}" if feeds[1:] else ""
-    return f"{this_run.scheduled_start_time.astimezone():%Y-%m-%d %H:%M} {first}{more}"
+    zone = home_zone(this_run.parameters.get("home", "guidespace-home"))
+    due = this_run.scheduled_start_time.astimezone(zone)
+    return f"{due:%Y-%m-%d %H:%M} {first}{more}"
 
 
 def _is_generated(name: str) -> bool:

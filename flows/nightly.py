@@ -9,6 +9,7 @@ from flows.night import NightlyResult, close_crashed, name_run, open_night
 from flows.ownership import tag_with_home
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
 from storage.stages import previous_artifact
+from storage.zones import home_zone, in_zone
 from tasks.augment.task import augment
 from tasks.cluster.task import STAGE as CLUSTERS
 from tasks.cluster.task import ClusteringInputs, cluster
@@ -45,11 +46,12 @@ def nightly(
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
         preset: Settings to start from: laptop suits any machine with two cores, smoke only tries.
         changes: What differs from the preset, such as train.epochs=5 or publish.promote=always.
-        as_of: Runs on what was known then; feeds may be left out. Empty is now.
+        as_of: Runs on what was known then; feeds may be left out. Empty is now. Without a zone: the home's.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         settings: All settings one by one, in place of the preset's; None: as the preset has them.
     """
     settings = settle(preset, changes, settings)
+    as_of = as_of and in_zone(as_of, home_zone(home))
     with open_night(home, feeds, settings, as_of=as_of) as night:
         guide = ingest(home, feeds, settings.ingest, as_of)
         anomalies = check.submit(home, guide, night.run)

@@ -12,6 +12,7 @@ from flows.ownership import tag_with_home
 from flows.tonight import evening_of
 from flows.tracked import open_run
 from storage.artifacts import Tonight
+from storage.zones import home_zone, in_zone
 from tasks.form import in_form
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.task import recommend as recommend_all
@@ -33,11 +34,12 @@ def recommend(
 
     Args:
         home: Folder with a guide, a model that serves, and likes (`guidespace like`).
-        at: The moment from which programmes count, now if empty; without a zone in that of the machine.
+        at: The moment from which programmes count, now if empty; without a zone in the home's.
         hours: So many from then; empty: until midnight, at least three.
         settings: How programmes are ranked.
     """
-    now = (at or datetime.datetime.now()).astimezone()
+    zone = home_zone(home)
+    now = in_zone(at or datetime.datetime.now(zone), zone)
     begin, end = evening_of(now, None, None, hours)
     parameters = {"begin": begin.isoformat(), **asdict(settings)}
     with open_run(home, "lists of tonight", f"tonight {begin:%F %H:%M}", parameters) as run:

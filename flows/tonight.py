@@ -19,7 +19,7 @@ from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.table import to_table
 
 FORMS = ".html", ".ics", ".json", ".parquet"
-BEGINS, LASTS = 18, datetime.timedelta(hours=6)  # an evening, local time
+BEGINS, LASTS = 18, datetime.timedelta(hours=6)  # an evening, by the clock
 ALSO = 4  # further airings named on a terminal
 NIGHT_ENDS = 5  # before this hour it is still the evening before
 LEAST = datetime.timedelta(hours=3)  # of what is left of it
@@ -35,12 +35,17 @@ def evening_of(
     day = (now - datetime.timedelta(hours=NIGHT_ENDS)).replace(hour=BEGINS, minute=0, second=0, microsecond=0)
     first = begin or (now if hours is not None else max(now, day))
     if hours is not None:
-        last = first + datetime.timedelta(hours=hours)
+        last = _later(first, datetime.timedelta(hours=hours))
     else:
-        last = end or max(day + LASTS, first + LEAST)
+        last = end or max(day + LASTS, _later(first, LEAST))
     if first >= last:
         raise TonightError(f"--from {first.isoformat()} is not before --until {last.isoformat()}")
     return first, last
+
+
+def _later(moment: datetime.datetime, elapsed: datetime.timedelta) -> datetime.datetime:
+    """A moment in the same zone; adding alone goes by the clock, which daylight saving moves."""
+    return (moment.astimezone(datetime.UTC) + elapsed).astimezone(moment.tzinfo)
 
 
 def list_tonight(
@@ -66,8 +71,8 @@ def list_tonight(
     return evening.changes(next(evening.recommend([code])))
 
 
-def tonight_lines(found: Sequence[Recommendation], zone: datetime.tzinfo | None = None) -> Iterator[str]:
-    """A list as text, times in a zone (None: that of this machine)."""
+def tonight_lines(found: Sequence[Recommendation], zone: datetime.tzinfo) -> Iterator[str]:
+    """A list as text, times in a zone."""
     width = min(48, max((len(one.programme.title) for one in found), default=0))
     for one in found:
         programme = one.programme
@@ -99,7 +104,7 @@ def as_json(one: Recommendation) -> dict[str, Any]:
     return {**document, **programme}
 
 
-def _time(moment: datetime.datetime, zone: datetime.tzinfo | None) -> str:
+def _time(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
     return f"{moment.astimezone(zone):%H:%M}"
 
 

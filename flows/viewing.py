@@ -18,7 +18,7 @@ Seen = Annotated[bool, Option("--seen", help="watched before: its repeats are no
 FILE = "a table (.csv, .parquet, .json), or what a player or Trakt exports: docs/tonight.md"
 File = Annotated[Path | None, Option("--from", metavar="FILE", help=FILE)]
 Name = Annotated[str, Argument(metavar="VIEWER", help="whose likes are deleted")]
-INSTANT = "ISO instant, such as 2025-03-31T18:00+02:00; without a zone: local time"
+INSTANT = "ISO instant, such as 2025-03-31T18:00+02:00; without a zone: the home's"
 At = Annotated[
     datetime.datetime | None, Option(parser=read_moment, metavar="INSTANT", help=f"now [{INSTANT}]")
 ]
@@ -84,10 +84,13 @@ def tonight(
         raise BadParameter("Give --until or --hours, not both.")
     from flows.tonight import as_json as document
     from flows.tonight import evening_of, list_tonight, tonight_lines, write_files
+    from storage.zones import home_zone, in_zone
     from tasks.tonight.settings import TonightSettings
 
-    now = at or datetime.datetime.now().astimezone()
+    zone = home_zone(home)
+    now = in_zone(at or datetime.datetime.now(zone), zone)
+    begin, until = (moment and in_zone(moment, zone) for moment in (begin, until))
     first, last = evening_of(now, begin, until, hours)
     found = list_tonight(home, viewer, first, last, TonightSettings(count=k))
     write_files(out, found, viewer, first, last, now)
-    show([document(one) for one in found], as_json, tonight_lines(found))
+    show([document(one) for one in found], as_json, tonight_lines(found, zone))

@@ -2,7 +2,7 @@
 
 Layout::
 
-    home/home.json            layout version, so that another version's home is refused, not damaged
+    home/home.json            layout version, so that another version's home is refused; time zone; id
     home/writer.lock          who writes just now
     home/catalogue.duckdb     the catalogue (storage/catalogue)
     home/corrections.json     categories that a person corrected, for readers (storage/corrections.py)
@@ -35,9 +35,12 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from storage.artifacts import Artifact
 from storage.json_file import write_json
+from storage.marker import MARKER, write_marker
+from storage.zones import KEY, home_zone
 
 LAYOUT_VERSION = 1
 A = TypeVar("A", bound=Artifact)
+Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # of an artifact.json and its content
 
 
 class HomeError(Exception):
@@ -76,7 +79,7 @@ class Workspace:
 
     def __init__(self, home: str | Path, *, create: bool = True) -> None:
         self.home = Path(home).expanduser().resolve()
-        marker = self.home / "home.json"
+        marker = self.home / MARKER
         if "?" in str(self.home):
             problem = "DuckDB and SQLite take what follows '?' for options, not for the path"
             raise HomeError(f"{self.home}: {problem}. Name another --home.")
@@ -88,7 +91,7 @@ class Workspace:
                 raise HomeError(f"{self.home} is a file; a home is a folder. Name another --home.")
             try:
                 self.home.mkdir(parents=True, exist_ok=True)
-                write_json(marker, {"layout_version": LAYOUT_VERSION})
+                write_json(marker, {"layout_version": LAYOUT_VERSION, KEY: home_zone(self.home).key})
             except OSError as error:
                 problem = f"{self.home} cannot be made a home ({error.strerror or error})"
                 raise HomeError(f"{problem}. Name another --home.") from error
@@ -120,6 +123,7 @@ class Workspace:
         with self._lock(file, wait_seconds, tell):
             with suppress(OSError):  # made by another user, who let this one write to it
                 file.chmod(0o600)
+            write_marker(self.home, **{KEY: home_zone(self.home).key})  # an older version wrote none
             died = self._held().get("flow_run", "")
             about = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
             about |= {"flow_run": flow_run or died}
@@ -279,11 +283,7 @@ def last_used(folder: Path) -> int:
 
 
 def newest_first(
-    workspace: Workspace,
-    kind: type[A],
-    *,
-    before: str = "",
-    instant: Callable[[Path, Mapping[str, Any]], datetime.datetime] = published_at,
+    workspace: Workspace, kind: type[A], *, before: str = "", instant: Instant = published_at
 ) -> Iterator[A]:
     """Intact artifacts of a kind by falling ``instant`` (of an ``artifact.json`` and its content); with
     ``before``, only those before the artifact of that key.

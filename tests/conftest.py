@@ -11,6 +11,7 @@ import pytest
 
 from tests.shapes import check_shapes
 
+os.environ["TZ"] = "UTC"  # of homes that tests make
 check_shapes()  # before anything imports the rooms that it checks
 
 from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary  # noqa: E402

@@ -116,6 +116,7 @@ class Programme:
     language: str | None = "en"
     description: str | None = None
     sub_title: str | None = None
+    zone: str = "UTC"
 
 
 def programmes(each: int = 90) -> list[Programme]:
@@ -148,6 +149,7 @@ def publish_guide(home: Path, rows: list[Programme]) -> Guide:
             "categories": pa.array([list(row.categories) for row in rows], pa.list_(pa.string())),
             "episode_numbers": pa.array([empty] * len(rows), pa.list_(pa.string())),
             "date": pa.array([None] * len(rows), pa.string()),
+            "zone": pa.array([row.zone for row in rows], pa.string()),
         }
     )
     channels = sorted({(row.source, row.channel) for row in rows})

@@ -28,7 +28,7 @@ class Programme(BaseModel):
     title: Text
     description: str = Field("", max_length=10_000)
     channel: str = Field("", max_length=1000, description="name or XMLTV id of a channel of the guide")
-    hour: int | None = Field(None, ge=0, le=23, description="of the day, UTC, at which it airs")
+    hour: int | None = Field(None, ge=0, le=23, description="local hour at which it airs")
 
 
 class Asked(BaseModel):

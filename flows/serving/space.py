@@ -25,6 +25,7 @@ from storage.corrections import CORRECTIONS, Correction, read_corrections
 from storage.guides import current_guide
 from storage.tracking import Champion, Registry
 from storage.workspace import HomeError, Workspace
+from storage.zones import home_zone
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
 from tasks.enrich.model import Ballot, CategoryModel
@@ -261,7 +262,7 @@ class Served:
         corrected = file.stat().st_mtime_ns if file.exists() else 0
         guide = current_guide(Workspace(self.home, create=False))
         path = guide.path if guide else ""
-        slot = int(_now().timestamp() // EVENING.total_seconds())
+        slot = int(_now(self.home).timestamp() // EVENING.total_seconds())
         return Seen((champion.version, champion.digest), corrected, path, slot), champion
 
     def _open(self, champion: Champion) -> Space:
@@ -269,10 +270,10 @@ class Served:
         before: Space | None = getattr(self, "space", None)
         corrections = read_corrections(self.home)
         if before is None or before.champion != champion:
-            return Space(self.home, champion, TitleSearch.open(champion.folder), corrections, _now())
+            return Space(self.home, champion, TitleSearch.open(champion.folder), corrections, _now(self.home))
         kept = before.kept if before.corrections == corrections else Kept()
-        return Space(self.home, champion, before.search, corrections, _now(), kept)
+        return Space(self.home, champion, before.search, corrections, _now(self.home), kept)
 
 
-def _now() -> datetime.datetime:
-    return datetime.datetime.now().astimezone()
+def _now(home: Path) -> datetime.datetime:
+    return datetime.datetime.now(home_zone(home))

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
 from storage.catalogue.connection import parquet, temporary_database
+from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
 TITLES = 250_000  # at once, 2.5 million rows: distinct tokens of all titles are more than DuckDB can spill
 SCHEMA = pa.schema({"title_id": pa.int32(), "kind": pa.string(), "token": pa.string()})
@@ -21,7 +22,7 @@ def write_contexts(
     guide: Path, variants: Path, later: ArrayLike, cut: int | None, kinds: Sequence[str], path: Path
 ) -> None:
     """Writes the context tokens of each title: title_id, kind, token; distinct, sorted. A token begins with
-    its kind: ``hour:20``.
+    its kind: ``hour:20``. Hours and weekdays are local to the channel (``zone`` in programmes.parquet).
 
     Args:
         variants: Parquet of raw_title, title_id.
@@ -35,17 +36,19 @@ def write_contexts(
         if "pattern" in kinds and (guide / "patterns.parquet").exists():
             known = parquet(guide / "patterns.parquet")
             connection.execute("INSERT INTO patterns FROM read_parquet(?)", [known])
-        query = """
+        query = f"""
             CREATE TABLE airings AS
             WITH names AS (
                 SELECT source, channel, min(name) AS name
                 FROM read_parquet($channels)
                 GROUP BY source, channel
-            )
-            SELECT title_id, channel, name, start, title_language, date,
+            ),
+            {UTC_OFFSETS}
+            SELECT title_id, channel, name, start + utc_offset AS local_start, title_language, date,
                    date_diff('minute', start, stop) AS minutes, sub_title IS NOT NULL AS has_sub_title,
                    coalesce(len(episode_numbers), 0) > 0 AS has_episode, pattern
             FROM read_parquet($programmes) AS programmes
+            {JOIN_OFFSETS}
             JOIN read_parquet($variants) ON raw_title = title
             LEFT JOIN names USING (source, channel)
             LEFT JOIN patterns USING (sub_title)
@@ -74,7 +77,8 @@ _TOKENS = r"""
     ),
     tokens AS (
         SELECT title_id, unnest([
-                   'channel:' || lower(channel), 'hour:' || hour(start), 'weekday:' || isodow(start),
+                   'channel:' || lower(channel),
+                   'hour:' || hour(local_start), 'weekday:' || isodow(local_start),
                    'duration:' || CASE WHEN minutes BETWEEN 1 AND 1440
                        THEN [0, 10, 20, 30, 45, 60, 90, 120, 180][
                            1 + len(list_filter([8, 18, 26, 38, 53, 75, 105, 150], lambda low: minutes >= low))

@@ -20,11 +20,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from storage.catalogue.connection import Catalogue, quoted
+from storage.catalogue.local_time import local_zone
 from storage.catalogue.retention import check_instant
 
-RULES = 3  # increased when the same catalogue gives another snapshot
+RULES = 4  # increased when the same catalogue gives another snapshot
 DESCRIPTIONS = 10  # distinct ones of a raw title, most airings first
-_INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32()})
+_INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()})
 
 # Channels as last described; names reduced to letters and digits, empty if the id is the only name.
 _NAMED = r"""
@@ -56,9 +57,9 @@ _HEARD = r"""
 _FILES = {
     "programmes": """
         SELECT source, channel, start, stop, title, title_language, sub_title, categories,
-               episode_numbers, date
+               episode_numbers, date, zone
         FROM (FROM {said}) AS programmes
-        JOIN (SELECT DISTINCT source, rank FROM included) AS ranks USING (source)
+        JOIN (SELECT DISTINCT source, rank, zone FROM included) AS ranks USING (source)
         WHERE {heard}
         ORDER BY source, channel, start, title, programme_id
     """,
@@ -97,6 +98,7 @@ class Choice:
     leave_out: Sequence[str] = ()  # these stay in the catalogue only
     priority: Sequence[str] = ()  # the first is used before all others
     as_of: datetime.datetime | None = None  # instant with a time zone; later grabs are left out
+    zone: str = "UTC"  # of channels whose source has no IANA zone of its own
 
     @property
     def instant(self) -> datetime.datetime | None:
@@ -129,7 +131,7 @@ def snapshot_digest(catalogue: Catalogue, choice: Choice = ALL) -> str:
     """
     ledger = [feed[1:] for feed in included_feeds(catalogue, choice)]
     left_out, instant = sorted(set(choice.leave_out)), choice.instant and choice.instant.isoformat()
-    content = [catalogue.schema_version, RULES, ledger, left_out, list(choice.priority), instant]
+    content = [catalogue.schema_version, RULES, ledger, left_out, list(choice.priority), instant, choice.zone]
     if patterns := catalogue.connection.execute(_PATTERNS).fetchall():
         content.append(hashlib.sha256(json.dumps(patterns).encode()).hexdigest())
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
@@ -146,8 +148,9 @@ def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[s
     feeds = included_feeds(catalogue, choice)
     first_read = {source: feed_id for feed_id, source, *_ in sorted(feeds, reverse=True)}
     order = sorted(first_read, key=lambda source: (choice.rank(source), first_read[source]))
-    ranked = [(feed_id, source, order.index(source)) for feed_id, source, *_ in feeds]
-    included = pa.table(list(zip(*ranked)) or [[]] * 3, schema=_INCLUDED)  # noqa: F841  (found by its name)
+    zones = {source: local_zone(zone, choice.zone) for _, source, _, zone in feeds}  # of the newest grab
+    ranked = [(feed_id, source, order.index(source), zones[source]) for feed_id, source, *_ in feeds]
+    included = pa.table(list(zip(*ranked)) or [[]] * 4, schema=_INCLUDED)  # noqa: F841  (found by its name)
     connection.execute(_NAMED)
     shared = connection.execute(_HEARD).fetchall()[0][0]
     said = "programmes WHERE replaced_by IS NULL"

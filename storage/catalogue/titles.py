@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.catalogue.connection import parquet, temporary_database
+from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
 ROWS = 1 << 18  # of a result in memory at a time
 
@@ -168,9 +169,9 @@ class Airings:
         return self._lists(begin, end, limit, "coalesce(names.name, channel) AS name", lists)
 
     def days(self, begin: int, end: int, limit: int = 14) -> pa.Table:
-        """title_id and days (UTC, the latest, "2025-03-01", rising) of titles begin to end (exclusive)."""
+        """title_id and local days (the latest, "2025-03-01", rising) of titles begin to end (exclusive)."""
         lists = "list(day ORDER BY day)[-$limit:] AS days"
-        return self._lists(begin, end, limit, "strftime(start, '%Y-%m-%d') AS day", lists)
+        return self._lists(begin, end, limit, "strftime(local_start, '%Y-%m-%d') AS day", lists)
 
     def times(self, begin: int, end: int, limit: int) -> pa.Table:
         """title_id, minutes (the latest, since 1970, rising) and names (the channel of each), likewise."""
@@ -204,14 +205,17 @@ def open_airings(guide: Path, variants: Path, folder: Path) -> Iterator[Airings]
     ``variants`` is a Parquet file of raw_title, title_id; temporary files go to ``folder``.
     """
     with temporary_database(folder) as connection:
-        query = """
+        query = f"""
             CREATE TABLE airings AS
-            SELECT title_id, source, channel, start, categories
-            FROM read_parquet(?)
-            JOIN read_parquet(?) ON raw_title = title
+            WITH {UTC_OFFSETS}
+            SELECT title_id, source, channel, start, start + utc_offset AS local_start, categories
+            FROM read_parquet($programmes) AS programmes
+            {JOIN_OFFSETS}
+            JOIN read_parquet($variants) ON raw_title = title
             ORDER BY title_id
         """
-        connection.execute(query, [parquet(guide / "programmes.parquet"), parquet(variants)])
+        files = {"programmes": parquet(guide / "programmes.parquet"), "variants": parquet(variants)}
+        connection.execute(query, files)
         query = """
             CREATE TABLE names AS
             SELECT source, channel, min(name) AS name

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from storage.identity import read_home_id
 from storage.tracking.registry import HOME
 from storage.tracking.runs import Tracking
+from storage.zones import home_zone
 
 VERSION, CHAMPION, GATE = "guidespace.model_version", "guidespace.champion", "guidespace.gate"
 MODEL = "guidespace.model"
@@ -21,7 +22,7 @@ SECONDS = "night/seconds"
 class Night:
     """One night."""
 
-    at: datetime  # the instant whose knowledge it used; of a run of an older version, when it began
+    at: datetime  # the instant whose knowledge it used, in the home's zone; of an older version, its begin
     name: str  # of the run
     run: str  # its id
     finished: bool  # whether its run has ended well
@@ -40,15 +41,15 @@ def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
     found = tracking.client.search_runs(
         [tracking.experiment_id], reported + mine, max_results=limit, order_by=newest_first
     )
-    return [_night(run.info, run.data.tags, run.data.metrics) for run in reversed(found)]
+    zone = home_zone(tracking.home)
+    return [_night(run.info, run.data.tags, run.data.metrics, zone) for run in reversed(found)]
 
 
-def _night(info, tags: Mapping[str, str], metrics: Mapping[str, float]) -> Night:
+def _night(info, tags: Mapping[str, str], metrics: Mapping[str, float], zone: tzinfo) -> Night:
     seconds = (info.end_time or time.time() * 1000) / 1000 - info.start_time / 1000
+    began = datetime.fromtimestamp(info.start_time / 1000, UTC)
     return Night(
-        at=datetime.fromisoformat(tags[AS_OF])
-        if AS_OF in tags
-        else datetime.fromtimestamp(info.start_time / 1000, UTC),
+        at=(datetime.fromisoformat(tags[AS_OF]) if AS_OF in tags else began).astimezone(zone),
         name=info.run_name,
         run=info.run_id,
         finished=info.status == "FINISHED",

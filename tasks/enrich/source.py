@@ -29,6 +29,8 @@ class Source:
 
     feed: Feed
     size_cap_bytes: int
+    zone: str  # of times that name none (``ingest.zones``); empty is UTC
+    home_zone: str  # of channels, unless ``zone`` is that of a place
     codec: str = field(default="", init=False)
     damage: str = field(default="", init=False)  # why nothing after the last byte can be read; else empty
 
@@ -93,8 +95,9 @@ class Source:
 
 
 @contextmanager
-def open_source(given: str, work: Path, settings: IngestSettings) -> Iterator[Source]:
-    """Opens one guide: a file, a URL, a reference (docs/feeds.md), or - for standard input.
+def open_source(given: str, work: Path, settings: IngestSettings, home_zone: str = "UTC") -> Iterator[Source]:
+    """Opens one guide: a file, a URL, a reference (docs/feeds.md), or - for standard input; for a home in
+    ``home_zone``.
 
     Raises:
         FeedError: There is no such guide, or it cannot be read.
@@ -115,4 +118,5 @@ def open_source(given: str, work: Path, settings: IngestSettings) -> Iterator[So
         if len(fetched.feeds) > 1:
             names = ", ".join(feed.member for feed in fetched.feeds[:3])
             raise EnrichError(f"{given}: a zip of {len(fetched.feeds)} guides ({names} …); unpack it first")
-        yield Source(fetched.feeds[0], settings.size_cap_bytes)
+        (feed,) = fetched.feeds
+        yield Source(feed, settings.size_cap_bytes, settings.zone(feed.source), home_zone)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from storage.catalogue.local_time import local_zone
 from storage.catalogue.rows import CHANNELS, PROGRAMMES
 from tasks.enrich.episodes import NUMBERS
 from tasks.enrich.programmes import CATEGORY, NUMBER, Block, cut_blocks, without_comments
@@ -49,7 +50,7 @@ _PLACES = [
     for prefix in ("", "number_")
     for name, form in (("place", pa.int64()), ("indent", pa.binary()))
 ]
-SCHEMA = pa.schema([("source", pa.string()), *_COLUMNS, *_PLACES])
+SCHEMA = pa.schema([("source", pa.string()), *_COLUMNS, ("zone", pa.string()), *_PLACES])
 _DESCRIPTIONS = pa.schema([("title", pa.string()), ("description", pa.string()), ("airings", pa.int64())])
 
 
@@ -74,7 +75,7 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
         waiting: list[pa.Table] = []
         for block in cut_blocks(pieces, head):
             channels += _channels(block, encoding)
-            table, described = _read(block, encoding, options, source.feed.source)
+            table, described = _read(block, encoding, options, source)
             descriptions.write_table(described)
             read, unreadable = read + len(table), unreadable + len(block.spans) - len(table)
             waiting.append(table)
@@ -90,14 +91,16 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
     return Survey(programmes=read, unreadable=unreadable, encoding=encoding)
 
 
-def _read(block: Block, encoding: str, options: EnrichOptions, source: str) -> tuple[pa.Table, pa.Table]:
+def _read(block: Block, encoding: str, options: EnrichOptions, source: Source) -> tuple[pa.Table, pa.Table]:
     """Rows of SCHEMA and of descriptions, of the programmes that can be read."""
-    raw, spans = _columns([block.content[begin:end] for begin, end in block.spans], encoding)
-    chunk = settle(raw, partial(parse_times, zone=""))
+    raw, spans = _columns([block.content[begin:end] for begin, end in block.spans], encoding, source.zone)
+    chunk = settle(raw, partial(parse_times, zone=source.zone))
     kept = np.setdiff1d(np.arange(len(spans)), list(chunk.reasons))
     rows = chunk.programmes
     found = pa.table({name: rows[name] for name in _SAID})
-    found = found.add_column(0, "source", pa.array([source] * len(found), pa.string()))
+    found = found.add_column(0, "source", pa.array([source.feed.source] * len(found), pa.string()))
+    zone = local_zone(source.zone, source.home_zone)
+    found = found.append_column("zone", pa.array([zone] * len(found), pa.string()))
     own_spans = [block.spans[number] for number in spans[kept]]
     places, indents = _places(block, own_spans, _lacks(rows["categories"]) | options.every, CATEGORY)
     named = np.asarray(rows["sub_title"].is_valid()) & options.episodes
@@ -126,7 +129,7 @@ def _places(
     return places, indents
 
 
-def _columns(contents: Sequence[bytes], encoding: str) -> tuple[RawColumns, np.ndarray]:
+def _columns(contents: Sequence[bytes], encoding: str, zone: str) -> tuple[RawColumns, np.ndarray]:
     """What programmes say, and which of them those are that can be read."""
     raw = scan(repaired(without_comments(b"".join(contents)), encoding)) if contents else None
     if raw is not None and len(raw.title) == len(contents):
@@ -134,13 +137,13 @@ def _columns(contents: Sequence[bytes], encoding: str) -> tuple[RawColumns, np.n
     rows: list[dict] = []
     numbers: list[int] = []
     for first, group in _groups(contents):
-        found = _parsed(b"".join(group), encoding)
+        found = _parsed(b"".join(group), encoding, zone)
         if len(found) == len(group):
             rows += found
             numbers += range(first, first + len(group))
             continue
         for number, content in enumerate(group, first):
-            if len(found := _parsed(content, encoding)) == 1:
+            if len(found := _parsed(content, encoding, zone)) == 1:
                 rows += found
                 numbers.append(number)
     return RawColumns.of(rows), np.array(numbers, dtype=np.int64)
@@ -156,12 +159,12 @@ def _groups(contents: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
             first, group, size = number + 1, [], 0
 
 
-def _parsed(content: bytes, encoding: str) -> list[dict]:
+def _parsed(content: bytes, encoding: str, zone: str) -> list[dict]:
     rows: list[dict] = []
     frame = Frame(content=repaired(without_comments(content), encoding), line=1)
     for root, _, _ in roots(frame):
         if root is not None:
-            read_tree(root, rows, [], "")
+            read_tree(root, rows, [], zone)
     return rows
 
 

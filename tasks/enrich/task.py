@@ -12,6 +12,7 @@ from prefect import get_run_logger, task
 
 from storage.corrections import read_corrections
 from storage.workspace import Workspace
+from storage.zones import home_zone
 from tasks.enrich.enrich import plan, read_guide
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.model import CategoryModel
@@ -76,7 +77,7 @@ def fill(
             home_guide = workspace.folder(guide)
         loaded = CategoryModel(Path(model), read_corrections(workspace.home))
         for feed in (feed for _, own in fetched for feed in own):
-            done.append(_fill(workspace.home / FOLDER, feed, reading, options, loaded, home_guide))
+            done.append(_fill(workspace, feed, reading, options, loaded, home_guide))
     for each in done:
         if each.failed:
             logger.error("%s", each.failed)
@@ -88,17 +89,19 @@ def fill(
 
 
 def _fill(
-    folder: Path,
+    workspace: Workspace,
     feed: Feed,
     reading: IngestSettings,
     options: EnrichOptions,
     model: CategoryModel,
     home_guide: Path | None,
 ) -> Filled:
+    folder = workspace.home / FOLDER
     out = folder / file_name(feed.source)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".work-") as name:
-            source = Source(feed, reading.size_cap_bytes)
+            zones = reading.zone(feed.source), home_zone(workspace.home).key
+            source = Source(feed, reading.size_cap_bytes, *zones)
             enrichment = plan(source, *read_guide(source, Path(name), options), model, options, home_guide)
             write_output(str(out), enrichment.pieces())
     except (FeedError, EnrichError) as error:

@@ -13,6 +13,7 @@ from storage.catalogue.snapshots import Choice, included_feeds, snapshot, snapsh
 from storage.guides import current_guide
 from storage.readings import FeedStatus, write_readings
 from storage.workspace import Workspace
+from storage.zones import home_zone
 from tasks.ingest.ingest import ingest_feeds, remove_leftovers
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
@@ -55,7 +56,8 @@ def read_and_publish(
             write_readings(workspace.home, readings)
         if as_of is not None:
             check_known(catalogue, as_of)
-        choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of)
+        zone = home_zone(workspace.home).key
+        choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of, zone=zone)
         digest = snapshot_digest(catalogue, choice)
         if (known := workspace.read(Guide, digest[:32])) is not None:
             if as_of is None and current_guide(workspace) != known:

@@ -20,8 +20,8 @@ _REQUIRED = (
     "shrinks to less than half or ends before today, the run fails."
 )
 _ZONES = (
-    "PATTERN=ZONE, such as */fr/*=Europe/Paris: the zone of times that name none, by source; "
-    "the first that matches. Else UTC."
+    "PATTERN=ZONE, such as */fr/*=Europe/Paris, by source; the first that matches is the zone of times that "
+    "name none (else UTC) and of the hours of titles (else the home's)."
 )
 _PRIORITY = (
     "Sources (patterns) in the order in which they are heard where several know a channel at the same "

@@ -10,7 +10,7 @@ class Query:
     title: str
     description: str = ""
     channel: str = ""  # name or id of one of the guide's
-    hour: int | None = None  # of the day, UTC, at which it begins
+    hour: int | None = None  # at which it begins, local to the channel
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 import yaml
+from prefect.client.schemas.schedules import CronSchedule
 
+from deployments.site import schedules_of
 from flows.ownership import TAG
 from storage.identity import read_home_id
 from storage.stages import ROOT
@@ -40,15 +43,20 @@ def test_the_smoke_deployment_is_the_smoke_preset() -> None:
     assert declared("nightly")["parameters"].keys() == {"feeds", "home"}  # the flow's defaults: laptop
 
 
+@pytest.mark.parametrize("name", ["nightly", "ingest", "refresh", "gc"])
+def test_schedules_are_in_the_zone_of_the_home(name: str) -> None:
+    (declared_schedule,) = declared(name)["schedules"]
+    (made,) = schedules_of(None, declared(name), "Australia/Lord_Howe")
+    assert made.schedule == CronSchedule(cron=declared_schedule["cron"], timezone="Australia/Lord_Howe")
+    kept = SimpleNamespace(schedules=[made.model_copy(update={"active": False})])  # edited in the UI
+    assert schedules_of(kept, declared(name), "UTC") == kept.schedules
+
+
 @pytest.mark.slow
 def test_scheduled_runs_appear(site: Site) -> None:
     deployment = site.deployment("nightly")
     (schedule,) = deployment["schedules"]
-    assert (schedule["schedule"]["cron"], schedule["schedule"]["timezone"], schedule["slug"]) == (
-        "30 3 * * *",
-        "Europe/London",
-        "every-night",
-    )
+    assert (schedule["schedule"]["cron"], schedule["slug"]) == ("30 3 * * *", "every-night")
     assert (
         deployment["global_concurrency_limit"]["limit"],
         deployment["concurrency_options"]["collision_strategy"],

@@ -5,13 +5,18 @@ import json
 import shutil
 import subprocess
 import sys
+import uuid
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.backfill import dates_of, due
+from flows.backfill import dates_of, due, find_lacking
+from flows.night import instant_text
 from storage.stages import ROOT
 from storage.tracking import Registry, Tracking
-from storage.tracking.nights import read_nights
+from storage.tracking.nights import AS_OF, VERSION, read_nights
+from storage.workspace import Workspace
+from storage.zones import home_zone, set_zone
 from tests.flows.command import SAMPLE
 
 DAY = datetime.date(2025, 3, 1)
@@ -38,7 +43,37 @@ def test_a_span_has_both_its_ends_and_none_in_the_future():
     for first, last in ((DAY, DAY.replace(day=5)), (DAY.replace(day=2), DAY)):
         with pytest.raises(ValueError, match="no span of dates until today, 2025-03-04"):
             dates_of(first, last, DAY.replace(day=4))
-    assert due(DAY).time() == datetime.time(3, 30) and due(DAY).tzinfo
+
+
+@pytest.mark.parametrize(
+    ("zone", "date", "utc"),
+    [
+        ("America/Los_Angeles", "2025-03-08", "2025-03-08T11:30"),
+        ("America/Los_Angeles", "2025-03-09", "2025-03-09T10:30"),  # clocks went forward at 02:00
+        ("America/Los_Angeles", "2025-11-01", "2025-11-01T10:30"),
+        ("America/Los_Angeles", "2025-11-02", "2025-11-02T11:30"),  # and back
+        ("Australia/Lord_Howe", "2025-04-05", "2025-04-04T16:30"),
+        ("Australia/Lord_Howe", "2025-04-06", "2025-04-05T17:00"),  # back by half an hour
+        ("Australia/Lord_Howe", "2025-10-05", "2025-10-04T16:30"),  # and forward
+    ],
+)
+def test_a_night_is_due_at_half_past_three_by_the_clock_of_the_home(zone, date, utc):
+    moment = due(datetime.date.fromisoformat(date), ZoneInfo(zone))
+    assert f"{moment:%F %H:%M}" == f"{date} 03:30"
+    assert moment == datetime.datetime.fromisoformat(utc).replace(tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Australia/Lord_Howe", "Europe/London"])
+def test_a_night_has_the_date_on_which_it_was_due(tmp_path, zone):
+    """Also where that instant is of another date in UTC or by the machine's clock."""
+    home = Workspace(tmp_path / "home").home
+    set_zone(home, zone)
+    tracking, date = Tracking(home), datetime.date(2025, 10, 26)
+    tags = {AS_OF: instant_text(due(date, home_zone(home))), VERSION: "1"}
+    tracking.end_run(tracking.start_run(str(uuid.uuid4()), "night", tags, {}))
+    dates = [f"{date + datetime.timedelta(days=days)}" for days in (-1, 0, 1)]
+    assert find_lacking.fn(str(home), dates) == ["2025-10-25", "2025-10-27"]
+    assert f"{read_nights(tracking)[0].at:%F %H:%M}" == "2025-10-26 03:30"
 
 
 @pytest.mark.slow
@@ -64,7 +99,8 @@ def test_nights_that_lack_are_made_and_the_champion_stays(night, tmp_path):
     assert (made, again) == ("2 nights made, 0 were there", "0 nights made, 2 were there")
     nights = read_nights(tracking)
     assert [each.champion for each in nights] == [False, False, True]
-    assert [each.at for each in nights[:2]] == [due(datetime.date(2025, 3, day)) for day in (17, 18)]
+    instants = [due(datetime.date(2025, 3, day), datetime.UTC) for day in (17, 18)]
+    assert [each.at for each in nights[:2]] == instants
     assert nights[1].metrics["drift/neighbours_stayed"] == 1.0  # beside that of the day before
     assert "drift/neighbours_stayed" not in nights[0].metrics
     assert (

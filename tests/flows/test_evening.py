@@ -6,7 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from flows.instants import read_instant, read_moment
 from flows.tonight import as_json, evening_of
+from storage.zones import in_zone
 from tasks.tonight.evening import TonightError
 from tests.flows.command import ROOT
 from tests.tasks.tonight.evenings import LATER, recommendation
@@ -50,3 +52,46 @@ def test_a_recommendation_has_the_documented_keys():
     assert document.keys() == documented.keys()
     for key in ("also", "why"):
         assert document[key][0].keys() == documented[key][0].keys()
+
+
+DAYLIGHT_SAVING = [  # zone, now, begin and end of the evening in UTC
+    ("America/Los_Angeles", "2025-03-08T20:00", "2025-03-09T04:00", "2025-03-09T08:00"),
+    ("America/Los_Angeles", "2025-03-09T12:00", "2025-03-10T01:00", "2025-03-10T07:00"),
+    ("America/Los_Angeles", "2025-11-01T12:00", "2025-11-02T01:00", "2025-11-02T07:00"),
+    ("America/Los_Angeles", "2025-11-02T12:00", "2025-11-03T02:00", "2025-11-03T08:00"),
+    ("Australia/Lord_Howe", "2025-04-05T12:00", "2025-04-05T07:00", "2025-04-05T13:00"),
+    ("Australia/Lord_Howe", "2025-04-06T12:00", "2025-04-06T07:30", "2025-04-06T13:30"),
+    ("Australia/Lord_Howe", "2025-10-05T12:00", "2025-10-05T07:00", "2025-10-05T13:00"),
+    ("Europe/London", "2025-03-29T23:30", "2025-03-29T23:30", "2025-03-30T02:30"),  # three hours have passed
+    ("Europe/London", "2025-10-25T23:30", "2025-10-25T22:30", "2025-10-26T01:30"),
+]
+
+
+@pytest.mark.parametrize(("zone", "now", "begin", "end"), DAYLIGHT_SAVING)
+def test_an_evening_goes_by_the_clock_of_its_day(zone, now, begin, end):
+    moment = in_zone(read_moment(now), ZoneInfo(zone))
+    utc = [datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC) for text in (begin, end)]
+    found = evening_of(moment, None, None, None)
+    assert [each.astimezone(datetime.UTC) for each in found] == utc
+
+
+@pytest.mark.parametrize(
+    ("zone", "date", "utc"),
+    [
+        ("America/Los_Angeles", "2025-03-09", "2025-03-10T06:59:59.999999"),
+        ("America/Los_Angeles", "2025-11-02", "2025-11-03T07:59:59.999999"),
+        ("Australia/Lord_Howe", "2025-04-06", "2025-04-06T13:29:59.999999"),
+        ("Australia/Lord_Howe", "2025-10-05", "2025-10-05T12:59:59.999999"),
+        ("Asia/Beirut", "2024-10-26", "2024-10-26T21:59:59.999999"),  # 23:59 comes twice
+    ],
+)
+def test_a_date_is_its_end_in_the_zone_of_the_home(zone, date, utc):
+    moment = in_zone(read_instant(date), ZoneInfo(zone))
+    expected = datetime.datetime.fromisoformat(utc).replace(tzinfo=datetime.UTC)
+    assert moment.astimezone(datetime.UTC) == expected
+
+
+def test_an_instant_with_an_offset_is_that_instant():
+    text, zone = "2025-03-31T18:00+02:00", ZoneInfo("America/Los_Angeles")
+    for read in (read_instant, read_moment):
+        assert f"{in_zone(read(text), zone):%F %H:%M}" == "2025-03-31 09:00"

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from storage.identity import write_marker
+from storage.marker import write_marker
 from storage.stages import ROOT
 from storage.workspace import Workspace
 from tests.flows.command import answer, guidespace

@@ -152,9 +152,8 @@ def test_the_tasks_publish_and_check(tmp_path: Path) -> None:
         (tmp_path / f"g-2025-02-0{day}.xml").write_text(PROGRAMME.format(day), encoding="utf-8")
     home = str(tmp_path / "home")
     with prefect_test_harness(server_startup_timeout=120):
-        guide = read(
-            dated_guides([str(tmp_path)], datetime.date(2025, 2, 1), datetime.date(2025, 2, 28)), home
-        )
+        span = datetime.date(2025, 2, 1), datetime.date(2025, 2, 28)
+        guide = read(dated_guides([str(tmp_path)], *span, datetime.UTC), home)
         assert guide.counts == {"programmes": 1, "channels": 1, "feeds": 2, "descriptions": 0}
         table = Artifact.get("guide-checks")
         assert table is not None and table.type == "table" and "category_share" in str(table.data)

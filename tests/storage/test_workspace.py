@@ -182,7 +182,8 @@ def test_a_folder_that_is_gone_says_what_to_do(home: Workspace):
 def test_a_home_is_made_and_opened_again(tmp_path: Path):
     Workspace(tmp_path / "deep" / "home")
     assert json.loads((tmp_path / "deep" / "home" / "home.json").read_text(encoding="utf-8")) == {
-        "layout_version": LAYOUT_VERSION
+        "layout_version": LAYOUT_VERSION,
+        "zone": "UTC",
     }
     Workspace(tmp_path / "deep" / "home", create=False)
     assert [path.name for path in (tmp_path / "deep" / "home").iterdir()] == ["home.json"]

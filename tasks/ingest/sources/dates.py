@@ -20,11 +20,15 @@ class Dated(Named):
 
 
 def dated_guides(
-    given: Sequence[str], first: datetime.date, last: datetime.date, private_addresses: bool = False
+    given: Sequence[str],
+    first: datetime.date,
+    last: datetime.date,
+    zone: datetime.tzinfo,
+    private_addresses: bool = False,
 ) -> list[Dated]:
     """The guides whose names hold a date from ``first`` to ``last``, both included, oldest first.
 
-    A date is 2025-03-31, 20250331, or 2025-03 for the first of the month; it means midnight UTC.
+    A date is 2025-03-31, 20250331, or 2025-03 for the first of the month; it means midnight in ``zone``.
 
     Raises:
         FeedError: None has a date in that span.
@@ -34,7 +38,7 @@ def dated_guides(
         date, source = date_of(source_of(feed))
         if date is not None and first <= date <= last:
             location = feed.location if isinstance(feed, Named) else feed
-            midnight = datetime.datetime.combine(date, datetime.time(), datetime.UTC)
+            midnight = datetime.datetime.combine(date, datetime.time(), zone)
             found.append(Dated(location=location, source=source, grabbed_at=midnight))
     if not found:
         problem = f"no guide with a date from {first} to {last} in its name"

@@ -141,6 +141,7 @@ def test_snapshot(tmp_path: Path) -> None:
             "categories",
             "episode_numbers",
             "date",
+            "zone",
         ]
         assert [str(table.schema.field(name).type) for name in ("start", "stop", "title", "categories")] == [
             "timestamp[us]",

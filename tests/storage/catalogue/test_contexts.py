@@ -102,3 +102,30 @@ def test_titles_a_few_at_a_time_are_all_titles_at_once(guide, monkeypatch):
     assert pq.read_table(guide.parent / "contexts.parquet")["title_id"].to_pylist() == sorted(
         title for title, own in together.items() for _ in own
     )
+
+
+CHANGES = [  # zone, and 20:00 by its clock on the days before and after its two changes, in UTC
+    ("America/Los_Angeles", ["2025-03-09T04:00", "2025-03-10T03:00", "2025-11-02T03:00", "2025-11-03T04:00"]),
+    ("Australia/Lord_Howe", ["2025-04-05T09:00", "2025-04-06T09:30", "2025-10-04T09:30", "2025-10-05T09:00"]),
+    ("Europe/London", ["2025-03-29T20:00", "2025-03-30T19:00", "2025-10-25T19:00", "2025-10-26T20:00"]),
+]
+
+
+@pytest.mark.parametrize(("zone", "starts"), CHANGES)
+def test_an_hour_is_that_of_the_channels_clock_on_both_sides_of_a_change(tmp_path, zone, starts):
+    rows = [
+        Programme("Tatort", start=datetime.datetime.fromisoformat(start), source="a", zone=zone)
+        for start in starts
+    ]
+    guide = tmp_path / publish_guide(tmp_path, rows).path
+    found = tokens(guide, kinds=("hour", "weekday"))[0]
+    assert found == {"hour:20", "weekday:6", "weekday:7"}  # all are Saturdays and Sundays
+
+
+def test_channels_of_several_countries_have_the_hours_of_their_own(tmp_path):
+    start = datetime.datetime(2025, 7, 1, 23, 30)  # a Tuesday
+    zones = "America/Los_Angeles", "Europe/London", "Asia/Kathmandu"
+    rows = [Programme("Tatort", start=start, channel=zone, source=zone, zone=zone) for zone in zones]
+    guide = tmp_path / publish_guide(tmp_path, rows).path
+    found = tokens(guide, kinds=("hour", "weekday"))[0]
+    assert found == {"hour:16", "hour:0", "hour:5", "weekday:2", "weekday:3"}

@@ -80,7 +80,8 @@ def test_two_large_guides_in_one_command_are_stored_whole(tmp_path: Path) -> Non
         write_guide(tmp_path / f"guide-2025-0{month}.xml", month)
     settings, workspace = IngestSettings(workers=2), Workspace(tmp_path / "home")
     outcomes: list[FeedResult] = []
-    dated = dated_guides([str(tmp_path / "*.xml")], datetime.date(2025, 1, 1), datetime.date(2025, 2, 28))
+    span = datetime.date(2025, 1, 1), datetime.date(2025, 2, 28)
+    dated = dated_guides([str(tmp_path / "*.xml")], *span, datetime.UTC)
     published = read_and_publish(
         workspace,
         dated,

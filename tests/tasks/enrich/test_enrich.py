@@ -5,15 +5,18 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from storage.formats.model import VOTES, read_votes, write_votes
-from tasks.enrich.enrich import GUIDE, MODEL, VOTE, insert
+from tasks.enrich.enrich import GUIDE, MODEL, VOTE, insert, read_guide
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.source import open_source
 from tasks.enrich.vocabulary import read_vocabulary
+from tasks.ingest.settings import IngestSettings
 from tests.tasks.enrich.guides import KNOWN, NEW, programme
 
 SPORT = ("goals", "striker", "penalties", "stadium", "league", "footballers")
@@ -164,3 +167,29 @@ def test_insertion_is_the_same_however_the_file_is_cut(size: int) -> None:
     content, additions = b"abcdef", [(1, b"1"), (2, b"22"), (2, b"3"), (6, b"4")]
     pieces = (content[at : at + size] for at in range(0, len(content), size))
     assert b"".join(insert(pieces, iter(additions))) == b"a1b223cdef4"
+
+
+@pytest.mark.parametrize("damage", ["", "<title>&nbsp;</title>"])  # the latter is read by the tolerant parser
+def test_a_zone_of_the_settings_counts_for_times_without_one_and_for_hours(
+    tmp_path: Path, damage: str
+) -> None:
+    """As in ingest: 20:00 in Paris stays hour 20, in winter and in summer, however the guide writes it."""
+    found = []
+    for offsets in (("", ""), (" +0100", " +0200")):
+        times = zip(("20250301200000", "20250701200000"), offsets, strict=True)
+        programmes = [programme(KNOWN, damage, start="0").replace("0 +0000", f"{t}{o}", 1) for t, o in times]
+        (tmp_path / "in.xml").write_bytes(guide(*programmes))
+        settings, work = IngestSettings(zones=("*=Europe/Paris",)), tmp_path / "work"
+        work.mkdir(exist_ok=True)
+        with open_source(str(tmp_path / "in.xml"), work, settings, "Asia/Tokyo") as source:
+            _, titles = read_guide(source, work, EnrichOptions())
+        found.append(titles.contexts(np.arange(1)))
+    assert found[0] == found[1] and {"hour:20", "weekday:6", "weekday:2"} <= set(found[0][0])
+    assert len([token for token in found[0][0] if token.startswith("hour:")]) == 1
+
+
+def test_hours_are_those_of_the_home_where_no_zone_is_set(tmp_path: Path) -> None:
+    (tmp_path / "in.xml").write_bytes(guide(programme(KNOWN)))
+    with open_source(str(tmp_path / "in.xml"), tmp_path, IngestSettings(), "America/Los_Angeles") as source:
+        _, titles = read_guide(source, tmp_path, EnrichOptions())
+    assert "hour:12" in titles.contexts(np.arange(1))[0]

@@ -3,9 +3,11 @@
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from storage.catalogue.feeds import status
+from tasks.enrich.enrich import read_guide
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import open_source
 from tasks.enrich.task import file_name, fill
@@ -49,6 +51,25 @@ def test_one_feed_tells_another_the_number_of_an_episode(model, tmp_path: Path, 
     filled = without_run(fill, str(tmp_path / "home"), feeds, IngestSettings(), options, str(model))
     for each in filled:
         assert (number + "</programme>").encode() in gzip.decompress(Path(each.file).read_bytes())
+
+
+def test_a_refresh_reads_times_in_the_zones_of_its_settings(
+    model, tmp_path: Path, without_run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = f"<tv>{programme(NEW)}</tv>".replace(" +0000", "")
+    (tmp_path / "fr.xml").write_text(content, encoding="utf-8")
+    hours: list[str] = []
+
+    def read(*arguments):
+        survey, titles = read_guide(*arguments)
+        hours.extend(token for token in titles.contexts(np.arange(1))[0] if token.startswith("hour:"))
+        return survey, titles
+
+    monkeypatch.setattr("tasks.enrich.task.read_guide", read)
+    reading = IngestSettings(zones=("*/fr.xml=Europe/Paris",))
+    feeds = [str(tmp_path / "fr.xml")]
+    without_run(fill, str(tmp_path / "home"), feeds, reading, EnrichOptions(), str(model))
+    assert hours == ["hour:20"]
 
 
 def test_names_of_files_are_safe_and_stay() -> None:

@@ -40,7 +40,7 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
     for day, title in ((3, "third"), (1, "first"), (2, "second"), (9, "too late")):
         (tmp_path / f"guide-2025-02-0{day}.xml").write_bytes(guide(programme.format(0, title)))
     first, last = datetime.date(2025, 2, 1), datetime.date(2025, 2, 3)
-    given = dated_guides([str(tmp_path)], first, last)
+    given = dated_guides([str(tmp_path)], first, last, datetime.UTC)
     assert [guide.grabbed_at.day for guide in given] == [1, 2, 3]
     home = tmp_path / "home"
     told: list[FeedResult] = []
@@ -88,7 +88,7 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
     )
     assert then.digest != published.digest and then.counts["feeds"] == 4
     with pytest.raises(FeedError, match="no guide with a date from 2020-01-01"):
-        dated_guides([str(tmp_path)], datetime.date(2020, 1, 1), datetime.date(2020, 1, 2))
+        dated_guides([str(tmp_path)], datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), datetime.UTC)
 
 
 @pytest.mark.slow

@@ -204,7 +204,8 @@ def test_a_pattern_that_cannot_be_listed_tells_no_credentials(tmp_path: Path) ->
 
 def test_dated_guides_of_a_url_keep_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     first, last = datetime.date(2025, 3, 1), datetime.date(2025, 3, 31)
-    (guide,) = dated_guides(["https://ann:k111@example.org/guide-2025-03-02.xml.gz?key=k222"], first, last)
+    url = "https://ann:k111@example.org/guide-2025-03-02.xml.gz?key=k222"
+    (guide,) = dated_guides([url], first, last, datetime.UTC)
     assert (
         guide.source == "https://example.org/guide-{date}.xml.gz"
         and "k111@" in guide.location

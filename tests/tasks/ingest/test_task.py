@@ -15,6 +15,7 @@ from storage.catalogue.feeds import status
 from storage.guides import current_guide
 from storage.readings import read_readings
 from storage.workspace import HomeLocked, Workspace
+from storage.zones import set_zone
 from tasks.ingest.checks import check_guide
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
@@ -214,3 +215,21 @@ def test_the_current_guide_follows_what_ingest_last_published(tmp_path: Path, ho
     assert current_guide(Workspace(home)) == one
     assert run(home, *feeds) == both
     assert current_guide(Workspace(home)) == both
+
+
+def test_channels_have_the_zone_of_their_feed_or_of_the_home(tmp_path: Path, home: Path) -> None:
+    for name in ("paris", "offset", "home"):
+        named = f'<channel id="one"><display-name>{name}</display-name></channel>'
+        (tmp_path / f"{name}.xml").write_bytes(guide(named, programmes=2))
+    set_zone(Workspace(home).home, "Australia/Lord_Howe")
+    feeds = [tmp_path / f"{name}.xml" for name in ("paris", "offset", "home")]
+    zones = "*/paris.xml=Europe/Paris", "*/offset.xml=+0100"
+    found = run(home, *feeds, zones=zones)
+    table = pq.read_table(Workspace(home).folder(found) / "programmes.parquet", columns=["source", "zone"])
+    assert {(Path(row["source"]).stem, row["zone"]) for row in table.to_pylist()} == {
+        ("paris", "Europe/Paris"),
+        ("offset", "Australia/Lord_Howe"),
+        ("home", "Australia/Lord_Howe"),
+    }
+    set_zone(home, "Asia/Tokyo")
+    assert run(home, *feeds, zones=zones).digest != found.digest

@@ -1,0 +1,54 @@
+"""The time zone of a home: where it comes from, and that it stays."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from flows.__main__ import main
+from storage.marker import read_marker
+from storage.stages import ROOT
+from storage.workspace import Workspace
+from storage.zones import ZoneError, home_zone, set_zone
+
+MADE = "import sys; from storage.workspace import Workspace; Workspace(sys.argv[1])"
+
+
+@pytest.mark.parametrize(
+    ("machine", "zone"),
+    [("America/Los_Angeles", "America/Los_Angeles"), ("Australia/Lord_Howe", "Australia/Lord_Howe")],
+)
+def test_a_home_gets_the_zone_of_the_machine_and_keeps_it(tmp_path, machine, zone):
+    for each in (machine, "Asia/Tokyo"):
+        environment = os.environ | {"TZ": each}
+        subprocess.run([sys.executable, "-c", MADE, tmp_path / "home"], cwd=ROOT, env=environment, check=True)
+    assert home_zone(tmp_path / "home").key == zone
+
+
+def test_a_home_of_an_older_version_gets_its_zone_from_its_next_writer(tmp_path):
+    workspace = Workspace(tmp_path)
+    (tmp_path / "home.json").write_text(json.dumps({"layout_version": 1}), encoding="utf-8")
+    assert home_zone(tmp_path).key == "UTC" and "zone" not in read_marker(tmp_path)
+    with workspace.writing("a test"):
+        pass
+    assert read_marker(tmp_path) == {"layout_version": 1, "zone": "UTC"}
+
+
+def test_a_name_that_is_no_zone_is_refused(tmp_path):
+    Workspace(tmp_path)
+    for name in ("Mars/Olympus", "CEST", "+0100", "../etc", ""):
+        with pytest.raises(ZoneError, match="is no IANA time zone"):
+            set_zone(tmp_path, name)
+    assert home_zone(tmp_path).key == "UTC"
+
+
+def test_the_command_shows_and_sets_the_zone(tmp_path, capsys):
+    home = str(tmp_path / "home")
+    assert main(["zone", "--home", home]) == 2
+    assert main(["zone", "Europe/Paris", "--home", home]) == 0
+    assert main(["zone", "--home", home]) == 0
+    assert capsys.readouterr().out == "Europe/Paris\nEurope/Paris\n"
+    assert main(["zone", "Paris", "--home", home]) == 2
+    assert "'Paris' is no IANA time zone; set one such as Europe/Paris" in capsys.readouterr().err
