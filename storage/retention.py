@@ -5,12 +5,11 @@ A folder is renamed to ``*.tmp`` before it is removed: a killed process leaves a
 unfinished, which the home's next writer removes.
 """
 
-import os
-import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from storage.atomic import remove_folder
 from storage.workspace import Workspace, folder_size, last_used
 
 
@@ -60,7 +59,5 @@ def _remove(what: str, folders: Collection[Path], dry_run: bool) -> Removed:
     removed = Removed(what=what, count=len(folders), bytes=sum(map(folder_size, folders)))
     if not dry_run:
         for folder in folders:
-            doomed = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
-            os.rename(folder, doomed)
-            shutil.rmtree(doomed)
+            remove_folder(folder)
     return removed

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from storage.atomic import replace_file
+
 FULL_PIECE = 1 << 16  # rows that small pieces are merged into: 64 MB of 512 numbers
 SMALL_PIECES = 16  # more than these are merged
 KEPT = 4  # times the rows in use: a store of more drops what is not in use
@@ -72,7 +74,7 @@ class SentenceStore:
             np.save(handle, rows)
         number = 1 + max((int(file.name.partition("-")[0]) for file in self._listed()), default=0)
         piece = self.folder / f"{number:06}-{_checksum(temporary)}.npy"
-        os.replace(temporary, piece)
+        replace_file(temporary, piece, durable=False)  # a reader verifies the checksum
         self._pieces[piece] = keys
         self.__dict__.pop("_index", None)
 

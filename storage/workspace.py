@@ -34,6 +34,7 @@ from typing import Any, Generic, TypeVar
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from storage.artifacts import Artifact
+from storage.atomic import replaced_folder
 from storage.json_file import write_json
 from storage.marker import MARKER, write_marker
 from storage.zones import KEY, home_zone
@@ -175,11 +176,8 @@ class Workspace:
         The digest is that of the files' names and contents, unless the writer sets ``draft.digest``.
         """
         place = self.place(kind, key)
-        temporary = place.with_name(f"{place.name}.{os.getpid()}.tmp")
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        draft = Draft(kind, temporary)
-        try:
+        with replaced_folder(place, durable=False) as temporary:  # ``read`` verifies the content
+            draft = Draft(kind, temporary)
             yield draft
             written = sorted(file for file in temporary.rglob("*") if file.is_file())
             files = {file.relative_to(temporary).as_posix(): _describe(file) for file in written}
@@ -188,15 +186,6 @@ class Workspace:
             about["published_at"] = _now()
             content = {"kind": kind.kind, "digest": digest, "files": files, **about}
             write_json(temporary / "artifact.json", content, sort_keys=True)
-            before = place.with_name(f"{place.name}.{os.getpid()}.before.tmp")
-            shutil.rmtree(before, ignore_errors=True)
-            if place.exists():  # a rename cannot replace a folder; two never leave half a one for readers
-                os.rename(place, before)
-            os.rename(temporary, place)
-            shutil.rmtree(before, ignore_errors=True)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
         path = place.relative_to(self.home).as_posix()
         draft._artifact = kind(path=path, digest=digest, counts=dict(draft.counts))
         draft.folder = place

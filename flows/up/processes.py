@@ -50,7 +50,7 @@ def start(
     """Starts a command in a session of its own; what it prints goes to ``log``, the last log to ``log.1``."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists():
-        os.replace(log, f"{log}.1")
+        os.replace(log, f"{log}.1")  # noqa: TID251  (rotation)
     with open(log, "wb") as output:
         process = subprocess.Popen(
             command,

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import duckdb
 
+from storage.atomic import replaced_database
 from storage.workspace import HomeError, HomeLocked
 
 FILE = "catalogue.duckdb"
@@ -70,25 +71,29 @@ class Catalogue:
 
 
 def _open_migrated(file: Path, migrations: Sequence[Migration]) -> duckdb.DuckDBPyConnection:
-    new = file.with_name(f"{file.stem}-new{file.suffix}")
-    new.unlink(missing_ok=True)  # left by a killed process, likewise its log
-    new.with_name(f"{new.name}.wal").unlink(missing_ok=True)
     if file.exists():
         with ExitStack() as stack:
             connection = stack.enter_context(connect(file))
             if schema_version(connection, migrations, file) == len(migrations):
                 stack.pop_all()
                 return connection
-    try:
-        if file.exists():
-            shutil.copyfile(file, new)
-        with connect(new) as connection:
-            migrate(connection, migrations, file)
-            connection.execute("CHECKPOINT")
-        os.replace(new, file)
-    finally:
-        new.unlink(missing_ok=True)
+    with replaced_database(file, connect, copy=True) as connection:
+        migrate(connection, migrations, file)
     return connect(file)
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Replaces ``target`` by a compact copy of all that ``source`` holds, its write-ahead log included; both
+    may be the same file. DuckDB reuses free blocks of a file, but does not return them.
+
+    Raises:
+        OSError: The disk is full; ``target`` is as it was.
+    """
+    with full_disk_as_oserror(target), replaced_database(target, connect) as connection:
+        name = connection.execute("SELECT current_database()").fetchall()[0][0]
+        connection.execute(f"ATTACH '{quoted(source)}' AS source (READ_ONLY)")
+        connection.execute(f'COPY FROM DATABASE source TO "{name}"')
+        connection.execute("DETACH source")
 
 
 def known_migrations(folder: Path = SCHEMA) -> list[Migration]:
@@ -199,14 +204,15 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def full_disk_as_oserror(file: Path) -> Iterator[None]:
-    """Raises an OSError (ENOSPC) for DuckDB's errors about a full disk, of which it has several kinds."""
+    """Raises an OSError for DuckDB's errors about a full disk, of which it has several kinds."""
     try:
         yield
     except duckdb.Error as error:
         cause: BaseException | None = error
         while cause is not None:  # the last one raised may only say that an earlier one was fatal
-            if os.strerror(errno.ENOSPC) in str(cause):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file)) from error
+            for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                if os.strerror(code) in str(cause):
+                    raise OSError(code, os.strerror(code), str(file)) from error
             cause = cause.__context__
         raise
 

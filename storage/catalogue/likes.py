@@ -15,14 +15,22 @@ import os
 import secrets
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
-from storage.catalogue.connection import connect, known_migrations, migrate, quoted, transaction
+from storage.atomic import create_file, replaced_database
+from storage.catalogue.connection import (
+    connect,
+    full_disk_as_oserror,
+    known_migrations,
+    migrate,
+    quoted,
+    transaction,
+)
 from storage.workspace import HomeLocked
 
 FILE = "likes.duckdb"
@@ -96,33 +104,39 @@ def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Tabl
     (viewer, show_key, episode, sub_title), of one hash or of all; both empty where nothing was ever liked.
     """
     with _open(Path(home)) as connection:
-        whose = "true" if viewer is None else f"viewer = '{quoted(viewer)}'"
-        queries = _OPINIONS.format(whose=whose, stated=STATED), _SEEN.format(whose=whose)
-        opinions, seen = (connection.sql(query).to_arrow_table() for query in queries)
-        return opinions, seen
+        return _read(connection, viewer)
+
+
+@contextmanager
+def unchanged_likes(home: Path, opinions: pa.Table) -> Iterator[bool]:
+    """Keeps others from writing likes; gives whether ``read_likes`` would still return these opinions."""
+    viewers = opinions["viewer"].unique().to_pylist()
+    with _open(home) as connection:
+        now, _ = _read(connection, viewers[0] if len(viewers) == 1 else None)
+        yield now.equals(opinions)
+
+
+def _read(connection: duckdb.DuckDBPyConnection, viewer: str | None) -> tuple[pa.Table, pa.Table]:
+    whose = "true" if viewer is None else f"viewer = '{quoted(viewer)}'"
+    queries = _OPINIONS.format(whose=whose, stated=STATED), _SEEN.format(whose=whose)
+    opinions, seen = (connection.sql(query).to_arrow_table() for query in queries)
+    return opinions, seen
 
 
 def forget_viewer(home: Path, name: str) -> int:
     """Writes the file anew without the viewer's rows; returns how many there were."""
     home = Path(home)
     file, viewer = home / FILE, hash_viewer(home, name)
-    with _alone(home):
+    with locked_likes(home):
         if not file.exists():
             return 0
-        new = file.with_name(f"{FILE}.{os.getpid()}.tmp")
-        try:
-            with _connected(new) as connection:
-                connection.execute(f"ATTACH '{quoted(file)}' AS old (READ_ONLY)")
-                query = "SELECT count(*) FROM old.likes WHERE viewer = ?"
-                (found,) = connection.execute(query, [viewer]).fetchall()[0]
-                connection.execute("INSERT INTO likes SELECT * FROM old.likes WHERE viewer != ?", [viewer])
-                connection.execute("DETACH old")
-            os.replace(new, file)
-            file.with_name(f"{FILE}.wal").unlink(missing_ok=True)
-            return found
-        finally:
-            for left in (new, new.with_name(f"{new.name}.wal")):
-                left.unlink(missing_ok=True)
+        with full_disk_as_oserror(file), replaced_database(file, _connect) as connection:
+            connection.execute(f"ATTACH '{quoted(file)}' AS old (READ_ONLY)")
+            query = "SELECT count(*) FROM old.likes WHERE viewer = ?"
+            (count,) = connection.execute(query, [viewer]).fetchall()[0]
+            connection.execute("INSERT INTO likes SELECT * FROM old.likes WHERE viewer != ?", [viewer])
+            connection.execute("DETACH old")
+        return count
 
 
 def _hash(salt: str, name: str) -> str:
@@ -138,9 +152,7 @@ def home_salt(home: Path) -> str:
             os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as handle:
             handle.write(secrets.token_hex(32))
-        with suppress(FileExistsError):
-            os.link(new, file)
-        new.unlink()
+        create_file(new, file)
     return file.read_text(encoding="utf-8")
 
 
@@ -150,23 +162,27 @@ def _count(connection: duckdb.DuckDBPyConnection) -> int:
 
 @contextmanager
 def _open(home: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with _alone(home), _connected(home / FILE) as connection:
+    with locked_likes(home), closing(_connect(home / FILE)) as connection:
         yield connection
 
 
-@contextmanager
-def _connected(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connect(file: Path) -> duckdb.DuckDBPyConnection:
     connection = connect(file)
     try:
         migrate(connection, known_migrations(MIGRATIONS), file)
-        yield connection
-    finally:
+    except BaseException:
         connection.close()
+        raise
+    return connection
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    """A lock beside DuckDB's, which waits: ``forget_viewer`` replaces the file."""
+def locked_likes(home: Path) -> Iterator[None]:
+    """Keeps other processes from reading or writing likes, as ``forget_viewer`` replaces the file.
+
+    Raises:
+        HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.
+    """
     try:
         with FileLock(home / "likes.lock", WAIT_SECONDS, mode=0o600):
             yield

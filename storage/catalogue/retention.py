@@ -6,10 +6,9 @@ that can be answered, and a snapshot of an earlier one is refused.
 """
 
 import datetime
-import os
 from pathlib import Path
 
-from storage.catalogue.connection import FILE, Catalogue, connect, full_disk_as_oserror, quoted, transaction
+from storage.catalogue.connection import FILE, Catalogue, copy_database, transaction
 from storage.catalogue.feeds import publish_status, utc
 from storage.catalogue.replacing import TABLES
 from storage.marker import read_marker, write_marker
@@ -58,7 +57,7 @@ def forget_wordings(home: Path, before: datetime.datetime, *, dry_run: bool = Fa
             connection.execute("CHECKPOINT")
         used, free = connection.execute(_BLOCKS).fetchall()[0]
     if free > used:
-        _rewrite(file)
+        copy_database(file, file)
     return Removed(what=WHAT, count=count, bytes=max(0, size - file.stat().st_size))
 
 
@@ -73,21 +72,3 @@ def check_instant(home: Path, instant: datetime.datetime | None) -> None:
         gone = f"what was known on {instant:%Y-%m-%d %H:%M} UTC is no longer in {home}"
         day = f"{since[:16].replace('T', ' ')} UTC"
         raise HomeError(f"{gone}: `guidespace gc` removed what was replaced before {day}. Name a later one.")
-
-
-def _rewrite(file: Path) -> None:
-    """Copies all tables into a new file, which takes its place: DuckDB reuses free blocks, and keeps them."""
-    new = file.with_name(f"{file.stem}-copy{file.suffix}")
-    new.unlink(missing_ok=True)  # left by a killed process
-    if file.with_name(f"{file.name}.wal").exists():  # its checkpoint failed: the next time
-        return
-    with full_disk_as_oserror(file):
-        connection = connect(new)
-        try:
-            connection.execute(f"ATTACH '{quoted(file)}' AS old (READ_ONLY)")
-            connection.execute(f'COPY FROM DATABASE old TO "{new.stem}"')
-            connection.close()
-            os.replace(new, file)
-        finally:
-            connection.close()
-            new.unlink(missing_ok=True)

@@ -7,8 +7,6 @@ Nothing is pickled. The folder is replaced as a whole.
 """
 
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import safe_open
 from safetensors.numpy import save_file
+
+from storage.atomic import replaced_folder
 
 ARRAYS = "model.safetensors"
 
@@ -43,25 +43,13 @@ def write_linear_model(
 
     An exception leaves the previous folder.
     """
-    temporary, before = (
-        folder.with_name(f"{folder.name}.{os.getpid()}.{end}") for end in ("tmp", "before.tmp")
-    )
-    for stale in (temporary, before):
-        shutil.rmtree(stale, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    try:
+    with replaced_folder(folder) as new:
         for name, rows in names.items():
             table = pa.table({"name": pa.array(rows, pa.string())})
-            pq.write_table(table, temporary / f"{name}.parquet", compression="zstd")
+            pq.write_table(table, new / f"{name}.parquet", compression="zstd")
         metadata = {"model": model, "settings": json.dumps(settings), "names": json.dumps(list(names))}
         contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(contiguous, temporary / ARRAYS, metadata)
-        if folder.exists():
-            os.rename(folder, before)
-        os.rename(temporary, folder)
-    finally:
-        for stale in (temporary, before):
-            shutil.rmtree(stale, ignore_errors=True)
+        save_file(contiguous, new / ARRAYS, metadata)
 
 
 def read_linear_model(folder: Path, model: str) -> LinearModelFiles:

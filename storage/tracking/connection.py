@@ -20,9 +20,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.atomic import copy_unless_there
 from storage.empty_database import copy_empty, keep_empty
 from storage.identity import read_home_id
-from storage.json_file import copy_unless_there
 from storage.marker import read_marker
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ registered model belongs to one home, which its tag ``guidespace.home`` names.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.atomic import replace_folder
 from storage.digests import content_digest
 from storage.identity import make_home_id
 from storage.marker import write_marker
@@ -281,6 +280,5 @@ class Registry(Connection):
             uris = {"tracking_uri": self.uri, "registry_uri": self.uri}
             with tempfile.TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as temporary:
                 fetched = download_artifacts(f"models:/{self.name}/{version}", dst_path=temporary, **uris)
-                shutil.rmtree(place, ignore_errors=True)
-                os.rename(fetched, place)
+                replace_folder(Path(fetched), place)
         return place

@@ -3,13 +3,13 @@
 import bz2
 import gzip
 import lzma
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from storage.atomic import replaced_file
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.source import STANDARD
 
@@ -53,12 +53,8 @@ def check_output(out: str) -> None:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(temporary, "wb") as file:
+        with replaced_file(path) as new, open(new, "wb") as file:
             yield file
-        os.replace(temporary, path)
     except PermissionError as error:
         raise EnrichError(f"{path} cannot be written ({error.strerror}); name another file") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 Rows come in blocks: a model of many gigabytes is written with the memory of one block.
 """
 
-import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from storage.atomic import replaced_file
 from tasks.fasttext.layout import Header
 
 Entries = Sequence[tuple[bytes, int]]
@@ -20,14 +20,8 @@ Entries = Sequence[tuple[bytes, int]]
 @contextmanager
 def replaced(path: Path | str) -> Iterator[BinaryIO]:
     """A file to write that takes the place of ``path`` when the block ends without an error."""
-    place = Path(path)
-    fresh = place.with_name(place.name + ".tmp")
-    try:
-        with open(fresh, "wb") as handle:
-            yield handle
-        os.replace(fresh, place)
-    finally:
-        fresh.unlink(missing_ok=True)
+    with replaced_file(Path(path)) as new, open(new, "wb") as handle:
+        yield handle
 
 
 def write_bin(

@@ -10,7 +10,6 @@ reading, because a file much larger than memory would evict everything else.
 
 import json
 import os
-import shutil
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from storage.arrays import Ragged, offsets_of
+from storage.atomic import replaced_folder
 from storage.json_file import write_json
 from tasks.linear.sparse import checked_labels, checked_rows
 
@@ -72,27 +72,18 @@ def write_blocks(
     """
     if folder.exists() and any(folder.iterdir()) and not (folder / INDEX).exists():
         raise ValueError(f"{folder} contains other files, which would be lost; choose an empty folder")
-    temporary = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
     blocks = []
-    try:
-        with open(temporary / SAMPLES, "wb") as file:
+    with replaced_folder(folder) as new:
+        with open(new / SAMPLES, "wb") as file:
             for lengths, ids, values, labels in _cut(samples, features, block_bytes):
                 ends = np.cumsum(lengths, dtype=np.int32)
                 content = b"".join(array.tobytes() for array in (ids, values, ends, labels))
                 content += bytes(-len(content) % 8)
                 file.write(content)
                 blocks.append([len(lengths), len(ids), zlib.crc32(content)])
-            file.flush()
-            os.fsync(file.fileno())
         if not blocks:
             raise ValueError(f"no samples to write to {folder}; expected at least one row")
-        write_json(temporary / INDEX, {"features": features, "blocks": blocks})
-        shutil.rmtree(folder, ignore_errors=True)
-        os.rename(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        write_json(new / INDEX, {"features": features, "blocks": blocks})
     return SampleBlocks(folder)
 
 

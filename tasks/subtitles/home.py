@@ -1,9 +1,8 @@
 """The classifier that a home keeps, so that a night labels sub-titles without training."""
 
-import os
-import shutil
 from pathlib import Path
 
+from storage.atomic import replaced_folder
 from tasks.subtitles.classifier import ABOUT, PatternClassifier, PatternError
 
 FOLDER = "patterns"  # in the home
@@ -11,15 +10,8 @@ FOLDER = "patterns"  # in the home
 
 def write_classifier(home: Path, model: PatternClassifier) -> None:
     """Replaces the home's classifier."""
-    place, new = home / FOLDER, home / f"{FOLDER}.{os.getpid()}.tmp"
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir()
-    try:
+    with replaced_folder(home / FOLDER) as new:
         model.save(new)
-        shutil.rmtree(place, ignore_errors=True)
-        new.rename(place)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
 def read_classifier(home: Path) -> PatternClassifier:

@@ -13,6 +13,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from storage.atomic import replaced_file
 from storage.tables import write_safetensors
 from tasks.train.step import Learner
 
@@ -103,13 +104,12 @@ class Checkpointer:
 
     def mark_best(self, learner: Learner) -> None:
         """Links the last checkpoint as the best."""
-        temporary = self.best.with_suffix(".safetensors.tmp")
-        temporary.unlink(missing_ok=True)
-        try:
-            os.link(self.last, temporary)
-        except OSError:  # a file system without hard links
-            shutil.copyfile(self.last, temporary)
-        os.replace(temporary, self.best)
+        with replaced_file(self.best) as new:
+            new.unlink(missing_ok=True)  # left by a killed process
+            try:
+                os.link(self.last, new)
+            except OSError:  # a file system without hard links
+                shutil.copyfile(self.last, new)
 
     def restore_best(self, learner: Learner) -> None:
         """Restores the best checkpoint."""

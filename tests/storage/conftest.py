@@ -1,6 +1,8 @@
-"""MLflow in a home of its own, without a server."""
+"""MLflow in a home of its own, without a server; a disk that is nearly full."""
 
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,17 @@ def tracking(mlflow_home: Path) -> Tracking:
 @pytest.fixture
 def registry(mlflow_home: Path) -> Registry:
     return Registry(mlflow_home, code=STAND_IN)
+
+
+@pytest.fixture
+def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file system of 1 MiB."""
+    place = tmp_path_factory.mktemp("small")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    mounted = subprocess.run(mount, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"mounting a small tmpfs is not permitted here: {mounted.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)

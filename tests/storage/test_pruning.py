@@ -66,7 +66,7 @@ def test_a_killed_removal_leaves_nothing_that_counts(workspace, monkeypatch):
     def killed(folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("storage.retention.shutil.rmtree", killed)
+    monkeypatch.setattr("storage.atomic.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         prune(workspace, 4)
     monkeypatch.undo()

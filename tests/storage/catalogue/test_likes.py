@@ -3,7 +3,10 @@
 import datetime
 import hashlib
 import shutil
+import signal
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,8 +15,19 @@ import pyarrow as pa
 import pytest
 from filelock import FileLock
 
+from storage import atomic
 from storage.catalogue import likes
-from storage.catalogue.likes import FILE, LIKES, SALT, add_likes, forget_viewer, hash_viewer, read_likes
+from storage.catalogue.likes import (
+    FILE,
+    LIKES,
+    SALT,
+    add_likes,
+    forget_viewer,
+    hash_viewer,
+    read_likes,
+    unchanged_likes,
+)
+from storage.stages import ROOT
 from storage.workspace import HomeError, HomeLocked
 
 DAY = datetime.datetime(2026, 1, 1)
@@ -114,11 +128,73 @@ def test_a_delete_alone_would_leave_them(tmp_path):
 
 def test_a_forgetting_that_fails_leaves_the_file(tmp_path, monkeypatch):
     add_likes(tmp_path, table(row()))
-    monkeypatch.setattr(likes.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    monkeypatch.setattr(atomic.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
         forget_viewer(tmp_path, "Ann")
     assert opinions(tmp_path) == {"tatort": 1.0}
-    assert not list(tmp_path.glob("*.tmp*"))
+    assert {file.name for file in tmp_path.iterdir()} <= {FILE, SALT, "likes.lock"}
+
+
+FORGET = """
+import resource, signal, sys
+from storage.catalogue.likes import forget_viewer
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+forget_viewer(sys.argv[1], "Ann")
+"""
+
+
+@pytest.mark.parametrize("wall", ["a limit of file sizes", "a full disk"])
+def test_no_likes_are_lost_where_the_new_file_cannot_be_written(request, tmp_path, wall):
+    """DuckDB's close hides that its checkpoint failed, which leaves the new file empty."""
+    home = tmp_path if wall == "a limit of file sizes" else request.getfixturevalue("small_disk")
+    add_likes(home, table(row("Ann"), row("Bob", "news")))
+    if home == tmp_path:
+        done = subprocess.run(
+            [sys.executable, "-c", FORGET, str(home)], cwd=ROOT, capture_output=True, text=True
+        )
+        assert done.returncode == 1 and "OSError: [Errno 27] File too large" in done.stderr, done.stderr
+    else:
+        with pytest.raises(OSError, match="No space left"):
+            forget_viewer(home, "Ann")
+    assert opinions(home) == {"tatort": 1.0, "news": 1.0}
+    names = {file.name for file in home.iterdir()}
+    assert names <= {FILE, f"{FILE}.wal", SALT, "likes.lock"}  # the log is that of the old file
+
+
+def test_a_viewer_in_the_log_of_a_killed_process_is_forgotten(tmp_path):
+    add_likes(tmp_path, table(row("Bob", "news")))
+    viewer = hash_viewer(tmp_path, "Ann")
+    code = "import duckdb, os, signal, sys\nconnection = duckdb.connect(sys.argv[1])\n"
+    code += "query = 'INSERT INTO likes SELECT * REPLACE (?::VARCHAR AS viewer) FROM likes'\n"
+    code += "connection.execute(query, [sys.argv[2]])\n"
+    code += "os.kill(os.getpid(), signal.SIGKILL)"
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / FILE), viewer])
+    assert killed.returncode == -signal.SIGKILL
+    log = tmp_path / f"{FILE}.wal"
+    assert viewer.encode() in log.read_bytes()
+    assert forget_viewer(tmp_path, "Ann") == 1 and not log.exists()
+    assert opinions(tmp_path) == {"news": 1.0}
+    assert not any(viewer.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_likes_are_unchanged_until_they_change(tmp_path, monkeypatch):
+    add_likes(tmp_path, table(row("Ann"), row("Bob", "news")))
+    ann, everybody = (read_likes(tmp_path, viewer)[0] for viewer in (hash_viewer(tmp_path, "Ann"), None))
+    with unchanged_likes(tmp_path, ann) as unchanged:
+        assert unchanged
+    forget_viewer(tmp_path, "Bob")
+    monkeypatch.setattr(likes, "WAIT_SECONDS", 0.1)
+    with unchanged_likes(tmp_path, ann) as unchanged:
+        assert unchanged
+        with pytest.raises(HomeLocked):
+            read_likes(tmp_path)
+    with unchanged_likes(tmp_path, everybody) as unchanged:
+        assert not unchanged
+    forget_viewer(tmp_path, "Ann")
+    add_likes(tmp_path, table(row("Ann", day=1)))
+    with unchanged_likes(tmp_path, ann) as unchanged:
+        assert not unchanged
 
 
 def test_writers_wait_for_each_other(tmp_path, monkeypatch):
