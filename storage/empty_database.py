@@ -9,26 +9,28 @@ import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
-from storage.json_file import copy_unless_there
+from storage.atomic import copy_unless_there, replaced_file
 
 
 def copy_empty(package: str, database: Path) -> bool:
     """Copies the kept database of the installed version of a package, whole or not at all; False: none is."""
-    if not (empty := _place(package)).exists():
+    if not os.access(empty := _place(package), os.R_OK):
         return False
     copy_unless_there(empty, database)
     return True
 
 
 def keep_empty(package: str, database: Path) -> None:
-    """Keeps a copy of a database that was just migrated."""
+    """Keeps a copy of a database that was just migrated, unless the environment cannot be written."""
     empty = _place(package)
-    with suppress(OSError):
+    with suppress(OSError, sqlite3.Error):
         empty.parent.mkdir(parents=True, exist_ok=True)
-        temporary = empty.with_suffix(f".{os.getpid()}.tmp")
-        with closing(sqlite3.connect(database)) as made, closing(sqlite3.connect(temporary)) as copy:
+        with (
+            replaced_file(empty) as new,
+            closing(sqlite3.connect(database)) as made,
+            closing(sqlite3.connect(new)) as copy,
+        ):
             made.backup(copy)
-        temporary.replace(empty)
 
 
 def _place(package: str) -> Path:
