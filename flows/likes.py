@@ -3,6 +3,7 @@
 import datetime
 import difflib
 import shutil
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 from storage.artifacts import Tonight
 from storage.catalogue.feeds import utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer
+from storage.tracking.retention import Retention
 from storage.workspace import Workspace
 from storage.zones import home_zone
 from tasks.likes.exports import read_export
@@ -18,9 +20,11 @@ from tasks.likes.players import read_player
 from tasks.likes.tables import LikesError, read_table
 from tasks.text.titles import parse_title
 from tasks.tonight.evening import find_champion
+from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
 NEAR = 5  # titles named where one is unknown
+WAIT_SECONDS = 6 * 3600.0  # for a run in the home
 PLAYERS = ".db", ".sqlite", ".sqlite3"
 
 
@@ -60,12 +64,27 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
 def forget(home: str, viewer: str) -> int:
     """Deletes everything that is known of a viewer; returns how many likes that were.
 
-    The lists of all viewers go, too: they are one file an evening, which the flow makes again.
+    Likes go at once. The lists of all viewers go, too, with their pages in MLflow: they are one file an
+    evening, which the flow ``recommend`` makes again. One that runs has read the likes before, so the lists
+    are removed when it has ended.
+
+    Raises:
+        HomeLocked: Another process still writes to the home after ``WAIT_SECONDS``; the lists are left.
     """
     workspace = Workspace(home, create=False)
+    count = forget_viewer(workspace.home, viewer)
     forget_unlisted(workspace.home)
-    shutil.rmtree(workspace.place(Tonight, "any").parent, ignore_errors=True)
-    return forget_viewer(workspace.home, viewer)
+    with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, tell=_warn):
+        if (lists := workspace.place(Tonight, "any").parent).exists():
+            shutil.rmtree(lists)
+        runs = Retention(workspace.home)
+        if not runs.is_own or runs.database.exists():
+            runs.remove_files(PAGES)
+    return count
+
+
+def _warn(message: str) -> None:
+    print(message, file=sys.stderr)
 
 
 def _unknown(title: str, found: dict[str, str], show_key: str, folder: Path) -> str:

@@ -81,6 +81,15 @@ class Retention(Registry):
                 self.client.delete_run(run.info.run_id)
         return Removed(what="runs in MLflow", count=len(old), bytes=size)
 
+    def remove_files(self, folder: str) -> None:
+        """Removes a folder from the files of every run of this home, of deleted runs too."""
+        from mlflow.entities import ViewType
+
+        for run in _all(partial(self.client.search_runs, [self.experiment_id], self._ours, ViewType.ALL)):
+            place = self._place(str(run.info.artifact_uri))
+            if place.list_artifacts(folder):
+                place.delete_artifacts(folder)
+
     @property
     def _ours(self) -> str:
         """Condition of MLflow's search: has the tag of this home."""

@@ -53,7 +53,7 @@ def open_evening(
         )
         hours = f"{utc(begin):%F %H:%M} to {utc(end):%F %H:%M} UTC"
         raise TonightError(f"the guide has no programme from {hours}; {has}. {advice}.")
-    titles = open_titles(champion.folder, champion.digest, home, wanted(shows, opinions))
+    titles = open_titles(champion.folder, champion.digest, home, wanted(shows, opinions), opinions)
     return Evening(shows, opinions, seen, titles, settings)
 
 

@@ -4,6 +4,8 @@ from tasks.form import configurable, setting
 from tasks.recommend import NearestLikes, Recommender
 from tasks.recommend.lists import POOL, TRADE_OFF
 
+PAGES = "tonight"  # folder of an MLflow run that holds the pages
+
 
 @configurable
 class TonightSettings:

@@ -13,7 +13,7 @@ from storage.tracking import Tracking
 from storage.workspace import Workspace
 from tasks.tonight.evening import TonightError, open_evening
 from tasks.tonight.page import render_tonight
-from tasks.tonight.settings import TonightSettings
+from tasks.tonight.settings import PAGES, TonightSettings
 from tasks.tonight.table import to_table
 
 
@@ -57,5 +57,5 @@ def recommend(
         tracking, counts = Tracking(workspace.home), {**artifact.counts, "seconds": seconds}
         tracking.log_progress(run, 0, {f"tonight/{name}": value for name, value in counts.items()})
         for file in sorted(draft.folder.glob("*.html")):
-            tracking.log_file(run, file, "tonight")
+            tracking.log_file(run, file, PAGES)
     return artifact

@@ -2,10 +2,11 @@
 
 The champion's folder has similarity vectors of the guide's titles. What it lacks (a film of a media library,
 a title that is new tonight) is embedded from its words. That imports PyTorch, so it is done once: those
-vectors are kept in ``unlisted-DIGEST.parquet`` of the home, for as long as that champion serves.
+vectors are kept in ``unlisted-DIGEST.parquet`` of the home, for as long as that champion serves. The file
+names titles that somebody liked. So it is written only if the likes are still those that the list was made
+of: otherwise a list could bring back what ``guidespace forget`` has removed meanwhile.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,12 +16,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage.arrays import Ragged, open_array
+from storage.atomic import replaced_file
+from storage.catalogue.likes import unchanged_likes
 from tasks.recommend import Titles
 
 KEPT = "unlisted-{}.parquet"
 
 
-def open_titles(folder: Path, digest: str, home: Path, wanted: Mapping[str, str]) -> Titles:
+def open_titles(
+    folder: Path, digest: str, home: Path, wanted: Mapping[str, str], opinions: pa.Table
+) -> Titles:
     """What is known of some titles (show key to raw title), row i of it being the i-th of them.
 
     Args:
@@ -28,6 +33,7 @@ def open_titles(folder: Path, digest: str, home: Path, wanted: Mapping[str, str]
         digest: Of the champion.
         home: Where vectors of titles that the model lacks are kept.
         wanted: Titles without repeats.
+        opinions: Of ``read_likes``, for which they are wanted.
     """
     file = pq.ParquetFile(folder / "titles.parquet")  # read_table imports pyarrow.dataset
     found = pc.index_in(_strings(list(wanted)), value_set=file.read(["show_key"])["show_key"])  # pyright: ignore[reportAttributeAccessIssue]
@@ -44,13 +50,13 @@ def open_titles(folder: Path, digest: str, home: Path, wanted: Mapping[str, str]
     for place, own in zip(known.tolist(), about["channels"].to_pylist(), strict=True):
         channels[place] = [names.setdefault(channel, len(names)) for channel in own]
     if lacking := {key: title for key, title, row in zip(wanted, wanted.values(), rows) if row < 0}:
-        vectors[rows < 0] = _unlisted(folder, home / KEPT.format(digest[:16]), lacking)
+        vectors[rows < 0] = _unlisted(folder, home / KEPT.format(digest[:16]), lacking, opinions)
     return Titles(vectors, airings, Ragged.from_rows(channels))
 
 
 def forget_unlisted(home: Path) -> None:
-    """Removes the kept vectors: their titles are those that somebody liked."""
-    for file in home.glob(KEPT.format("*")):
+    """Removes the kept vectors, and what killed processes left of them."""
+    for file in home.glob(f"{KEPT.format('*')}*"):
         file.unlink(missing_ok=True)
 
 
@@ -63,21 +69,30 @@ def _strings(texts: Sequence[str]) -> pa.Array:
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
 
 
-def _unlisted(folder: Path, file: Path, lacking: Mapping[str, str]) -> np.ndarray:
-    kept: dict[str, np.ndarray] = {}
-    if file.exists():
-        table = pq.ParquetFile(file).read()
-        kept = dict(zip(table["show_key"].to_pylist(), np.array(table["vector"].to_pylist(), np.float32)))
-    if new := {key: title for key, title in lacking.items() if key not in kept}:
+def _unlisted(folder: Path, file: Path, lacking: Mapping[str, str], opinions: pa.Table) -> np.ndarray:
+    vectors = _read_kept(file)
+    if new := {key: title for key, title in lacking.items() if key not in vectors}:
         from tasks.search.query import Query
         from tasks.search.search import TitleSearch  # imports PyTorch
 
         search = TitleSearch.open(folder)
-        asked = [search.look_up(Query(title)) for title in new.values()]
-        kept |= zip(new, search.embed(asked), strict=True)
-        forget_unlisted(file.parent)
-        columns = {"show_key": list(kept), "vector": [vector.tolist() for vector in kept.values()]}
-        temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-        pq.write_table(pa.table(columns), temporary)
-        os.replace(temporary, file)
-    return np.array([kept[key] for key in lacking])
+        queries = [search.look_up(Query(title)) for title in new.values()]
+        vectors |= zip(new, search.embed(queries), strict=True)
+        with unchanged_likes(file.parent, opinions) as unchanged:
+            if unchanged:
+                _write_kept(file, _read_kept(file) | {key: vectors[key] for key in lacking})
+    return np.array([vectors[key] for key in lacking])
+
+
+def _read_kept(file: Path) -> dict[str, np.ndarray]:
+    if not file.exists():
+        return {}
+    table = pq.ParquetFile(file).read()
+    return dict(zip(table["show_key"].to_pylist(), np.array(table["vector"].to_pylist(), np.float32)))
+
+
+def _write_kept(file: Path, vectors: Mapping[str, np.ndarray]) -> None:
+    forget_unlisted(file.parent)  # those of another champion, too
+    columns = {"show_key": list(vectors), "vector": [vector.tolist() for vector in vectors.values()]}
+    with replaced_file(file, durable=False) as new:
+        pq.write_table(pa.table(columns), new)

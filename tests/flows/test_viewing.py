@@ -5,19 +5,26 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from prefect.logging import disable_run_logger
 
+import flows.likes
+import tasks.tonight.task
 from flows.sql import answer as ask
 from storage.artifacts import Tonight
-from storage.catalogue.likes import SALT, hash_viewer, read_likes
-from storage.formats.tonight import TONIGHT
+from storage.catalogue.likes import LIKES, SALT, add_likes, hash_viewer, read_likes
+from storage.formats.tonight import FILE, TONIGHT
 from storage.tracking import Tracking
 from storage.workspace import Workspace
+from tasks.tonight.evening import find_champion, open_evening
 from tasks.tonight.settings import TonightSettings
 from tasks.tonight.task import recommend
+from tasks.tonight.vectors import open_titles
 from tests.flows.command import ROOT, answer, guidespace
 
 pytestmark = pytest.mark.slow  # a home of its own
@@ -176,7 +183,62 @@ def test_lists_for_all_viewers_and_nothing_of_who_is_forgotten(home, tmp_path):
     done = guidespace("forget", "Ann", "--home", home)
     assert done.returncode == 0 and done.stdout.endswith("likes of Ann deleted\n")
     left = [file for file in home.rglob("*") if file.is_file() and code.encode() in file.read_bytes()]
-    assert left == []
+    assert left == [] and tracking.client.list_artifacts(run, "tonight") == []
     assert guidespace("tonight", "--viewer", "Ann", "--at", AT, "--home", home).returncode == 2
     nobody = guidespace("sql", "FROM tonight_of('Ann')", "--home", home)
     assert nobody.returncode == 2 and "run the flow `recommend`" in nobody.stderr
+
+
+def like(home, title, *viewers):
+    columns = {"show_key": title.lower(), "episode": "", "sub_title": "", "source": "stated", "title": title}
+    columns |= {"time": datetime.datetime(2026, 1, 1), "value": 1.0, "seen": False}
+    rows = [{"viewer": viewer, **columns} for viewer in viewers]
+    add_likes(home, pa.Table.from_pylist(rows, schema=LIKES))
+
+
+def test_lists_in_the_making_bring_no_forgotten_viewer_back(home, monkeypatch):
+    """`forget` comes after the flow has read the likes and before it has published the lists."""
+    like(home, "Midsomer Murders", "Eve", "Bob")
+    workspace, read, waits = Workspace(home), threading.Event(), threading.Event()
+    tracking = Tracking(home)
+    run, code = tracking.start_run("recommend-forget", "tonight"), hash_viewer(home, "Eve")
+
+    def open_later(*arguments):
+        read.set()
+        assert waits.wait(60), "forget does not wait for the writer of the home"
+        return open_evening(*arguments)
+
+    monkeypatch.setattr(tasks.tonight.task, "open_evening", open_later)
+    monkeypatch.setattr(flows.likes, "_warn", lambda _: waits.set())
+
+    def make_lists():
+        begin = datetime.datetime.fromisoformat(AT)
+        with workspace.writing("lists of tonight"), disable_run_logger():
+            made = recommend.fn(str(home), begin, begin + datetime.timedelta(hours=6), TonightSettings(), run)
+            return made, pq.read_table(home / made.path / FILE)["viewer"].to_pylist()
+
+    with ThreadPoolExecutor(1) as pool:
+        lists = pool.submit(make_lists)
+        assert read.wait(60)
+        assert flows.likes.forget(str(home), "Eve") == 1
+        made, viewers = lists.result()
+    assert code in viewers and not (home / made.path).exists()
+    assert tracking.client.list_artifacts(run, "tonight") == []
+    left = [file for file in home.rglob("*") if file.is_file() and code.encode() in file.read_bytes()]
+    assert left == [] and set(read_likes(home)[0]["viewer"].to_pylist()) >= {hash_viewer(home, "Bob")}
+
+
+def test_a_list_in_the_making_brings_no_forgotten_title_back(home):
+    like(home, "A Film Of Eve Alone", "Eve")
+    opinions, _ = read_likes(home, hash_viewer(home, "Eve"))
+    champion, titles = find_champion(home), {"a film of eve alone": "A Film Of Eve Alone"}
+
+    def kept():
+        files = home.glob("unlisted-*")
+        return {key for file in files for key in pq.read_table(file)["show_key"].to_pylist()}
+
+    open_titles(champion.folder, champion.digest, home, titles, opinions)
+    assert kept() >= {*titles}
+    assert flows.likes.forget(str(home), "Eve") == 1 and not kept()
+    assert len(open_titles(champion.folder, champion.digest, home, titles, opinions).vectors) == 1
+    assert not kept()
