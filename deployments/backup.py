@@ -1,0 +1,129 @@
+"""Writes a home into one tar archive while it is used: ``deployments/backup.sh HOME ARCHIVE.tar``.
+
+It holds the home's ``writer.lock``: it waits for a run that writes (``WAIT_SECONDS``, two hours), and runs
+wait for it. Servers may stay up. A database that is copied as a file may hold half a transaction. So SQLite
+copies its databases, and DuckDB the catalogue and, under their lock, the likes. The backup fails if another
+file changes while it is read.
+
+Not in the archive: published artifacts, which the next night makes again, logs, locks, temporary files, what
+``guidespace up`` notes of its processes, and homes within the home (smoke, tune, ablate).
+"""
+
+import os
+import sqlite3
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from pathlib import Path
+
+from storage.atomic import replaced_file
+from storage.catalogue.connection import copy_database
+from storage.catalogue.likes import FILE as LIKES
+from storage.catalogue.likes import locked_likes
+from storage.workspace import HomeError, HomeLocked, Workspace
+
+EXCLUDED = {"artifacts", "logs", "writer.lock", "likes.lock", "up.json"}  # in the home itself
+TEMPORARY = ".tmp", "-new.duckdb", ".wal", "-wal", "-shm", "-journal"
+SQLITE, DUCKDB = ".db", ".duckdb"
+
+
+class BackupError(Exception):
+    """No archive was written; the message says why."""
+
+
+def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
+    """Writes the archive, which replaces an earlier one of that name.
+
+    Raises:
+        BackupError: A file changed while it was read, or a database cannot be copied.
+        HomeError: There is no home, or another process still writes to it after ``wait_seconds``.
+    """
+    workspace, archive = Workspace(home, create=False), archive.resolve()
+    with (
+        workspace.writing("backup", wait_seconds=wait_seconds, tell=_warn),
+        tempfile.TemporaryDirectory(dir=archive.parent, prefix=f"{archive.name}.") as copies,
+        replaced_file(archive) as new,
+        tarfile.open(new, "w") as tar,
+    ):
+        entries = (entry for entry in workspace.home.iterdir() if entry.name not in EXCLUDED)
+        for file in sorted(file for entry in entries for file in _files(entry)):
+            name = file.relative_to(workspace.home).as_posix()
+            if file.suffix in (SQLITE, DUCKDB) and not file.is_symlink():
+                copy = Path(copies, "copy").with_suffix(file.suffix)
+                _copy_database(file, copy)
+                copy.chmod(file.stat().st_mode)
+                tar.add(copy, name)
+                copy.unlink()
+            else:
+                _add_file(tar, file, name)
+
+
+def _files(entry: Path) -> Iterator[Path]:
+    """The file itself, or all files and links in a folder, but temporary ones and homes within."""
+    if entry.name.endswith(TEMPORARY) or (entry / "home.json").exists():
+        return
+    if entry.is_dir() and not entry.is_symlink():
+        for inner in entry.iterdir():
+            yield from _files(inner)
+    else:
+        yield entry
+
+
+def _copy_database(file: Path, copy: Path) -> None:
+    try:
+        if file.suffix == DUCKDB:
+            with locked_likes(file.parent) if file.name == LIKES else nullcontext():
+                copy_database(file, copy)
+        else:
+            with closing(_open_sqlite(file)) as source, closing(sqlite3.connect(copy)) as target:
+                source.backup(target)
+    except (OSError, sqlite3.Error) as error:
+        raise BackupError(f"{file} cannot be copied: {error}") from error
+
+
+def _open_sqlite(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, timeout=60)
+
+
+def _add_file(tar: tarfile.TarFile, file: Path, name: str) -> None:
+    try:
+        info = tar.gettarinfo(file, name)
+        if not info.isreg():
+            tar.addfile(info)
+            return
+        with open(file, "rb") as handle:
+            before = os.fstat(handle.fileno())
+            info.size = before.st_size
+            tar.addfile(info, handle)
+            after = os.fstat(handle.fileno())
+    except FileNotFoundError:  # removed meanwhile, as by `guidespace forget`
+        return
+    except OSError as error:
+        raise BackupError(f"{file} cannot be copied: {error}") from error
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise BackupError(f"{file} changed while it was read. Run the backup again.")
+
+
+def _warn(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """The command; returns its exit code: 1 no archive was written, 2 the arguments are wrong."""
+    if len(arguments) != 2:
+        _warn("usage: deployments/backup.sh HOME ARCHIVE.tar")
+        return 2
+    os.umask(0o077)  # the archive holds likes of viewers and, in Prefect's database, blocks
+    home, archive = map(Path, arguments)
+    try:
+        back_up(home, archive, float(os.environ.get("WAIT_SECONDS", 7200)))
+    except (BackupError, HomeError) as error:
+        _warn(str(error))
+        return 1 if isinstance(error, BackupError | HomeLocked) else 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
