@@ -1,6 +1,9 @@
 """The command ``guidespace`` (also ``python -m flows``)."""
 
+import codecs
 import importlib.metadata
+import io
+import json
 import os
 import sys
 import threading
@@ -62,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     command, given = get_group(app), sys.argv[1:] if arguments is None else arguments
     try:
+        _check_decoded(given)
         with command.make_context("guidespace", _repeat_options(command, given)) as context:
             return int(command.invoke(context) or DONE)
     except Exit as ended:  # --help, --version
@@ -85,6 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from flows.console import explain
 
         return explain(error)
+
+
+def _check_decoded(arguments: Sequence[str]) -> None:
+    """Refuses bytes that the locale's encoding does not decode: neither DuckDB nor JSON stores them."""
+    for argument in arguments:
+        if any("\ud800" <= letter <= "\udfff" for letter in argument):
+            encoding = sys.getfilesystemencoding()
+            advice = "set LC_ALL=C.UTF-8 or PYTHONUTF8=1, or rename the file"
+            raise typer.BadParameter(f"{argument!a} is not text in {encoding}; {advice}.")
 
 
 def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
@@ -115,8 +128,22 @@ def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
     return rewritten
 
 
+def escape_unprintable() -> None:
+    """Makes printing escape what the terminal's encoding lacks, in the form of JSON, instead of raising."""
+
+    def escape(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+    codecs.register_error("guidespace.escape", escape)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="guidespace.escape")
+
+
 def entry() -> None:
     """The console command: runs it and exits without the interpreter's teardown."""
+    escape_unprintable()
     watch_signals()
     spare_memory()
     from flows.server import leave

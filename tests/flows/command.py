@@ -10,9 +10,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample" / "guide.xml.gz"
 
 
-def guidespace(*arguments, cwd=ROOT, before=(), program=("-m", "flows"), **more):
+def guidespace(*arguments, cwd=ROOT, before=(), program=("-m", "flows"), encoding="utf-8", **more):
     """Runs the command (or another ``program`` of Python) in ``cwd`` by ``before``; ``more`` is its
-    environment.
+    environment, ``encoding`` that of its output.
     """
     environment = {
         name: value
@@ -24,7 +24,7 @@ def guidespace(*arguments, cwd=ROOT, before=(), program=("-m", "flows"), **more)
         cwd=cwd,
         env={**environment, "PYTHONPATH": str(ROOT), **more},
         capture_output=True,
-        encoding="utf-8",
+        encoding=encoding,
         timeout=280,
     )
 
