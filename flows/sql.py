@@ -32,14 +32,15 @@ def run_folders(home: str | Path) -> dict[str, Path]:
     made = (
         found
         for found, about in details
-        if about.get("corpus") == digest and "nearest" in about and found.digest in (scored or [found.digest])
+        if about.get("corpus") == digest and found.digest in (scored or [found.digest])
     )
     clustering, guide = next(made, None), current_guide(workspace)
     if corpus is None or clustering is None or guide is None or not (folder / "variants.parquet").exists():
         gone = f"{workspace.home} no longer holds all that its last run made"
         raise HomeError(f"{gone}; run `guidespace nightly --feed …` again")
     found = {"guide": workspace.folder(guide), "corpus": folder, "clustering": workspace.folder(clustering)}
-    found["nearest"] = workspace.home / str(workspace.details(clustering)["nearest"])
+    # Older versions kept the nearest titles with the clusters.
+    found["nearest"] = workspace.home / str(workspace.details(clustering).get("nearest", clustering.path))
     if tonight := next(newest_first(workspace, Tonight), None):
         found["tonight"] = workspace.folder(tonight)
     return found

@@ -9,6 +9,7 @@ import pyarrow as pa
 from storage.catalogue.connection import parquet, quoted
 
 LENGTH = 300  # characters of a description
+_NO_DESCRIPTIONS = "(SELECT '' AS title, '' AS description, 0 AS airings LIMIT 0)"
 # Values are written into it: DuckDB imports pandas for a query with parameters, 0.14 s of a viewer's second.
 _COMING = """
     WITH coming AS (
@@ -29,7 +30,7 @@ _COMING = """
     ),
     texts AS (
         SELECT title, left(arg_max(description, airings), {length}) AS description
-        FROM read_parquet('{descriptions}')
+        FROM {descriptions}
         SEMI JOIN coming USING (title)
         GROUP BY title
     )
@@ -51,7 +52,9 @@ def coming_programmes(guide: Path, begin: datetime.datetime, end: datetime.datet
     """
     names = "programmes", "channels", "descriptions"
     files = {name: quoted(parquet(guide / f"{name}.parquet")) for name in names}
-    query = _COMING.format(**files, begin=begin, end=end, length=LENGTH)
+    has_texts = (guide / "descriptions.parquet").exists()  # an older version wrote none
+    texts = f"read_parquet('{files['descriptions']}')" if has_texts else _NO_DESCRIPTIONS
+    query = _COMING.format(**files | {"descriptions": texts}, begin=begin, end=end, length=LENGTH)
     with duckdb.connect() as connection:
         return connection.sql(query).to_arrow_table()
 

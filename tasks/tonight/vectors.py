@@ -45,7 +45,8 @@ def open_titles(
     vectors[known] = table[rows[known]]
     airings, channels = np.zeros(len(wanted), dtype=np.int64), [[] for _ in wanted]
     about = file.read(["airings", "channels"]).take(found.drop_null())
-    airings[known] = about["airings"].to_pylist()
+    if "airings" in about.column_names:  # an older version wrote none
+        airings[known] = about["airings"].to_pylist()
     names: dict[str, int] = {}
     for place, own in zip(known.tolist(), about["channels"].to_pylist(), strict=True):
         channels[place] = [names.setdefault(channel, len(names)) for channel in own]
