@@ -1,6 +1,6 @@
 # GuideSpace. Needs Python 3.11 to 3.13 and make; every target makes .venv itself when it is missing or stale.
 #   make run [FEED=my.xml.gz] [PRESET=laptop] [GUIDESPACE_HOME=dir]    the nightly run, on the bundled sample guide or yours
-#   make test    make slow    make check    make bench    make soak    make on-gpu    make lock    make audit
+#   make test    make slow    make versions    make check    make bench    make soak    make on-gpu    make lock    make audit
 # `make run` installs what running needs, the others also what developers need (extra dev).
 
 PYTHON ?= python3
@@ -11,7 +11,7 @@ READY := .venv/.ready
 DEVELOPER := .venv/.developer
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test slow check bench soak on-gpu lock audit setup clean
+.PHONY: run test slow versions check bench soak on-gpu lock audit setup clean
 run: $(READY)
 	.venv/bin/guidespace nightly --feed $(FEED) --home "$(GUIDESPACE_HOME)" --preset $(PRESET)
 
@@ -21,6 +21,10 @@ test: $(DEVELOPER)
 
 slow: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -m slow -n 2 --dist loadfile
+
+# Tests with the other supported Pythons that are installed.
+versions: $(DEVELOPER)
+	.ci/versions
 
 # PLW1514 (text files and pipes name their encoding) is in preview, which would change other rules as well.
 check: $(DEVELOPER)
