@@ -37,9 +37,9 @@ def test_a_paused_film_is_no_opinion_and_not_seen(home, tmp_path):
 
 def test_an_export_and_a_table_are_both_read(home, tmp_path):
     for name, rows in (("history", HISTORY), ("ratings", RATINGS), ("progress", PAUSED)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows), encoding="utf-8")
         import_likes(home, tmp_path / f"{name}.json", "Ann", NOW)
-    (tmp_path / "likes.json").write_text('[{"title": "Newsnight", "liked": false}]')
+    (tmp_path / "likes.json").write_text('[{"title": "Newsnight", "liked": false}]', encoding="utf-8")
     assert "1 rows of 1 viewer about 1 titles, 1 of them new" in import_likes(
         home, tmp_path / "likes.json", "Ann", NOW
     )
