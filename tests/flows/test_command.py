@@ -278,7 +278,8 @@ HEAVY = {"torch", "prefect", "mlflow", "numba", "scipy", "sklearn"}  # half a gi
 def test_what_does_not_learn_imports_nothing_that_does(night, tmp_path):
     home, new = night[0], tmp_path / "home"
     (tmp_path / "guide-2025-03-01.xml").write_text(
-        '<tv><programme channel="one" start="20250301100000"><title>News</title></programme></tv>'
+        '<tv><programme channel="one" start="20250301100000"><title>News</title></programme></tv>',
+        encoding="utf-8",
     )
     commands = [
         ["ingest", "--feed", tmp_path / "guide-2025-03-01.xml", "--home", new],

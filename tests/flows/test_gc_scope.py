@@ -62,7 +62,7 @@ def run(script: str, *arguments: object, **more: str) -> str:
     }
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
-        cwd=ROOT, env={**environment, "DO_NOT_TRACK": "1", **more}, capture_output=True, text=True,
+        cwd=ROOT, env={**environment, "DO_NOT_TRACK": "1", **more}, capture_output=True, encoding="utf-8",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
