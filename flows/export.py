@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flows.latest import read_latest
-from storage.arrays import open_array
-from tasks.search.search import SIMILARITY
+from storage.formats.model import open_similarity
 from tasks.text.words import WORD, split_words
 
 MOST_BUCKETS = 2**31 - 1  # fastText keeps their number in 32 bits, signed
@@ -74,7 +73,7 @@ def _labels(corpus: Path, out: Path) -> Iterator[str]:
 
 def _word2vec(model: Path, out: Path) -> str:
     titles = pq.read_table(model / "titles.parquet", columns=["title"])["title"].to_pylist()
-    vectors = _vectors(model)
+    vectors = np.asarray(open_similarity(model))
     known = np.flatnonzero(vectors.any(axis=1))
     taken: set[str] = set()
     with open(out, "w", encoding="utf-8") as handle:
@@ -90,16 +89,10 @@ def _word2vec(model: Path, out: Path) -> str:
 
 def _parquet(model: Path, out: Path) -> str:
     table = pq.read_table(model / "titles.parquet", columns=["title", "show_key", "labels", "channels"])
-    vectors = _vectors(model)
+    vectors = np.asarray(open_similarity(model))
     flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
     pq.write_table(table.append_column("vector", flat), out, compression="zstd")
     return f"{out}: {len(table)} titles, {vectors.shape[1]} dimensions"
-
-
-def _vectors(model: Path) -> np.ndarray:
-    """Similarity vectors of titles as they air, float32 (titles, dim); of older models vectors.npy."""
-    name = SIMILARITY[0] if (model / f"{SIMILARITY[0]}.npy").exists() else "vectors"
-    return np.asarray(open_array(model, name))
 
 
 def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from storage.arrays import open_array
+
 VOTES, SPELLINGS = "votes.parquet", "spellings.json"
 
 
@@ -24,6 +26,11 @@ class Votes(NamedTuple):
     titles: np.ndarray
     neighbours: np.ndarray
     cosines: np.ndarray
+
+
+def open_similarity(folder: Path) -> np.ndarray:
+    """Vectors by which a model compares titles as they air, float32 (titles, dim); older ones kept one."""
+    return open_array(folder, "similarity" if (folder / "similarity.npy").exists() else "vectors")
 
 
 def write_votes(folder: Path, votes: Votes) -> None:

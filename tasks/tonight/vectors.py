@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from storage.arrays import Ragged, open_array
+from storage.arrays import Ragged
 from storage.atomic import replaced_file
 from storage.catalogue.likes import unchanged_likes
+from storage.formats.model import open_similarity
 from tasks.recommend import Titles
 
 KEPT = "unlisted-{}.parquet"
@@ -39,8 +40,7 @@ def open_titles(
     found = pc.index_in(_strings(list(wanted)), value_set=file.read(["show_key"])["show_key"])  # pyright: ignore[reportAttributeAccessIssue]
     rows = np.array([-1 if row is None else row for row in found.to_pylist()], dtype=np.int64)
     known = np.flatnonzero(rows >= 0)
-    name = "similarity" if (folder / "similarity.npy").exists() else "vectors"
-    table = open_array(folder, name)
+    table = open_similarity(folder)
     vectors = np.zeros((len(wanted), table.shape[1]), dtype=np.float32)
     vectors[known] = table[rows[known]]
     airings, channels = np.zeros(len(wanted), dtype=np.int64), [[] for _ in wanted]

@@ -14,12 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from storage.arrays import open_array
 from storage.formats.corpus import OpenCorpus
+from storage.formats.model import open_similarity
 from storage.formats.vocabulary import NEXT_PERIOD, UNSEEN_SHOW, UNSEEN_TITLE
 from storage.shapes import Float32
 from tasks.neighbours.similarity import top_neighbours
-from tasks.search.search import SIMILARITY
 
 NEAREST = 10
 ASKED, AMONG = 2_000, 20_000  # titles whose neighbours are compared, and titles that may be neighbours
@@ -50,7 +49,7 @@ def measure_drift(before: Path, now: Path) -> dict[str, float]:
     found["new_titles"] = 1 - len(common) / max(1, len(then))
     found["gone_titles"] = 1 - len(common) / max(1, len(titles[0]))
     common = common[np.linspace(0, len(common) - 1, min(AMONG, len(common))).astype(int)]
-    vectors = [open_array(folder, SIMILARITY[0]) for folder in (before, now)]
+    vectors = [open_similarity(folder) for folder in (before, now)]
     if len(common) > NEAREST:
         same = before == now  # of an unchanged model every neighbour stayed
         found["neighbours_stayed"] = 1.0 if same else stayed(vectors[0][then[common]], vectors[1][common])

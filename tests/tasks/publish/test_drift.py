@@ -61,6 +61,14 @@ def test_what_is_new_in_the_guide_displaces_no_neighbour(tmp_path):
     assert 0 < found["category_distance"] < 1 and 0 < found["vocabulary_distance"] < 1
 
 
+def test_a_model_that_kept_one_kind_of_vectors_is_compared_by_it(tmp_path):
+    vectors = unit(np.random.default_rng(3), 12)
+    titles = [(f"title {number}", []) for number in range(12)]
+    before, now = (model(tmp_path / name, titles, vectors, {"title": 12}) for name in ("before", "now"))
+    (before / "similarity.npy").rename(before / "vectors.npy")
+    assert measure_drift(before, now)["neighbours_stayed"] == 1
+
+
 def test_guides_without_a_common_title_have_no_neighbours_to_compare(tmp_path):
     vectors = unit(np.random.default_rng(2), 12)
     before = model(tmp_path / "a", [(f"a{n}", []) for n in range(12)], vectors, {"a": 1})
