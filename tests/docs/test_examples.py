@@ -88,7 +88,6 @@ def test_similar_answers_as_the_readme_prints(home: str):
 
 def test_explain_answers_as_its_page_prints(home: str):
     example, of_one = commands(EXPLAIN, "explain")
-    assert example in commands(README, "explain")
     voters, found_voters = (
         dict(re.findall(r"^  \d\.\d{3}  (.+?)  +(.*)$", text, re.MULTILINE))
         for text in (printed(EXPLAIN, "“The Graham"), guidespace(*of_one, "--home", home))
