@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
+from storage.errors import ExpectedError
+
 S = TypeVar("S")
 
 
-class SettingError(ValueError):
+class SettingError(ExpectedError, ValueError):
     """A ``--set`` that cannot be; the message names it and what is known."""
 
 

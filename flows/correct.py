@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, BadParameter, Option
 
 from flows.commands import HOME, NONE, AsJson, Home, app, show
+from storage.errors import ExpectedError
 
 if TYPE_CHECKING:
     from storage.corrections import Correction
@@ -24,7 +25,7 @@ Undo = Annotated[bool, Option("--undo", help="remove the correction of this titl
 Every = Annotated[bool, Option("--list", help="what was corrected, the latest last")]
 
 
-class CorrectionError(ValueError):
+class CorrectionError(ExpectedError, ValueError):
     """A correction that cannot be made or undone; the message says why and what to do."""
 
 

@@ -9,11 +9,12 @@ killed run leaves behind is complete or ignored (storage/workspace.py), so that 
 import errno
 import os
 import signal
-import sys
 import threading
 import time
 from types import FrameType
 from typing import Self
+
+from storage.errors import ExpectedError
 
 DONE = 0
 FAILED = 1  # an unexpected error, or `doctor` found something
@@ -22,31 +23,7 @@ INCOMPLETE = 3  # done, but some of the feeds could not be read
 UNAVAILABLE = 4  # the network or the disk failed: the same command may work later
 INTERRUPTED, TERMINATED = 130, 143  # by Ctrl-C and by SIGTERM: 128 and the signal's number
 
-EXPECTED = (  # explained in one line; the first that fits counts
-    ("tasks.ingest.sources.feeds", "FeedUnreachable", UNAVAILABLE),
-    ("tasks.ingest.sources.feeds", "FeedError", REFUSED),
-    ("storage.catalogue.ledger", "LedgerError", FAILED),
-    ("storage.catalogue.views", "QueryError", REFUSED),
-    ("storage.tracking.connection", "TrackingError", REFUSED),
-    ("storage.workspace", "HomeError", REFUSED),
-    ("storage.zones", "ZoneError", REFUSED),
-    ("flows.export", "ExportError", REFUSED),
-    ("flows.assignments", "SettingError", REFUSED),
-    ("flows.words", "WordsError", REFUSED),
-    ("flows.serving.command", "ServeError", REFUSED),
-    ("flows.correct", "CorrectionError", REFUSED),
-    ("tasks.ablate.blocks", "UnknownBlock", REFUSED),
-    ("tasks.train.tuning.entries", "UnknownOptimizer", REFUSED),
-    ("tasks.search.search", "SearchError", REFUSED),
-    ("tasks.likes.tables", "LikesError", REFUSED),
-    ("tasks.tonight.evening", "TonightError", REFUSED),
-    ("tasks.enrich.errors", "EnrichError", REFUSED),
-    ("tasks.preprocess.categories", "MappingError", REFUSED),
-    ("tasks.subtitles.classifier", "PatternError", REFUSED),
-    ("tasks.preprocess.task", "TooFewTitles", REFUSED),
-    ("flows.up.network", "NetworkError", REFUSED),
-)
-FULL = (os.strerror(errno.ENOSPC), "database or disk is full")  # as libraries say it; the second: SQLite
+DISK_FULL = (os.strerror(errno.ENOSPC), "database or disk is full")  # of a full disk; the second is SQLite's
 SECONDS_TO_UNWIND = 1.3
 ENDING = (signal.SIGINT, signal.SIGTERM)
 MESSAGE = "interrupted; finished stages are kept, the same command continues from there"
@@ -58,24 +35,22 @@ _messages: int = 2  # descriptor of the terminal
 
 
 def expected(error: BaseException) -> tuple[int, str] | None:
-    """Exit code and text of an error with a cause outside of GuideSpace; None for any other."""
+    """Returns exit code and message of an expected error, None for a bug."""
     if (file := full_disk(error)) is not None:
         advice = "Free some and run the same command again; finished stages are kept"
         return UNAVAILABLE, f"no space left on the disk{f' ({file})' if file else ''}. {advice}"
-    for module, name, code in EXPECTED:  # a module that was not imported has raised nothing
-        if module in sys.modules and isinstance(error, getattr(sys.modules[module], name)):
-            return code, str(error)
-    return None
+    return (error.exit_code, str(error)) if isinstance(error, ExpectedError) else None
 
 
 def full_disk(error: BaseException | None) -> str | None:
-    """The file for which an error, or what led to it, found no space left, empty where none is named; None
-    for any other error. MLflow and safetensors make errors of their own of it.
+    """Returns the path that raised ENOSPC or EDQUOT, '' if unknown, None for any other error.
+
+    Searches the chain of causes, because MLflow and safetensors raise their own errors for a full disk.
     """
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return str(error.filename2 or error.filename or "")
-        if any(words in str(error) for words in FULL):
+        if any(words in str(error) for words in DISK_FULL):
             return ""
         error = error.__cause__ or error.__context__
     return None

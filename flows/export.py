@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flows.latest import read_latest
+from storage.errors import ExpectedError
 from storage.formats.model import open_similarity
 from tasks.text.words import WORD, split_words
 
@@ -19,7 +20,7 @@ TextForm = Literal["vec", "glove", "word2vec"]
 WORD_FORMS: dict[str, TextForm] = {"vec": "vec", "glove": "glove", "word2vec-binary": "word2vec"}
 
 
-class ExportError(ValueError):
+class ExportError(ExpectedError, ValueError):
     """Nothing can be written like that; the message says why."""
 
 

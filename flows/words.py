@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from storage.errors import ExpectedError
 from tasks.fasttext import FastText, FastTextError
 from tasks.fasttext.compact import CompactStore
 from tasks.fasttext.text_forms import VectorFileError, WordTable, nearest_words, open_words
@@ -14,7 +15,7 @@ from tasks.fasttext.text_forms import VectorFileError, WordTable, nearest_words,
 WORDS_AT_A_TIME = 1000
 
 
-class WordsError(ValueError):
+class WordsError(ExpectedError, ValueError):
     """A question about words that cannot be answered; the message says why."""
 
 

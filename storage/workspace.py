@@ -35,6 +35,7 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from storage.artifacts import Artifact
 from storage.atomic import replaced_folder
+from storage.errors import ExpectedError
 from storage.json_file import write_json
 from storage.marker import MARKER, write_marker
 from storage.zones import KEY, home_zone
@@ -44,7 +45,7 @@ A = TypeVar("A", bound=Artifact)
 Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # of an artifact.json and its content
 
 
-class HomeError(Exception):
+class HomeError(ExpectedError):
     """The home cannot be used; the message says what was found and what to do."""
 
 

@@ -7,12 +7,13 @@ import datetime
 import zoneinfo
 from pathlib import Path
 
+from storage.errors import ExpectedError
 from storage.marker import read_marker, write_marker
 
 KEY = "zone"  # in home.json
 
 
-class ZoneError(ValueError):
+class ZoneError(ExpectedError, ValueError):
     """No time zone has that name."""
 
 

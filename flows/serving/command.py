@@ -10,6 +10,7 @@ from typer import Option
 
 from flows.commands import HOME, Home, Model, app
 from storage.addresses import is_loopback
+from storage.errors import ExpectedError
 
 TOKEN = "GUIDESPACE_SERVE_TOKEN"
 WAITING = 1024  # connections that wait to be accepted
@@ -20,7 +21,7 @@ Host = Annotated[str, Option(metavar="ADDRESS", help=HOST)]
 Port = Annotated[int, Option(min=0, max=65535, help=PORT)]
 
 
-class ServeError(ValueError):
+class ServeError(ExpectedError, ValueError):
     """It cannot serve as it was told; the message says why and what to do."""
 
 

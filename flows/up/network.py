@@ -8,13 +8,14 @@ from collections.abc import Mapping
 import psutil
 
 from storage.addresses import is_loopback
+from storage.errors import ExpectedError
 
 PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # their own defaults
 PREFECT_AUTH = "PREFECT_SERVER_API_AUTH_STRING"
 MLFLOW_AUTH = ("MLFLOW_AUTH_ADMIN_USERNAME", "MLFLOW_AUTH_ADMIN_PASSWORD")
 
 
-class NetworkError(Exception):
+class NetworkError(ExpectedError):
     """The servers cannot listen as asked; the message says what was found and what to do."""
 
 

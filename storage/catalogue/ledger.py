@@ -19,10 +19,13 @@ from storage.catalogue.connection import Catalogue, transaction
 from storage.catalogue.feeds import Counts, utc
 from storage.catalogue.open_ends import OpenEnds
 from storage.catalogue.replacing import TABLES, Grab, drop_doubles, infer_stops, replace, write_windows
+from storage.errors import ExpectedError
 
 
-class LedgerError(Exception):
+class LedgerError(ExpectedError):
     """The rows of a reading do not add up; nothing of it is kept."""
+
+    exit_code = 1
 
 
 @dataclass

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from storage.catalogue.connection import parquet, quoted
+from storage.errors import ExpectedError
 
 VIEWS = {
     "programmes": "FROM '{guide}/programmes.parquet'",
@@ -39,7 +40,7 @@ _OF_VIEWER = """
 """
 
 
-class QueryError(ValueError):
+class QueryError(ExpectedError, ValueError):
     """A query that DuckDB refuses; the message is DuckDB's."""
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from storage.atomic import copy_unless_there
 from storage.empty_database import copy_empty, keep_empty
+from storage.errors import ExpectedError
 from storage.identity import read_home_id
 from storage.marker import read_marker
 
@@ -46,7 +47,7 @@ FOLDERS = [("experiments", "artifact_location"), ("runs", "artifact_uri"), ("mod
 FOLDERS += [("model_versions", "storage_location"), ("logged_models", "artifact_location")]
 
 
-class TrackingError(Exception):
+class TrackingError(ExpectedError):
     """MLflow cannot be used as it is; the message says what was found and what to do."""
 
 

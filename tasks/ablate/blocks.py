@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from storage.errors import ExpectedError
+
 CLUSTERS = "cluster."  # where a block of clusters begins: it is judged by its clusters, others by categories
 _TITLE = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark")
 _AIRING = ("channel", "hour", "weekday", "duration", "manner")
 
 
-class UnknownBlock(ValueError):
+class UnknownBlock(ExpectedError, ValueError):
     """No block has such a name."""
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.catalogue.likes import LIKES, STATED
+from storage.errors import ExpectedError
 from tasks.likes.episodes import episode_key
 from tasks.text.titles import parse_title
 
@@ -42,7 +43,7 @@ OPINIONS = ("liked", "rating", "share")
 YES, NO = ("true", "yes", "1", "1.0", "like"), ("false", "no", "0", "0.0", "-1", "-1.0", "dislike")
 
 
-class LikesError(ValueError):
+class LikesError(ExpectedError, ValueError):
     """A source of likes that cannot be read; the message says what was found and what was expected."""
 
 

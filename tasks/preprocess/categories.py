@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from storage.arrays import Ragged, offsets_of
+from storage.errors import ExpectedError
 from tasks.text.titles import clean_text
 
 _LISTS = re.compile(r"\s*[,;/|]\s*")
@@ -37,7 +38,7 @@ class Labels(NamedTuple):
     spellings: dict[str, str]  # label to the category that most titles have it by, as written
 
 
-class MappingError(ValueError):
+class MappingError(ExpectedError, ValueError):
     """A mapping table cannot be read; the message says where and what is expected."""
 
 

@@ -15,6 +15,7 @@ from prefect import get_run_logger, task
 from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.catalogue.titles import open_airings
 from storage.digests import hashes
+from storage.errors import ExpectedError
 from storage.formats.model import write_spellings
 from storage.formats.vocabulary import PLACEHOLDER, SPLITS, TRAIN, texts_of
 from storage.stages import Stage
@@ -28,7 +29,7 @@ STAGE = Stage(Corpus, __file__)
 DROPPED = pa.schema([("category", pa.string()), ("reason", pa.string()), ("titles", pa.int64())])
 
 
-class TooFewTitles(ValueError):
+class TooFewTitles(ExpectedError, ValueError):
     """The guide holds too few labelled titles to learn from."""
 
 

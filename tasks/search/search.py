@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.arrays import open_array
+from storage.errors import ExpectedError
 from storage.shapes import Float32
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.index import AUTO, Exact, Index, IndexMissing, SearchSettings, query_recall
@@ -30,7 +31,7 @@ MOST = 1000  # neighbours of one title
 CANDIDATES, SPARE = 4, 20  # titles looked at for k lines: 4 k + 20, and more where too many are editions
 
 
-class SearchError(ValueError):
+class SearchError(ExpectedError, ValueError):
     """A search that cannot be answered; the message says why and what to do."""
 
 

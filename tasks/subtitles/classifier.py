@@ -35,6 +35,7 @@ from torch.nn import functional as F
 
 from storage.arrays import Ragged
 from storage.artifacts import Progress
+from storage.errors import ExpectedError
 from storage.shapes import Float32, Int64
 from tasks.recurrent.alphabet import Alphabet
 from tasks.recurrent.encoder import CharacterEncoder
@@ -68,7 +69,7 @@ _MARKED = re.compile(
 _TEMPERATURES = np.geomspace(0.5, 4.0, 40)
 
 
-class PatternError(ValueError):
+class PatternError(ExpectedError, ValueError):
     """Sub-titles from which nothing can be learnt."""
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from storage.catalogue.evening import coming_programmes, span
 from storage.catalogue.feeds import utc
+from storage.errors import ExpectedError
 from storage.guides import current_guide
 from storage.tracking import Champion, Registry
 from storage.workspace import HomeError, Workspace
@@ -16,7 +17,7 @@ from tasks.tonight.settings import TonightSettings
 from tasks.tonight.vectors import open_titles
 
 
-class TonightError(ValueError):
+class TonightError(ExpectedError, ValueError):
     """No list can be made; the message says why and what to do."""
 
 

@@ -14,6 +14,9 @@ import pytest
 
 from flows import exits
 from flows.__main__ import main
+from storage.catalogue.ledger import LedgerError
+from storage.workspace import HomeLocked
+from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
 from tests.flows.command import ROOT, guidespace
 
 PROGRAMME = '<programme channel="{}" start="2025030110" stop="2025030111"><title>{}</title></programme>'
@@ -224,6 +227,15 @@ def test_a_full_disk_is_known_by_whatever_error(errors: list[Exception], named: 
     found = exits.expected(raised(*errors))
     assert found is not None and found[0] == exits.UNAVAILABLE and named in found[1]
     assert exits.expected(raised(OSError(errno.EIO, "Input/output error", "/a"), KeyError("run"))) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(FeedError("a"), 2), (FeedUnreachable("a"), 4), (LedgerError("a"), 1), (HomeLocked("a"), 2)],
+)
+def test_an_expected_error_carries_its_exit_code(error: Exception, code: int) -> None:
+    assert exits.expected(error) == (code, "a")
+    assert exits.expected(KeyError("a")) is None
 
 
 def test_the_pages_name_every_code() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from storage.addresses import without_secrets
+from storage.errors import ExpectedError
 
 VARIABLE = "env:"  # names an environment variable that holds a path, a pattern or a URL
 BLOCK = "secret:"  # names a Secret block of Prefect; opened by task.py alone
@@ -19,12 +20,14 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)", re.IGNORECASE)
 _concealed: dict[str, str] = {}  # a URL without secrets: the URL
 
 
-class FeedError(Exception):
+class FeedError(ExpectedError):
     """A feed cannot be used; the message is one line: the feed, what was found, what was expected."""
 
 
 class FeedUnreachable(FeedError):
     """The network or the server failed: the same feed may be read later."""
+
+    exit_code = 4
 
 
 @dataclass(frozen=True, kw_only=True)

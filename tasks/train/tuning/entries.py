@@ -4,12 +4,13 @@ import typing
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from storage.errors import ExpectedError
 from tasks.optimizers import Momentum, Optimizer
 from tasks.optimizers.tuners import NoTuner, YellowFin
 from tasks.train.settings import TrainSettings
 
 
-class UnknownOptimizer(ValueError):
+class UnknownOptimizer(ExpectedError, ValueError):
     """No optimizer has that name."""
 
 
