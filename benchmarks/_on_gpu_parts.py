@@ -198,7 +198,7 @@ def neighbours() -> Iterator[Claim]:
     vectors = torch.nn.functional.normalize(torch.randn(SEARCHED, 128), dim=1).numpy()
     seconds, found = {}, {}
     for fewest in (1, sys.maxsize):
-        with patch.object(on_gpu, "FEWEST_PAIRS", fewest):
+        with patch.object(on_gpu, "MIN_PAIRS", fewest):
             top_neighbours(vectors[:2000], vectors[:2000], 25)
             begun = time.perf_counter()
             found[fewest] = top_neighbours(vectors, vectors, 25, exclude_self=True)

@@ -21,7 +21,7 @@ from storage.arrays import Ragged, open_array, unit_rows
 from storage.artifacts import Clustering, Corpus, Vectors
 from storage.formats.corpus import open_corpus
 from storage.workspace import Workspace, newest_first
-from tasks.neighbours.similarity import known_rows
+from tasks.neighbours.similarity import nonzero_rows
 from tasks.recommend import ChannelHabits, Likes, NearestLikes, Popularity, Titles, best_titles
 from tasks.recommend.lists import POOL, best_places
 
@@ -151,7 +151,7 @@ def judge(members: np.ndarray, viewer: Viewer, rows: np.ndarray) -> list[float]:
 def claims(home: Path, quick: bool) -> Iterator[Claim]:
     """FIGURES of nearest_likes and of its foils."""
     night = Night.newest(home)
-    known = known_rows(night.titles.vectors)
+    known = nonzero_rows(night.titles.vectors)
     systems = {"nearest_likes": _strategy(NearestLikes)} | RIVALS
     for (kind, members), tastes in ((group, count) for count in (2, 3) for group in night.groups.items()):
         viewers = list(draw_viewers(members, known, tastes, 40 if quick else 300, tastes))

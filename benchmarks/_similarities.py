@@ -18,7 +18,7 @@ from storage.arrays import open_array, unit_rows
 from storage.artifacts import Corpus, Vectors
 from storage.formats.corpus import open_corpus
 from storage.workspace import Workspace, newest_first
-from tasks.neighbours.similarity import known_rows
+from tasks.neighbours.similarity import nonzero_rows
 from tasks.text.titles import parse_title
 
 PAIRS = 200_000  # random pairs of titles that a standard deviation is taken over
@@ -117,7 +117,7 @@ def meaning(night: Night) -> np.ndarray:
 
 def project(vectors: np.ndarray, dim: int, *, centred: bool = False) -> np.ndarray:
     """Principal components of known rows, unit norm again: float32 (titles, dim); zero rows stay zero."""
-    known = known_rows(vectors)
+    known = nonzero_rows(vectors)
     mean = vectors[known].mean(axis=0) if centred else np.zeros(vectors.shape[1], dtype=np.float32)
     moved = np.where(known[:, None], vectors - mean, 0)
     axes = np.linalg.eigh(moved.T @ moved)[1][:, ::-1][:, :dim]  # of falling variance

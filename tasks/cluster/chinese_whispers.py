@@ -28,7 +28,7 @@ from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, shared_share
 from tasks.cluster.partition import Partition, finish
 from tasks.compiled import compiled
 from tasks.form import configurable, setting
-from tasks.neighbours.similarity import known_rows
+from tasks.neighbours.similarity import nonzero_rows
 
 SYNCHRONOUS = 4  # first iterations, which update all nodes at once
 BLOCKS = 16  # of the later ones
@@ -83,7 +83,7 @@ class ChineseWhispers:
             "" if settled else f"Some titles still changed their cluster in the last of {passes} iterations."
         )
         remedy, size = "raise minimum_similarity or sharpness, or lower neighbours.", self.minimum_size
-        known = known_rows(vectors)
+        known = nonzero_rows(vectors)
         return finish(labels, known, minimum_size=size, iterations=passes, note=note, remedy=remedy)
 
 

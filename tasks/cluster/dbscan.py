@@ -26,7 +26,7 @@ from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import COLLAPSED_SHARE, Partition, finish
 from tasks.form import configurable, setting
 from tasks.neighbours.rescoring import DECIMALS, exact_cosines, pairs_within
-from tasks.neighbours.similarity import known_rows
+from tasks.neighbours.similarity import nonzero_rows
 
 KEPT = 1 << 21  # pairs that wait, 8 bytes each, before they are joined
 ROUNDING = 1e-9  # so that float32's last digit does not exclude the title at eps itself
@@ -55,7 +55,7 @@ class DBSCAN:
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters of the titles; the neighbours suggest eps, the seed is not used."""
         eps = suggest_eps(neighbours, self.min_samples) if self.eps is None else self.eps
-        labels, known = density_clusters(vectors, eps, self.min_samples), known_rows(vectors)
+        labels, known = density_clusters(vectors, eps, self.min_samples), nonzero_rows(vectors)
         note = f"eps {eps:.4g} was suggested by the k-distance curve." if self.eps is None else ""
         remedy = f"lower eps (now {eps:.4g}) or raise min_samples."
         density = Density(eps=eps, min_samples=self.min_samples)
@@ -67,7 +67,7 @@ def density_clusters(
 ) -> Int[np.ndarray, " titles"]:
     """Cluster of each title, int64, numbered by the first core title; -1 is noise."""
     labels = np.full(len(vectors), -1, dtype=np.int64)
-    known = np.flatnonzero(known_rows(vectors))
+    known = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[known]
     links = Links(len(points), max(min_samples, 1))
     for top, left, rows, columns in pairs_within(points, 1.0 - eps):

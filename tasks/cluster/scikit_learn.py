@@ -16,7 +16,7 @@ import numpy as np
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import Partition, finish
 from tasks.form import configurable, setting
-from tasks.neighbours.similarity import known_rows
+from tasks.neighbours.similarity import nonzero_rows
 
 
 @configurable
@@ -36,7 +36,7 @@ class HDBSCAN:
         """Clusters of the titles; neither the neighbours nor the seed are used."""
         from sklearn.cluster import HDBSCAN as Solver
 
-        known = known_rows(vectors)
+        known = nonzero_rows(vectors)
         labels = np.full(len(vectors), -1, dtype=np.int64)
         points = vectors[known].astype(np.float64)
         if len(points) >= max(self.minimum_size, self.min_samples or 0):
@@ -64,7 +64,7 @@ class KMeans:
         """Clusters of the titles; the neighbours are not used."""
         from sklearn.cluster import KMeans as Solver
 
-        known, labels, passes = known_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
+        known, labels, passes = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
         points = vectors[known]
         if len(points):
             count = min(self.clusters or round(math.sqrt(len(points))), len(np.unique(points, axis=0)))

@@ -16,7 +16,7 @@ from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import Partition, finish
 from tasks.form import configurable, setting
 from tasks.neighbours.simhash import draw_planes, hamming, signatures
-from tasks.neighbours.similarity import known_rows
+from tasks.neighbours.similarity import nonzero_rows
 
 TITLES_AT_ONCE = 256  # times the centres: 2.5 million distances at 10,000 centres, 5 MiB each of 16 bits
 DRAWN_APART = 512  # up to so many centres are drawn far from each other; more are drawn at random
@@ -37,7 +37,7 @@ class SimHashClusters:
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters of the titles; the neighbours are not used."""
-        known, labels, passes = known_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
+        known, labels, passes = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
         points = vectors[known]
         if len(points):
             generator = np.random.default_rng(seed)

@@ -1,14 +1,14 @@
-"""Exact neighbours of a few queries by codes of one byte a dimension: a quarter of the memory that is read.
+"""Exact neighbours of a few queries with 8-bit codes, which read a quarter of the memory.
 
-Each vector y is stored as y' = s · c with whole numbers c from -127 to 127 and s = max |y| / 127, beside the
-error e = |y - y'|. For a unit query x then x·y lies within e of x·y'. With T the k-th largest of x·y' - e, no
-vector with x·y' + e < T is among the k nearest; products with the others, some hundreds of 20,000, are made
-in float32. Nothing is missed: the result is that of similarity.top_neighbours.
+Each vector y is quantized to y' = s · c with integers c from -127 to 127 and s = max |y| / 127, and the error
+e = |y - y'| is stored. For a unit query x, x·y is within e of x·y'. With T the k-th largest x·y' - e, no
+vector with x·y' + e < T is among the k nearest. The remaining vectors, some hundreds of 20,000, are compared
+in float32. No neighbour is missed: the result equals that of similarity.top_neighbours.
 
 References:
     Weber, Schek, Blott. A Quantitative Analysis and Performance Study for Similarity-Search Methods in
-    High-Dimensional Spaces. VLDB 1998 (VA-file): bounds by codes, then the vectors that they leave. We
-    differ: a scale for each vector, and the triangle inequality in the place of cells.
+    High-Dimensional Spaces. VLDB 1998 (VA-file): bounds from codes, then exact distances of the rest. We
+    differ: one scale per vector, and bounds from the triangle inequality instead of cells.
 """
 
 from dataclasses import dataclass
@@ -21,73 +21,76 @@ from storage.arrays import row_blocks
 from storage.shapes import Float32, Int8
 from tasks.compiled import available, compiled
 from tasks.neighbours.index import Exact, Index
-from tasks.neighbours.rescoring import no_neighbours, order_candidates, product_tolerance
-from tasks.neighbours.similarity import FEW, SPARE, known_rows
+from tasks.neighbours.rescoring import empty_neighbours, order_candidates, product_tolerance
+from tasks.neighbours.similarity import EXTRA_CANDIDATES, FEW_QUERIES, nonzero_rows
 
-LARGEST = 127
-UNIT = 1.001  # the norm of a query is at most this: similarity.known_rows
+MAX_CODE = 127
+MAX_NORM = 1.001  # upper bound on the norm of a query (similarity.nonzero_rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Vectors of unit norm, and their codes."""
+    """Unit vectors and their 8-bit codes."""
 
     vectors: Float32[np.ndarray, "titles dim"]
     codes: Int8[np.ndarray, "titles dim"]
     scales: Float32[np.ndarray, " titles"]
-    errors: Float32[np.ndarray, " titles"]  # with what float32 adds to them
+    errors: Float32[np.ndarray, " titles"]  # including the float32 error
 
     @staticmethod
     def of(vectors: np.ndarray) -> "Codes":
-        """Codes of vectors, float32 (titles, dim), of unit norm."""
+        """Quantizes unit vectors, float32 (titles, dim)."""
         codes = np.empty(vectors.shape, dtype=np.int8)
         scales, errors = np.empty((2, len(vectors)), dtype=np.float32)
-        for own in row_blocks(len(vectors)):
-            rows = vectors[own]
-            scales[own] = np.abs(rows).max(axis=1, initial=0) / LARGEST
-            codes[own] = np.rint(rows / scales[own, None])
-            lost = np.linalg.norm(rows - codes[own] * scales[own, None], axis=1)
-            errors[own] = UNIT * lost + product_tolerance()
+        for block in row_blocks(len(vectors)):
+            rows = vectors[block]
+            scales[block] = np.abs(rows).max(axis=1, initial=0) / MAX_CODE
+            codes[block] = np.rint(rows / scales[block, None])
+            lost = np.linalg.norm(rows - codes[block] * scales[block, None], axis=1)
+            errors[block] = MAX_NORM * lost + product_tolerance()
         return Codes(vectors, codes, scales, errors)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """As ``top_neighbours(queries, vectors, k)``; queries, float32 (queries, dim), have unit norm."""
-        wanted = min(k + SPARE, len(self.vectors))
-        most = np.empty((len(queries), len(self.vectors)), dtype=np.float32)
-        least = np.full((len(queries), wanted), -np.inf, dtype=np.float32)
-        compiled(_bound, fastmath=True)(self.codes, self.scales, self.errors, queries, most, least)
-        ids = np.empty((len(queries), wanted), dtype=np.int64)
-        values = np.empty((len(queries), wanted), dtype=np.float32)
+        """Equals ``top_neighbours(queries, vectors, k)``; queries are float32 (queries, dim), unit norm."""
+        candidates = min(k + EXTRA_CANDIDATES, len(self.vectors))
+        upper_bounds = np.empty((len(queries), len(self.vectors)), dtype=np.float32)
+        lower_bounds = np.full((len(queries), candidates), -np.inf, dtype=np.float32)
+        compiled(_bound, fastmath=True)(
+            self.codes, self.scales, self.errors, queries, upper_bounds, lower_bounds
+        )
+        ids = np.empty((len(queries), candidates), dtype=np.int64)
+        values = np.empty((len(queries), candidates), dtype=np.float32)
         for place, query in enumerate(queries):
-            near = np.flatnonzero(most[place] >= least[place, 0])
+            near = np.flatnonzero(upper_bounds[place] >= lower_bounds[place, 0])
             products = self.vectors[near] @ query
-            order = np.lexsort((near, -products))[:wanted]
+            order = np.lexsort((near, -products))[:candidates]
             ids[place], values[place] = near[order], products[order]
-        found, cosines = no_neighbours(len(queries), k)
+        best_ids, cosines = empty_neighbours(len(queries), k)
         best = order_candidates(queries, self.vectors, k, ids, values)
-        found[:, : best[0].shape[1]], cosines[:, : best[1].shape[1]] = best
-        return found, cosines
+        best_ids[:, : best[0].shape[1]], cosines[:, : best[1].shape[1]] = best
+        return best_ids, cosines
 
 
 class Coded(Exact):
-    """Compares every pair; up to eight queries by codes."""
+    """Compares all pairs; uses codes for up to eight queries."""
 
     @cached_property
     def _codes(self) -> Codes:
-        return Codes.of(self.known[1])
+        return Codes.of(self.nonzero[1])
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """As in Index."""
-        rows = self.known[0]
-        if not len(rows) or len(queries) > FEW or not known_rows(queries, "queries").all():
+        """See ``Index``."""
+        rows = self.nonzero[0]
+        if not len(rows) or len(queries) > FEW_QUERIES or not nonzero_rows(queries, "queries").all():
             return super().nearest(queries, k)
         ids, cosines = self._codes.nearest(np.ascontiguousarray(queries, dtype=np.float32), k)
         return np.append(rows, -1)[ids], cosines
 
 
 def with_codes(index: Index) -> Index:
-    """The same index with codes, worth it for hundreds of calls with few queries; itself if it is
-    approximate, or numba is missing.
+    """Returns an exact index with codes, which pays off after hundreds of calls with few queries.
+
+    Returns the index unchanged if it is approximate or numba is not installed.
     """
     return Coded(index.titles) if type(index) is Exact and available() else index
 
@@ -98,29 +101,27 @@ def _bound(  # numba: one function, arrays and numbers
     scales: np.ndarray,
     errors: np.ndarray,
     queries: np.ndarray,
-    most: np.ndarray,
-    least: np.ndarray,
+    upper_bounds: np.ndarray,
+    lower_bounds: np.ndarray,
 ) -> None:
-    """The most that each product can be; and, as a heap whose root is the smallest, the greatest of what they
-    are at least.
-    """
-    wanted = least.shape[1]
+    """Computes the upper bound of each product, and the largest lower bounds as a min-heap."""
+    candidates = lower_bounds.shape[1]
     for title in range(codes.shape[0]):
         for row in range(queries.shape[0]):
             product = np.float32(0)
             for axis in range(codes.shape[1]):
                 product += queries[row, axis] * np.float32(codes[title, axis])
             product *= scales[title]
-            most[row, title] = product + errors[title]
+            upper_bounds[row, title] = product + errors[title]
             low = product - errors[title]
-            if low <= least[row, 0]:
+            if low <= lower_bounds[row, 0]:
                 continue
             place, child = 0, 1
-            while child < wanted:
-                if child + 1 < wanted and least[row, child + 1] < least[row, child]:
+            while child < candidates:
+                if child + 1 < candidates and lower_bounds[row, child + 1] < lower_bounds[row, child]:
                     child += 1
-                if least[row, child] >= low:
+                if lower_bounds[row, child] >= low:
                     break
-                least[row, place] = least[row, child]
+                lower_bounds[row, place] = lower_bounds[row, child]
                 place, child = child, 2 * child + 1
-            least[row, place] = low
+            lower_bounds[row, place] = low

@@ -1,6 +1,6 @@
-"""The search of similarity.py with its products and the choice of candidates on a GPU.
+"""Neighbour search with products and candidate selection on a GPU.
 
-The candidates are ordered on the CPU in float64 like those of its tiles, so the result is the same.
+Candidates are sorted on the CPU in float64 as in similarity.py, so the result is the same.
 """
 
 from collections.abc import Iterator
@@ -11,35 +11,39 @@ import torch
 
 from tasks.neighbours.rescoring import order_candidates
 
-FEWEST_PAIRS = 1 << 26  # fewer take a core .2 seconds, no more than a GPU to begin with
-PRODUCT = 1 << 26  # pairs a product: 256 MiB on the GPU for each thread
+MIN_PAIRS = 1 << 26  # fewer take a CPU core .2 s, as long as the start-up of the GPU
+PRODUCT_ENTRIES = 1 << 26  # pairs per product: 256 MiB of GPU memory per thread
 
 
 def worth_a_gpu(pairs: int) -> bool:
-    """Whether so many pairs are compared on a GPU: there is one, and they are many."""
-    return pairs >= FEWEST_PAIRS and torch.cuda.is_available()
+    """Whether a GPU is available and the number of pairs is large enough for it."""
+    return pairs >= MIN_PAIRS and torch.cuda.is_available()
 
 
 def search_on_gpu(
-    rows: np.ndarray, columns: np.ndarray, k: int, wanted: int, exclude_self: bool
+    rows: np.ndarray, columns: np.ndarray, k: int, candidates: int, exclude_self: bool
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """First row, ids and cosines (rows, at most k) of some rows after the other, of ``wanted`` candidates.
+    """Yields results in blocks of rows: first row, ids and cosines (rows, at most k).
+
+    The GPU selects ``candidates`` candidates per row.
 
     Raises:
-        torch.OutOfMemoryError: The GPU has no room for the base and a product of each thread.
+        torch.OutOfMemoryError: The base and one product per thread do not fit in GPU memory.
     """
-    base, step = torch.from_numpy(columns).to("cuda"), max(1, PRODUCT // len(columns))
+    base, step = torch.from_numpy(columns).to("cuda"), max(1, PRODUCT_ENTRIES // len(columns))
 
-    def some(start: int) -> tuple[int, np.ndarray, np.ndarray]:
+    def search_block(start: int) -> tuple[int, np.ndarray, np.ndarray]:
         part = rows[start : start + step]
-        there = base[start : start + step] if exclude_self else torch.from_numpy(part).to("cuda")
-        products = there @ base.T
+        queries = base[start : start + step] if exclude_self else torch.from_numpy(part).to("cuda")
+        products = queries @ base.T
         if exclude_self:
             products.diagonal(start).fill_(-torch.inf)
-        values, ids = (found.cpu().numpy() for found in products.topk(wanted))
-        own = start if exclude_self else None
-        return start, *order_candidates(part, columns, k, np.where(values > -np.inf, ids, -1), values, own)
+        values, ids = (result.cpu().numpy() for result in products.topk(candidates))
+        self_offset = start if exclude_self else None
+        return start, *order_candidates(
+            part, columns, k, np.where(values > -np.inf, ids, -1), values, self_offset
+        )
 
-    # while a thread orders its candidates, the GPU multiplies for the others
+    # The GPU computes the products of other threads while a thread sorts its candidates.
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        yield from pool.map(some, range(0, len(rows), step))
+        yield from pool.map(search_block, range(0, len(rows), step))

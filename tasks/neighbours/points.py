@@ -1,4 +1,4 @@
-"""Vectors of titles among which the nearest are looked for."""
+"""Reads title vectors for the neighbour search."""
 
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from storage.shapes import Bool, Float32
 def read_points(
     folder: Path, name: str, placeholder: Bool[np.ndarray, " titles"]
 ) -> Float32[np.ndarray, "titles dim"]:
-    """An array of a Vectors folder; placeholders are zero rows, which are near to nothing.
+    """Reads an array of a Vectors folder. Rows of placeholders are zeroed, so they have no neighbours.
 
     Raises:
-        ValueError: The vectors are of another corpus.
+        ValueError: The vectors belong to another corpus.
     """
     points = np.array(open_array(folder, name), dtype=np.float32)
     if len(points) != len(placeholder):

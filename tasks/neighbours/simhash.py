@@ -1,32 +1,34 @@
-"""SimHash: a title's vector as signs on random planes; titles of similar vectors differ in few bits.
+"""SimHash: signs of a vector relative to random planes. Similar vectors differ in few bits.
 
-One bit differs with probability p = θ/π, θ the angle of the two vectors, so from H of k differing bits
+A bit differs with probability p = θ/π, where θ is the angle between two vectors. With H of k bits differing,
 
     cos (π H / k) = cos θ ± π sin θ √(p (1 - p) / k)    (M. Charikar, Similarity estimation, STOC 2002).
 
-64 bits find duplicates, not neighbours (at cosine .7 ± .12): candidates are scored again by their vectors.
+64 bits are enough for duplicates but not for neighbours (± .12 at cosine .7), so candidates are compared
+again with their vectors.
 """
 
 import math
 
 import numpy as np
 
-from tasks.neighbours.rescoring import exact_cosines, no_neighbours, order_candidates
-from tasks.neighbours.similarity import known_rows
+from tasks.neighbours.rescoring import empty_neighbours, exact_cosines, order_candidates
+from tasks.neighbours.similarity import nonzero_rows
 
-WORD = 64  # bits of a word of a signature
+WORD = 64  # bits per word of a signature
 BAND_BITS = 16
-ROWS_AT_ONCE = 64  # queries compared with the whole base at once
+ROWS_AT_ONCE = 64  # queries compared with the base at once
 PAIRS_AT_ONCE = 65_536
-LARGEST_BUCKET = 512  # in a larger one each title is compared with the next few hundred only
+LARGEST_BUCKET = 512  # in a larger bucket, each title is compared with the next few hundred only
 
 
 def draw_planes(
     dim: int, bits: int, generator: np.random.Generator, *, orthogonal: bool = True
 ) -> np.ndarray:
-    """Normals of random planes: float32, shape (bits, dim); ``bits`` is a multiple of 64.
+    """Draws normals of random planes, float32 (bits, dim); ``bits`` is a multiple of 64.
 
-    Each ``dim`` planes are orthogonal: less variance for θ ≤ π/2 (J. Ji et al., Super-bit LSH, NIPS 2012).
+    Groups of ``dim`` planes are orthogonal, which reduces variance for θ ≤ π/2 (J. Ji et al., Super-bit LSH,
+    NIPS 2012).
     """
     if bits < WORD or bits % WORD:
         raise ValueError(f"bits must be a multiple of {WORD}, got {bits}")
@@ -39,88 +41,95 @@ def draw_planes(
 
 
 def signatures(vectors: np.ndarray, planes: np.ndarray) -> np.ndarray:
-    """Signatures: uint64, shape (titles, bits / 64); bit i is set when the vector is on or above plane i."""
+    """Computes signatures, uint64 (titles, bits / 64). Bit i is set if the vector is on or above plane i."""
     packed = np.empty((len(vectors), len(planes) // WORD), dtype=np.uint64)
     for start in range(0, len(vectors), 4_096):
-        signs = vectors[start : start + 4_096] @ planes.T >= 0  # of a zero row all bits are set
+        signs = vectors[start : start + 4_096] @ planes.T >= 0  # all bits of a zero row are set
         packed[start : start + 4_096] = np.packbits(signs, axis=1).view(np.uint64)
     return packed
 
 
 def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Bits that differ between each left and each right signature: uint16, shape (left, right)."""
-    apart = np.zeros((len(left), len(right)), dtype=np.uint16)
+    """Hamming distances between left and right signatures, uint16 (left, right)."""
+    distances = np.zeros((len(left), len(right)), dtype=np.uint16)
     for word in range(left.shape[1]):
-        apart += np.bitwise_count(left[:, word, None] ^ right[None, :, word])
-    return apart
+        distances += np.bitwise_count(left[:, word, None] ^ right[None, :, word])
+    return distances
 
 
 def search(
     queries: np.ndarray, base: np.ndarray, planes: np.ndarray, k: int, *, candidates: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest of the ``candidates`` titles whose signatures differ least from the query's: approximate.
+    """Approximate search: the k nearest of the ``candidates`` titles with the smallest Hamming distances.
 
-    Arguments and results are top_neighbours', with the planes of both signatures.
+    Arguments and results are those of ``top_neighbours``, plus the planes of the signatures.
     """
-    known, asked = np.flatnonzero(known_rows(base, "base")), np.flatnonzero(known_rows(queries, "queries"))
-    ids, cosines = no_neighbours(len(queries), k)
-    kept = min(max(candidates, k), len(known))
+    base_ids, query_ids = (
+        np.flatnonzero(nonzero_rows(base, "base")),
+        np.flatnonzero(nonzero_rows(queries, "queries")),
+    )
+    ids, cosines = empty_neighbours(len(queries), k)
+    kept = min(max(candidates, k), len(base_ids))
     if not kept:
         return ids, cosines
-    points = base[known]
-    ours, theirs = signatures(queries[asked], planes), signatures(points, planes)
-    for start in range(0, len(asked), ROWS_AT_ONCE):
-        rows = asked[start : start + ROWS_AT_ONCE]
-        apart = hamming(ours[start : start + ROWS_AT_ONCE], theirs)
-        near = np.argpartition(apart, kept - 1, axis=1)[:, :kept]
+    points = base[base_ids]
+    query_signatures, base_signatures = signatures(queries[query_ids], planes), signatures(points, planes)
+    for start in range(0, len(query_ids), ROWS_AT_ONCE):
+        rows = query_ids[start : start + ROWS_AT_ONCE]
+        distances = hamming(query_signatures[start : start + ROWS_AT_ONCE], base_signatures)
+        near = np.argpartition(distances, kept - 1, axis=1)[:, :kept]
         best, exact = order_candidates(queries[rows], points, k, near)
-        ids[rows, : best.shape[1]], cosines[rows, : best.shape[1]] = known[best], exact
+        ids[rows, : best.shape[1]], cosines[rows, : best.shape[1]] = base_ids[best], exact
     return ids, cosines
 
 
-def bands_for(minimum_cosine: float, found: float = 0.999, band_bits: int = BAND_BITS) -> int:
-    """Bands in which a pair of at least this cosine agrees once with probability ``found`` at least."""
+def bands_for(minimum_cosine: float, recall: float = 0.999, band_bits: int = BAND_BITS) -> int:
+    """Number of bands such that a pair with this cosine agrees in at least one with probability
+    ``recall``.
+    """
     agree = (1 - math.acos(min(1.0, max(-1.0, minimum_cosine))) / math.pi) ** band_bits
-    return 1 if agree >= 1 else max(1, math.ceil(math.log(1 - found) / math.log(1 - agree)))
+    return 1 if agree >= 1 else max(1, math.ceil(math.log(1 - recall) / math.log(1 - agree)))
 
 
 def near_duplicates(
-    vectors: np.ndarray, minimum_cosine: float, generator: np.random.Generator, *, found: float = 0.999
+    vectors: np.ndarray, minimum_cosine: float, generator: np.random.Generator, *, recall: float = 0.999
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of nearly equal titles, without comparing all with all.
+    """Finds pairs of nearly equal titles without comparing all pairs.
 
-    Signatures are cut into bands; titles that agree in a whole band are compared. A pair at angle θ does so
-    in one of b bands of r bits with probability 1 - (1 - (1 - θ/π)^r)^b.
+    Signatures are divided into bands, and titles that agree in all bits of a band are compared. A pair at
+    angle θ agrees in at least one of b bands of r bits with probability 1 - (1 - (1 - θ/π)^r)^b.
 
     Args:
-        vectors: float32, shape (titles, dim), unit norm or zero.
-        minimum_cosine: Least cosine of a pair, best .9 and above: lower ones need many bands.
+        vectors: float32 (titles, dim), unit norm or zero.
+        minimum_cosine: Minimum cosine of a pair, preferably at least .9: lower values need many bands.
         generator: Draws the planes.
-        found: Expected recall of the pairs at exactly that cosine.
+        recall: Expected recall of pairs with exactly that cosine.
 
     Returns:
-        Pairs, int64, shape (pairs, 2), the lower id first, nearest first; and their cosines, float64.
+        Pairs, int64 (pairs, 2), lower id first, sorted by falling cosine; and their cosines, float64.
     """
-    known = np.flatnonzero(known_rows(vectors))
-    points = vectors[known]
-    bands = bands_for(minimum_cosine, found)
+    rows = np.flatnonzero(nonzero_rows(vectors))
+    points = vectors[rows]
+    bands = bands_for(minimum_cosine, recall)
     planes = draw_planes(vectors.shape[1], -(-bands * BAND_BITS // WORD) * WORD, generator)
     keys = signatures(points, planes).view(np.uint16)  # (titles, bands)
-    met: np.ndarray = np.zeros(0, dtype=np.int64)
+    accepted: np.ndarray = np.zeros(0, dtype=np.int64)
     for band in range(bands):
         pairs = _bucket_pairs(keys[:, band])
         for part in np.array_split(pairs, len(pairs) // PAIRS_AT_ONCE + 1):
             left, right = np.divmod(part, max(len(points), 1))
-            met = np.union1d(met, part[exact_cosines(points[left], points[right]) >= minimum_cosine])
-    left, right = np.divmod(met, max(len(points), 1))
+            accepted = np.union1d(
+                accepted, part[exact_cosines(points[left], points[right]) >= minimum_cosine]
+            )
+    left, right = np.divmod(accepted, max(len(points), 1))
     cosines = exact_cosines(points[left], points[right])
     order = np.lexsort((right, left, -np.round(cosines, 12)))
-    return np.stack([known[left[order]], known[right[order]]], axis=1), cosines[order]
+    return np.stack([rows[left[order]], rows[right[order]]], axis=1), cosines[order]
 
 
 def _bucket_pairs(keys: np.ndarray) -> np.ndarray:
-    """Pairs of titles of the same key, as lower * titles + higher, int64."""
-    order = np.argsort(keys, kind="stable")  # ids stay ascending within a key
+    """Pairs of titles with equal keys, encoded as lower * titles + higher, int64."""
+    order = np.argsort(keys, kind="stable")  # stable: ids stay ascending within a key
     ordered, pairs = keys[order], [np.zeros(0, dtype=np.int64)]
     for step in range(1, LARGEST_BUCKET):
         same = np.flatnonzero(ordered[step:] == ordered[:-step])

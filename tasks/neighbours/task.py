@@ -19,9 +19,10 @@ STAGE = Stage(NearestTitles, __file__)
 def find_nearest(
     home: str, corpus: Corpus, vectors: Vectors, k: int, search: SearchSettings
 ) -> NearestTitles:
-    """The k nearest titles of each, placeholders left out: by similarity, which are shown, and by the vectors
-    with how titles air, of which clusters are made: what is best for a list need not be best for groups
-    (docs/LOG.md).
+    """Publishes the k nearest titles of each title without placeholders, by two kinds of vectors.
+
+    Lists of similar titles use the similarity vectors; clusters use the vectors with airing context, because
+    the best vectors for lists are not the best for clusters (docs/LOG.md).
     """
     workspace = Workspace(home)
     split = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["split"])["split"]
@@ -31,7 +32,7 @@ def find_nearest(
         points = read_points(folder, "full", placeholder)
         ids, cosines, recall = _nearest(points, k, search, "to cluster")
         write_graph(draft.folder, ids, cosines)
-        if open_array(folder, "similarity").shape[1] > points.shape[1]:  # without a meaning they are the same
+        if open_array(folder, "similarity").shape[1] > points.shape[1]:
             del points
             points = read_points(folder, "similarity", placeholder)
             ids, cosines, recall = _nearest(points, k, search, "shown")
@@ -44,11 +45,11 @@ def find_nearest(
 def _nearest(
     points: np.ndarray, k: int, search: SearchSettings, purpose: str
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Ids and cosines of the nearest titles, shape (titles, k), and the share of them that was found."""
+    """Ids and cosines of the nearest titles, both (titles, k), and the recall."""
     index = search.open(points)
     ids, cosines = index.among_themselves(k)
     kind, exact = type(index).__name__.lower(), isinstance(index, Exact)
-    del index  # as large as half of the points
+    del index  # half the size of the points
     recall = 1.0 if exact else sampled_recall(points, ids)
     get_run_logger().info("nearest titles (%s): %s search, recall %.4f", purpose, kind, recall)
     return ids, cosines, recall

@@ -51,7 +51,6 @@ PENDING = frozenset(
         "tasks/ingest/xmltv/fallback",
         "tasks/likes",
         "tasks/loading",
-        "tasks/neighbours",
         "tasks/optimizers",
         "tasks/preprocess",
         "tasks/publish",

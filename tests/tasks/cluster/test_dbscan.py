@@ -65,7 +65,7 @@ def test_many_tiles_give_the_same_clusters(monkeypatch):
     rng = np.random.default_rng(0)
     vectors = unit(rng.normal(size=(12, 8))[rng.integers(12, size=500)] + 0.2 * rng.normal(size=(500, 8)))
     whole = density_clusters(vectors, 0.05, 4)
-    monkeypatch.setattr(rescoring, "SIDE", 32)
+    monkeypatch.setattr(rescoring, "TILE_SIDE", 32)
     np.testing.assert_array_equal(density_clusters(vectors, 0.05, 4), whole)
 
 
@@ -133,7 +133,7 @@ def test_pairs_boiled_down_early_give_the_same_clusters(monkeypatch, eps):
     rng = np.random.default_rng(2)
     vectors = unit(rng.normal(size=(12, 8))[rng.integers(12, size=400)] + 0.3 * rng.normal(size=(400, 8)))
     whole = density_clusters(vectors, eps, 4)
-    monkeypatch.setattr(rescoring, "SIDE", 16)
+    monkeypatch.setattr(rescoring, "TILE_SIDE", 16)
     monkeypatch.setattr(dbscan, "KEPT", 1)
     np.testing.assert_array_equal(density_clusters(vectors, eps, 4), whole)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from storage.arrays import unit_rows
 from tasks.neighbours.codes import Coded, Codes, with_codes
 from tasks.neighbours.index import Exact
-from tasks.neighbours.similarity import FEW, top_neighbours
+from tasks.neighbours.similarity import FEW_QUERIES, top_neighbours
 
 
 def random_units(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
@@ -20,7 +20,7 @@ def random_units(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
     st.integers(0, 2**32 - 1),
     st.integers(1, 300),
     st.integers(1, 40),
-    st.integers(1, FEW),
+    st.integers(1, FEW_QUERIES),
     st.integers(1, 400),
     st.booleans(),
 )
@@ -64,10 +64,10 @@ def test_an_index_answers_few_queries_by_codes_and_others_without(monkeypatch: p
         Codes, "nearest", lambda own, queries, k: asked.append(len(queries)) or nearest(own, queries, k)
     )
     zero = np.zeros((1, 16), np.float32)
-    for queries in (base[5:6], base[10 : 10 + FEW], base[: FEW + 1], zero, base[:0]):
+    for queries in (base[5:6], base[10 : 10 + FEW_QUERIES], base[: FEW_QUERIES + 1], zero, base[:0]):
         for found, wanted in zip(index.nearest(queries, 5), plain.nearest(queries, 5), strict=True):
             np.testing.assert_array_equal(found, wanted)
-    assert asked == [1, FEW, 0]
+    assert asked == [1, FEW_QUERIES, 0]
     with pytest.raises(ValueError, match=r"queries must have rows of norm 1 .* row 0 has norm 2"):
         index.nearest(2 * base[5:6], 5)
 

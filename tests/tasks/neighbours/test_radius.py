@@ -38,7 +38,7 @@ def test_counts_of_a_square_known_by_hand():
 
 @pytest.mark.parametrize("minimum", [0.4, -1.0, 1.1])
 def test_every_pair_within_is_found_once(monkeypatch, minimum: float):
-    monkeypatch.setattr(rescoring, "SIDE", 30)  # the last tiles are smaller
+    monkeypatch.setattr(rescoring, "TILE_SIDE", 30)  # the last tiles are smaller
     vectors = unit(np.random.default_rng(0).normal(size=(101, 5)))
     found = np.zeros((101, 101), dtype=int)
     for top, left, rows, columns in pairs_within(vectors, minimum):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.neighbours.similarity import (
-    NOTHING,
+    EMPTY,
     RunningTop,
     hits_by_column,
     hits_by_row,
@@ -39,7 +39,7 @@ def test_packed_values_are_ordered_as_the_values_are(numbers: list[float]):
     packed = pack(values, np.arange(len(values)))
     back, ids = unpack(packed)
     np.testing.assert_array_equal(back.view(np.int32), values.view(np.int32))
-    assert ids.tolist() == list(range(len(values))) and (packed > NOTHING).all()
+    assert ids.tolist() == list(range(len(values))) and (packed > EMPTY).all()
     np.testing.assert_array_equal(values[np.argsort(packed)], np.sort(values))
 
 

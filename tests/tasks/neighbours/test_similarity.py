@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.neighbours import rescoring, similarity
-from tasks.neighbours.similarity import known_rows, top_neighbours
+from tasks.neighbours.similarity import nonzero_rows, top_neighbours
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -49,7 +49,7 @@ def test_three_directions_known_by_hand():
 
 @pytest.mark.parametrize("exclude_self", [False, True])
 def test_equals_brute_force_over_many_blocks(exclude_self: bool, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(similarity, "SIDE", 256)
+    monkeypatch.setattr(similarity, "TILE_SIDE", 256)
     base = unit(np.random.default_rng(0).normal(size=(2_500, 32)))
     check(base, base, 10, exclude_self, block=300)
 
@@ -184,7 +184,7 @@ def test_single():
 )
 def test_rows_that_are_not_of_unit_norm_are_refused(rows: np.ndarray, words: str):
     with pytest.raises(ValueError, match=words):
-        known_rows(rows.astype(np.float32))
+        nonzero_rows(rows.astype(np.float32))
 
 
 def test_shapes_that_do_not_fit_are_refused():
