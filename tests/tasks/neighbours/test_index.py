@@ -133,7 +133,10 @@ def test_without_the_library(
     monkeypatch.setattr(index.importlib.util, "find_spec", lambda name: None)
     with caplog.at_level(logging.WARNING):
         assert isinstance(SearchSettings(exact_below=10).open(groups), Exact)
-    assert "4000 titles are searched exactly, which is slow; install faiss: `pip install faiss-cpu`" in caplog.text
+    assert (
+        "4000 titles are searched exactly, which is slow; install faiss: `pip install faiss-cpu`"
+        in caplog.text
+    )
 
 
 @pytest.mark.parametrize("count", [1, 8, 1_100])
