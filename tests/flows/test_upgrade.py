@@ -92,7 +92,9 @@ def test_a_home_of_an_earlier_version_answers_and_goes_on(
         assert nearest(url)[1] == NEIGHBOUR
 
     assert "is champion" in run_night(home, guide, "--promote")
-    assert len(list(home.glob("artifacts/scores/*"))) == 2, "an unchanged night did the work again"
+    assert len(list(home.glob("artifacts/scores/*/artifact.json"))) == 2, (
+        "an unchanged night did the work again"
+    )
     read_everything(read, has_likes=True)
     assert ADDED in read("sql", f"SELECT DISTINCT title FROM programmes WHERE title = '{ADDED}'")
     read("enrich", str(guide), str(tmp_path / "filled.xml.gz"))
