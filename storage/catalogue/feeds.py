@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from storage.catalogue.connection import Catalogue, allow_memory, transaction
+from storage.catalogue.replacing import replace_older
 from storage.json_file import write_json
 from storage.workspace import HomeError
 
@@ -37,22 +38,6 @@ _NEWEST = """
     (FROM feeds
      WHERE source = $location OR starts_with(source, $location || '!')
      QUALIFY row_number() OVER (PARTITION BY source ORDER BY grabbed_at DESC, feed_id DESC) = 1)
-"""
-# As if these grabs had been of one source from the start.
-_REPLACE_OLDER = """
-    UPDATE programmes SET replaced_by = following.feed_id
-    FROM (
-        SELECT programme_id, arg_min(newer.feed_id, (newer.grabbed_at, newer.feed_id)) AS feed_id
-        FROM programmes
-        JOIN feeds AS said ON said.feed_id = programmes.feed_id
-        JOIN windows ON windows.channel = programmes.channel
-         AND programmes.start >= windows.begins AND programmes.start < windows.ends
-        JOIN feeds AS newer ON newer.feed_id = windows.feed_id AND newer.source = programmes.source
-        WHERE programmes.source = $source
-          AND (newer.grabbed_at, newer.feed_id) > (said.grabbed_at, said.feed_id)
-        GROUP BY programme_id
-    ) AS following
-    WHERE following.programme_id = programmes.programme_id AND programmes.replaced_by IS NULL
 """
 _FEEDS = f"""
     SELECT source, seen, stored, duplicates, rejected, coalesce(reasons, MAP {{}}) AS rejects, {LOST} AS lost
@@ -199,7 +184,7 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
                 connection.execute("DELETE FROM validators WHERE source = ?", [old])
             for new, several in Counter(names.values()).items():
                 if several > 1:
-                    connection.execute(_REPLACE_OLDER, {"source": new})
+                    replace_older(connection, new)
     finally:
         allow_memory(connection, 0)
 

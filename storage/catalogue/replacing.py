@@ -2,13 +2,23 @@
 
 A grab covers one *window* per channel: from its first start there to the end of its last programme. Within
 the window, programmes of an older grab are replaced unless they are repeated word for word. Outside of
-it, and on other channels and of other sources, nothing changes. Nothing is deleted: ``replaced_by`` names
-the grab that took the place. Grabs are ordered by when they were made (then by when they were read): an old
-guide read late takes its place in the past and replaces nothing newer.
+it, and on other channels and of other sources, nothing changes, with one exception.
+
+A programme that begins before the window and ends in it is running when the window begins. Guides often omit
+the running programme, so its absence says nothing. It is *displaced*, and replaced like the others, if the
+newer grab starts a programme before its end that
+
+- has its title (it was rescheduled) or takes more than a quarter of its time (it was cancelled; one that
+  takes less cuts it short, so it was on the air), and
+- was not in the schedule beside it before (parts that are listed beside the whole).
+
+A programme that ends when the window begins is not running. Nothing is deleted: ``replaced_by`` names the
+grab that took the place. Grabs are ordered by when they were made (then by when they were read): an old guide
+read late takes its place in the past and replaces nothing newer.
 """
 
 import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -31,6 +41,41 @@ _FILLED = " + ".join(
     for name in f"{SAYS}, {MORE}".split(", ")
     if "stop" not in name
 )
+# Whether a programme ``later`` displaces the programme ``running``, unless it was in the schedule beside it.
+_DISPLACES = """
+    later.channel = running.channel AND later.start > running.start AND later.start < running.stop
+    AND (later.title = running.title OR later.start < running.stop - (running.stop - running.start) / 4)
+"""
+_HAS_STOP = "coalesce(stop_note, 'missing') IN ('missing', 'unreadable')"  # as given, or the next start
+_NEWER = """
+    CREATE OR REPLACE TEMP TABLE newer AS
+    SELECT windows.feed_id, channel, begins, ends, grabbed_at
+    FROM windows
+    JOIN feeds USING (feed_id)
+    WHERE source = $source AND ($at::TIMESTAMP IS NULL OR grabbed_at > $at)
+"""
+# The first of the grabs in ``newer`` that replaces each programme of a relation (with its ``grabbed_at``).
+_FIRST_NEWER = f"""
+    WITH running AS (FROM {{programmes}})
+    SELECT programme_id, arg_min(feed_id, (grabbed_at, feed_id)) AS feed_id
+    FROM (
+        SELECT running.programme_id, newer.feed_id, newer.grabbed_at
+        FROM running
+        JOIN newer ON newer.channel = running.channel AND start >= begins AND start < ends
+         AND (newer.grabbed_at, newer.feed_id) > (running.grabbed_at, running.feed_id)
+        UNION ALL
+        SELECT running.programme_id, newer.feed_id, newer.grabbed_at
+        FROM running
+        JOIN newer ON newer.channel = running.channel AND running.start < begins AND running.stop > begins
+         AND (newer.grabbed_at, newer.feed_id) > (running.grabbed_at, running.feed_id)
+        JOIN programmes AS later ON later.feed_id = newer.feed_id AND {_DISPLACES}
+        LEFT JOIN running AS beside
+          ON (beside.feed_id, beside.channel, beside.start, beside.title)
+           = (running.feed_id, later.channel, later.start, later.title)
+        WHERE beside.programme_id IS NULL AND {_HAS_STOP.replace("stop_note", "running.stop_note")}
+    )
+    GROUP BY programme_id
+"""
 _BOUNDS = pa.schema({"channel": pa.string(), "start": pa.timestamp("us"), "next": pa.timestamp("us")})
 OPEN_END = 160  # bytes that DuckDB needs for a programme whose stop is looked for, about
 PART = 500_000  # programmes searched for duplicates at a time: all at once, 3 million take 130 MB
@@ -136,33 +181,11 @@ def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
 def replace(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
     """Moves staged programmes into the catalogue, marks what they replace, and returns the number dropped.
 
-    Those are dropped that repeat a stored programme word for word.
+    Those that repeat a stored programme word for word are dropped.
     """
     feed, source = {"feed_id": grab.feed_id}, {"source": grab.source, "at": grab.at}
-    # The source's programmes in these windows when the grab was made.
-    query = f"""
-        CREATE OR REPLACE TEMP TABLE known AS
-        SELECT programmes.programme_id, programmes.channel, programmes.start, title, replaced_by,
-               hash({SAYS}) AS says, hash({MORE}) AS more
-        FROM programmes
-        JOIN windows ON windows.feed_id = $feed_id AND windows.channel = programmes.channel
-         AND programmes.start >= begins AND programmes.start < ends
-        JOIN feeds AS said ON said.feed_id = programmes.feed_id
-        LEFT JOIN feeds AS unsaid ON unsaid.feed_id = programmes.replaced_by
-        LEFT JOIN details USING (programme_id)
-        WHERE programmes.source = $source
-          AND said.grabbed_at <= $at AND (unsaid.feed_id IS NULL OR unsaid.grabbed_at > $at)
-    """
-    connection.execute(query, feed | source)
-    # Newer grabs, read before this one, that cover these times next.
-    query = """
-        CREATE OR REPLACE TEMP TABLE newer AS
-        SELECT windows.feed_id, channel, begins, ends, grabbed_at
-        FROM windows
-        JOIN feeds USING (feed_id)
-        WHERE source = $source AND grabbed_at > $at
-    """
-    late = connection.execute(query, source).fetchall()[0][0]
+    _find_known(connection, feed | source)
+    late = connection.execute(_NEWER, source).fetchall()[0][0]  # grabs read before this one
     connection.execute(f"""
         CREATE OR REPLACE TEMP TABLE repeated AS
         SELECT min(programmes.programme_id) AS programme_id, known.programme_id AS known_id
@@ -182,19 +205,59 @@ def replace(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
     connection.execute(query, feed)
     repeats = _delete_read(connection, grab, "repeated")
     if late:
-        connection.execute("""
+        staged = "(SELECT *, $at::TIMESTAMP AS grabbed_at FROM staged_programmes)"
+        query = f"""
             UPDATE staged_programmes AS staged SET replaced_by = first_newer.feed_id
-            FROM (
-                SELECT programme_id, arg_min(newer.feed_id, (grabbed_at, newer.feed_id)) AS feed_id
-                FROM staged_programmes
-                JOIN newer ON newer.channel = staged_programmes.channel AND start >= begins AND start < ends
-                GROUP BY programme_id
-            ) AS first_newer
+            FROM ({_FIRST_NEWER.format(programmes=staged)}) AS first_newer
             WHERE first_newer.programme_id = staged.programme_id
-        """)
+        """
+        connection.execute(query, {"at": grab.at})
     for table in TABLES:
         connection.execute(f"INSERT INTO {table} FROM staged_{table}")
     return repeats
+
+
+def _find_known(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]) -> None:
+    """Creates ``known``: programmes of the source, as of the grab, in its windows or displaced by it."""
+    query = f"""
+        CREATE OR REPLACE TEMP TABLE known AS
+        SELECT programmes.programme_id, programmes.channel, programmes.start, programmes.stop, title,
+               replaced_by, hash({SAYS}) AS says, hash({MORE}) AS more,
+               programmes.start < begins AS is_running
+        FROM programmes
+        JOIN windows ON windows.feed_id = $feed_id AND windows.channel = programmes.channel
+         AND programmes.start < ends
+         AND (programmes.start >= begins OR (programmes.stop > begins AND {_HAS_STOP}))
+        JOIN feeds AS said ON said.feed_id = programmes.feed_id
+        LEFT JOIN feeds AS unsaid ON unsaid.feed_id = programmes.replaced_by
+        LEFT JOIN details USING (programme_id)
+        WHERE programmes.source = $source
+          AND said.grabbed_at <= $at AND (unsaid.feed_id IS NULL OR unsaid.grabbed_at > $at)
+    """
+    connection.execute(query, values)
+    connection.execute(f"""
+        DELETE FROM known
+        WHERE is_running AND programme_id NOT IN (
+            SELECT running.programme_id
+            FROM known AS running
+            JOIN staged_programmes AS later ON {_DISPLACES}
+            LEFT JOIN known AS beside
+              ON (beside.channel, beside.start, beside.title) = (later.channel, later.start, later.title)
+            WHERE running.is_running AND beside.programme_id IS NULL
+        )
+    """)
+
+
+def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
+    """Marks what a source's grabs replace, as if they had been of one source from the start."""
+    connection.execute(_NEWER, {"source": source, "at": None})
+    stored = "(SELECT * FROM programmes JOIN feeds USING (feed_id, source) WHERE source = $source)"
+    query = f"""
+        UPDATE programmes SET replaced_by = first_newer.feed_id
+        FROM ({_FIRST_NEWER.format(programmes=stored)}) AS first_newer
+        WHERE first_newer.programme_id = programmes.programme_id AND programmes.replaced_by IS NULL
+    """
+    connection.execute(query, {"source": source})
 
 
 def _restore(connection: duckdb.DuckDBPyConnection) -> None:
