@@ -44,6 +44,8 @@ def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
     rows = [["feed", *COUNTS, "why"]]
     for feed in document["feeds"]:
         reasons = [f"{reason} {count}" for reason, count in feed["rejects"].items()]
+        if invalid_bytes := feed.get("invalid_bytes"):
+            reasons.append(f"{invalid_bytes:,} invalid bytes")
         why = ", ".join(reasons + ["lost by DuckDB 2.0.0: read it again"] * feed.get("lost", False))
         rows.append([feed["source"], *(f"{feed[name]:,}" for name in COUNTS), why])
     yield from _columns(rows)

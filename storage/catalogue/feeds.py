@@ -40,7 +40,8 @@ _NEWEST = """
      QUALIFY row_number() OVER (PARTITION BY source ORDER BY grabbed_at DESC, feed_id DESC) = 1)
 """
 _FEEDS = f"""
-    SELECT source, seen, stored, duplicates, rejected, coalesce(reasons, MAP {{}}) AS rejects, {LOST} AS lost
+    SELECT source, seen, stored, duplicates, rejected, invalid_bytes, coalesce(reasons, MAP {{}}) AS rejects,
+           {LOST} AS lost
     FROM feeds
     LEFT JOIN (SELECT feed_id, histogram(reason) AS reasons FROM rejects GROUP BY feed_id) USING (feed_id)
     ORDER BY feed_id
@@ -54,12 +55,13 @@ _TOTALS = """
 
 
 class Counts(NamedTuple):
-    """Programmes of a reading: ``seen = stored + duplicates + rejected``."""
+    """Programmes of a reading: ``seen = stored + duplicates + rejected``; and its bytes that were invalid."""
 
     seen: int
     stored: int
     duplicates: int
     rejected: int
+    invalid_bytes: int = 0
 
 
 class Before(NamedTuple):
@@ -84,7 +86,7 @@ def has_read(
         zone: Zone of times that name none. The same bytes in another zone are read again.
     """
     query = f"""
-        SELECT seen, stored, duplicates, rejected
+        SELECT seen, stored, duplicates, rejected, invalid_bytes
         FROM (
             FROM feeds
             WHERE source = $source AND NOT {LOST}
@@ -126,7 +128,7 @@ def end_of(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
 
 def last_readings(catalogue: Catalogue, location: str) -> list[tuple[str, str, Counts]]:
     """Source, zone and counts of the newest reading of each feed of a location."""
-    query = f"SELECT source, zone, seen, stored, duplicates, rejected FROM {_NEWEST} ORDER BY source"
+    query = f"SELECT source, zone, {', '.join(Counts._fields)} FROM {_NEWEST} ORDER BY source"
     rows = catalogue.connection.execute(query, {"location": location}).fetchall()
     return [(source, zone, Counts(*counts)) for source, zone, *counts in rows]
 
@@ -190,9 +192,9 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
 
 
 def describe(catalogue: Catalogue) -> dict[str, object]:
-    """``{"feeds": [{"source", "seen", "stored", "duplicates", "rejected", "rejects": {reason: n}, "lost"}],
-    "channels", "programmes", "titles", "categories"}``; feeds in the order they were read, titles and
-    categories distinct. ``lost``: see above.
+    """``{"feeds": [{"source", "seen", "stored", "duplicates", "rejected", "invalid_bytes", "rejects":
+    {reason: n}, "lost"}], "channels", "programmes", "titles", "categories"}``; feeds in the order they were
+    read, titles and categories distinct. ``lost``: see above.
     """
     found = [catalogue.connection.sql(query) for query in (_FEEDS, _TOTALS)]
     feeds, (totals,) = ([dict(zip(rows.columns, row)) for row in rows.fetchall()] for rows in found)

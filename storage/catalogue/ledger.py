@@ -38,6 +38,7 @@ class FeedRead:
     staged: int = 0
     channels: int = 0
     rejected: int = 0
+    invalid_bytes: int = 0
     open_ends: OpenEnds = field(default_factory=OpenEnds)
     reasons: Counter[str] = field(default_factory=Counter)
     counts: Counts | None = None
@@ -105,7 +106,7 @@ class FeedRead:
                 f"duplicates + {rejected:,} rejected are {total:,}: DuckDB {duckdb.__version__} has lost "
                 "rows. Nothing of this feed was stored; `guidespace doctor` checks the version"
             )
-        self.counts = Counts(seen, stored, duplicates, rejected)
+        self.counts = Counts(seen, stored, duplicates, rejected, self.invalid_bytes)
         return self.counts
 
     def _insert(self, into: str, rows: pa.RecordBatch | pa.Table, values: dict[str, Any]) -> None:
@@ -145,7 +146,8 @@ def reading(
             draft = FeedRead(connection, Grab(feed_id, source, content_digest, at, known), next_id)
             yield draft
             counts = draft.counts or draft.settle()
-            row = [feed_id, source, content_digest, size, utc(read_at), at, *counts, zone]
+            *programmes, invalid_bytes = counts
+            row = [feed_id, source, content_digest, size, utc(read_at), at, *programmes, zone, invalid_bytes]
             connection.execute(f"INSERT INTO feeds VALUES ({', '.join('?' * len(row))})", row)
     finally:
         for table in ("arrived", *(f"staged_{table}" for table in TABLES)):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tasks.enrich.errors import EnrichError
 from tasks.ingest import json_lines
+from tasks.ingest.encoding import Encoding
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.download import Limits, fetch
@@ -70,7 +71,7 @@ class Source:
         decoder = codecs.getincrementaldecoder("utf-8")()  # a piece may end within a character
         return (decoder.decode(piece).encode(self.codec) for piece in pieces)
 
-    def body(self) -> tuple[str, int, Iterator[bytes]]:
+    def body(self) -> tuple[Encoding, int, Iterator[bytes]]:
         """The encoding that the bytes are in, the length of the head up to the root's start tag, and the
         bytes after it; FeedError where it is no XMLTV.
         """
@@ -91,7 +92,7 @@ class Source:
                 taken.clear()
                 yield piece
 
-        return prolog.encoding, head, after()
+        return Encoding(prolog.encoding, self.pieces), head, after()
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.batches import to_batch
 from tasks.ingest.columns import RawColumns, settle
+from tasks.ingest.encoding import Encoding
 from tasks.ingest.xmltv.fallback.elements import roots
 from tasks.ingest.xmltv.fallback.programmes import read_tree
 from tasks.ingest.xmltv.frames import Frame
@@ -88,10 +89,12 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
     sources = pa.array([source.feed.source] * len(named), pa.string())
     columns = {"source": sources, "channel": named["channel"], "name": named["name"]}
     pq.write_table(pa.table(columns), folder / "channels.parquet")
-    return Survey(programmes=read, unreadable=unreadable, encoding=encoding)
+    return Survey(programmes=read, unreadable=unreadable, encoding=encoding.written)
 
 
-def _read(block: Block, encoding: str, options: EnrichOptions, source: Source) -> tuple[pa.Table, pa.Table]:
+def _read(
+    block: Block, encoding: Encoding, options: EnrichOptions, source: Source
+) -> tuple[pa.Table, pa.Table]:
     """Rows of SCHEMA and of descriptions, of the programmes that can be read."""
     raw, spans = _columns([block.content[begin:end] for begin, end in block.spans], encoding, source.zone)
     chunk = settle(raw, partial(parse_times, zone=source.zone))
@@ -129,9 +132,9 @@ def _places(
     return places, indents
 
 
-def _columns(contents: Sequence[bytes], encoding: str, zone: str) -> tuple[RawColumns, np.ndarray]:
+def _columns(contents: Sequence[bytes], encoding: Encoding, zone: str) -> tuple[RawColumns, np.ndarray]:
     """What programmes say, and which of them those are that can be read."""
-    raw = scan(repaired(without_comments(b"".join(contents)), encoding)) if contents else None
+    raw = scan(repaired(without_comments(b"".join(contents)), encoding)[0]) if contents else None
     if raw is not None and len(raw.title) == len(contents):
         return raw, np.arange(len(contents))
     rows: list[dict] = []
@@ -159,16 +162,16 @@ def _groups(contents: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
             first, group, size = number + 1, [], 0
 
 
-def _parsed(content: bytes, encoding: str, zone: str) -> list[dict]:
+def _parsed(content: bytes, encoding: Encoding, zone: str) -> list[dict]:
     rows: list[dict] = []
-    frame = Frame(content=repaired(without_comments(content), encoding), line=1)
+    frame = Frame(content=repaired(without_comments(content), encoding)[0], line=1)
     for root, _, _ in roots(frame):
         if root is not None:
             read_tree(root, rows, [], zone)
     return rows
 
 
-def _channels(block: Block, encoding: str) -> list[tuple]:
+def _channels(block: Block, encoding: Encoding) -> list[tuple]:
     """Rows of CHANNELS, of the elements between programmes."""
     found: list[tuple] = []
     ends = [0, *(end for _, end in block.spans)]
@@ -177,7 +180,7 @@ def _channels(block: Block, encoding: str) -> list[tuple]:
         if block.masked.find(b"<channel", begin, end) >= 0:
             content = without_comments(block.content[begin:end])
             last = content.rfind(b"</channel>") + len(b"</channel>")
-            for root, _, _ in roots(Frame(content=repaired(content[:last], encoding), line=1)):
+            for root, _, _ in roots(Frame(content=repaired(content[:last], encoding)[0], line=1)):
                 if root is not None:
                     read_tree(root, [], found, "")
     return found

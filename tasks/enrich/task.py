@@ -61,7 +61,7 @@ def fill(
     done = [Filled(source, failed=str(error)) for source, error in errors]
     with ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(dir=workspace.home, prefix="refresh-"))
-        fetched: list[tuple[str, list[Feed]]] = []
+        fetched: list[tuple[str, Sequence[Feed]]] = []
         for location in locations:
             source = source_of(location)
             address = location.location if isinstance(location, Named) else location

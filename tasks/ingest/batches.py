@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from tasks.ingest.encoding import show_invalid
 from tasks.ingest.sources.decompress import FeedStream
 
 BATCH_BYTES = 8 << 20  # of a feed that make a batch at most, about
@@ -24,6 +25,7 @@ class ProgrammeBatch:
     rejects: pa.RecordBatch
     root: pa.RecordBatch  # with the first batch
     share_read: float  # of the file so far, 0 to 1
+    invalid_bytes: int = 0  # in the feed's encoding; they are dropped from texts
 
 
 class Reader(Protocol):
@@ -63,4 +65,5 @@ def number_from_first_(batches: dict[str, list[pa.RecordBatch]]) -> None:
 
 def excerpt(content: bytes) -> str:
     """The beginning of a reject on one line."""
-    return " ".join(content[: 4 * EXCERPT].decode("utf-8", "replace").split())[:EXCERPT]
+    text = show_invalid(content[: 4 * EXCERPT].decode("utf-8", "replace"))
+    return " ".join(text.split())[:EXCERPT]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from storage.catalogue.rows import DETAILS, ORIGINALS, PROGRAMMES
 from tasks.ingest.batches import to_batch
+from tasks.ingest.encoding import show_invalid
 from tasks.ingest.extra import languages, together
 from tasks.text.clean import clean
 
@@ -87,7 +88,7 @@ def settle(raw: RawColumns, parse_times: Callable[[pa.StringArray], pa.Array]) -
         def add(places: np.ndarray, texts: list[str]) -> None:
             if offsets is not None:
                 places = np.searchsorted(np.asarray(offsets), places, side="right") - 1
-            found.extend((int(row), element, text) for row, text in zip(places, texts))
+            found.extend((int(row), element, show_invalid(text)) for row, text in zip(places, texts))
 
         return add
 
@@ -99,7 +100,7 @@ def settle(raw: RawColumns, parse_times: Callable[[pa.StringArray], pa.Array]) -
     numbers, kept_numbers = _lists(raw.episode_numbers)
     sub_title = _cleaned(raw.sub_title, note("sub_title"))
     description = _cleaned(raw.description, note("description"))
-    systems = _beside(numbers, kept_numbers, _cleaned(raw.episode_systems.values))
+    systems = _beside(numbers, kept_numbers, _cleaned(raw.episode_systems.values, read=_system))
     spoken = (sub_title, raw.sub_title_language), (description, raw.description_language)
     category_languages = _beside(categories, kept_categories, raw.category_languages.values)
     extra = languages(category_languages, *(_where(*each) for each in spoken))
@@ -148,11 +149,18 @@ def _stop_notes(start: pa.Array, stop: pa.Array, given: pa.StringArray) -> pa.Ar
     return pa.array(notes, pa.string())
 
 
-def _cleaned(column: pa.StringArray, note: _Note | None = None) -> pa.Array:
+def _system(text: str) -> str:
+    """The name of an episode-num system; guides write it in any case (XMLTV_NS)."""
+    return clean(text).lower()
+
+
+def _cleaned(
+    column: pa.StringArray, note: _Note | None = None, read: Callable[[str], str] = clean
+) -> pa.Array:
     """Clean text, null where nothing is left; ``note`` receives places and text of what cleaning changed."""
     encoded = column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
-    clean_texts = [clean(text) or None for text in texts]
+    clean_texts = [read(text) or None for text in texts]
     if note is not None:
         pairs = enumerate(zip(texts, clean_texts))
         mended = [code for code, (text, now) in pairs if now is not text and (now or "") != text.strip()]
@@ -177,8 +185,9 @@ def _where(texts: pa.Array, values: pa.Array) -> pa.Array:
 def _named(ids: pa.StringArray) -> pa.Array:
     """Ids byte for byte, so that a channel and its programmes match; null where there is only white space."""
     encoded = ids.dictionary_encode()
-    names = [name if name.strip() else None for name in encoded.dictionary.to_pylist()]
-    return pa.array(names, pa.string()).take(encoded.indices) if None in names else ids
+    texts = encoded.dictionary.to_pylist()
+    names = [show_invalid(text) if text.strip() else None for text in texts]
+    return ids if names == texts else pa.array(names, pa.string()).take(encoded.indices)
 
 
 def _lists(lists: pa.ListArray, note: _Note | None = None) -> tuple[pa.ListArray, pa.Array | None]:

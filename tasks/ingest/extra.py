@@ -13,13 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tasks.ingest.encoding import show_invalid
+
 _UNIT, _GROUP = "\x1e", "\x1d"  # no XML holds them
 _KEYS = ("category", "sub-title", "desc")
 
 
 def dumps(content: Mapping[str, Any]) -> str:
     """JSON, the same for the same content."""
-    return json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return show_invalid(text, prefix="\\\\x")  # JSON escapes the backslash
 
 
 def languages(categories: pa.ListArray, sub_title: pa.Array, description: pa.Array) -> pa.Array:

@@ -201,6 +201,7 @@ class _FeedReader:
     def _write(self, source: str, batches: Iterator[ProgrammeBatch], draft: FeedRead) -> Iterator[Progress]:
         for batch in batches:
             draft.add_programmes(batch.programmes, batch.details, batch.originals)
+            draft.invalid_bytes += batch.invalid_bytes
             for kind in ("root", "channels", "rejects"):
                 if (rows := getattr(batch, kind)).num_rows:
                     getattr(draft, f"add_{kind}")(rows)

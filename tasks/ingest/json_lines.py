@@ -8,6 +8,7 @@ import datetime
 import json
 from codecs import BOM_UTF8
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow as pa
 from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
 from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, excerpt, to_batch
 from tasks.ingest.columns import RawColumns, settle
+from tasks.ingest.encoding import Encoding
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.xmltv.times import parse_time
@@ -51,12 +53,16 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
             rejects=to_batch(sorted([*rejects, *settled]), REJECTS),
             root=to_batch((), ROOT),
             share_read=share_read,
+            invalid_bytes=invalid_bytes,
         )
 
-    rows, kept, rejects, size = [], [], [], 0
+    encoding = Encoding("utf-8", partial(FeedStream, stream.feed, stream.size_cap_bytes))
+    rows, kept, rejects, size, invalid_bytes = [], [], [], 0, 0
     for number, line in enumerate(_lines(stream), 1):
         if line.removeprefix(BOM_UTF8).strip():
             size += len(line)
+            line, invalid = encoding.decode(line)
+            invalid_bytes += invalid
             try:
                 rows.append(_row(line))
                 kept.append((number, line))
@@ -65,7 +71,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
                 rejects.append((number, "oversized" if len(line) > LARGEST else cut, excerpt(line)))
         if len(rows) + len(rejects) >= batch_rows or size >= BATCH_BYTES:
             yield batch(stream.share_read)
-            rows, kept, rejects, size = [], [], [], 0
+            rows, kept, rejects, size, invalid_bytes = [], [], [], 0, 0
     yield batch(1.0)
 
 

@@ -8,7 +8,7 @@ writer parses too whenever it would have to wait.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
@@ -54,29 +54,30 @@ class Parsing:
         return read_folder(self.folder, self.future.result())
 
 
-def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str, folder: Path) -> int:
-    """Parses a feed into a new folder; returns the number of batches."""
+def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str, folder: Path) -> list[int]:
+    """Parses a feed into a new folder; returns the number of invalid bytes of each batch."""
     shutil.rmtree(folder, ignore_errors=True)  # of a worker that died: Dask and Ray try again elsewhere
     folder.mkdir(parents=True)
-    count = 0
     with ExitStack() as stack:
         streams = {kind: pa.ipc.new_stream(str(folder / kind), form) for kind, form in KINDS.items()}
         writers = {kind: stack.enter_context(stream) for kind, stream in streams.items()}
-        batches = read_batches(FeedStream(feed, size_cap_bytes), batch_rows, zone)
-        for count, batch in enumerate(batches, 1):  # noqa: B007
+        invalid_bytes = []
+        for batch in read_batches(FeedStream(feed, size_cap_bytes), batch_rows, zone):
             for kind, writer in writers.items():
                 writer.write_batch(getattr(batch, kind))
-    return count
+            invalid_bytes.append(batch.invalid_bytes)
+    return invalid_bytes
 
 
-def read_folder(folder: Path, batches: int) -> Iterator[ProgrammeBatch]:
+def read_folder(folder: Path, invalid_bytes: Sequence[int]) -> Iterator[ProgrammeBatch]:
     """The batches of a parsed feed, in order; the folder is removed at the end or after an error."""
     try:
         with ExitStack() as stack:
             maps = {kind: stack.enter_context(pa.memory_map(str(folder / kind))) for kind in KINDS}
             readers = {kind: stack.enter_context(pa.ipc.open_stream(maps[kind])) for kind in KINDS}
-            for number in range(1, batches + 1):
+            for number, invalid in enumerate(invalid_bytes, 1):
                 rows = {kind: reader.read_next_batch() for kind, reader in readers.items()}
-                yield ProgrammeBatch(**rows, share_read=number / batches)
+                share_read = number / len(invalid_bytes)
+                yield ProgrammeBatch(**rows, share_read=share_read, invalid_bytes=invalid)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -23,6 +23,8 @@ class FeedResult:
             f"{self.counts.seen:,} programmes seen, {self.counts.stored:,} stored, "
             f"{self.counts.duplicates:,} duplicates, {self.counts.rejected:,} rejected"
         )
+        if self.counts.invalid_bytes:
+            counts += f", {self.counts.invalid_bytes:,} invalid bytes"
         if self.unchanged:
             counts = f"unchanged ({counts})"
         return f"{self.source}: {counts}{f' ({reasons_text(self.reasons)})' if self.reasons else ''}"

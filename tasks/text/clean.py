@@ -2,9 +2,10 @@ r"""Text hygiene, once, where text enters: what no reader sees and no tokenizer 
 pass here too.
 
 UTF-8 that was read as Latin-1 or Windows-1252 and encoded again (``CapÃ­tulo``), control bytes (C0 and C1:
-DVB's emphasis marks among them), U+FFFD, zero-width and direction marks, literal ``\n`` and ``\t``, HTML
-entities and tags left in the text, runs of white space, decomposed accents. Joiners stay where
-they mean something: inside emoji, and between letters of scripts that need them (Persian, Hindi).
+DVB's emphasis marks among them), U+FFFD and the invalid bytes of a feed (tasks/ingest/encoding.py),
+zero-width and direction marks, literal ``\n`` and ``\t``, HTML entities and tags left in the text, runs of
+white space, decomposed accents. Joiners stay where they mean something: inside emoji, and between letters of
+scripts that need them (Persian, Hindi).
 """
 
 import html
@@ -15,7 +16,7 @@ from itertools import groupby
 
 _HIDDEN = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1b\x7f-\x84\x86-\x89\x8b-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
-    r"\u2060-\u2064\u2066-\u206f\ufeff\ufffd\ud800-\udfff]"
+    r"\u2060-\u2064\u2066-\u206f\ufeff\ufffd\ud800-\udfff\U0010fe80-\U0010feff]"
 )
 _TOKEN = re.compile(r"([&;<>])")
 _MARKUP = re.compile(r"&[#A-Za-z]|<[/A-Za-z]")

@@ -26,6 +26,7 @@ import pyarrow as pa
 from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
 from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, excerpt, number_from_first_, to_batch
 from tasks.ingest.columns import ColumnChunk, RawColumns, settle
+from tasks.ingest.encoding import Encoding
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.xmltv.fallback.elements import root_attributes, roots
@@ -53,13 +54,16 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
             raise stream.nothing_readable() from error
         raise
     batch = _Batch(zone)
-    batch.root = root_attributes(prolog.attributes, prolog.encoding)
+    encoding = Encoding(prolog.encoding, partial(FeedStream, stream.feed, stream.size_cap_bytes))
+    batch.root = root_attributes(prolog.attributes, encoding)
     for frame in cut_frames(blocks, prolog.lines + 1, prolog.ended):
         if frame.reason:
             reason = "damaged" if stream.damage and frame.reason == "truncated" else frame.reason
             batch.rejects.append((frame.line, reason, excerpt(frame.content)))
         else:
-            batch.add(replace(frame, content=repaired(frame.content, prolog.encoding)))
+            content, invalid_bytes = repaired(frame.content, encoding)
+            batch.invalid_bytes += invalid_bytes
+            batch.add(replace(frame, content=content))
         if batch.rows + len(batch.rejects) + len(batch.channels) >= batch_rows or batch.bytes >= BATCH_BYTES:
             yield batch.finish(stream.share_read)
             batch = _Batch(zone)
@@ -69,7 +73,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
 class _Batch:
     def __init__(self, zone: str) -> None:
         self.zone = zone
-        self.rows = self.bytes = 0
+        self.rows = self.bytes = self.invalid_bytes = 0
         self.chunks: list[ColumnChunk] = []
         self.channels: list[tuple[Any, ...]] = []
         self.rejects: list[tuple[int, str, str]] = []
@@ -87,6 +91,7 @@ class _Batch:
             rejects=to_batch(self.rejects, REJECTS),
             root=to_batch(self.root, ROOT),
             share_read=share_read,
+            invalid_bytes=self.invalid_bytes,
         )
 
     def add(self, frame: Frame) -> None:

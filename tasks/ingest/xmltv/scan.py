@@ -20,6 +20,7 @@ from tasks.ingest.columns import RawColumns
 from tasks.ingest.extra import dumps
 
 HELD = ("channel", "start", "stop")  # attributes of a programme that have columns
+END = "end"  # what some guides call stop; it stays in ``extra`` as well
 KINDS = {  # element: columns of its text and its language (system)
     "title": ("title", "title_language"),
     "sub-title": ("sub_title", "sub_title_language"),
@@ -92,6 +93,7 @@ def scan(content: bytes) -> RawColumns | None:
     row = np.cumsum(begins) - 1  # of each tag
     count = int(row[-1]) + 1
     columns: dict[str, Any] = {name: attributes.get(name, pa.nulls(count, pa.string())) for name in HELD}
+    columns["stop"] = attributes.get("stop", attributes.get(END, columns["stop"]))
     for number, (text_name, note_name) in enumerate(KINDS.values()):
         places = np.flatnonzero((kind == number) & (role != _CLOSE))
         ends = less[places + 1]

@@ -1,9 +1,10 @@
 """Repairs a frame's bytes before they are parsed: encoding, control bytes, references."""
 
 import re
-from itertools import pairwise
 
 import numpy as np
+
+from tasks.ingest.encoding import Encoding
 
 PROGRAMME = re.compile(rb"<programme(?=[\s/>])")
 _AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
@@ -12,30 +13,19 @@ _CHARACTERS = range(32, 0xD800), range(0xE000, 0xFFFE), range(0x10000, 0x110000)
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 
 
-def repaired(content: bytes, encoding: str) -> bytes:
-    """UTF-8 without control bytes, in which every ampersand begins one of XML's own references."""
-    content = _utf8(content, encoding)
+def repaired(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
+    """UTF-8 without control bytes, in which every ampersand begins one of XML's own references.
+
+    Returns:
+        The content, and the number of bytes that are invalid in the feed's encoding (encoding.py).
+    """
+    content, invalid = encoding.decode(content)
     codes = np.frombuffer(content, dtype=np.uint8)
     if np.count_nonzero(codes < 32) != sum(np.count_nonzero(codes == space) for space in b"\t\n\r"):
         content = content.translate(None, _CONTROLS)
     if b"&#" in content:
         content = _NUMBER.sub(_valid_number, content)
-    return _AMPERSAND.sub(b"&amp;", content)
-
-
-def _utf8(content: bytes, encoding: str) -> bytes:
-    """Transcodes; UTF-8 is tried first whatever is declared, since other text is seldom valid UTF-8."""
-    try:
-        content.decode("utf-8")
-        return content
-    except UnicodeDecodeError:
-        pass
-    if encoding != "utf-8":
-        return content.decode(encoding, "replace").encode("utf-8")
-    if PROGRAMME.search(content, 1) is None:  # a single programme
-        return content.decode("cp1252", "replace").encode("utf-8")
-    starts = [0, *(match.start() for match in PROGRAMME.finditer(content) if match.start()), len(content)]
-    return b"".join(_utf8(content[start:end], encoding) for start, end in pairwise(starts))
+    return _AMPERSAND.sub(b"&amp;", content), invalid
 
 
 def _valid_number(reference: re.Match[bytes]) -> bytes:

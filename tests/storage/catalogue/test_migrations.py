@@ -19,7 +19,10 @@ BROKEN = Migration(
     name="broken",
     sql="CREATE TABLE half (a INTEGER); SELECT no_such_column FROM feeds;",
 )
-FEED = "INSERT INTO feeds VALUES (1, 'a', 'd', 1, now()::TIMESTAMP, now()::TIMESTAMP, 0, 0, 0, 0, '')"
+FEED = (
+    "INSERT INTO feeds (feed_id, source, content_digest, bytes, read_at, grabbed_at, seen, stored, "
+    "duplicates, rejected) VALUES (1, 'a', 'd', 1, now()::TIMESTAMP, now()::TIMESTAMP, 0, 0, 0, 0)"
+)
 
 
 def applied(home: Path) -> list[tuple[int, str]]:

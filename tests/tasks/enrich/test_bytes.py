@@ -5,11 +5,16 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from lxml import etree
 
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.programmes import cut_blocks
+from tasks.enrich.settings import EnrichOptions
+from tasks.enrich.source import open_source
+from tasks.enrich.survey import read_survey
+from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
 from tests.tasks.enrich.guides import ADDED, KNOWN, MARKED, NEW, programme
 
@@ -55,6 +60,9 @@ FILES = {
         programme("Überall"), programme(KNOWN), head='<?xml version="1.0" encoding="ISO-8859-1"?>'
     ).encode("latin-1"),
     "wrong encoding": guide(programme("Überall"), programme(KNOWN)).encode("cp1252"),
+    "invalid byte": guide(programme("Größe Ö"), programme(KNOWN, "<desc>?</desc>"))
+    .encode()
+    .replace(b">?<", b">\xd0<"),
     "bare ampersand": guide(programme("Cut & Dry < 3"), programme(KNOWN)).encode(),
     "tag not closed": guide(programme(KNOWN).replace("</title>", ""), programme(KNOWN)).encode(),
     "programme not closed": guide(programme("A").replace("</programme>", ""), programme(KNOWN)).encode(),
@@ -84,6 +92,23 @@ def test_all_else_stays_byte_for_byte(fill: Callable, name: str) -> None:
     removed, count = MARKED.subn(b"", plain)
     assert count == filled, plain
     assert (removed.decode().encode(codec) if codec else removed) == content
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (FILES["wrong encoding"], "cp1252"),
+        (FILES["invalid byte"], "utf-8"),
+        (FILES["latin-1"], "iso8859-1"),
+        (FILES["plain"], "utf-8"),
+    ],
+)
+def test_additions_are_in_the_encoding_of_the_bytes(tmp_path: Path, content: bytes, encoding: str) -> None:
+    (tmp_path / "in.xml").write_bytes(content)
+    with open_source(str(tmp_path / "in.xml"), tmp_path, IngestSettings()) as source:
+        assert read_survey(source, tmp_path, EnrichOptions()).encoding == encoding
+    titles = pq.read_table(tmp_path / "programmes.parquet").column("title").to_pylist()
+    assert titles[0] in ("Überall", "Größe Ö", KNOWN) and KNOWN in titles
 
 
 def test_files_without_gaps_or_programmes_are_copies(fill: Callable) -> None:

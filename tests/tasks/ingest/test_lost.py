@@ -42,7 +42,7 @@ def test_a_reading_that_was_lost_is_named_and_read_again(tmp_path: Path) -> None
     with Catalogue.open(home) as catalogue:  # the row that 2.0.0 left: all duplicates, and no window
         catalogue.connection.execute(
             "INSERT INTO feeds VALUES (2, ?, ?, 9, TIMESTAMP '2025-03-01 04:00', TIMESTAMP "
-            "'2025-03-01 04:00', 5, 0, 5, 0, '')",
+            "'2025-03-01 04:00', 5, 0, 5, 0, '', 0)",
             [str(file), digest],
         )
         note_validators(catalogue, str(file), "etag", None)

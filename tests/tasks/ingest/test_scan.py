@@ -10,6 +10,7 @@ from guides import guide, real_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tasks.ingest.encoding import Encoding
 from tasks.ingest.readers import read_batches
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import Feed
@@ -147,7 +148,7 @@ def agree(content: bytes, folder: Path) -> None:
     ],
 )
 def test_common_forms_are_taken_as_the_parser_takes_them(tmp_path: Path, content: str) -> None:
-    assert scan(repaired((content * 3).encode(), "utf-8")) is not None
+    assert scan(repaired((content * 3).encode(), Encoding("utf-8"))[0]) is not None
     agree(guide(content * 3), tmp_path)
 
 
@@ -176,7 +177,7 @@ def test_common_forms_are_taken_as_the_parser_takes_them(tmp_path: Path, content
     ],
 )
 def test_the_rest_is_left_to_the_parser(tmp_path: Path, content: str) -> None:
-    assert scan(repaired(content.encode(), "utf-8")) is None
+    assert scan(repaired(content.encode(), Encoding("utf-8"))[0]) is None
     agree(guide(content, PLAIN), tmp_path)
 
 

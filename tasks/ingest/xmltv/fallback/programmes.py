@@ -1,5 +1,6 @@
 """From elements to the rows of raw columns, of DETAILS, and to JSON of what no column holds."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -8,12 +9,18 @@ import lxml.etree as etree
 
 from tasks.ingest.columns import LISTS
 from tasks.ingest.extra import dumps
-from tasks.ingest.xmltv.fallback.elements import attributes_of, in_full, own_text
-from tasks.ingest.xmltv.scan import HELD
+from tasks.ingest.xmltv.fallback.balance import PARENTS, PEOPLE
+from tasks.ingest.xmltv.fallback.elements import attributes_of, full_text, in_full
+from tasks.ingest.xmltv.scan import END, HELD
 from tasks.ingest.xmltv.times import parse_time
 from tasks.text.clean import clean
 
-_MINUTES = {"seconds": 1 / 60, "minutes": 1.0, "hours": 60.0}
+_MINUTES = {
+    **dict.fromkeys("seconds second secs sec s".split(), 1 / 60),  # noqa: SIM905
+    **dict.fromkeys("minutes minute mins min m".split(), 1.0),  # noqa: SIM905
+    **dict.fromkeys("hours hour hrs hr h".split(), 60.0),  # noqa: SIM905
+}
+LENGTH_TOLERANCE = 1.0  # minutes by which a length without units may differ from stop - start
 _NUMBER = re.compile(r"\d{1,6}(?:[.,]\d{1,4})?", re.ASCII)
 _COLUMNS = {
     **{"keyword": "keywords", "country": "countries", "url": "urls", "sub-title": "sub_title"},
@@ -31,7 +38,7 @@ _Row = dict[str, Any]
 
 def _text(row: _Row, element: etree._Element, zone: str) -> None:
     """The first description with text; further titles, sub-titles and descriptions."""
-    raw = "".join(element.itertext())
+    raw = full_text(element) or ""
     text = clean(raw)
     name = _COLUMNS.get(element.tag, "title")
     if name == "description" and not clean(row.get("description", "")):
@@ -44,12 +51,12 @@ def _text(row: _Row, element: etree._Element, zone: str) -> None:
 
 
 def _list(row: _Row, element: etree._Element, zone: str) -> None:
-    if text := clean(element.text or ""):
+    if text := clean(full_text(element) or ""):
         row["details"].setdefault(_COLUMNS[element.tag], []).append(text)
 
 
 def _language(row: _Row, element: etree._Element, zone: str) -> None:
-    row["details"].setdefault(_COLUMNS[element.tag], clean(element.text or "") or None)
+    row["details"].setdefault(_COLUMNS[element.tag], clean(full_text(element) or "") or None)
 
 
 def _flag(row: _Row, element: etree._Element, zone: str) -> None:
@@ -62,15 +69,15 @@ def _shown(row: _Row, element: etree._Element, zone: str) -> None:
 
 
 def _rating(row: _Row, element: etree._Element, zone: str) -> None:
-    if value := clean(element.findtext("value") or element.text or ""):
-        rating = {"system": element.get("system"), "value": value}
+    if value := clean(element.findtext("value") or full_text(element) or ""):
+        rating = {"system": clean(element.get("system", "")) or None, "value": value}
         row["details"].setdefault(_COLUMNS[element.tag], []).append(rating)
 
 
 def _credits(row: _Row, element: etree._Element, zone: str) -> None:
     people = []
-    for person in element.iterchildren("*"):
-        if name := clean(own_text(person)):
+    for person in element.iterchildren(*PEOPLE):
+        if name := clean(full_text(person) or ""):
             character = clean(person.get("role", "")) or None
             people.append({"role": person.tag, "name": name, "character": character})
     if people:
@@ -78,10 +85,19 @@ def _credits(row: _Row, element: etree._Element, zone: str) -> None:
 
 
 def _length(row: _Row, element: etree._Element, zone: str) -> None:
-    number = _NUMBER.fullmatch((element.text or "").strip())
-    scale = _MINUTES.get(element.get("units", "minutes"))
-    if number is not None and scale is not None:
-        row["details"]["length_minutes"] = float(number[0].replace(",", ".")) * scale
+    """Minutes by the element's units; if they are unknown, by a unit that fits start and stop."""
+    match = _NUMBER.fullmatch((element.text or "").strip())
+    if match is None:
+        return
+    number = float(match[0].replace(",", "."))
+    scale = _MINUTES.get(element.get("units", "").strip().lower())
+    if scale is None:
+        start, stop = (parse_time(row[name] or "", zone) for name in ("start", "stop"))
+        airing = (stop - start) / 60e6 if start is not None and stop is not None else math.nan
+        scales = set(_MINUTES.values())
+        scale = next((each for each in scales if abs(number * each - airing) < LENGTH_TOLERANCE), None)
+    if scale is not None:
+        row["details"]["length_minutes"] = number * scale
 
 
 def _icon(row: _Row, element: etree._Element, zone: str) -> None:
@@ -99,7 +115,8 @@ def _rates_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
 
 
 def _other_length(element: etree._Element, details: Mapping[str, Any]) -> bool:
-    return not _NUMBER.fullmatch((element.text or "").strip()) or element.get("units", "minutes") != "minutes"
+    is_number = _NUMBER.fullmatch((element.text or "").strip())
+    return not is_number or element.get("units") != "minutes" or _has_other_attributes(element, "units")
 
 
 def _shown_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
@@ -108,7 +125,10 @@ def _shown_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
 
 
 def _credits_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
-    return any(len(person) or _has_other_attributes(person, "role") for person in element.iterchildren("*"))
+    return any(
+        len(person) or person.tag not in PEOPLE or _has_other_attributes(person, "role")
+        for person in element.iterchildren("*")
+    )
 
 
 class _Reader(NamedTuple):
@@ -158,13 +178,20 @@ _HELD = frozenset(HELD)
 def read_tree(
     root: etree._Element, rows: list[dict[str, Any]], channels: list[tuple[Any, ...]], zone: str
 ) -> None:
-    """Appends programmes to rows (see ``RawColumns.of``), channels to rows of CHANNELS."""
+    """Appends programmes to rows (see ``RawColumns.of``), channels to rows of CHANNELS.
+
+    Names of elements are read in any case (``<New/>``). A programme's elements that XMLTV lacks are kept in
+    full.
+    """
     row = rows[-1] if rows and next(root.iter("programme"), None) is not None else None
     for element in root.iter():
         tag = element.tag
+        if tag not in PARENTS and "tv" not in PARENTS.get(tag.lower(), {"tv"}):
+            tag = element.tag = tag.lower()
         if tag == "programme":
             further = () if _HELD.issuperset(element.keys()) else attributes_of(element, _HELD)
             row = {name: element.get(name) for name in HELD}
+            row["stop"] = element.get(END) if row["stop"] is None else row["stop"]
             row |= {name: [] for name in LISTS} | {"details": {}, "elements": {}}
             row["attributes"] = dumps(further) if further else None
             rows.append(row)
@@ -173,21 +200,23 @@ def read_tree(
         elif row is None:
             continue
         elif tag == "category":
-            row["categories"].append(element.text)
+            row["categories"].append(full_text(element))
             row["category_languages"].append(element.get("lang"))
         elif tag == "episode-num":
-            row["episode_numbers"].append(element.text)
+            row["episode_numbers"].append(full_text(element))
             row["episode_systems"].append(element.get("system"))
         elif tag == "date":
-            row["date"] = row.get("date") or element.text
+            row["date"] = row.get("date") or full_text(element)
         elif tag == "title" and "title" not in row:
-            text = "".join(element.itertext())
+            text = full_text(element)
             if text and not text.isspace():
                 row["title"], row["title_language"] = text, element.get("lang")
         elif tag == "sub-title" and not row.get("sub_title"):
-            row["sub_title"], row["sub_title_language"] = element.text, element.get("lang")
+            row["sub_title"], row["sub_title_language"] = full_text(element), element.get("lang")
         elif tag in READERS:
             READERS[tag].take(row, element, zone)
+        elif (parent := element.getparent()) is not None and parent.tag == "programme":
+            row["elements"].setdefault(tag, []).append(in_full(element))
 
 
 def _read_channel(element: etree._Element, channels: list[tuple[Any, ...]]) -> None:

@@ -1,0 +1,145 @@
+"""Makes a damaged programme well-formed by what xmltv.dtd allows, instead of by an XML parser's guesses.
+
+libxml2's recovery closes no element before its end tag: an unclosed ``<desc>`` absorbs what follows, and a
+stray ``<us>`` in an actor's name turns the rest of the programme into credits. Here an element of XMLTV ends
+where another one begins that cannot be inside it, an unknown tag without its end tag is text, an end tag
+without its start tag is dropped, and a tag's attributes are read one by one, so that a missing space costs
+none.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+_PEOPLE = "director actor writer adapter producer composer editor presenter commentator guest"
+_CHILDREN = {
+    "tv": "channel programme",
+    "channel": "display-name icon url lcn",
+    "programme": "title sub-title desc credits date category keyword language orig-language length icon url "
+    "country episode-num video audio previously-shown premiere last-chance new live subtitles rating "
+    "star-rating review image",
+    "credits": _PEOPLE,
+    **dict.fromkeys(_PEOPLE.split(), "image url"),
+    "video": "present colour aspect quality",
+    "audio": "present stereo",
+    "subtitles": "language",
+    "rating": "value icon",
+    "star-rating": "value icon",
+}
+PEOPLE = frozenset(_PEOPLE.split())
+PARENTS: Mapping[str, frozenset[str]] = {
+    child: frozenset(parent for parent, children in _CHILDREN.items() if child in children.split())
+    for child in " ".join(_CHILDREN.values()).split()
+}
+_NAME = r"[A-Za-z_][\w.:-]*"
+_TOKEN = re.compile(
+    rf"<(?P<end>/?)(?P<name>{_NAME})"
+    r"(?P<attributes>(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+|[^<>]*+)(?P<close>>|(?=<|\Z))"
+    r"|(?P<cdata><!\[CDATA\[.*?\]\]>)|(?P<instruction><\?[^<>]*>)|<|\]\]>",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(rf"""(?<![\w.:-])({_NAME}+)\s*+=\s*+(?:"([^"]*)"?|'([^']*)'?|([^\s"'/]+))""")
+_ROOTS = ("tv", "programmes")
+
+
+def balance(content: str) -> str:
+    """The content in elements that are all closed; its line breaks stay where they are."""
+    head, end, tail = content.rpartition("]]>")
+    content = head + end + tail.replace("<![CDATA[", "")  # it has no end
+    matched = set(_matched(_TOKEN.finditer(content)))
+    parts: list[str] = []
+    stack: list[str] = []
+    depths = Counter[str]()  # of each name in the stack
+    place = 0
+
+    def close(name: str) -> None:
+        while stack and (last := stack.pop()):
+            depths[last] -= 1
+            parts.append(f"</{last}>")
+            if last == name:
+                return
+
+    for number, token in enumerate(_TOKEN.finditer(content)):
+        parts.append(content[place : token.start()])
+        place = token.end()
+        name, text = _element(token), token[0]
+        if token["cdata"]:
+            parts.append(text)
+        elif token["instruction"] or name in _ROOTS:
+            parts.append("\n" * text.count("\n"))
+        elif name is None:
+            parts.append(_escape(text))
+        elif token["end"]:
+            if depths[name]:
+                close(name)
+            parts.append("\n" * text.count("\n"))
+        elif name not in PARENTS and not (number in matched and token["close"]):
+            parts.append(_escape(text))
+        else:
+            parents = PARENTS.get(name, ())
+            if any(depths[parent] for parent in parents):
+                while stack[-1] not in parents:
+                    close(stack[-1])
+            elif "tv" in parents:
+                while stack:
+                    close(stack[-1])
+            parts.append(_start_tag(name, token))
+            if not _is_empty(token):
+                stack.append(name)
+                depths[name] += 1
+    parts.append(content[place:])
+    while stack:
+        close(stack[-1])
+    return "".join(parts)
+
+
+def _matched(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
+    """Numbers of the unknown start tags that are empty, or have an end tag before a tag of XMLTV."""
+    stack: list[tuple[str, int]] = []
+    depths = Counter[str]()
+    for number, token in enumerate(tokens):
+        name = _element(token)
+        if name is None:
+            continue
+        if name in PARENTS or name in _ROOTS:
+            stack.clear()
+            depths.clear()
+        elif not token["end"]:
+            if _is_empty(token):
+                yield number
+            else:
+                stack.append((name, number))
+                depths[name] += 1
+        elif depths[name]:
+            last, start = "", -1
+            while last != name:
+                last, start = stack.pop()
+                depths[last] -= 1
+            yield start
+
+
+def _element(token: re.Match[str]) -> str | None:
+    """The name of a token's element, in XMLTV's own case if it has it; None if the token is no tag."""
+    name = token["name"]
+    return name.lower() if name and name.lower() in PARENTS else name
+
+
+def _escape(text: str) -> str:
+    return text.replace("<", "&lt;").replace("]]>", "]]&gt;")
+
+
+def _is_empty(token: re.Match[str]) -> bool:
+    return token["attributes"].rstrip().endswith("/")
+
+
+def _start_tag(name: str, token: re.Match[str]) -> str:
+    """The tag with the first attribute of each name; what follows them in a tag without its ``>`` is text."""
+    values: dict[str, str] = {}
+    written, end = token["attributes"], 0
+    for match in _ATTRIBUTE.finditer(written):
+        value = next(group for group in match.groups()[1:] if group is not None)
+        values.setdefault(match[1], value.replace("<", "&lt;").replace('"', "&quot;"))
+        end = match.end()
+    text = "".join(f' {attribute}="{value}"' for attribute, value in values.items())
+    tag = f"<{name}{text}{chr(10) * max(0, written.count(chr(10)) - text.count(chr(10)))}"
+    return f"{tag}{'/' * _is_empty(token)}>{'' if token['close'] else written[end:].lstrip()}"
