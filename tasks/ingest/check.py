@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from tasks.ingest.guides import find_guides
 from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, stop_if_needed
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import BLOCK, Feed, FeedError, Named, is_url, source_of, unreadable
 from tasks.ingest.sources.resolve import locate
-from tasks.ingest.sources.zip import guides_in
 
 
 def check_feeds(given: Sequence[str], settings: IngestSettings) -> None:
@@ -38,6 +38,13 @@ def _check_file(file: Path, settings: IngestSettings) -> None:
     size = file.stat().st_size
     if not size:
         raise FeedError(f"{file}: empty file (0 bytes); expected XMLTV")
-    for source, member in guides_in(file, str(file)):
-        feed = Feed(source=source, file=file, member=member, content_digest="", bytes=size)
-        next(read_batches(FeedStream(feed, settings.size_cap_bytes), 1))
+    found = Feed(source=str(file), file=file, content_digest="", bytes=size)
+    errors = []
+    feeds, _ = find_guides(found, settings.size_cap_bytes)
+    for feed in feeds:
+        try:
+            next(read_batches(FeedStream(feed, settings.size_cap_bytes), 1))
+        except FeedError as error:
+            errors.append(error)
+    if len(errors) == len(feeds):
+        raise errors[0]

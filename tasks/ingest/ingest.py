@@ -4,9 +4,9 @@ import datetime
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from storage.addresses import differ_in_secrets_only, without_secrets
@@ -85,6 +85,7 @@ def ingest_feeds(
                     for event in reader.read(current, later):
                         yield event
                         is_any_read |= isinstance(event, FeedResult)
+                        failures += [event] if isinstance(event, Failure) else []
                         is_new = isinstance(event, FeedResult) and not event.unchanged
                         if is_new and clock() - published > 1.0:  # it counts the whole catalogue
                             publish_status(catalogue)
@@ -151,7 +152,7 @@ class _FeedReader:
             found.feeds.append((feed, counts, parsing))
         return found
 
-    def read(self, location: _Location, later: list[Parsing]) -> Iterator[Progress | FeedResult]:
+    def read(self, location: _Location, later: list[Parsing]) -> Iterator[Progress | FeedResult | Failure]:
         """Writes the feeds of a location; ``later`` are those of the locations after it."""
         with location.stack:
             if location.problem is not None:
@@ -160,26 +161,40 @@ class _FeedReader:
             if fetched.unchanged:
                 for source, _, counts in last_readings(self.catalogue, location.name):
                     yield self._result(source, counts, location)
+            passed_over, failures = fetched.passed_over, 0
             for number, (feed, known, parsing) in enumerate(location.feeds):
-                if known is not None:
-                    yield self._result(feed.source, known, location)
-                    continue
-                zone = self.settings.zone(feed.source)
-                if parsing is None:
-                    stream = FeedStream(feed, self.settings.size_cap_bytes)
-                    batches = read_batches(stream, self.settings.batch_rows, zone)
+                same = [other for *_, other in location.feeds[number + 1 :] if other is not None]
+                try:
+                    if known is not None:
+                        result = self._result(feed.source, known, location)
+                    else:
+                        result = yield from self._read_feed(feed, parsing, location, [*same, *later])
+                except FeedError as error:
+                    failures += 1
+                    yield Failure(source=feed.source, error=error)
                 else:
-                    same = [other for *_, other in location.feeds[number + 1 :] if other is not None]
-                    batches = parsing.batches([*same, *later])
-                known_as = {"source": feed.source, "content_digest": feed.content_digest, "size": feed.bytes}
-                when = {"read_at": self.now(), "grabbed_at": location.grabbed_at, "zone": zone}
-                with reading(self.catalogue, **known_as, **when) as draft:
-                    yield from self._write(feed.source, batches, draft)
-                    result = self._result(feed.source, draft.settle(), location, draft)
-                yield result
-            if fetched.validators is not None and not fetched.unchanged and location.grabbed_at is None:
+                    yield replace(result, passed_over=passed_over)
+                    passed_over = ()
+            is_new = not (fetched.unchanged or failures)
+            if fetched.validators is not None and is_new and location.grabbed_at is None:
                 validators = fetched.validators
                 note_validators(self.catalogue, location.name, validators.etag, validators.last_modified)
+
+    def _read_feed(
+        self, feed: Feed, parsing: Parsing | None, location: _Location, later: list[Parsing]
+    ) -> Generator[Progress, None, FeedResult]:
+        """Writes a feed in one transaction."""
+        zone = self.settings.zone(feed.source)
+        if parsing is None:
+            stream = FeedStream(feed, self.settings.size_cap_bytes)
+            batches = read_batches(stream, self.settings.batch_rows, zone)
+        else:
+            batches = parsing.batches(later)
+        known_as = {"source": feed.source, "content_digest": feed.content_digest, "size": feed.bytes}
+        when = {"read_at": self.now(), "grabbed_at": location.grabbed_at, "zone": zone}
+        with reading(self.catalogue, **known_as, **when) as draft:
+            yield from self._write(feed.source, batches, draft)
+            return self._result(feed.source, draft.settle(), location, draft)
 
     def _result(
         self, source: str, counts: Counts, location: _Location, draft: FeedRead | None = None

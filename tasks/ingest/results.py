@@ -10,13 +10,17 @@ from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
 
 @dataclass(frozen=True, kw_only=True)
 class FeedResult:
-    """The counts of a reading (of the earlier one if unchanged), reasons of rejects, anomalies as text."""
+    """The counts of a reading (of the earlier one if unchanged), reasons of rejects, anomalies as text.
+
+    ``passed_over``: members that are no guides, with the first feed of a zip.
+    """
 
     source: str
     counts: Counts
     reasons: Mapping[str, int]
     unchanged: bool
     anomalies: tuple[str, ...] = ()
+    passed_over: Sequence[str] = ()
 
     def __str__(self) -> str:
         counts = (
@@ -27,7 +31,9 @@ class FeedResult:
             counts += f", {self.counts.invalid_bytes:,} invalid bytes"
         if self.unchanged:
             counts = f"unchanged ({counts})"
-        return f"{self.source}: {counts}{f' ({reasons_text(self.reasons)})' if self.reasons else ''}"
+        reasons = f" ({reasons_text(self.reasons)})" if self.reasons else ""
+        others = f"; passed over, no guides: {', '.join(self.passed_over)}" if self.passed_over else ""
+        return f"{self.source}: {counts}{reasons}{others}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -25,11 +25,11 @@ import httpx
 import tenacity
 
 from storage.addresses import secrets_of, without_secrets
+from tasks.ingest.guides import Guides, find_guides
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed, FeedError, FeedUnreachable, is_url
 from tasks.ingest.sources.headers import Headers, keep_secrets_to, request_headers
 from tasks.ingest.sources.private import PrivateAddress, check_address, public_client
-from tasks.ingest.sources.zip import guides_in
 
 ATTEMPTS = 4
 LONGEST_WAIT = 300.0  # seconds that a server may ask for (Retry-After); after more it is not asked again
@@ -90,7 +90,8 @@ class Answer:
 class Fetched:
     """The feeds of a location; none where it is unchanged. ``validators`` is None for a local file."""
 
-    feeds: list[Feed] = field(default_factory=list)
+    feeds: Sequence[Feed] = ()
+    passed_over: Sequence[str] = ()  # members of a zip that are no guides
     unchanged: bool = False
     validators: Validators | None = None
 
@@ -109,7 +110,8 @@ def fetch(
         FeedError: It cannot be fetched or read, or is empty.
     """
     if not is_url(location):
-        yield Fetched(feeds=_describe(Path(location), source or location))
+        guides = _describe(Path(location), source or location, limits.size_cap_bytes)
+        yield Fetched(**guides._asdict())
         return
     source = source or without_secrets(location)
     file = home / "downloads" / f"{sha256(location.encode()).hexdigest()[:16]}.{os.getpid()}"
@@ -119,14 +121,14 @@ def fetch(
         answer = download(location, file, limits, known, headers)
         if answer.problem:
             raise (FeedUnreachable if answer.unreachable else FeedError)(f"{source}: {answer.problem}")
-        feeds = [] if answer.unchanged else _describe(file, source)
-        yield Fetched(feeds=feeds, unchanged=answer.unchanged, validators=answer.validators)
+        guides = Guides([]) if answer.unchanged else _describe(file, source, limits.size_cap_bytes)
+        yield Fetched(**guides._asdict(), unchanged=answer.unchanged, validators=answer.validators)
     finally:
         file.unlink(missing_ok=True)
 
 
-def _describe(file: Path, source: str) -> list[Feed]:
-    """Feeds with digest and size; several where the file is a zip of several guides."""
+def _describe(file: Path, source: str, size_cap_bytes: int) -> Guides:
+    """The guides in a file, with digest and size."""
     try:
         with open(file, "rb") as handle:
             digest, size = file_digest(handle, "sha256").hexdigest(), handle.tell()
@@ -134,8 +136,7 @@ def _describe(file: Path, source: str) -> list[Feed]:
         raise FeedError(f"{source}: cannot be read ({error.strerror})") from error
     if size == 0:
         raise FeedError(f"{source}: empty file (0 bytes); expected XMLTV")
-    common = {"file": file, "content_digest": digest, "bytes": size}
-    return [Feed(source=name, member=member, **common) for name, member in guides_in(file, source)]
+    return find_guides(Feed(source=source, file=file, content_digest=digest, bytes=size), size_cap_bytes)
 
 
 def download(

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from tasks.ingest.sources.feeds import PLAIN, FeedError
+from tasks.ingest.sources.feeds import FeedError
 
 MAGIC, HEADER_BYTES = b"PK\x03\x04", 30  # of a member's header; its size without name and extra field
 STORED, DEFLATED = 0, 8
@@ -24,18 +24,15 @@ _DESCRIPTOR_BYTES = 24  # at most, after a member whose header has no size
 _ZIP64 = 0xFFFFFFFF  # the size is stored elsewhere
 
 
-def guides_in(file: Path, source: str) -> list[tuple[str, str]]:
-    """Source and member of the guides in a file; the member is empty if it is no zip.
-
-    Of a zip the members with the suffix of a guide, or the only one; of a truncated one those up to the cut
-    (within its first member, it counts as a zip of one guide).
+def list_members(file: Path, source: str) -> list[str]:
+    """Names of a zip's files, sorted; of a truncated one those up to the cut. Empty if the file is no zip.
 
     Raises:
-        FeedError: A zip holds none, or its members cannot be listed.
+        FeedError: The members of a zip cannot be listed.
     """
     with open(file, "rb") as handle:
         if handle.read(4) != MAGIC:
-            return [(source, "")]
+            return []
         try:
             with zipfile.ZipFile(handle) as archive:
                 names = [info.filename for info in archive.infolist() if not info.is_dir()]
@@ -43,11 +40,9 @@ def guides_in(file: Path, source: str) -> list[tuple[str, str]]:
             names = [member.name for member in members_of(handle) if not member.name.endswith("/")]
             if not names:
                 raise FeedError(f"{source}: damaged zip ({error}); nothing in it can be read") from error
-    guides = names if len(names) == 1 else sorted({name for name in names if name.lower().endswith(PLAIN)})
-    if not guides:
-        problem = f"no guide in this zip of {len(names)} files; expected names ending in {' '.join(PLAIN)}"
-        raise FeedError(f"{source}: {problem}")
-    return [(source if len(guides) == 1 else f"{source}!{member}", member) for member in guides]
+    if not names:
+        raise FeedError(f"{source}: an empty zip; expected a guide in it")
+    return sorted(set(names))
 
 
 class Member(NamedTuple):

@@ -1,16 +1,21 @@
 import bz2
+import dataclasses
 import gzip
 import io
 import lzma
 import os
+import re
 import zipfile
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from guides import guide, read, rows
+from guides import NOW, guide, read, real_data, rows
 
+from storage.catalogue.connection import Catalogue
 from tasks.ingest.check import check_feeds
+from tasks.ingest.ingest import ingest_feeds
+from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.sources.resolve import resolve
@@ -106,6 +111,86 @@ def test_a_zip_is_told_by_its_bytes_and_its_members_by_theirs(tmp_path: Path) ->
     ]
 
 
+OTHERS = {
+    "__MACOSX/._guide.xml": b"\0\5\x16\7\0\2\0\0Mac OS X",
+    "__MACOSX/": b"",
+    "readme.txt": b"read me",
+    "settings.xml": b"<settings><channel id='a'/></settings>",
+    "folder/.DS_Store": b"\0\0\0\1Bud1",
+    "logo.png": b"\x89PNG\r\n",
+}
+
+
+def test_other_members_of_a_zip_are_named_and_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "g.zip").write_bytes(zipped({**OTHERS, "guide.xml": guide(programmes=3)}))
+    check_feeds([str(tmp_path / "g.zip")], IngestSettings())
+    (outcome,) = read(tmp_path, tmp_path / "g.zip")
+    assert (outcome.source, outcome.counts.stored) == (f"{tmp_path}/g.zip", 3)
+    assert sorted(outcome.passed_over) == sorted(OTHERS.keys() - {"__MACOSX/"})
+    assert "passed over, no guides: __MACOSX/._guide.xml" in str(outcome)
+    (tmp_path / "h.zip").write_bytes(
+        zipped({**OTHERS, "a": guide(programmes=2), "b.txt": guide(programmes=4)})
+    )
+    outcomes = read(tmp_path, tmp_path / "h.zip", workers=2)  # whatever their names
+    assert [(each.source.partition("!")[2], each.counts.stored) for each in outcomes] == [
+        ("a", 2),
+        ("b.txt", 4),
+    ]
+    assert [len(each.passed_over) for each in outcomes] == [len(OTHERS) - 1, 0]
+
+
+def test_a_bad_member_fails_alone(tmp_path: Path) -> None:
+    """Members that are damaged, too large, empty, encrypted, or a zip."""
+    large = guide() + b"<!-- " + b" " * 300_000 + b" -->"
+    members = {
+        "1.xml": guide(programmes=3),
+        "2.xml.gz": b"\x1f\x8b\x08\x00nonsense that is no deflate",
+        "3.xml": large,
+        "4.xml": b"",
+        "5.xml": guide(programmes=5),
+        "6.xml": zipped({"a.xml": guide()}),
+        "7.xml": guide(programmes=7),
+    }
+    packed = bytearray(zipped(members))
+    packed[packed.rindex(b"PK\x01\x02", 0, packed.rindex(b"5.xml")) + 8] |= 1  # encrypted, says the list
+    (tmp_path / "g.zip").write_bytes(packed)
+    check_feeds([str(tmp_path / "g.zip")], IngestSettings())
+    settings, file = IngestSettings(size_cap_bytes=200_000), str(tmp_path / "g.zip")
+    for workers in (1, 2):
+        home = tmp_path / str(workers)
+        home.mkdir()
+        with Catalogue.open(home) as catalogue:
+            changed = dataclasses.replace(settings, workers=workers)
+            events = list(ingest_feeds(catalogue, [file], changed, clock=lambda: 0.0, now=lambda: NOW))
+        stored = {each.source[-5:]: each.counts.stored for each in events if isinstance(each, FeedResult)}
+        failed = {each.source.partition("!")[2]: str(each) for each in events if isinstance(each, Failure)}
+        assert stored == {"1.xml": 3, "7.xml": 7}
+        assert list(failed) == ["2.xml.gz", "3.xml", "4.xml", "5.xml", "6.xml"]
+        for name, problem in {
+            "2.xml.gz": "damaged",
+            "3.xml": "larger",
+            "4.xml": "empty",
+            "5.xml": "password",
+        }.items():
+            assert problem in failed[name]
+    with pytest.raises(FeedError, match=r"g\.zip!5\.xml.*ingest\.required names it"):
+        read(tmp_path, tmp_path / "g.zip", required=("*5.xml",))
+
+
+def test_a_zip_of_which_no_guide_can_be_read_fails(tmp_path: Path) -> None:
+    (tmp_path / "g.zip").write_bytes(zipped({"1.xml": b"", "2.xml": b" "}))
+    with pytest.raises(FeedError, match=r"none of the 2 feeds can be read: .*1\.xml: empty.*2\.xml: empty"):
+        read(tmp_path, tmp_path / "g.zip")
+    with pytest.raises(FeedError, match=r"1\.xml: empty"):
+        check_feeds([str(tmp_path / "g.zip")], IngestSettings())
+
+
+def test_the_report_of_a_zip_made_on_a_mac(tmp_path: Path) -> None:
+    (outcome,) = read(tmp_path, real_data() / "reports/41j-mac.zip")
+    assert outcome.counts.stored == 1
+    assert set(outcome.passed_over) == {"__MACOSX/._guide.xml", "readme.txt"}
+
+
 class Unseekable(io.BytesIO):
     """What a zip is written to piece by piece: sizes then stand behind the members, not before them."""
 
@@ -189,8 +274,8 @@ def test_resolve_paths_globs_directories(tmp_path: Path) -> None:
         ),
         ("bad.gz", b"\x1f\x8b\x08\x00nonsense that is no deflate", "nothing in it can be read"),
         ("bad.zip", b"PK\x03\x04nonsense", "damaged zip"),
-        ("bad.zip.xml", zipped({"a.xml": b"<html/>", "b.xml": guide()}), "not XMLTV; its root is <html>"),
-        ("text.zip", zipped({"a.txt": b"", "b.md": b""}), "no guide in this zip of 2 files"),
+        ("text.zip", zipped({"a.txt": b"", "b.md": b""}), "no guide in this zip of 2 files (a.txt, b.md)"),
+        ("html.zip", zipped({"a.xml": b"<html/>", "b.xml": b"<rss/>"}), "no guide in this zip of 2 files"),
         ("zip.zip", zipped({"a.zip": zipped({"a.xml": guide()})}), "a zip inside a zip"),
         ("packed.gz", gzip.compress(gzip.compress(b"<tv/>", mtime=0), mtime=0), "not XML"),
     ],
@@ -202,7 +287,7 @@ def test_what_is_no_feed_is_one_clear_line_and_changes_nothing(
     read(tmp_path, tmp_path / "good.xml")
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(FeedError, match=".*" + message.replace("(", r"\(")) as caught:
+    with pytest.raises(FeedError, match=".*" + re.escape(message)) as caught:
         read(tmp_path, tmp_path / name)
     assert "\n" not in str(caught.value) and name in str(caught.value)
     with pytest.raises(FeedError) as before:  # the look before anything is started says the same
