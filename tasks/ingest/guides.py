@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
+from hashlib import file_digest
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from tasks.ingest import json_lines
@@ -17,6 +18,22 @@ class Guides(NamedTuple):
 
     feeds: list[Feed]
     passed_over: Sequence[str] = ()
+
+
+def describe_file(file: Path, source: str, size_cap_bytes: int) -> Guides:
+    """The guides in a file, with its digest and size.
+
+    Raises:
+        FeedError: The file cannot be read or is empty, or see ``find_guides``.
+    """
+    try:
+        with open(file, "rb") as handle:
+            digest, size = file_digest(handle, "sha256").hexdigest(), handle.tell()
+    except OSError as error:
+        raise FeedError(f"{source}: cannot be read ({error.strerror})") from error
+    if size == 0:
+        raise FeedError(f"{source}: empty file (0 bytes); expected XMLTV")
+    return find_guides(Feed(source=source, file=file, content_digest=digest, bytes=size), size_cap_bytes)
 
 
 def find_guides(file: Feed, size_cap_bytes: int) -> Guides:

@@ -16,7 +16,7 @@ from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,7 +25,7 @@ import httpx
 import tenacity
 
 from storage.addresses import secrets_of, without_secrets
-from tasks.ingest.guides import Guides, find_guides
+from tasks.ingest.guides import Guides, describe_file
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed, FeedError, FeedUnreachable, is_url
 from tasks.ingest.sources.headers import Headers, keep_secrets_to, request_headers
@@ -110,7 +110,7 @@ def fetch(
         FeedError: It cannot be fetched or read, or is empty.
     """
     if not is_url(location):
-        guides = _describe(Path(location), source or location, limits.size_cap_bytes)
+        guides = describe_file(Path(location), source or location, limits.size_cap_bytes)
         yield Fetched(**guides._asdict())
         return
     source = source or without_secrets(location)
@@ -121,22 +121,10 @@ def fetch(
         answer = download(location, file, limits, known, headers)
         if answer.problem:
             raise (FeedUnreachable if answer.unreachable else FeedError)(f"{source}: {answer.problem}")
-        guides = Guides([]) if answer.unchanged else _describe(file, source, limits.size_cap_bytes)
+        guides = Guides([]) if answer.unchanged else describe_file(file, source, limits.size_cap_bytes)
         yield Fetched(**guides._asdict(), unchanged=answer.unchanged, validators=answer.validators)
     finally:
         file.unlink(missing_ok=True)
-
-
-def _describe(file: Path, source: str, size_cap_bytes: int) -> Guides:
-    """The guides in a file, with digest and size."""
-    try:
-        with open(file, "rb") as handle:
-            digest, size = file_digest(handle, "sha256").hexdigest(), handle.tell()
-    except OSError as error:
-        raise FeedError(f"{source}: cannot be read ({error.strerror})") from error
-    if size == 0:
-        raise FeedError(f"{source}: empty file (0 bytes); expected XMLTV")
-    return find_guides(Feed(source=source, file=file, content_digest=digest, bytes=size), size_cap_bytes)
 
 
 def download(

@@ -94,6 +94,34 @@ def fuzz(tmp_path: Path, seed: int, *, at_most: int = sys.maxsize, seconds: floa
     return number
 
 
+NEIGHBOUR = """<programme channel="{}" start="20250301100000 +0100" stop="20250301110000 +0100">
+<title lang="de">Größe</title><desc>Über</desc><credits><actor>Ann</actor></credits><category>c</category>
+<icon src="p"/></programme>"""
+
+
+def read_neighbours(file: Path, damaged: bytes) -> list[object]:
+    """Every column of the programmes before and after a damaged one."""
+    before, after = (NEIGHBOUR.format(channel).encode() for channel in ("before", "after"))
+    file.write_bytes(b"<tv>" + before + damaged + after + b"</tv>")
+    found: list[object] = []
+    for batch in batches(file):
+        details = {row.pop("row"): row for row in batch.details.to_pylist()}
+        rows = enumerate(batch.programmes.to_pylist())
+        found += [(row, details.get(n)) for n, row in rows if row["channel"] in ("before", "after")]
+    return found
+
+
+@pytest.mark.parametrize("count", [150, pytest.param(20_000, marks=pytest.mark.soak)])
+@pytest.mark.timeout(3600)
+def test_the_neighbours_of_a_damaged_programme_keep_every_column(tmp_path: Path, count: int) -> None:
+    chance, file = random.Random(1), tmp_path / "g.xml"
+    sound = RICH[RICH.index(b"<programme") : RICH.rindex(b"<programme")]
+    expected = read_neighbours(file, sound)
+    assert len(expected) == 2
+    for number in range(count):
+        assert read_neighbours(file, mutated(chance, [sound])) == expected, (number, file.read_bytes())
+
+
 def test_three_hundred_mutations(tmp_path: Path) -> None:
     assert fuzz(tmp_path, 1, at_most=300) == 300
 

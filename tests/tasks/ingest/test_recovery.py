@@ -141,6 +141,14 @@ def test_other_elements_in_credits_are_no_roles_and_stay_in_extra(tmp_path: Path
     assert (kept["key-grip"], kept["category"]) == (["Gus"], ["c"])
 
 
+def test_the_rest_of_a_programme_without_its_start_is_not_its_neighbours(tmp_path: Path) -> None:
+    """Found by mutation: what stands between programmes belongs to none."""
+    rest = "<progr<title>U</title><desc>d</desc><category>x</category><new/></programme>"
+    found = read_one(tmp_path, PROGRAMME.format("<title>T</title><category>c</category>") + rest)
+    assert (found["title"], found["categories"]) == ("T", ["c"])
+    assert found.keys().isdisjoint({"description", "is_new", "translations"})
+
+
 def test_elements_that_xmltv_lacks_are_kept_and_names_are_read_in_any_case(tmp_path: Path) -> None:
     content = (
         '<Title>T</Title><New/><Finale x="1">last</Finale><actor>Ann</actor>'

@@ -183,23 +183,32 @@ def read_tree(
     Names of elements are read in any case (``<New/>``). A programme's elements that XMLTV lacks are kept in
     full.
     """
-    row = rows[-1] if rows and next(root.iter("programme"), None) is not None else None
-    for element in root.iter():
+    for holder in root.iter("programme", "channel"):
+        if holder.tag == "channel":
+            _read_channel(holder, channels)
+        else:
+            rows.append(_new_row(holder))
+            _read_programme(holder, rows[-1], zone)
+
+
+def _new_row(programme: etree._Element) -> _Row:
+    further = () if _HELD.issuperset(programme.keys()) else attributes_of(programme, _HELD)
+    row: _Row = {name: programme.get(name) for name in HELD}
+    row["stop"] = programme.get(END) if row["stop"] is None else row["stop"]
+    row |= {name: [] for name in LISTS} | {"details": {}, "elements": {}}
+    row["attributes"] = dumps(further) if further else None
+    return row
+
+
+def _read_programme(programme: etree._Element, row: _Row, zone: str) -> None:
+    """Reads the elements up to a programme in this one, which is without its end tag."""
+    for element in programme.iterdescendants():
         tag = element.tag
         if tag not in PARENTS and "tv" not in PARENTS.get(tag.lower(), {"tv"}):
             tag = element.tag = tag.lower()
         if tag == "programme":
-            further = () if _HELD.issuperset(element.keys()) else attributes_of(element, _HELD)
-            row = {name: element.get(name) for name in HELD}
-            row["stop"] = element.get(END) if row["stop"] is None else row["stop"]
-            row |= {name: [] for name in LISTS} | {"details": {}, "elements": {}}
-            row["attributes"] = dumps(further) if further else None
-            rows.append(row)
-        elif tag == "channel":
-            _read_channel(element, channels)
-        elif row is None:
-            continue
-        elif tag == "category":
+            break
+        if tag == "category":
             row["categories"].append(full_text(element))
             row["category_languages"].append(element.get("lang"))
         elif tag == "episode-num":
