@@ -93,8 +93,11 @@ def _one_without_secrets(url: str) -> str:
         scheme, _, rest = re.sub("[\t\r\n]", "", url).partition("://")  # as urlsplit reads it
         return f"{scheme}://{re.split(r'[?#;]', rest.rpartition('@')[2])[0]}"
     query = "&".join(filter(_is_harmless, parts.query.split("&")))
-    path = re.sub(r";[^/]*", "", parts.path)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, query, ""))
+    host, path = parts.netloc, re.sub(r";[^/]*", "", parts.path)
+    if not host and path.startswith("//"):  # http:////user:password@host; Python 3.13 keeps it in the path
+        host, slash, rest = path[2:].partition("/")
+        path = slash + rest
+    return urlunsplit((parts.scheme, host.rpartition("@")[2], path, query, ""))
 
 
 def _is_harmless(parameter: str) -> bool:

@@ -116,22 +116,33 @@ def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
         executor.shutdown(cancel_futures=True)
 
 
-def begin_worker() -> None:
+def begin_worker() -> multiprocessing.util.Finalize:
     """From now on this process ends once its parent has: a worker that waits for work never would."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
     spare_memory()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as a night has: the number of threads decides the last bits
-    multiprocessing.util.Finalize(None, _leave, exitpriority=-1000)
     threading.Thread(target=_await_parent, name="parent", daemon=True).start()
+    return multiprocessing.util.Finalize(None, _leave, exitpriority=-1000)
+
+
+@contextmanager
+def worker_process() -> Iterator[None]:
+    """The body of a process that may fail: a failure ends it with the interpreter's teardown and code 1.
+
+    The finalizer cannot tell: since Python 3.13 it runs after the exception was reported.
+    """
+    leave = begin_worker()
+    try:
+        yield
+    except BaseException:
+        leave.cancel()
+        raise
 
 
 def _leave() -> None:
-    """Ends a worker without the interpreter's teardown, which takes half a second of one that has imported
-    torch; one that failed goes on to report it.
-    """
-    if sys.exc_info()[0] is None:
-        sys.stdout.flush()
-        os._exit(0)
+    """Ends a worker without the interpreter's teardown, which takes half a second once torch is imported."""
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def _await_parent() -> None:

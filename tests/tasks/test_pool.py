@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from storage.stages import ROOT
-from tasks.pool import APART, SHARED, begin_worker, beside, iterate, open_pool, process_beside
+from tasks.pool import APART, SHARED, beside, iterate, open_pool, process_beside, worker_process
 
 HOLD = """
 import os, sys
@@ -80,10 +80,10 @@ def test_a_worker_ends_with_a_parent_that_was_killed(tmp_path):
 
 
 def print_or_fail(fails):
-    begin_worker()
-    print("printed")
-    if fails:
-        raise ValueError("thirteen")
+    with worker_process():
+        print("printed")
+        if fails:
+            raise ValueError("thirteen")
 
 
 @pytest.mark.parametrize("fails", [False, True])

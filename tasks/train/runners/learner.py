@@ -20,7 +20,7 @@ from storage.tables import Shared
 from tasks.encoder.bags import LAYER
 from tasks.loading.loader import Batch
 from tasks.optimizers.parameter_groups import ParameterGroups
-from tasks.pool import begin_worker
+from tasks.pool import worker_process
 from tasks.train.batches import open_batches
 from tasks.train.compiled_step import CompiledStep, Gradients, longest_title
 from tasks.train.runners import Hogwild, Owners
@@ -40,10 +40,10 @@ SPINS, POLL = 2000, 0.0005  # how often a learner looks before it sleeps, and fo
 
 def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
     """The process: steps until it is told to stop, or its parent is gone."""
-    begin_worker()
-    torch.set_num_threads(settings.threads or 1)
-    kind = _Owner if isinstance(settings.runner, Owners) else _Hogwild
-    kind(shared, place, folder, settings).work()
+    with worker_process():
+        torch.set_num_threads(settings.threads or 1)
+        kind = _Owner if isinstance(settings.runner, Owners) else _Hogwild
+        kind(shared, place, folder, settings).work()
 
 
 class _Learner:
