@@ -46,7 +46,7 @@ def gc(
 
 @app.command()
 def zone(name: Annotated[str, Argument(metavar="ZONE", help=ZONE)] = "", home: Home = HOME) -> None:
-    """Show or set the time zone of a home: of schedules, dates, evenings and the hours of titles."""
+    """Show or set the time zone of a home. Schedules, dates, evenings and hours of titles use it."""
     from storage.workspace import Workspace
     from storage.zones import home_zone, set_zone
 

@@ -18,9 +18,14 @@ class ZoneError(ExpectedError, ValueError):
 
 
 def machine_zone() -> str:
-    """IANA name of the machine's zone (``TZ``, else the system's setting); UTC if it has none."""
-    from tzlocal import get_localzone_name  # here: opening a home needs no more than PyTorch brings
+    """IANA name of the machine's zone (``TZ``, else the system's setting); UTC if it has none.
 
+    UTC also where tzlocal is not installed, as on a machine that only trains.
+    """
+    try:
+        from tzlocal import get_localzone_name
+    except ImportError:
+        return "UTC"
     name = get_localzone_name() or "UTC"
     return name if name in zoneinfo.available_timezones() else "UTC"
 

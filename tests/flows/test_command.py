@@ -158,7 +158,16 @@ def test_status_counts_add_up(night):
         and document["home_bytes"] > (night[0] / "catalogue.duckdb").stat().st_size
     )
     (feed,) = document["feeds"]
-    assert set(feed) == {"source", "seen", "stored", "duplicates", "rejected", "rejects", "lost"}
+    assert set(feed) == {
+        "source",
+        "seen",
+        "stored",
+        "duplicates",
+        "rejected",
+        "rejects",
+        "lost",
+        "invalid_bytes",
+    }
     assert (
         not feed["lost"]
         and feed["source"] == str(SAMPLE)

@@ -64,8 +64,8 @@ def test_backfill_reads_dated_guides(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("text", "instant"),
     [
-        ("2025-03-31", datetime.datetime(2025, 3, 31, 23, 59, 59, 999999, datetime.UTC)),
-        ("2025-03-31T18:00", datetime.datetime(2025, 3, 31, 18, tzinfo=datetime.UTC)),
+        ("2025-03-31", datetime.datetime(2025, 3, 31, 23, 59, 59, 999999)),  # in the zone of the home
+        ("2025-03-31T18:00", datetime.datetime(2025, 3, 31, 18)),
         ("2025-03-31T18:00+02:00", datetime.datetime(2025, 3, 31, 16, tzinfo=datetime.UTC)),
     ],
 )

@@ -13,7 +13,7 @@ from storage.arrays import Ragged
 from tasks.linear.ftrl import Ftrl
 from tasks.linear.logistic import BLOCK, Solver, SparseLogistic, visiting_order
 from tasks.linear.proximal import INTERCEPT_RATE, ProximalSgd
-from tasks.linear.threads import _add, share
+from tasks.linear.threads import _add, run_shared
 
 FEATURES, ALPHA = 40, 1e-3
 SOLVERS = [pytest.param(solver, id=solver.name) for solver in (Ftrl(), ProximalSgd(halved=1000))]
@@ -219,7 +219,7 @@ def test_threads_take_every_turn_once() -> None:
             together.wait()
         turns.append((turn, threading.get_ident()))
 
-    share(4, 100, step)
+    run_shared(4, 100, step)
     assert sorted(turn for turn, _ in turns) == list(range(100))
     assert len({thread for turn, thread in turns if turn < 4}) == 4
 
