@@ -31,6 +31,7 @@ from benchmarks._folds import Fold, make_folds
 from benchmarks.claims import Claim, guides, run
 from storage.artifacts import Model
 from storage.digests import hashes
+from storage.episodes.numbers import fold_sub_title
 from storage.workspace import Workspace
 from tasks.enrich.enrich import VOTE, Enrichment, plan, read_guide
 from tasks.enrich.episodes import ONSCREEN, find_numbers
@@ -38,7 +39,6 @@ from tasks.enrich.model import CategoryModel
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import open_source
 from tasks.ingest.settings import IngestSettings
-from tasks.likes.episodes import fold_sub_title
 from tasks.preprocess.categories import map_category, read_mapping
 from tasks.scoring.folds import SALTS
 from tasks.text.titles import parse_title

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.artifacts import Checkpoint, Clustering, Corpus, Guide, TitleEncoderFiles, Vectors, Vocabulary
+from storage.episodes.numbers import EpisodeNumber
 from storage.workspace import Workspace
 from tasks.augment.distilled import Distilled
 from tasks.augment.settings import AugmentSettings
@@ -148,6 +149,8 @@ def publish_guide(home: Path, rows: list[Programme]) -> Guide:
             "sub_title": pa.array([row.sub_title for row in rows], pa.string()),
             "categories": pa.array([list(row.categories) for row in rows], pa.list_(pa.string())),
             "episode_numbers": pa.array([empty] * len(rows), pa.list_(pa.string())),
+            "episode_systems": pa.array([empty] * len(rows), pa.list_(pa.string())),
+            **dict.fromkeys(EpisodeNumber._fields, pa.nulls(len(rows), pa.int32())),
             "date": pa.array([None] * len(rows), pa.string()),
             "zone": pa.array([row.zone for row in rows], pa.string()),
         }

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import duckdb
 
 from storage.atomic import replaced_database
+from storage.catalogue.episode_columns import MIGRATION, fill_episode_columns
 from storage.workspace import HomeError, HomeLocked
 
 FILE = "catalogue.duckdb"
@@ -78,7 +79,10 @@ def _open_migrated(file: Path, migrations: Sequence[Migration]) -> duckdb.DuckDB
                 stack.pop_all()
                 return connection
     with replaced_database(file, connect, copy=True) as connection:
+        lacking = migrations[schema_version(connection, migrations, file) :]
         migrate(connection, migrations, file)
+        if any(migration.name == MIGRATION for migration in lacking):
+            fill_episode_columns(connection)
     return connect(file)
 
 

@@ -5,15 +5,18 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from storage.catalogue.connection import parquet, quoted
+from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
 
 LENGTH = 300  # characters of a description
 _NO_DESCRIPTIONS = "(SELECT '' AS title, '' AS description, 0 AS airings LIMIT 0)"
 # Values are written into it: DuckDB imports pandas for a query with parameters, 0.14 s of a viewer's second.
 _COMING = """
     WITH coming AS (
-        SELECT source, channel, start, stop, title, sub_title, categories, episode_numbers
+        SELECT source, channel, start, stop, title, sub_title, categories,
+               {numbers}
         FROM read_parquet('{programmes}')
         WHERE start >= TIMESTAMP '{begin}' AND start < TIMESTAMP '{end}'
     ),
@@ -36,7 +39,8 @@ _COMING = """
     )
     SELECT start, stop, channel, coalesce(name, channel) AS channel_name, title,
            coalesce(sub_title, '') AS sub_title,
-           categories, episode_numbers, days, coalesce(description, '') AS description
+           coming.* EXCLUDE (source, channel, start, stop, title, sub_title),
+           days, coalesce(description, '') AS description
     FROM coming
     LEFT JOIN names USING (source, channel)
     JOIN shows USING (title)
@@ -47,16 +51,24 @@ _COMING = """
 
 def coming_programmes(guide: Path, begin: datetime.datetime, end: datetime.datetime) -> pa.Table:
     """Programmes that start from ``begin`` to before ``end`` (UTC, without a zone), the first first: start,
-    stop, channel, channel_name, title, sub_title (or ""), categories, episode_numbers, days (distinct ones on
-    which the guide has the title) and description (the title's most frequent one, or "").
+    stop, channel, channel_name, title, sub_title (or ""), categories, season to parts, days (distinct ones
+    on which the guide has the title) and description (the title's most frequent one, or "").
     """
     names = "programmes", "channels", "descriptions"
     files = {name: quoted(parquet(guide / f"{name}.parquet")) for name in names}
     has_texts = (guide / "descriptions.parquet").exists()  # an older version wrote none
     texts = f"read_parquet('{files['descriptions']}')" if has_texts else _NO_DESCRIPTIONS
-    query = _COMING.format(**files | {"descriptions": texts}, begin=begin, end=end, length=LENGTH)
+    numbers = COLUMNS
+    if COLUMNS[0] not in pq.read_schema(guide / "programmes.parquet").names:  # an older version's
+        numbers = "episode_numbers", "[NULL::VARCHAR FOR _ IN episode_numbers] AS episode_systems"
+    values = files | {"descriptions": texts, "numbers": ", ".join(numbers)}
+    query = _COMING.format(**values, begin=begin, end=end, length=LENGTH)
     with duckdb.connect() as connection:
-        return connection.sql(query).to_arrow_table()
+        coming = connection.sql(query).to_arrow_table()
+    if numbers is not COLUMNS:
+        for name, column in zip(COLUMNS, EpisodeReader().columns(coming), strict=True):
+            coming = coming.append_column(name, column)
+    return coming
 
 
 def span(guide: Path) -> tuple[datetime.datetime, datetime.datetime] | None:

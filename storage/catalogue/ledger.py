@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.catalogue.connection import Catalogue, transaction
+from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
 from storage.catalogue.feeds import Counts, utc
 from storage.catalogue.open_ends import OpenEnds
 from storage.catalogue.replacing import TABLES, Grab, drop_doubles, infer_stops, replace, write_windows
@@ -40,6 +41,7 @@ class FeedRead:
     rejected: int = 0
     invalid_bytes: int = 0
     open_ends: OpenEnds = field(default_factory=OpenEnds)
+    episodes: EpisodeReader = field(default_factory=EpisodeReader)
     reasons: Counter[str] = field(default_factory=Counter)
     counts: Counts | None = None
 
@@ -56,6 +58,8 @@ class FeedRead:
         first, self.next_id = self.next_id, self.next_id + rows.num_rows
         ids = pa.array(np.arange(first, self.next_id))
         numbered = self.open_ends.fill(rows).append_column("programme_id", ids)
+        for name, column in zip(COLUMNS, self.episodes.columns(rows), strict=True):
+            numbered = numbered.append_column(name, column)
         columns = "programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)"
         names = {"feed_id": self.grab.feed_id, "source": self.grab.source}
         self._insert(f"{self.grab.prefix}programmes SELECT {columns}", numbered, names)

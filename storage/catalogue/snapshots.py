@@ -23,7 +23,7 @@ from storage.catalogue.connection import Catalogue, quoted
 from storage.catalogue.local_time import local_zone
 from storage.catalogue.retention import check_instant
 
-RULES = 4  # increased when the same catalogue gives another snapshot
+RULES = 5  # increased when the same catalogue gives another snapshot
 DESCRIPTIONS = 10  # distinct ones of a raw title, most airings first
 _INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()})
 
@@ -57,7 +57,7 @@ _HEARD = r"""
 _FILES = {
     "programmes": """
         SELECT source, channel, start, stop, title, title_language, sub_title, categories,
-               episode_numbers, date, zone
+               episode_numbers, episode_systems, season, seasons, episode, episodes, part, parts, date, zone
         FROM (FROM {said}) AS programmes
         JOIN (SELECT DISTINCT source, rank, zone FROM included) AS ranks USING (source)
         WHERE {heard}

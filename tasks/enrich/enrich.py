@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from storage.catalogue.connection import bounded_memory
+from storage.episodes.numbers import fold_sub_title
 from tasks.enrich.episodes import Episode, Numbers, find_numbers
 from tasks.enrich.model import CategoryModel, Voted
 from tasks.enrich.settings import EnrichOptions
@@ -22,7 +23,6 @@ from tasks.enrich.source import Source
 from tasks.enrich.survey import Survey, read_survey
 from tasks.enrich.titles import GuideTitles, gather_titles
 from tasks.enrich.vocabulary import Vocabulary, read_vocabulary
-from tasks.likes.episodes import fold_sub_title
 from tasks.pool import open_pool
 
 EXAMPLES = 20

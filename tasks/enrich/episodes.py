@@ -6,24 +6,18 @@ same episode. Left alone are shows that are numbered in two ways, by season here
 those whose airings with numbers have one sub-title only: it is part of the name ("Dexter", "Original Sin").
 """
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from storage.episodes.numbers import fold_sub_title, read_numbers
 from tasks.enrich.titles import GuideTitles
-from tasks.likes.episodes import episode_key, fold_sub_title
 from tasks.text.titles import parse_title
 
 NUMBERS = "episode_numbers", "episode_systems"  # columns
-XMLTV, ONSCREEN = "xmltv_ns", "onscreen"
-# A Guide keeps numbers without their system; these two forms are no other system's.
-_FORMS = {
-    XMLTV: re.compile(r"\s*(?:\d+\s*(?:/\s*\d+\s*)?)?(?:\.\s*(?:\d+\s*(?:/\s*\d+\s*)?)?){2}"),
-    ONSCREEN: re.compile(r"(?:S\d+ ?)?E\d+(?:/\d+)?"),
-}
+XMLTV, ONSCREEN = "xmltv_ns", "onscreen"  # systems that are written
 _BATCH = 8192
 Episode = tuple[int, str]  # title and folded sub-title
 Numbers = Sequence[tuple[str, str]]  # systems and texts
@@ -52,8 +46,7 @@ def agreed(wanted: set[Episode], said: Iterable[tuple[Episode, Numbers]]) -> dic
     sub_titles: dict[int, set[str]] = {}
     for episode, numbers in said:
         if episode[0] in titles:
-            told = {_episode(text) for _, text in numbers} - {""}
-            seasons.setdefault(episode[0], set()).update(key.startswith("s") for key in told)
+            seasons.setdefault(episode[0], set()).update(key.startswith("s") for key in _keys(numbers))
             sub_titles.setdefault(episode[0], set()).add(episode[1])
             if episode in wanted:
                 found.setdefault(episode, set()).update(numbers)
@@ -65,38 +58,36 @@ def agreed(wanted: set[Episode], said: Iterable[tuple[Episode, Numbers]]) -> dic
 
 
 def _agree(numbers: set[tuple[str, str]]) -> bool:
-    told = {_episode(text) for _, text in numbers} - {""}
-    return len({system for system, _ in numbers}) == len(numbers) and len(told) <= 1
+    return len({system for system, _ in numbers}) == len(numbers) and len(_keys(numbers)) <= 1
+
+
+def _keys(numbers: Iterable[tuple[str, str]]) -> set[str]:
+    return {_key(number) for number in numbers} - {""}
 
 
 @lru_cache(maxsize=65_536)
-def _episode(number: str) -> str:
-    return episode_key([number])
+def _key(number: tuple[str, str]) -> str:
+    return read_numbers((number,)).key
 
 
 def _said(guide: GuideTitles, home_guide: Path | None) -> Iterator[tuple[Episode, Numbers]]:
     """Airings of the guide's titles with numbers and a sub-title."""
-    columns = ["title", "sub_title", *NUMBERS]
-    for title, sub_title, texts, systems in _rows(guide.folder / "programmes.parquet", columns):
-        if texts and (folded := fold_sub_title(sub_title)):
-            pairs = zip((system or ONSCREEN for system in systems), texts, strict=True)
-            yield (guide.of_raw[title], folded), [pair for pair in pairs if pair[0] in _FORMS]
-    if home_guide is None:
-        return
+    yield from _numbered(guide.folder / "programmes.parquet", guide.of_raw.__getitem__)
+    if (
+        home_guide is None
+        or NUMBERS[1] not in pq.read_schema(file := home_guide / "programmes.parquet").names
+    ):
+        return  # an older version kept no systems: the next run writes them
     title_of = {key: title for title, key in enumerate(guide.show_key)}
-    known: dict[str, int] = {}  # raw titles of the home's guide
-    for title, sub_title, texts in _rows(home_guide / "programmes.parquet", columns[:3]):
-        if texts and (folded := fold_sub_title(sub_title)):
-            if title not in known:
-                known[title] = title_of.get(parse_title(title).show_key, -1)
-            if known[title] >= 0:
-                pairs = (
-                    (system, text)
-                    for text in texts
-                    for system, form in _FORMS.items()
-                    if form.fullmatch(text)
-                )
-                yield (known[title], folded), list(pairs)
+    yield from _numbered(file, cache(lambda raw: title_of.get(parse_title(raw).show_key, -1)))
+
+
+def _numbered(file: Path, title_of: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
+    """Airings in a guide of the titles that have a number."""
+    for raw, sub_title, texts, systems in _rows(file, ["title", "sub_title", *NUMBERS]):
+        if texts and (folded := fold_sub_title(sub_title)) and (title := title_of(raw)) >= 0:
+            pairs = zip(((system or ONSCREEN).casefold() for system in systems), texts, strict=True)
+            yield (title, folded), [pair for pair in pairs if pair[0] in (XMLTV, ONSCREEN)]
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[tuple]:

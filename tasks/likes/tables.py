@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.catalogue.likes import LIKES, STATED
+from storage.episodes.numbers import read_episode
 from storage.errors import ExpectedError
-from tasks.likes.episodes import episode_key
 from tasks.text.titles import parse_title
 
 SEEN_SHARE = 0.8  # from this share on it was watched to the end, but for its credits
@@ -64,12 +64,13 @@ def read_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
             raise LikesError(f"{file}, row {place}: the title is empty")
         if opinion is None:  # the row says nothing
             continue
-        numbers = [str(row["episode"])] if row.get("episode") else []
+        numbers = [("", str(row["episode"]))] if row.get("episode") else []
+        episode, _ = read_episode(numbers, title, sub_title).keys(sub_title)
         made.append(
             {
                 "viewer": str(row.get("viewer") or viewer),
                 "show_key": parse_title(title).show_key,
-                "episode": episode_key(numbers, title, sub_title),
+                "episode": episode,
                 "sub_title": sub_title,
                 "source": STATED if given == "liked" else f"table: {given}",
                 "title": title,

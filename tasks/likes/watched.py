@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from storage.catalogue.likes import LIKES, STATED
-from tasks.likes.episodes import name_episode
+from storage.episodes.numbers import EpisodeNumber
 from tasks.likes.tables import SEEN_SHARE, scale
 from tasks.text.titles import parse_title
 
@@ -73,7 +73,7 @@ def _to_row(
     if not item.title or (stated is None and not seen):
         return None
     season, episode = (None if number is None else int(number) for number in (item.season, item.episode))
-    number = "" if episode is None else name_episode(season, episode)
+    number = EpisodeNumber(season=season, episode=episode or None).key
     if stated is not None and not number:
         source = STATED
     elif stated is not None and not seen:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tasks.likes.episodes import fold_sub_title
+from storage.episodes.numbers import fold_sub_title
 from tasks.recommend import Change, Likes, Titles, diversify, what_would_change
 from tasks.recommend.lists import Fitted, best_places
 from tasks.tonight.programmes import Programme, Show

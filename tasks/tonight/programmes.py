@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tasks.likes.episodes import episode_key, fold_sub_title
+from storage.episodes.numbers import EpisodeNumber, fold_sub_title
 from tasks.text.titles import is_placeholder, parse_title
 
 REGULAR_DAYS = 3  # a title without episodes that airs on more days than this is a programme, not a film
@@ -49,7 +49,12 @@ class Programme(Airing):
         own = self.episode, fold_sub_title(self.sub_title)
         if not any(own):
             return not self.regular and ("", "") in seen
-        return any(mine and mine == theirs for one in seen for mine, theirs in zip(own, one, strict=True))
+        return any(
+            mine and mine == theirs
+            for one in seen
+            if len({key.partition("p")[2] for key in (self.episode, one[0])} - {""}) < 2  # another part of it
+            for mine, theirs in zip(own, one, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,13 @@ def channel_twin(name: str) -> tuple[str, int]:
 
 def _read(row: dict[str, Any]) -> dict[str, Any]:
     base, shift = channel_twin(row["channel_name"])
-    episode = episode_key(row["episode_numbers"] or (), row["title"], row["sub_title"])
+    episode, folded = EpisodeNumber(*(row[name] for name in EpisodeNumber._fields)).keys(row["sub_title"])
     parsed = parse_title(row["title"])
     return {
         "display": parsed.display,
         "show_key": parsed.show_key,
         "episode": episode,
-        "folded": fold_sub_title(row["sub_title"]),
+        "folded": folded,
         "base": base,
         "shift": shift,
     }

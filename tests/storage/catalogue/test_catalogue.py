@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.episode_columns import COLUMNS
 from storage.catalogue.feeds import Counts, describe, has_read
 from storage.catalogue.ledger import LedgerError, reading
 from storage.catalogue.rows import REJECTS
@@ -140,6 +141,8 @@ def test_snapshot(tmp_path: Path) -> None:
             "sub_title",
             "categories",
             "episode_numbers",
+            "episode_systems",
+            *COLUMNS,
             "date",
             "zone",
         ]

@@ -92,63 +92,6 @@ def test_the_page_names_every_table_and_column(catalogue: Catalogue) -> None:
         assert f"| `{view}` |" in page
 
 
-@pytest.mark.parametrize(
-    ("system", "number", "season", "episode", "part"),
-    [
-        ("xmltv_ns", "0.1.0/1", 1, 2, 1),
-        ("xmltv_ns", "1/3 . 1/10 . 0/1", 2, 2, 1),
-        ("xmltv_ns", ".5.", None, 6, None),
-        ("xmltv_ns", "2", 3, None, None),
-        (None, "0.1.", 1, 2, None),
-        ("onscreen", "S01E02", 1, 2, None),
-        ("onscreen", "s1 ep2", 1, 2, None),
-        ("SxxExx", "S12E01", 12, 1, None),
-        ("onscreen", "Season 3 Episode 14", 3, 14, None),
-        ("onscreen", "1x02", 1, 2, None),
-        ("onscreen", "Ep 3 Part 2", None, 3, 2),
-        ("onscreen", "S3 E4 P1", 3, 4, 1),
-        ("onscreen", "Series 3, 4/6", 3, 4, None),
-        ("onscreen", "4/6, series 3", 3, 4, None),
-        ("onscreen", "505", None, 505, None),
-        ("tmdb", "12345", None, None, None),
-        ("original-air-date", "2025/03/01", None, None, None),
-        (None, "(4/6)", None, 4, None),
-        ("onscreen", "Folge 12", None, 12, None),
-        ("dd_progid", "EP01234567.0012", None, 12, None),
-        ("dd_progid", "MV01234567.0000", None, None, None),
-        ("onscreen", "no number", None, None, None),
-        ("xmltv_ns", "x.y.z", None, None, None),
-        ("xmltv_ns", "99999999999.1.", None, 2, None),
-        ("xmltv_ns", "0.1.-1", 1, 2, None),
-        ("xmltv_ns", "-1.4/-1.0/2", None, 5, 1),
-        (None, "-1.3.", None, 4, None),
-        ("show", "show/S3535-744", None, None, None),
-        ("onscreen", "show/S3535-744", None, None, None),
-        (None, "e3b0c442-98fc-1c14-9afb-4c8996fb9242", None, None, None),
-        ("onscreen", "5e1f0000-4e51-4e51-9999-123456789012", None, None, None),
-        ("pluto", "65e1f2025c25f6001343e66a", None, None, None),
-        ("onscreen", "E112205", None, 112205, None),
-        ("onscreen", "S20242025 E8", 20242025, 8, None),
-        ("onscreen", "2x112205", 2, 112205, None),
-        ("onscreen", "E99999999999", None, None, None),
-        ("onscreen", "T24E25", None, 25, None),
-        ("onscreen", "S01E02E03", 1, 2, None),
-        ("onscreen", "S1 – Ep. 12-13", 1, 12, None),
-        ("onscreen", "Staffel 3, Folge 12", 3, 12, None),
-    ],
-)
-def test_episode_numbers(
-    catalogue: Catalogue,
-    system: str | None,
-    number: str,
-    season: int | None,
-    episode: int | None,
-    part: int | None,
-) -> None:
-    found = catalogue.connection.execute("SELECT parse_episode(?, ?)", [system, number]).fetchall()[0][0]
-    assert (found["season"], found["episode"], found["part"]) == (season, episode, part)
-
-
 def test_totals_of_episode_numbers(catalogue: Catalogue) -> None:
     assert catalogue.connection.execute(
         "SELECT number, season, seasons, episode, episodes, part, parts FROM episodes"

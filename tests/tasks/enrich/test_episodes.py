@@ -77,9 +77,15 @@ def test_sub_titles_that_only_count_and_placeholders_are_no_episode(
 
 def test_the_homes_guide_is_asked_too(fill: Callable, tmp_path: Path) -> None:
     titles, sub_titles = ["Odd (5/6)", "Odd", "Odd", "Nobody"], ["THE END", "Another", "A third", "The end"]
-    numbers = [["0.4.", "EP1.5"], ["S1 E2", "0 . 1 . "], ["x5"], ["S9 E9"]]
-    table = pa.table({"title": titles, "sub_title": sub_titles, "episode_numbers": numbers})
-    pq.write_table(table, tmp_path / "programmes.parquet")
+    numbers = [["0.4.", "EP1.5"], ["S1 E2", "0 . 1 . "], ["E5"], ["S9 E9"]]
+    systems = [["XMLTV_NS", "dd_progid"], ["onscreen", "xmltv_ns"], ["tmdb"], [None]]
+    columns = {
+        "title": titles,
+        "sub_title": sub_titles,
+        "episode_numbers": numbers,
+        "episode_systems": systems,
+    }
+    pq.write_table(pa.table(columns), tmp_path / "programmes.parquet")
     rows = airing(), airing(sub_title="Another"), airing(sub_title="A third")
     written, report = fill(guide(*rows).encode(), episodes=True, home_guide=tmp_path)
     both = [("xmltv_ns", "0 . 1 . "), ("onscreen", "S1 E2")]

@@ -56,6 +56,7 @@ def test_a_guide_of_json_lines(tmp_path: Path, pack) -> None:
         (
             *("one", nine, nine + datetime.timedelta(minutes=30), None, "First & last", "en", "Sub"),
             *(["Drama", "Krimi"], ["S1E2"], [None], "2024", '{"rating":{"value":5}}'),
+            *(1, None, 2, None, None, None),  # season 1, episode 2
         )
     ]
     assert rows(tmp_path, "SELECT description FROM details") == [("Long",)]

@@ -43,8 +43,9 @@ def test_all_columns(tmp_path: Path) -> None:
             ["xmltv_ns", "onscreen"],
             "2024",
             extra,
+            *(1, None, 2, None, None, None),  # season 1, episode 2
         ),
-        ("two", NINE, None, "missing", "Second bold", None, None, [], [], [], None, None),
+        ("two", NINE, None, "missing", "Second bold", None, None, [], [], [], *[None] * 8),
     ]
     assert rows(tmp_path, "SELECT channel, name FROM channels ORDER BY channel") == [
         ("one", "Channel One"),

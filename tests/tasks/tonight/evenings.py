@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from storage.episodes.numbers import read_episode
 from tasks.tonight.choose import Recommendation, Why
 from tasks.tonight.programmes import Airing, Programme
 
@@ -29,7 +30,7 @@ def coming(*rows: tuple, days: int = 1) -> pa.Table:
             "channel_name": channel,
         }
         about |= {"title": title, "sub_title": sub_title, "categories": ["Crime"], "days": days}
-        about |= {"episode_numbers": [number] if number else [], "description": ""}
+        about |= read_episode([("", number)], title, sub_title)._asdict() | {"description": ""}
         made.append(
             about
             | {

@@ -51,6 +51,21 @@ def test_episodes_of_a_show_are_programmes_and_repeats_of_one_are_not():
     assert found["luther"] == [(at("22:00"), "One", 1)]
 
 
+def test_parts_of_an_episode_are_two_programmes():
+    rows = [
+        ("20:00", "21:00", "One", "Vera", "Dark Road", "2.3.0/2"),
+        ("21:00", "22:00", "One", "Vera", "Dark Road", "2.3.1/2"),
+    ]
+    films = [
+        ("20:00", "21:00", "Two", "The Shell Seekers (1/2)"),
+        ("21:00", "22:00", "Two", "The Shell Seekers (2/2)"),
+    ]
+    found = folded(*rows, *films)
+    assert found.keys() == {"vera", "the shell seekers"}
+    for airings in found.values():
+        assert [start for start, *_ in airings] == [at("20:00"), at("21:00")]
+
+
 def test_placeholders_are_left_out_and_no_rows_are_no_shows():
     assert folded(("20:00", "21:00", "One", "To Be Announced")) == {}
     assert fold_programmes(coming(("20:00", None, "One", "Vera")).slice(1)) == []
@@ -82,6 +97,10 @@ def test_twins_of_names(name, twin):
         (("Vera", "Dark Road", "2.3."), 1, [("", "darkroad")], True),
         (("Vera", "Dark Road", "2.3."), 1, [("s3e5", "light road")], False),
         (("Vera", "Dark Road", "2.3."), 1, [("", "")], False),  # some episode of it
+        (("Vera", "Dark Road", "2.3.1/2"), 1, [("s3e4p1", "darkroad")], False),  # the other part
+        (("Vera", "Dark Road", "2.3.1/2"), 1, [("s3e4p2", "")], True),
+        (("Vera", "Dark Road", "2.3.1/2"), 1, [("s3e4", "darkroad")], True),  # in one piece
+        (("Formula E 2025", "Miami", ""), 1, [("", "jakarta")], False),
         (("Casablanca", "", ""), 1, [("", "")], True),
         (("Casablanca", "", ""), 1, [("s1e1", "")], False),
         (("Casablanca", "", ""), 1, [], False),
