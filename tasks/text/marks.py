@@ -2,18 +2,11 @@
 
 import re
 
+from storage.episodes.grammar import words_pattern
 from tasks.text.clean import clean
 
 _N = r"\d{1,5}"
-_EPISODE = (
-    r"(?:ep(?:isode|isodio|is[oó]dio|\.)?|eps\.?|folge|f\.|afl(?:evering|\.)?|avsn(?:itt|\.)?|afsnit|del|deel"
-    r"|odc(?:inek|\.)?|d[ií]l|rész|epizód|επεισ(?:όδιο|\.)?|сер(?:ия|ія|\.)|епизод|פרק|الحلقة|حلقة|एपिसोड|jakso"
-    r"|osa|bölüm|episodul|cap(?:[ií]tulo|\.)?)"
-)
-_SEASON = (
-    r"(?:s(?:eason|eries|taffel|tagione|tag\.|aison|æson|esong|äsong|erie|erija)?|temp(?:orada|\.)?|stag\.|t"
-    r"|seizoen|sezon(?:[ae]|ul)?|s[eé]rie|évad|kausi|κύκλος|сезон|עונה|الموسم|सीज़न)"
-)
+_EPISODE, _SEASON = words_pattern("episode"), words_pattern("season")
 _PART = r"(?:part|pt\.?|teil|parte|partie|osa|część|časť|část|deo|dio)"
 
 # What a text must hold for a pattern to be tried; F: beyond Hebrew, Arabic and the scripts of India (Thai,
