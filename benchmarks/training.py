@@ -17,7 +17,7 @@ batches. Claims:
 
 Of the two loops in plain PyTorch the faster one comes first and has the aims. Ours is trained with the
 settings for short bags (SHORT_BAGS) where a title has three or four tokens, as fastText is with its
-tutorial's for short texts (both: docs/LOG.md). StaticEmbedding trains 2,300 titles a second: it is tried with
+tutorial's for short texts (both: docs/log). StaticEmbedding trains 2,300 titles a second: it is tried with
 one and three epochs. That favours it in time to quality: what more epochs would win takes it minutes, and us
 an epoch. A rival whose package is missing is named on standard error and left out. StarSpace has no Python
 package and no row: measured apart, on other titles, label mode with ten negatives took 5.3 CPU-s for three

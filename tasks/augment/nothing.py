@@ -1,5 +1,5 @@
 """No vector of their own for unseen words: the default. The rows of their n-grams are in the bag, and more
-adds nothing there (docs/LOG.md).
+adds nothing there (docs/log).
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ together, and away from the nearest word of another stem:
     loss = mean of max(0, margin − cos(word, partner) + cos(word, nearest word of another stem))
 
 An unseen word then gets the rows of the trained words nearest to it in the encoder's space. A linear map from
-there to the trained rows, as for a fastText model, is worth less (docs/LOG.md). Stems are needed in training
+there to the trained rows, as for a fastText model, is worth less (docs/log). Stems are needed in training
 alone: the published encoder has no stemmer.
 
 References:

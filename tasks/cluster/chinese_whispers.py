@@ -5,7 +5,7 @@ neighbours j of class c of w_ij (top), w_ij / degree(j) (lin) or w_ij / log2(deg
 
 Updating all nodes at once never ends on a bipartite graph, one after the other is slow. So the first
 iterations update all at once (with immediate updates an early class would spread over two groups,
-docs/LOG.md), the later ones in blocks of a random order drawn anew: inside a block nodes see the classes from
+docs/log), the later ones in blocks of a random order drawn anew: inside a block nodes see the classes from
 before it. Nodes none of whose neighbours changed since their last update are skipped: the result is the same.
 
 On 21,800 titles of four English guides (k = 25, minimum_similarity .5), links weighted by shared neighbours

@@ -7,7 +7,7 @@ that to the order of rows). Core titles, their components and noise are unique, 
 Tiles of all pairs are computed once, and memory grows with the titles, not with the pairs.
 
 Eps is suggested at the knee of the k-distance curve. In many dimensions distances grow without a clear knee:
-there one cluster holds nearly all titles (docs/LOG.md). Raising eps from 0, titles first join small groups,
+there one cluster holds nearly all titles (docs/log). Raising eps from 0, titles first join small groups,
 then these percolate into one. Between the two lies the eps at which the most titles are in a cluster other
 than the largest.
 

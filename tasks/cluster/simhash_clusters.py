@@ -2,7 +2,7 @@
 
 A title goes to the centre whose signature (tasks/neighbours/simhash.py) differs from its own in the fewest
 bits. Centres are the means of their titles, brought to unit norm. With 256 bits the estimate of a cosine of
-.7 is off by .06: it is the comparator for what signatures cost in quality and gain in time (docs/LOG.md).
+.7 is off by .06: it is the comparator for what signatures cost in quality and gain in time (docs/log).
 
 References: M. Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """

@@ -14,7 +14,7 @@ A title without entries and without x is a zero vector, and ``Bags.known`` says 
 into titles, backward sums the titles' gradients into rows, each in one embedding-bag pass over the same
 (title, token, value) triples; a radix sort by token makes that four times as fast as autograd's own backward
 of embedding_bag (14 ms against 55, two cores, 512 titles of 80 tokens). Weights come from our own trials
-(docs/LOG.md).
+(docs/log).
 
 Bags are made by vectorised gathers: ``Bags.ids`` names the distinct rows of a step and ``tokens`` where each
 entry's row is among them, so that the table is asked for each row once.

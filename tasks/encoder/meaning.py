@@ -15,8 +15,8 @@ from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
 from tasks.sentences.reopen import reopen
 from tasks.text.titles import parse_title
 
-WEIGHT = 0.7  # beside the other vector's 1, as readers prefer (docs/LOG.md)
-DIM = 128  # of a meaning: with as many of the full vector an index holds 256 a title (docs/LOG.md)
+WEIGHT = 0.7  # beside the other vector's 1, as readers prefer (docs/log)
+DIM = 128  # of a meaning: with as many of the full vector an index holds 256 a title (docs/log)
 
 
 @dataclass(frozen=True, eq=False)

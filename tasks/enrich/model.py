@@ -2,7 +2,7 @@
 
 What a person corrected is a memory beside it, as in Kaiser et al. (Learning to remember rare events. ICLR
 2017): a slot's key is the title's vector, its value the categories. The nearest slot answers if it is nearer
-than every voter. We differ: only if it is an edition of the same show; docs/LOG.md has what others came to.
+than every voter. We differ: only if it is an edition of the same show; docs/log has what others came to.
 
 Only labelled training titles vote, as they did on the held-out titles that the confidence is fitted on. Their
 vectors are the part of the similarity vectors behind the meaning, at unit norm.

@@ -1,6 +1,6 @@
 """Exact and approximate nearest-neighbour search behind one interface.
 
-``Exact`` compares all pairs. ``Approximate`` uses the inverted file of faiss (docs/LOG.md compares it with
+``Exact`` compares all pairs. ``Approximate`` uses the inverted file of faiss (docs/log compares it with
 hnswlib and usearch) with float16 vectors, which halves memory and time. Its candidates are sorted in float64
 like the exact neighbours, so both return the same result when no neighbour is missed.
 """

@@ -22,7 +22,7 @@ def find_nearest(
     """Publishes the k nearest titles of each title without placeholders, by two kinds of vectors.
 
     Lists of similar titles use the similarity vectors; clusters use the vectors with airing context, because
-    the best vectors for lists are not the best for clusters (docs/LOG.md).
+    the best vectors for lists are not the best for clusters (docs/log).
     """
     workspace = Workspace(home)
     split = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["split"])["split"]

@@ -10,7 +10,7 @@ One mean vector of all likes lies between the tastes. Here each like has a neigh
 Squares: of a title near to one like and one between two, the first is better. A dislike lowers what is nearer
 to it than to the likes, or farther by less than the margin: who dislikes one football match and likes ten
 still gets football, without the matches like that one. How much a title is liked does not count, its sign
-does: weights by stars gained nothing on films (docs/LOG.md).
+does: weights by stars gained nothing on films (docs/log).
 """
 
 import dataclasses

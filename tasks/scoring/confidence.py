@@ -7,7 +7,7 @@ probability, which is measured on other held-out titles (cross-fitting: five fol
 
 Labels are assigned to the surest titles, as many as keep the mean confidence of the chosen at the precision
 asked for: the precision is that of all that is assigned. (A bound on each title's own confidence reached .97
-where .9 was asked and filled .35 of the titles; this one .91 and .55. docs/LOG.md) The score from which on
+where .9 was asked and filled .35 of the titles; this one .91 and .55. docs/log) The score from which on
 titles are chosen is that of held-out titles, so that what a title gets does not depend on others in its file.
 A language with enough held-out titles has a calibration of its own: where .8 was asked of 13 guides, their
 precisions missed it by .045 with one each and by .077 with one for all (root mean square).

@@ -13,7 +13,7 @@ mark        what was glued to the title                         ``<episode>``
 ==========  ==================================================  ===========================
 
 Why the last ones: on shows never seen before, length and shape gave +.010, punctuation and case +.009,
-bigrams +.007 on the mean of accuracy, MRR and P10 (docs/LOG.md has our own figures).
+bigrams +.007 on the mean of accuracy, MRR and P10 (docs/log has our own figures).
 """
 
 import functools

@@ -11,7 +11,7 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *(
             page
-            for folder in ("docs", "deployments", "benchmarks", "sample")
+            for folder in ("docs", "docs/log", "deployments", "benchmarks", "sample")
             for page in (ROOT / folder).glob("*.md")
         ),
     ]
@@ -23,6 +23,24 @@ def test_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not broken
+
+
+def prose(page: Path) -> list[str]:
+    """Lines of a page outside of code blocks, tables and headings; none of the generated benchmark page."""
+    if page.parent.name == "benchmarks":
+        return []
+    lines, in_code = [], False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        in_code ^= line.lstrip().startswith("```")
+        if not in_code and not line.startswith(("|", "#", "```", "    ")):
+            lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_prose_has_at_most_110_characters_a_line(page: Path) -> None:
+    too_long = [line for line in prose(page) if len(line) > 110 and " " in line[:110].strip()]
+    assert not too_long
 
 
 def test_the_index_names_every_page() -> None:

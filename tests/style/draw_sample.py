@@ -37,7 +37,7 @@ def code_files() -> list[Path]:
 def documentation_files() -> list[Path]:
     """README, CHANGELOG and the pages in docs, without the log of experiments."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "deployments").glob("*.md")]
-    return sorted(page for page in pages if page.name != "LOG.md")
+    return sorted(pages)
 
 
 def docstrings(file: Path) -> Iterator[Item]:

@@ -11,7 +11,7 @@ from storage.arrays import Ragged
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
 
-STEPS, FEWEST = 16, 64  # a small guide's 5 epochs of 3 steps teach the sentence layer little (docs/LOG.md)
+STEPS, FEWEST = 16, 64  # a small guide's 5 epochs of 3 steps teach the sentence layer little (docs/log)
 
 
 class LabelPlan(NamedTuple):
@@ -36,7 +36,7 @@ class LabelMode(BaseObjective):
         loss = −τ · Σ_c t_c · log softmax_c( cos(v, L_c) / τ ),   t_c = 1 / (number of the title's categories)
 
     A title shown with how it airs has a lower τ: its tokens say more. After Wu et al. StarSpace. AAAI 2018.
-    https://arxiv.org/abs/1709.03856 We differ: softmax over all, no margin over sampled ones (docs/LOG.md).
+    https://arxiv.org/abs/1709.03856 We differ: softmax over all, no margin over sampled ones (docs/log).
     """
 
     batch_size: int = setting(512, "Titles in a step, fewer where an epoch would have too few steps", ge=1)

@@ -40,7 +40,7 @@ class Neighbourhood(BaseObjective):
     After Schroff et al. FaceNet. CVPR 2015. https://arxiv.org/abs/1503.03832, equation 3. We differ: cosines;
     all negatives of the batch that violate the margin (Hermans et al. In Defense of the Triplet Loss. 2017.
     https://arxiv.org/abs/1703.07737, section 2), averaged for each anchor first: the mean over all pairs
-    together was worse (docs/LOG.md).
+    together was worse (docs/log).
 
     An epoch shows every labelled training title once as anchor, and as many positives beside them.
     """

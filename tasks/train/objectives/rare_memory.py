@@ -34,7 +34,7 @@ class RareMemory(LabelMode):
         https://arxiv.org/abs/1703.03129
 
     We differ: label mode trains beside it; titles are their own queries, without a learnt projection; the
-    margin is 0.2, not 0.1 (docs/LOG.md).
+    margin is 0.2, not 0.1 (docs/log).
     """
 
     name: Literal["rare_memory"] = "rare_memory"

@@ -48,7 +48,7 @@ def entries(settings: TrainSettings, names: Collection[str] = ()) -> list[Entry]
     own = settings.optimizer
     optimizers = [own if isinstance(own, kind) else kind() for kind in typing.get_args(Optimizer)]
     known = [Entry(each.name, replace(settings, optimizer=each, tuner=NoTuner())) for each in optimizers]
-    yellowfin = YellowFin(rate_factor=30.0)  # 1 was far too small: docs/LOG.md, first comparison
+    yellowfin = YellowFin(rate_factor=30.0)  # 1 was far too small: docs/log, first comparison
     known.append(Entry("yellowfin", replace(settings, optimizer=Momentum(), tuner=yellowfin)))
     all_names = [entry.name for entry in known]
     if unknown := ", ".join(sorted(set(names).difference(all_names))):

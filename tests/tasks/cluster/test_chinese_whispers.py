@@ -34,7 +34,7 @@ def test_planted_groups_are_found_by_every_seed(weighting, inside: float, across
 @pytest.mark.parametrize(("inside", "across", "package"), [(0.3, 0.002, 0.9988), (0.2, 0.005, 0.9738)])
 def test_one_seed_is_as_good_as_the_package(inside: float, across: float, package: float):
     """Its mean over a hundred such graphs, one seed each, 20 iterations, log weighting (chinese-whispers
-    0.9.0; docs/LOG.md)."""
+    0.9.0; docs/log)."""
     found = []
     for seed in range(12):
         graph, truth = planted(2_000, 40, inside, across, seed)
