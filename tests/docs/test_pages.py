@@ -66,3 +66,11 @@ def test_the_table_of_stages_is_the_flow() -> None:
     stages = re.findall(r"^\| (\w+) \|", table, re.MULTILINE)
     imported = re.findall(r"^from tasks\.(\w+)\.task import", flow, re.MULTILINE)
     assert sorted(stages) == sorted({*imported, "baselines"})  # which is a task of evaluate
+
+
+def test_the_files_that_the_architecture_names_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = page.split("## The default run in ten files")[1].split("## Stages")[0]
+    files = re.findall(r"^\| `([\w/]+\.py)` \|", section, re.MULTILINE)
+    assert len(files) == 10
+    assert [file for file in files if not (ROOT / file).is_file()] == []
