@@ -21,7 +21,7 @@ from tasks.scoring.metrics import judge
 from tasks.scoring.protocols import FORMS, PROTOCOLS, Titles
 from tasks.text.titles import parse_title
 from tasks.train.early_stopping import without_context
-from tasks.train.step import Learner
+from tasks.train.step import Trainer
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def answer(fold: Fold, baseline: Baseline) -> Answers:
     return answers
 
 
-def vectors_alone(learner: Learner, corpus: OpenCorpus) -> np.ndarray:
+def vectors_alone(learner: Trainer, corpus: OpenCorpus) -> np.ndarray:
     """What a learner makes of all titles without how they air: unit vectors, float32 (titles, dim)."""
     tokens = without_context(corpus, np.arange(len(corpus.tokens)))
     dense = learner.settings.encoder.dense(corpus.sentences[:], corpus.descriptions[:])

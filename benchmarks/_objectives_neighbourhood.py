@@ -89,7 +89,7 @@ def vectors_of(training: Training) -> np.ndarray:
     """Of all titles of the corpus."""
     corpus = open_corpus(training.corpus_folder)
     dense = training.settings.encoder.dense(corpus.sentences, corpus.descriptions)
-    return training.learner.vectors(corpus.tokens, Bagger(corpus.kinds), dense, untrained=True).numpy()
+    return training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense, untrained=True).numpy()
 
 
 def accuracy(world: World, training: Training) -> tuple[float, float]:
@@ -160,7 +160,7 @@ def steps_a_second(folder: Path, objective: Any, epochs: int) -> float:
     for _ in training.run():
         taken.append(time.thread_time() - begun)
         begun = time.thread_time()
-    return training.learner.steps / epochs / statistics.median(taken[1:])
+    return training.trainer.steps / epochs / statistics.median(taken[1:])
 
 
 def measure_speed(quick: bool) -> list[Claim]:

@@ -44,8 +44,8 @@ def title_vectors(fold: Fold, settings: TrainSettings) -> np.ndarray:
     training = Training(fold.folder, settings)
     for _ in training.run():
         pass
-    vectors, weight = vectors_alone(training.learner, fold.opened), settings.encoder.nearest_slot
-    keys = training.learner.buffers["memory_keys"].cpu().numpy() if weight else None
+    vectors, weight = vectors_alone(training.trainer, fold.opened), settings.encoder.nearest_slot
+    keys = training.trainer.buffers["memory_keys"].cpu().numpy() if weight else None
     return beside_slot(vectors, keys if keys is None else keys[keys.any(axis=1)], weight)
 
 

@@ -91,7 +91,7 @@ def _precision(contest: Contest, runner: Runner, size: int, epochs: int) -> floa
     training, corpus = _training(contest.folder, runner, size, epochs), contest.corpus
     list(training.run())
     dense = training.settings.encoder.dense(corpus.sentences, corpus.descriptions)
-    vectors = training.learner.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy()
+    vectors = training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy()
     return contest.scores(vectors, PROTOCOL, resamples=2)["precision_at_10"].value
 
 

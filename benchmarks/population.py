@@ -28,7 +28,7 @@ from tasks.train.loop import Training
 from tasks.train.population.esgd import ESGD, survivors
 from tasks.train.population.members import restore_member
 from tasks.train.settings import TrainSettings
-from tasks.train.step import Learner
+from tasks.train.step import Trainer
 from tasks.train.tuning.random_search import RandomSearch
 from tasks.train.tuning.runs import run_training
 from tasks.train.tuning.settings import TuningSettings
@@ -68,7 +68,7 @@ def search(corpus: Path, method: str, seed: int) -> Result:
         seconds, steps = process_time() - started, sum(trial.steps for trial in trials)
         if method == "esgd":
             best = survivors(read_rounds(folder), ESGD().population)[0]
-            learner, score = Training(corpus, space.entries[0].settings).learner, best.score
+            learner, score = Training(corpus, space.entries[0].settings).trainer, best.score
             restore_member(learner, folder, best)
         else:
             chosen = max(trials, key=lambda trial: trial.score)
@@ -76,16 +76,16 @@ def search(corpus: Path, method: str, seed: int) -> Result:
         return Result(score, held_out(corpus, learner), seconds, steps)
 
 
-def trained(space: Space, trial: Trial) -> Learner:
+def trained(space: Space, trial: Trial) -> Trainer:
     """The learner of a training that a search did, trained again."""
     entry = next(entry for entry in space.entries if entry.name == trial.name)
     training = Training(space.corpus, entry.at(trial.factor))
     for _ in training.run():
         pass
-    return training.learner
+    return training.trainer
 
 
-def held_out(folder: Path, learner: Learner) -> float:
+def held_out(folder: Path, learner: Trainer) -> float:
     """Precision@10 on unseen_title, of the title alone."""
     corpus = open_corpus(folder)
     vectors, titles = vectors_alone(learner, corpus), Titles.of(corpus)

@@ -50,7 +50,7 @@ class Stepped(Ours):
         training, corpus = Training(contest.folder, settings, self.compiled), contest.corpus
         dense = self.settings.encoder.dense(corpus.sentences, corpus.descriptions)
         spent = timed(lambda: list(training.run()))
-        vectors = training.learner.vectors
+        vectors = training.trainer.vectors
         return Trained(spent, lambda: vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy())
 
 

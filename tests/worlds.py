@@ -246,7 +246,7 @@ def publish_checkpoint(home: Path, corpus: Corpus) -> Checkpoint:
     for _ in training.run():
         pass
     with Workspace(home).publishing(Checkpoint, "toy") as draft:
-        write_checkpoint(draft.folder / "checkpoint.safetensors", training.learner, training.position)
+        write_checkpoint(draft.folder / "checkpoint.safetensors", training.trainer, training.position)
     return draft.artifact
 
 

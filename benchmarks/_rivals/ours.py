@@ -26,5 +26,5 @@ class Ours:
         dense = self.settings.encoder.dense(corpus.sentences, corpus.descriptions)
         return Trained(
             spent,
-            lambda: training.learner.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy(),
+            lambda: training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy(),
         )

@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     training.resume(checkpointer)
     for progress in training.run(checkpointer):
         print(describe(progress), flush=True)
-    write_checkpoint(given.out / "checkpoint.safetensors", training.learner, training.position)
+    write_checkpoint(given.out / "checkpoint.safetensors", training.trainer, training.position)
     return 0
 
 

@@ -15,11 +15,20 @@ from torch import Tensor
 
 from storage.atomic import replaced_file
 from storage.tables import write_safetensors
-from tasks.train.step import Learner
+from tasks.train.step import Trainer
 
 # Settings that may change when a run is resumed: how long, and where and how fast it computes.
-_FREE = ("epochs", "patience", "save_seconds", "table", "device", "threads", "workers", "precision")
-_FREE += ("runner",)
+MAY_CHANGE_ON_RESUME = (
+    "epochs",
+    "patience",
+    "save_seconds",
+    "table",
+    "device",
+    "threads",
+    "workers",
+    "precision",
+)
+MAY_CHANGE_ON_RESUME += ("runner",)
 
 
 @dataclass
@@ -33,20 +42,20 @@ class Position:
     best: int = 0  # the best epoch so far, from 1; 0 before the first
 
 
-def write_checkpoint(file: Path, learner: Learner, position: Position) -> None:
+def write_checkpoint(file: Path, trainer: Trainer, position: Position) -> None:
     """Writes everything into one safetensors file, in one rename."""
-    about = {"settings": asdict(learner.settings), "position": asdict(position), "steps": learner.steps}
-    write_safetensors(file, learner.parts(), {"about": json.dumps(about)})
+    about = {"settings": asdict(trainer.settings), "position": asdict(position), "steps": trainer.steps}
+    write_safetensors(file, trainer.parts(), {"about": json.dumps(about)})
 
 
-def read_checkpoint(file: Path, learner: Learner) -> Position:
+def read_checkpoint(file: Path, trainer: Trainer) -> Position:
     """Restores a learner, and returns where its run was; ValueError if settings or corpus were others."""
     with safe_open(file, framework="pt", device="cpu") as opened:
         about = json.loads(opened.metadata()["about"])
         found = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118  (no mapping: safe_open has keys() alone)
-        expected = {name: part.shape for name, part in learner.parts().items()}
-        before, now = about["settings"], json.loads(json.dumps(asdict(learner.settings)))
-        changed = [name for name in now if name not in _FREE and before.get(name) != now[name]]
+        expected = {name: part.shape for name, part in trainer.parts().items()}
+        before, now = about["settings"], json.loads(json.dumps(asdict(trainer.settings)))
+        changed = [name for name in now if name not in MAY_CHANGE_ON_RESUME and before.get(name) != now[name]]
         if bool(before.get("patience")) != bool(now["patience"]):  # titles are set aside or not
             changed.append("patience")
         if found != expected or changed:
@@ -54,8 +63,8 @@ def read_checkpoint(file: Path, learner: Learner) -> Position:
             why = f"was made with other settings: {those}"
             why = f"holds {found}, this run needs {expected}" if found != expected else why
             raise ValueError(f"{file} {why}. Choose another folder, or delete it")
-        learner.restore(opened.get_slice)
-    learner.steps = about["steps"]
+        trainer.restore(opened.get_slice)
+    trainer.steps = about["steps"]
     return Position(**about["position"])
 
 
@@ -66,20 +75,20 @@ class MemoryCheckpointer:
         self._best: dict[str, Tensor] = {}
         self._steps = 0
 
-    def save(self, learner: Learner, position: Position) -> None:
+    def save(self, trainer: Trainer, position: Position) -> None:
         """Does nothing."""
 
-    def mark_best(self, learner: Learner) -> None:
+    def mark_best(self, trainer: Trainer) -> None:
         """Copies everything, into memory used before where there is some (much faster to write)."""
-        for name, part in learner.parts().items():
+        for name, part in trainer.parts().items():
             copy = self._best.setdefault(name, torch.empty(part.shape, dtype=part.dtype))
             torch.cat([piece.cpu() for piece in part.pieces()], out=copy)
-        self._steps = learner.steps
+        self._steps = trainer.steps
 
-    def restore_best(self, learner: Learner) -> None:
+    def restore_best(self, trainer: Trainer) -> None:
         """Restores the copy."""
-        learner.restore(self._best.__getitem__)
-        learner.steps = self._steps
+        trainer.restore(self._best.__getitem__)
+        trainer.steps = self._steps
 
 
 class Checkpointer:
@@ -89,20 +98,20 @@ class Checkpointer:
         folder.mkdir(parents=True, exist_ok=True)
         self.last, self.best = folder / "last.safetensors", folder / "best.safetensors"
 
-    def resume(self, learner: Learner) -> Position:
+    def resume(self, trainer: Trainer) -> Position:
         """Restores the last checkpoint, if any; returns the position. Raises like ``read_checkpoint``."""
         if not self.last.exists():
             return Position()
-        position = read_checkpoint(self.last, learner)
+        position = read_checkpoint(self.last, trainer)
         if position.best == position.epoch and not position.batch:
-            self.mark_best(learner)  # in case of a kill between save and mark_best
+            self.mark_best(trainer)  # in case of a kill between save and mark_best
         return position
 
-    def save(self, learner: Learner, position: Position) -> None:
+    def save(self, trainer: Trainer, position: Position) -> None:
         """Replaces the last checkpoint."""
-        write_checkpoint(self.last, learner, position)
+        write_checkpoint(self.last, trainer, position)
 
-    def mark_best(self, learner: Learner) -> None:
+    def mark_best(self, trainer: Trainer) -> None:
         """Links the last checkpoint as the best."""
         with replaced_file(self.best) as new:
             new.unlink(missing_ok=True)  # left by a killed process
@@ -111,6 +120,6 @@ class Checkpointer:
             except OSError:  # a file system without hard links
                 shutil.copyfile(self.last, new)
 
-    def restore_best(self, learner: Learner) -> None:
+    def restore_best(self, trainer: Trainer) -> None:
         """Restores the best checkpoint."""
-        read_checkpoint(self.best, learner)
+        read_checkpoint(self.best, trainer)

@@ -41,7 +41,9 @@ Owner = tuple[
 ]  # number of an owner, and of how many: the owner of a row is its id modulo their number
 
 
-def why_not(settings: TrainSettings, groups: ParameterGroups, device: torch.device, resident: bool) -> str:
+def unsupported_reason(
+    settings: TrainSettings, groups: ParameterGroups, device: torch.device, resident: bool
+) -> str:
     """Why the compiled step does not know these settings, in a few words; "" where it does."""
     objective, rules = settings.objective, (updater.optimizer for updater in groups.updaters.values())
     unknown = sorted({rule.name for rule in rules if type(rule) not in RULES})
@@ -127,7 +129,7 @@ class CompiledStep:
     """The step over the tensors of a learner, which it changes in place.
 
     Args:
-        settings: That ``why_not`` has nothing against.
+        settings: That ``unsupported_reason`` has nothing against.
         groups: Optimizers by parameter.
         tensors: Rows, labels, sentence layer, their state, and ``touched``, by their names in a checkpoint.
         weights: Factor on each row's step, float32 (tokens, 1).
@@ -243,7 +245,7 @@ class CompiledStep:
         return self._rooms[name][:size].reshape(shape)
 
 
-def longest_title(corpus: OpenCorpus) -> int:
+def max_title_tokens(corpus: OpenCorpus) -> int:
     """Most tokens of a title."""
     return int(corpus.tokens.lengths.max(initial=0))
 
@@ -266,7 +268,7 @@ def choose_step(
         ValueError: It is wanted, and does not know the settings.
     """
     settings, table, shown = learner.settings, learner.table, len(corpus.training)
-    reason = why_not(settings, learner.groups, table.device, isinstance(table, Resident))
+    reason = unsupported_reason(settings, learner.groups, table.device, isinstance(table, Resident))
     shown *= settings.epochs
     if wanted and reason:
         raise ValueError(f"the compiled step was asked for, but {reason}")
@@ -276,5 +278,5 @@ def choose_step(
         return None, f"training by torch's autograd: {reason or 'as asked'}"
     assert isinstance(table, Resident)
     tensors = table.tensors() | learner.dense.tensors() | {"touched": learner.touched}
-    step = CompiledStep(settings, learner.groups, tensors, learner.weights, longest_title(corpus))
+    step = CompiledStep(settings, learner.groups, tensors, learner.weights, max_title_tokens(corpus))
     return step, "training by the compiled step"

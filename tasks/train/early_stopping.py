@@ -16,7 +16,7 @@ from storage.shapes import Float
 from tasks.encoder.bags import Bagger
 from tasks.neighbours.similarity import top_neighbours
 from tasks.text.words import CONTEXT
-from tasks.train.step import Learner
+from tasks.train.step import Trainer
 
 BASE, SAMPLE, NEIGHBOURS = 5_000, 512, 10
 COLLAPSED = 0.95  # mean cosine; trained vectors of real guides have .0 to .3
@@ -29,25 +29,27 @@ class TuningSet:
     def __init__(self, folder: Path, corpus: OpenCorpus, share: float) -> None:
         rows = corpus.training
         aside = open_array(folder, "family_hash")[rows] < share if share else np.zeros(len(rows), dtype=bool)
-        self.training, self.aside = rows[~aside], rows[aside]
+        self.training, self.validation = rows[~aside], rows[aside]
         base = self.training[:: -(-len(self.training) // (BASE if share else SAMPLE)) or 1]
         self._bagger = Bagger(corpus.kinds)
-        sets = self.aside, base
+        sets = self.validation, base
         self._aside, self._base = (without_context(corpus, rows) for rows in sets)
         self._dense = [(corpus.sentences[rows], corpus.descriptions[rows]) for rows in sets]
-        labels = (corpus.labels.take(some).members(len(corpus.label_names)) for some in (self.aside, base))
+        labels = (
+            corpus.labels.take(some).members(len(corpus.label_names)) for some in (self.validation, base)
+        )
         self._aside_labels, self._base_labels = (torch.from_numpy(own).float() for own in labels)
         self._frequency = self._base_labels.sum(0)
 
-    def score(self, learner: Learner) -> dict[str, float]:
+    def score(self, trainer: Trainer) -> dict[str, float]:
         """mean_cosine, effective_rank and, if titles are set aside, tuning_score of the learner's vectors."""
-        aside_dense, base_dense = (learner.settings.encoder.dense(*own) for own in self._dense)
-        base = learner.vectors(self._base, self._bagger, base_dense)
+        aside_dense, base_dense = (trainer.settings.encoder.dense(*own) for own in self._dense)
+        base = trainer.vectors(self._base, self._bagger, base_dense)
         sample = base[:: max(1, len(base) // SAMPLE)]
         scores = {"mean_cosine": mean_cosine(sample), "effective_rank": effective_rank(sample)}
-        if len(self.aside):
+        if len(self.validation):
             scores["tuning_score"] = self._score(
-                learner.vectors(self._aside, self._bagger, aside_dense), base
+                trainer.vectors(self._aside, self._bagger, aside_dense), base
             )
         return scores
 

@@ -25,7 +25,7 @@ from tasks.train.early_stopping import COLLAPSED, TuningSet
 from tasks.train.runners import OneProcess
 from tasks.train.runners.swarm import Swarm
 from tasks.train.settings import TrainSettings
-from tasks.train.step import Learner
+from tasks.train.step import Trainer
 
 GROWN = 1.5  # a loss this many times the first epoch's is divergence
 _FORMATS = {"loss": "loss {:.4f}", "tuning_score": "tuning score {:.4f}"}
@@ -49,7 +49,7 @@ class Diverged(ArithmeticError):
 
 
 class Training:
-    """A training run over a Corpus folder that can be interrupted at any batch; ``compiled``: see Learner."""
+    """A training run over a Corpus folder that can be interrupted at any batch; ``compiled``: see Trainer."""
 
     def __init__(self, corpus_folder: Path, settings: TrainSettings, compiled: bool | None = None) -> None:
         self.settings, self.corpus_folder, self.position = settings, corpus_folder, Position()
@@ -58,13 +58,13 @@ class Training:
         self.tuning_set = TuningSet(corpus_folder, corpus, aside)
         if (titles := len(self.tuning_set.training)) < 2:
             raise ValueError(f"the corpus has {titles} labelled training titles; two or more are needed")
-        self.learner, training = Learner(corpus, settings, device, compiled), self.tuning_set.training
-        self.table, pin = self.learner.table, device.type == "cuda"
-        given = corpus_folder, corpus, settings, training, self.learner.buffers
+        self.trainer, training = Trainer(corpus, settings, device, compiled), self.tuning_set.training
+        self.table, pin = self.trainer.table, device.type == "cuda"
+        given = corpus_folder, corpus, settings, training, self.trainer.buffers
         self.loader = open_batches(*given, workers=settings.workers, pin=pin)
         self._corpus, self.swarm, runner = corpus, None, settings.runner
         if not isinstance(runner, OneProcess):
-            self.swarm = Swarm(runner, self.learner, corpus_folder, corpus, training, self.loader)
+            self.swarm = Swarm(runner, self.trainer, corpus_folder, corpus, training, self.loader)
         self._of_learners: dict[str, float] = {}  # of the last epoch
 
     @property
@@ -74,7 +74,7 @@ class Training:
 
     def resume(self, checkpointer: Checkpointer) -> None:
         """Restores the last checkpoint; raises ValueError if it has other settings or another corpus."""
-        self.position = checkpointer.resume(self.learner)
+        self.position = checkpointer.resume(self.trainer)
 
     def run(self, checkpointer: Checkpointer | MemoryCheckpointer | None = None) -> Iterator[Progress]:
         """Trains the remaining epochs, a Progress after each; in the end the learner holds the best epoch.
@@ -101,17 +101,17 @@ class Training:
             finally:
                 torch.set_num_threads(threads)
             if note:
-                checkpointer.restore_best(self.learner)
+                checkpointer.restore_best(self.trainer)
                 yield Progress(position.epoch, epochs, note=note)
                 return
-            checkpointer.save(self.learner, position)
+            checkpointer.save(self.trainer, position)
             if position.best == position.epoch:
-                checkpointer.mark_best(self.learner)
+                checkpointer.mark_best(self.trainer)
             metrics = {**self.history[-1], "titles_per_second": shown / (time.perf_counter() - started)}
             metrics |= self._of_learners
             yield Progress(position.epoch, epochs, metrics, self._stopped())
         if position.best != position.epoch:
-            checkpointer.restore_best(self.learner)
+            checkpointer.restore_best(self.trainer)
 
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
         """Shows the remaining titles of the epoch; how many."""
@@ -121,38 +121,38 @@ class Training:
             return self._by_learners(
                 self.swarm, self.loader.epoch(position.epoch, position.batch)[0], checkpointer
             )
-        self.learner.defers = True
+        self.trainer.defers = True
         loss = torch.tensor(
-            position.loss, dtype=torch.float64, device=self.learner.device
+            position.loss, dtype=torch.float64, device=self.trainer.device
         )  # no .item() in a step
         for batches, batch in self.batches(position.epoch, position.batch):
             try:
                 factor = settings.rate_factor(position.epoch, position.batch, batches)
-                loss += self.learner.step(batch, factor)
+                loss += self.trainer.step(batch, factor)
             except NonFiniteGradient as error:
                 raise Diverged(self._explain(error)) from error
             position.batch += 1
             shown += len(batch.bags.offsets) - 1
             if time.monotonic() - saved >= settings.save_seconds and position.batch < batches:
-                if skipped := self.learner.skipped():
+                if skipped := self.trainer.skipped():
                     break
                 position.loss = loss.item()
-                checkpointer.save(self.learner, position)
+                checkpointer.save(self.trainer, position)
                 saved = time.monotonic()
-        if skipped := skipped or self.learner.skipped():
+        if skipped := skipped or self.trainer.skipped():
             self._repeat(position.batch - skipped)
         position.loss = loss.item()
         return shown
 
     def _repeat(self, number: int) -> None:
         """Makes the first step that a GPU skipped once more, and waits for its gradient."""
-        self.learner.defers = False
+        self.trainer.defers = False
         count, batches = self.loader.epoch(self.position.epoch, number)
         try:
-            self.learner.step(next(batches), self.settings.rate_factor(self.position.epoch, number, count))
+            self.trainer.step(next(batches), self.settings.rate_factor(self.position.epoch, number, count))
         except NonFiniteGradient as error:
             raise Diverged(self._explain(error)) from error
-        raise RuntimeError(f"step {self.learner.steps} was skipped, and its gradient is finite now")
+        raise RuntimeError(f"step {self.trainer.steps} was skipped, and its gradient is finite now")
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
         """The number of batches in an epoch, with each of them from number ``first`` on. The objective's
@@ -161,7 +161,7 @@ class Training:
         every, number = self.settings.objective.refresh_steps or sys.maxsize, first
         while True:  # the loader runs ahead within a part of the epoch that one state of the buffers plans
             if number % every == 0:  # elsewhere the checkpoint has what the part began with
-                asked = self.learner.buffers, self.tuning_set.training, self._corpus.labels, self._vectors
+                asked = self.trainer.buffers, self.tuning_set.training, self._corpus.labels, self._vectors
                 self.settings.objective.refresh_(*asked)
             count, loaded = self.loader.epoch(epoch, number, number + every - number % every)
             for batch in self.table.ahead(loaded, lambda batch: batch.bags.ids):
@@ -182,7 +182,7 @@ class Training:
                     position.loss += loss
                 position.batch += len(losses)
                 if position.batch < batches:
-                    checkpointer.save(self.learner, position)
+                    checkpointer.save(self.trainer, position)
         except NonFiniteGradient as error:
             raise Diverged(self._explain(error)) from error
         return int(self._of_learners.pop("shown"))
@@ -191,7 +191,7 @@ class Training:
         """Of the titles that are trained on, as they air; a row that was not trained counts as it began."""
         rows, corpus = self.tuning_set.training, self._corpus
         dense = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
-        return self.learner.vectors(corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True)
+        return self.trainer.vectors(corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True)
 
     def _explain(self, error: NonFiniteGradient) -> str:
         rows, file = error.rows[:3], self.corpus_folder / "token_names.parquet"
@@ -201,7 +201,7 @@ class Training:
             names = [f"the {token['kind']} {token['token']!r} ({name})" for name, token in tokens]
         names += [f"{len(error.rows) - 3} others"] if len(error.rows) > 3 else []
         return (
-            f"non-finite gradient for {', '.join(names)} in step {self.learner.steps} (epoch "
+            f"non-finite gradient for {', '.join(names)} in step {self.trainer.steps} (epoch "
             f"{self.position.epoch + 1}); the step was refused, all rows are as before it. Lower train."
             f"optimizer.learning_rate (now {self.settings.optimizer.learning_rate:g}) or set train.clipping"
         )
@@ -213,7 +213,7 @@ class Training:
         advice = f"in epoch {position.epoch + 1}; lower train.optimizer.learning_rate (now {rate:g})"
         if not math.isfinite(loss):
             raise Diverged(f"the loss is {loss} {advice}")
-        scores = self.tuning_set.score(self.learner)
+        scores = self.tuning_set.score(self.trainer)
         if (cosine := scores["mean_cosine"]) > COLLAPSED:
             raise Diverged(f"all vectors are alike (mean cosine {cosine:.3f}) {advice}")
         first = self.history[0]["loss"] if self.history else loss

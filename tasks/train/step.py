@@ -28,8 +28,8 @@ from tasks.train.settings import TrainSettings
 _CHUNK = 2048  # titles encoded at once outside training
 
 
-class Learner:
-    """All that a step changes, and the step.
+class Trainer:
+    """Parameters, optimizer state and step count; ``step`` applies one batch.
 
     Args:
         corpus: Opened.
@@ -69,7 +69,7 @@ class Learner:
         self.defers = False
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # rows that were trained
         self.steps = 0
-        self.compiled, self.about_step = choose_step(self, corpus, compiled)
+        self.compiled, self.step_description = choose_step(self, corpus, compiled)
 
     def step(self, batch: Batch, factor: float) -> Tensor:
         """One step with learning rates times ``factor``; returns the loss, a number on the device. A

@@ -26,7 +26,7 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
     partial = workspace.place(Checkpoint, STAGE.key(corpus, settings)).with_suffix(".partial")
     training.resume(checkpointer := Checkpointer(partial))
     position = training.position
-    logger.info("%s", training.learner.about_step)
+    logger.info("%s", training.trainer.step_description)
     if position.epoch or position.batch:
         logger.info("going on after epoch %d of %d", position.epoch, settings.epochs)
     if TaskRunContext.get():
@@ -39,11 +39,11 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
             Tracking(home).log_progress(run, progress.step, metrics)
         logger.info("%s", describe(progress))
     with STAGE.publish(home, corpus, settings) as draft:
-        write_checkpoint(draft.folder / "checkpoint.safetensors", training.learner, position)
-        draft.counts |= {"tokens": len(training.table), "touched": int(training.learner.touched.sum())}
-        draft.counts |= {"epochs": position.epoch, "steps": training.learner.steps}
+        write_checkpoint(draft.folder / "checkpoint.safetensors", training.trainer, position)
+        draft.counts |= {"tokens": len(training.table), "touched": int(training.trainer.touched.sum())}
+        draft.counts |= {"epochs": position.epoch, "steps": training.trainer.steps}
         draft.details |= {"history": training.history, "best_epoch": position.best}
-        draft.details |= settings.objective.details(folder, training.learner.buffers)
-        draft.details["step"] = training.learner.about_step  # the same artifact either way: 1e-5 apart
+        draft.details |= settings.objective.details(folder, training.trainer.buffers)
+        draft.details["step"] = training.trainer.step_description  # the same artifact either way: 1e-5 apart
     shutil.rmtree(partial, ignore_errors=True)
     return draft.artifact

@@ -188,11 +188,11 @@ def test_workers_change_nothing(objective: Any, toy_corpus: Path):
 def test_a_resumed_run_is_the_uninterrupted_one(objective: Any, toy_corpus: Path, tmp_path: Path):
     settings = dataclasses.replace(TRAINING, objective=objective, epochs=2, save_seconds=0.0)
     list((whole := resumed(toy_corpus, settings, tmp_path / "none")).run())
-    each = whole.learner.steps // 2
+    each = whole.trainer.steps // 2
     for steps in (each, each + each // 2):  # at the end of an epoch, and within one
         stop_after(resumed(toy_corpus, settings, tmp_path / str(steps)), steps, tmp_path / str(steps))
         again = resumed(toy_corpus, settings, tmp_path / str(steps))
-        assert again.learner.steps == steps
+        assert again.trainer.steps == steps
         list(again.run())
         assert_same(whole, again)
 
@@ -204,7 +204,7 @@ def test_titles_set_aside_for_early_stopping_are_not_learnt(objective: Any, toy_
     assert len(given) < len(corpus.training)
     seen = np.zeros(len(corpus.kinds), dtype=bool)
     seen[corpus.tokens.take(given).values] = True
-    assert not training.learner.touched.numpy()[~seen].any()
+    assert not training.trainer.touched.numpy()[~seen].any()
 
 
 @every_objective

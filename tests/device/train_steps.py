@@ -22,14 +22,14 @@ GPU_SETTINGS = replace(TRAINING, device="cuda", epochs=1, precision="float32")
 @pytest.mark.parametrize("objective", [TRAINING.objective, Label(batch_size=16)], ids=lambda one: one.name)
 def test_the_host_waits_for_no_step_of_a_resident_table(toy_corpus: Path, objective):
     training = Training(toy_corpus, replace(GPU_SETTINGS, objective=objective, optimizer=Adam()))
-    training.learner.defers = True
+    training.trainer.defers = True
     batches = training.batches(0)
-    training.learner.step(next(batches)[1], 1.0)  # uploads the weights of kinds
+    training.trainer.step(next(batches)[1], 1.0)  # uploads the weights of kinds
     before = GPU.synchronisations
     for _, (_, batch) in zip(range(2), batches, strict=False):
-        training.learner.step(batch, 1.0)
-    assert training.learner.steps == 3 and GPU.synchronisations == before
-    assert training.learner.skipped() == 0 and training.learner.steps == 3
+        training.trainer.step(batch, 1.0)
+    assert training.trainer.steps == 3 and GPU.synchronisations == before
+    assert training.trainer.skipped() == 0 and training.trainer.steps == 3
 
 
 def test_a_gradient_that_is_not_finite_ends_the_epoch_with_its_rows_as_before(toy_corpus: Path):
@@ -37,7 +37,7 @@ def test_a_gradient_that_is_not_finite_ends_the_epoch_with_its_rows_as_before(to
     explained, states = {}, {}
     for device in ("cpu", "cuda"):
         training = Training(toy_corpus, replace(GPU_SETTINGS, device=device, dropout=0.0))
-        learner, step = training.learner, training.learner.step
+        learner, step = training.trainer, training.trainer.step
 
         def spoil(batch, factor, learner=learner, step=step):
             if learner.steps == 2:  # a row that only this batch touches would not spoil the next

@@ -1,4 +1,4 @@
-"""Members of a population: states of a Learner in files, trained and scored by workers.
+"""Members of a population: states of a Trainer in files, trained and scored by workers.
 
 A member's state is its parameters, which rows were touched, and the objective's buffers. What an optimizer
 keeps is no part of it: each stretch of training begins with the optimizer's state anew, since the rule was
@@ -19,7 +19,7 @@ from storage.tables import write_safetensors
 from tasks.train.checkpoint import MemoryCheckpointer, Position, write_checkpoint
 from tasks.train.loop import Diverged, Training
 from tasks.train.settings import TrainSettings
-from tasks.train.step import Learner
+from tasks.train.step import Trainer
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ def train_members(corpus: Path, folder: Path, jobs: Sequence[Job]) -> list[tuple
             score = position.history[position.best - 1]["tuning_score"]
         except Diverged:
             pass
-        found.append((score, training.learner.steps))
+        found.append((score, training.trainer.steps))
         if score < job.member.score or not position.best:
             training = _open(corpus, job.settings, folder, job.member)
         elif position.best != position.epoch:
-            best.restore_best(training.learner)
-        _write(folder / job.file, training.learner)
+            best.restore_best(training.trainer)
+        _write(folder / job.file, training.trainer)
     return found
 
 
@@ -80,12 +80,12 @@ def score_members(
     """Tuning scores of members that nothing trains."""
     training, scores = Training(corpus, settings), []
     for member in members:
-        restore_member(training.learner, folder, member)
-        scores.append(training.tuning_set.score(training.learner)["tuning_score"])
+        restore_member(training.trainer, folder, member)
+        scores.append(training.tuning_set.score(training.trainer)["tuning_score"])
     return scores
 
 
-def restore_member(learner: Learner, folder: Path, member: Member) -> None:
+def restore_member(learner: Trainer, folder: Path, member: Member) -> None:
     """Brings a learner into a member's state, but for its optimizer's; nothing is changed for the start."""
     parts = learner.parts()
     state = {name: torch.cat(list(part.pieces())) for name, part in parts.items() if _is_optimizers(name)}
@@ -99,16 +99,16 @@ def restore_member(learner: Learner, folder: Path, member: Member) -> None:
 def write_member(corpus: Path, folder: Path, settings: TrainSettings, member: Member, file: Path) -> None:
     """Writes a member's state as a checkpoint, from which the stages behind training continue."""
     training = _open(corpus, settings, folder, member)
-    write_checkpoint(file, training.learner, training.position)
+    write_checkpoint(file, training.trainer, training.position)
 
 
 def _open(corpus: Path, settings: TrainSettings, folder: Path, member: Member) -> Training:
     training = Training(corpus, settings)
-    restore_member(training.learner, folder, member)
+    restore_member(training.trainer, folder, member)
     return training
 
 
-def _write(file: Path, learner: Learner) -> None:
+def _write(file: Path, learner: Trainer) -> None:
     parts = {name: part for name, part in learner.parts().items() if not _is_optimizers(name)}
     write_safetensors(file, parts, {})
 

@@ -22,7 +22,7 @@ from tasks.loading.loader import Batch
 from tasks.optimizers.parameter_groups import ParameterGroups
 from tasks.pool import worker_process
 from tasks.train.batches import open_batches
-from tasks.train.compiled_step import CompiledStep, Gradients, longest_title
+from tasks.train.compiled_step import CompiledStep, Gradients, max_title_tokens
 from tasks.train.runners import Hogwild, Owners
 from tasks.train.settings import TrainSettings
 
@@ -58,7 +58,7 @@ class _Learner:
         groups, weights = ParameterGroups(PARAMETERS, settings), torch.from_numpy(corpus.weights.copy())
         tensors, rooms = self.tensors(), self.rooms()
         self.step = CompiledStep(
-            settings, groups, tensors, weights.unsqueeze(1), longest_title(corpus), rooms
+            settings, groups, tensors, weights.unsqueeze(1), max_title_tokens(corpus), rooms
         )
 
     def tensors(self) -> Mapping[str, Tensor]:

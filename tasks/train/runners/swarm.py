@@ -19,7 +19,7 @@ from storage.formats.corpus import OpenCorpus
 from storage.tables import Shared
 from tasks.encoder.bags import LAYER
 from tasks.loading.loader import BatchLoader
-from tasks.train.compiled_step import longest_title, why_not
+from tasks.train.compiled_step import max_title_tokens, unsupported_reason
 from tasks.train.objectives import Label
 from tasks.train.runners import Hogwild, Owners
 from tasks.train.runners.learner import (
@@ -40,7 +40,7 @@ from tasks.train.runners.learner import (
     WORDS,
     learn,
 )
-from tasks.train.step import Learner
+from tasks.train.step import Trainer
 from tasks.train.tables import MappedTable
 
 AHEAD = 1024  # rounds that learners may make beyond the foremost: what a checkpoint within an epoch waits for
@@ -66,20 +66,20 @@ class Swarm:
     def __init__(
         self,
         runner: Hogwild | Owners,
-        learner: Learner,
+        learner: Trainer,
         folder: Path,
         corpus: OpenCorpus,
         titles: np.ndarray,
         loader: BatchLoader,
     ) -> None:
-        if reason := why_not(learner.settings, learner.groups, learner.device, resident=True):
+        if reason := unsupported_reason(learner.settings, learner.groups, learner.device, resident=True):
             raise ValueError(f"train.runner is {runner.name}, but {reason}; choose train.runner=sequential")
         self.count, self.replaced, self._learner, self._loader = runner.learners, 0, learner, loader
         self._folder, self._corpus, self._titles = folder, corpus, titles
         self.shared: Shared | None = None
         self._processes: list[BaseProcess] = []
         self._futile = [(0, 0)] * self.count  # rounds done at its last kill, and kills since they were more
-        learner.about_step = f"training by {self.count} learners ({runner.name}), by the compiled step"
+        learner.step_description = f"training by {self.count} learners ({runner.name}), by the compiled step"
 
     @property
     def pids(self) -> list[int | None]:
@@ -156,7 +156,7 @@ class Swarm:
         if isinstance(settings.runner, Owners):
             assert isinstance(settings.objective, Label)
             batch = min(settings.objective.batch_size, titles)
-            entries = batch * longest_title(self._corpus)
+            entries = batch * max_title_tokens(self._corpus)
             ids = min(entries, parts["rows"].shape[0])
             dense = {name: parts[f"{name}.rows"].shape for name in ("labels", LAYER)}
             slot = {"ids": (ids, torch.int64), "sizes": (4, torch.int64)}

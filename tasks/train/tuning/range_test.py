@@ -42,7 +42,7 @@ def range_test(corpus: Path, entry: Entry) -> RangeTest:
             done = len(rates) / max(1, EPOCHS * count - 1)
             factor = 10 ** (DECADES * (2 * done - 1))
             try:
-                loss = float(training.learner.step(batch, factor))
+                loss = float(training.trainer.step(batch, factor))
             except NonFiniteGradient:
                 loss = math.inf
             average = SMOOTHING * average + (1 - SMOOTHING) * loss

@@ -49,14 +49,14 @@ def run_training(corpus: Path, entry: Entry, factor: float) -> TuningRun:
     try:
         for progress in training.run():
             if got := progress.metrics:
-                steps, seconds = training.learner.steps, training.seconds
+                steps, seconds = training.trainer.steps, training.seconds
                 marks.append(Mark(steps, seconds, got["loss"], got["tuning_score"]))
             elif progress.step < progress.total:
                 trouble = progress.note
     except Diverged as error:
         trouble = str(error)
     numbers = {name: math.prod(part.shape) for name, part in training.table.sections().items()}
-    state, aside = sum(numbers.values()) / numbers["rows"] - 1, len(training.tuning_set.aside)
+    state, aside = sum(numbers.values()) / numbers["rows"] - 1, len(training.tuning_set.validation)
     rate = entry.rate * factor
     return TuningRun(entry.name, settings.dim, factor, rate, aside, state, tuple(marks), trouble)
 
@@ -65,7 +65,7 @@ class _TimedTraining(Training):
     seconds = 0.0
 
     def _one_epoch(self, checkpointer: Checkpointer | MemoryCheckpointer) -> int:
-        clock = time.perf_counter if self.learner.device.type == "cuda" else time.process_time
+        clock = time.perf_counter if self.trainer.device.type == "cuda" else time.process_time
         started = clock()
         shown = super()._one_epoch(checkpointer)
         self.seconds += clock() - started

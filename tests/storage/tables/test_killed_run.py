@@ -26,7 +26,7 @@ table = MappedTable(folder=str(out), cached=0.05)
 training = Training(corpus, replace(TRAINING, epochs=3, patience=0, table=table))
 kept = Checkpointer(out / "kept")
 training.resume(kept)
-step, steps = training.learner.step, [0]
+step, steps = training.trainer.step, [0]
 
 def counted(*arguments):
     steps[0] += 1
@@ -34,7 +34,7 @@ def counted(*arguments):
         os.kill(os.getpid(), signal.SIGKILL)
     return step(*arguments)
 
-training.learner.step = counted
+training.trainer.step = counted
 for _ in training.run(kept):
     pass
 """

@@ -47,7 +47,7 @@ def test_the_encoder_gives_the_vectors_that_training_saw(
     training = Training(home / corpus.path, settings)
     list(training.run())
     with Workspace(home).publishing(Checkpoint, f"nearest-slot-{nearest_slot}") as draft:
-        write_checkpoint(draft.folder / "checkpoint.safetensors", training.learner, training.position)
+        write_checkpoint(draft.folder / "checkpoint.safetensors", training.trainer, training.position)
     encoder = TitleEncoder.open(
         home
         / without_run(
@@ -59,9 +59,9 @@ def test_the_encoder_gives_the_vectors_that_training_saw(
     raw = pq.read_table(home / corpus.path / "titles.parquet")["raw_title"].to_pylist()
     bare = Ragged.from_rows([tokens[opened.kinds[tokens] < CONTEXT] for tokens in opened.tokens.take(rows)])
     dense = settings.encoder.dense(opened.sentences[rows], opened.descriptions[rows])
-    seen = training.learner.vectors(bare, Bagger(opened.kinds), dense).numpy()
+    seen = training.trainer.vectors(bare, Bagger(opened.kinds), dense).numpy()
     if nearest_slot:
-        cosines = seen @ (keys := training.learner.buffers["memory_keys"].numpy()).T
+        cosines = seen @ (keys := training.trainer.buffers["memory_keys"].numpy()).T
         seen = np.hstack([seen, keys[cosines.argmax(axis=1)]]) / np.sqrt(2)
     else:  # float16 on disk, by which the nearest slot may be another
         np.testing.assert_allclose(
@@ -103,7 +103,7 @@ def test_rows_are_mapped_not_copied(
         save(self, *given)
 
     with Workspace(home).publishing(Checkpoint, "mapped") as draft:
-        write_checkpoint(draft.folder / "checkpoint.safetensors", training.learner, training.position)
+        write_checkpoint(draft.folder / "checkpoint.safetensors", training.trainer, training.position)
     checkpoint = (home / draft.artifact.path / "checkpoint.safetensors").resolve()
     monkeypatch.setattr(TitleEncoder, "save", seen)
     settings = training.settings.encoder, AugmentSettings()

@@ -49,10 +49,10 @@ def test_a_resumed_run_is_the_uninterrupted_one(
     )
     whole = Training(toy_corpus, settings)
     list(whole.run())
-    assert whole.learner.steps == 20  # four epochs of five batches
+    assert whole.trainer.steps == 20  # four epochs of five batches
     stop_after(Training(toy_corpus, settings), steps, tmp_path)
     again = resumed(toy_corpus, settings, tmp_path)
-    assert (again.position.epoch, again.position.batch, again.learner.steps) == (*divmod(steps, 5), steps)
+    assert (again.position.epoch, again.position.batch, again.trainer.steps) == (*divmod(steps, 5), steps)
     list(again.run(Checkpointer(tmp_path)))
     assert_same(whole, again)
 
@@ -81,9 +81,9 @@ def test_own_step_counts_survive_a_resume(toy_corpus: Path, tmp_path: Path):
     assert_same(whole, again)
     steps = tensors(whole)["state.steps"]
     assert (
-        steps.max() == whole.learner.steps
-        and steps.min() < whole.learner.steps / 2
-        and torch.equal(steps.squeeze(1) > 0, whole.learner.touched)
+        steps.max() == whole.trainer.steps
+        and steps.min() < whole.trainer.steps / 2
+        and torch.equal(steps.squeeze(1) > 0, whole.trainer.touched)
     )
     plain = Training(toy_corpus, replace(settings, per_row_steps=False))
     list(plain.run())
@@ -103,14 +103,14 @@ def test_a_kill_between_last_and_best_loses_nothing(toy_corpus: Path, tmp_path: 
 def test_a_file_holds_rows_state_and_position_and_no_other_is_left(toy_corpus: Path, tmp_path: Path):
     training = Training(toy_corpus, replace(TRAINING, epochs=1))
     list(training.run())
-    write_checkpoint(tmp_path / "run.safetensors", training.learner, training.position)
+    write_checkpoint(tmp_path / "run.safetensors", training.trainer, training.position)
     assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
     with safe_open(tmp_path / "run.safetensors", framework="pt") as opened:
         layer = {"sentence.rows", "sentence.state.first", "sentence.state.second"}  # of no columns here
         assert set(opened.keys()) == {"rows", "state.sum", "touched"} | layer
         assert json.loads(opened.metadata()["about"])["position"]["history"] == training.history
     again = Training(toy_corpus, replace(TRAINING, epochs=1))
-    assert read_checkpoint(tmp_path / "run.safetensors", again.learner) == training.position
+    assert read_checkpoint(tmp_path / "run.safetensors", again.trainer) == training.position
     again.position = training.position
     assert_same(training, again)
 

@@ -35,7 +35,7 @@ def batches(training: Training) -> Iterator[Batch]:
 
 def assert_close(ours: Training, mechanism: Training) -> None:
     found, expected = tensors(ours), tensors(mechanism)
-    assert set(found) == set(expected) and ours.learner.steps == mechanism.learner.steps
+    assert set(found) == set(expected) and ours.trainer.steps == mechanism.trainer.steps
     for name, tensor in expected.items():
         assert torch.allclose(found[name], tensor, rtol=1e-4, atol=1e-5), name
 
@@ -49,12 +49,12 @@ def test_steps_have_the_numbers_of_the_mechanism(
     corpus = toy_corpus if sentences else without_sentences(toy_corpus, tmp_path / "bare")
     settings = replace(SETTINGS, optimizer=optimizer)
     ours, mechanism = (Training(corpus, settings, compiled) for compiled in (True, False))
-    assert not mechanism.learner.compiled
+    assert not mechanism.trainer.compiled
     for batch, factor in zip(batches(ours), (1.0, 0.7, 0.4, 0.1)):
-        losses = [training.learner.step(batch, factor).item() for training in (ours, mechanism)]
+        losses = [training.trainer.step(batch, factor).item() for training in (ours, mechanism)]
         assert losses[0] == pytest.approx(losses[1], rel=1e-5)
         assert_close(ours, mechanism)
-    assert ours.learner.steps == 4 and ours.learner.touched.any()
+    assert ours.trainer.steps == 4 and ours.trainer.touched.any()
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_weights_of_the_encoder_and_temperatures_count(toy_corpus: Path, encoder
     settings = replace(SETTINGS, encoder=encoder, objective=objective, optimizer=SGD(learning_rate=50.0))
     ours, mechanism = (Training(toy_corpus, settings, compiled) for compiled in (True, False))
     for batch, _ in zip(batches(ours), range(3)):
-        losses = [training.learner.step(batch, 1.0).item() for training in (ours, mechanism)]
+        losses = [training.trainer.step(batch, 1.0).item() for training in (ours, mechanism)]
         assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert_close(ours, mechanism)
 
@@ -80,7 +80,7 @@ def test_a_title_without_entries_moves_nothing(toy_corpus: Path, tmp_path: Path)
     offsets = (bags.offsets - of_first).clamp(min=0)
     rest = bags._replace(tokens=bags.tokens[of_first:], kinds=bags.kinds[of_first:])
     batch = batch._replace(bags=rest._replace(titles=bags.titles[of_first:], offsets=offsets))
-    losses = [training.learner.step(batch, 1.0).item() for training in (ours, mechanism)]
+    losses = [training.trainer.step(batch, 1.0).item() for training in (ours, mechanism)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert_close(ours, mechanism)
 
@@ -117,19 +117,19 @@ def test_a_checkpoint_goes_on_with_the_other_step(toy_corpus: Path, tmp_path: Pa
     ours, others = (Training(toy_corpus, settings, compiled) for compiled in (first, not first))
     for training in (ours, others):
         training.resume(Checkpointer(tmp_path))
-        training.learner.step(next(training.loader.epoch(0, 3)[1]), 1.0)
+        training.trainer.step(next(training.loader.epoch(0, 3)[1]), 1.0)
     assert_close(ours, others)
 
 
 def test_a_gradient_that_is_not_finite_changes_nothing(toy_corpus: Path):
     training = Training(toy_corpus, replace(SETTINGS, dropout=0.0), True)
     first, second, *_ = batches(training)
-    training.learner.step(first, 1.0)
+    training.trainer.step(first, 1.0)
     token = int(second.bags.ids[second.bags.tokens[0]])
     training.table.rows[token] = torch.nan  # pyright: ignore[reportAttributeAccessIssue]
     before = {name: tensor.clone() for name, tensor in tensors(training).items()}
     with pytest.raises(NonFiniteGradient) as caught:
-        training.learner.step(second, 1.0)
+        training.trainer.step(second, 1.0)
     assert caught.value.name == "rows" and token in caught.value.rows
     for name, tensor in tensors(training).items():
         assert name == "touched" or torch.equal(tensor.nan_to_num(7), before[name].nan_to_num(7)), name
@@ -151,8 +151,8 @@ def test_a_gradient_that_is_not_finite_changes_nothing(toy_corpus: Path):
 )
 def test_what_it_does_not_know_is_left_to_the_mechanism(toy_corpus: Path, changes: dict, reason: str):
     settings = replace(SETTINGS, device="cpu", epochs=10_000, **changes)
-    learner = Training(toy_corpus, settings).learner
-    assert learner.compiled is None and learner.about_step == f"training by torch's autograd: {reason}"
+    learner = Training(toy_corpus, settings).trainer
+    assert learner.compiled is None and learner.step_description == f"training by torch's autograd: {reason}"
     with pytest.raises(ValueError, match=f"the compiled step was asked for, but {reason}"):
         Training(toy_corpus, settings, True)
 
@@ -161,9 +161,9 @@ def test_it_is_chosen_where_enough_titles_are_shown_and_numba_is_there(
     toy_corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
     few = -(-compiled_step.FEWEST // len(open_corpus(toy_corpus).training))
-    chosen, left = (Training(toy_corpus, replace(SETTINGS, epochs=few - own)).learner for own in (0, 1))
-    assert chosen.compiled and chosen.about_step == "training by the compiled step"
-    assert not left.compiled and "titles are shown, 80,000 are worth loading it" in left.about_step
+    chosen, left = (Training(toy_corpus, replace(SETTINGS, epochs=few - own)).trainer for own in (0, 1))
+    assert chosen.compiled and chosen.step_description == "training by the compiled step"
+    assert not left.compiled and "titles are shown, 80,000 are worth loading it" in left.step_description
     monkeypatch.setattr(compiled_step, "available", lambda: False)
-    left = Training(toy_corpus, replace(SETTINGS, epochs=few)).learner
-    assert not left.compiled and left.about_step.endswith("numba is not installed")
+    left = Training(toy_corpus, replace(SETTINGS, epochs=few)).trainer
+    assert not left.compiled and left.step_description.endswith("numba is not installed")

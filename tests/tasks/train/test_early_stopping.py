@@ -68,10 +68,10 @@ def test_titles_set_aside_are_not_trained_on(toy_corpus: Path):
 def test_the_score_is_the_same_however_many_titles_are_looked_at_at_once(toy_corpus: Path, monkeypatch):
     training = Training(toy_corpus, replace(TRAINING, epochs=1, patience=4, tuning_share=0.2))
     list(training.run())
-    score = training.tuning_set.score(training.learner)["tuning_score"]
+    score = training.tuning_set.score(training.trainer)["tuning_score"]
     monkeypatch.setattr(early_stopping, "_BLOCK", 7)
     assert (
-        training.tuning_set.score(training.learner)["tuning_score"]
+        training.tuning_set.score(training.trainer)["tuning_score"]
         == score
         == training.history[0]["tuning_score"]
     )
@@ -83,8 +83,8 @@ def test_vectors_that_are_all_alike_end_the_run(toy_corpus: Path):
     next(epochs)
     first = training.table.rows.clone()
     training.table.rows[:] = torch.ones(TRAINING.dim) + 0.01 * training.table.rows
-    training.learner.dense.parameters[LAYER].detach().zero_()
-    training.learner.step = lambda batch, factor: torch.tensor(0.1)
+    training.trainer.dense.parameters[LAYER].detach().zero_()
+    training.trainer.step = lambda batch, factor: torch.tensor(0.1)
     assert re.match(
         r"all vectors are alike \(mean cosine 1\.00.*in epoch 2; "
         r"lower train\.optimizer\.learning_rate \(now 0\.07\); epoch 1 is kept",
@@ -96,8 +96,8 @@ def test_vectors_that_are_all_alike_end_the_run(toy_corpus: Path):
 def test_a_loss_that_grows_ends_the_run(toy_corpus: Path):
     training = Training(toy_corpus, TRAINING)
     losses = iter([1.0] * len(list(training.loader.epoch(0)[1])) + [1.6] * 99)
-    training.learner.touched[:] = True
-    training.learner.step = lambda batch, factor: torch.tensor(next(losses))
+    training.trainer.touched[:] = True
+    training.trainer.step = lambda batch, factor: torch.tensor(next(losses))
     assert [progress.note[:44] for progress in training.run()] == [
         "",
         "the loss rose from 1.0000 to 1.6000 in epoch",

@@ -60,7 +60,7 @@ def killing(training: Training, kills: int, seed: int = 1) -> Iterator[list[int]
 def by_rounds(corpus: Path, settings: TrainSettings, learners: int) -> Training:
     """What owners do, in one process: gradients of as many batches at the same rows, then their steps."""
     training = Training(corpus, settings, True)
-    step = training.learner.compiled
+    step = training.trainer.compiled
     assert step is not None
     for epoch in range(settings.epochs):
         number, batches = training.loader.epoch(epoch)
@@ -72,9 +72,9 @@ def by_rounds(corpus: Path, settings: TrainSettings, learners: int) -> Training:
             waiting.append((place, found._replace(entries=tuple(map(np.copy, found.entries)))[:2], *copies))
             if len(waiting) == learners or place + 1 == number:
                 for place_of, (loss, entries), *grads in waiting:
-                    training.learner.steps += 1
+                    training.trainer.steps += 1
                     factor = settings.rate_factor(epoch, place_of, number)
-                    step.apply(type(found)(loss, entries, *grads), factor, training.learner.steps)
+                    step.apply(type(found)(loss, entries, *grads), factor, training.trainer.steps)
                 waiting = []
     return training
 

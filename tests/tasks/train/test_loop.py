@@ -71,9 +71,9 @@ def test_only_rows_of_training_titles_are_touched(toy_corpus: Path):
     corpus = open_corpus(toy_corpus)
     seen = np.zeros(len(corpus.kinds), dtype=bool)
     seen[corpus.tokens.take(corpus.training).values] = True
-    np.testing.assert_array_equal(training.learner.touched.numpy(), seen)
+    np.testing.assert_array_equal(training.trainer.touched.numpy(), seen)
     fresh = Training(toy_corpus, replace(TRAINING, epochs=1)).table.rows
-    assert torch.equal(training.table.rows[~training.learner.touched], fresh[~training.learner.touched])
+    assert torch.equal(training.table.rows[~training.trainer.touched], fresh[~training.trainer.touched])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_inverse_frequency_weights_move_rare_rows_further(
         training = Training(corpus, replace(TRAINING, optimizer=optimizer, dropout=0.0))
         before = training.table.rows.clone()
         _, batches = training.loader.epoch(0)
-        training.learner.step(next(iter(batches)), 1.0)
+        training.trainer.step(next(iter(batches)), 1.0)
         moved[name] = (training.table.rows - before).norm(dim=1).numpy()
     stepped = moved["plain"] > 1e-4
     assert stepped.sum() > 100
@@ -140,7 +140,7 @@ def test_a_gradient_that_is_no_number_is_refused_with_its_tokens_named(
     training = Training(tmp_path, settings)
     _, batches = training.loader.epoch(0)
     first, second, *_ = batches
-    training.learner.step(first, 1.0)
+    training.trainer.step(first, 1.0)
     before = {name: tensor.clone() for name, tensor in tensors(training).items()}
     training.loader.epoch = lambda epoch, first, stop: (2, iter([second]))
     with pytest.raises(
@@ -165,7 +165,7 @@ def test_a_gradient_that_is_no_number_is_refused_with_its_tokens_named(
 def test_the_schedule_and_the_warm_up_set_the_rate_of_each_step(toy_corpus: Path):
     training = Training(toy_corpus, replace(TRAINING, schedule=Cosine(), warm_up=0.25))
     factors = []
-    training.learner.step = lambda batch, factor: factors.append(factor) or torch.tensor(0.0)
+    training.trainer.step = lambda batch, factor: factors.append(factor) or torch.tensor(0.0)
     list(training.run())
     steps = len(factors)
     cosine = [(1 + math.cos(math.pi * number / steps)) / 2 for number in range(steps)]

@@ -203,12 +203,12 @@ def test_nearest_are_the_learners_own_at_the_start_of_the_epoch(toy_corpus: Path
     next(training_run := training.run())
     rows = corpus.training
     dense = training.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
-    vectors = training.learner.vectors(
+    vectors = training.trainer.vectors(
         corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True
     ).numpy()
-    first = training.learner.buffers["neighbours"].clone()
+    first = training.trainer.buffers["neighbours"].clone()
     list(training_run)
-    second = training.learner.buffers["neighbours"].numpy()
+    second = training.trainer.buffers["neighbours"].numpy()
     near = nearest_of_class(vectors, corpus.labels.take(rows), 4)
     np.testing.assert_array_equal(second[rows], rows[near])
     assert not np.array_equal(first.numpy(), second) and (second[corpus.split > 0] == -1).all()
@@ -221,13 +221,13 @@ REFRESHED = replace(
 
 def test_nearest_are_looked_up_every_so_many_steps(toy_corpus: Path):
     training, tables = Training(toy_corpus, REFRESHED), []
-    step = training.learner.step
+    step = training.trainer.step
 
     def noted(*arguments):
-        tables.append(training.learner.buffers["neighbours"].clone())
+        tables.append(training.trainer.buffers["neighbours"].clone())
         return step(*arguments)
 
-    training.learner.step = noted
+    training.trainer.step = noted
     list(training.run())
     batches = len(tables) // 2
     assert batches > 4 and batches % 3  # an epoch begins with a table of its own
@@ -250,11 +250,11 @@ def test_the_rest_of_an_epoch_is_drawn_from_the_new_table(toy_corpus: Path):
     for count, batch in training.batches(0):
         plan = planned.pop(0)
         anchors, positives = plan.rows.reshape(2, -1)
-        table = training.learner.buffers["neighbours"].numpy()[anchors]
+        table = training.trainer.buffers["neighbours"].numpy()[anchors]
         assert ((table == positives[:, None]).any(axis=1) | (anchors == positives)).all()
         shown += anchors.tolist()
         assert len(planned) < 3 < count
-        training.learner.step(batch, 1.0)
+        training.trainer.step(batch, 1.0)
     assert sorted(shown) == open_corpus(toy_corpus).training.tolist()
 
 

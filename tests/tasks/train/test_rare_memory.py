@@ -96,27 +96,27 @@ def test_a_resumed_run_has_the_uninterrupted_ones_memory(toy_corpus: Path, tmp_p
     settings = replace(TRAINING, objective=objective, epochs=2, save_seconds=0.0)
     whole = Training(toy_corpus, settings)
     list(whole.run())
-    assert (whole.learner.buffers["memory_values"] != EMPTY).sum() >= 3
+    assert (whole.trainer.buffers["memory_values"] != EMPTY).sum() >= 3
     stopped = Training(toy_corpus, settings)
-    step = stopped.learner.step
+    step = stopped.trainer.step
 
     def three_steps(*arguments):
-        if stopped.learner.steps == 3:
+        if stopped.trainer.steps == 3:
             raise KeyboardInterrupt
         return step(*arguments)
 
-    stopped.learner.step = three_steps
+    stopped.trainer.step = three_steps
     with pytest.raises(KeyboardInterrupt):
         list(stopped.run(Checkpointer(tmp_path)))
     again = Training(toy_corpus, settings)
     again.resume(Checkpointer(tmp_path))
-    assert again.learner.steps == 3
+    assert again.trainer.steps == 3
     list(again.run())
     assert same_bits(whole, again)
 
 
 def test_the_memory_fills_with_every_label(toy_corpus: Path):
-    learner = trained(toy_corpus, objective=RareMemory(batch_size=48, slots=64), epochs=3).learner
+    learner = trained(toy_corpus, objective=RareMemory(batch_size=48, slots=64), epochs=3).trainer
     values = learner.buffers["memory_values"]
     taken = values != EMPTY
     assert set(values[taken].tolist()) == set(range(len(open_corpus(toy_corpus).label_names)))

@@ -52,7 +52,7 @@ class Descriptor:
 
 
 def test_owners_together_move_what_one_moves(toy_corpus: Path):
-    whole, parts = (Training(toy_corpus, COMPILED, True).learner.compiled for _ in range(2))
+    whole, parts = (Training(toy_corpus, COMPILED, True).trainer.compiled for _ in range(2))
     assert whole and parts
     batches = Training(toy_corpus, COMPILED).loader.epoch(0)[1]
     for step, batch in enumerate(batches, start=1):
@@ -94,7 +94,7 @@ def test_one_learner_is_the_sequential_run(toy_corpus: Path, runner: Hogwild | O
         Training(toy_corpus, COMPILED, True),
     )
     assert_same(run(ours), run(sequential))
-    assert ours.learner.about_step == f"training by 1 learners ({runner.name}), by the compiled step"
+    assert ours.trainer.step_description == f"training by 1 learners ({runner.name}), by the compiled step"
     assert ours.swarm and ours.swarm.pids == []
 
 
@@ -114,7 +114,7 @@ def test_owners_go_on_bit_equal_where_they_were_stopped(toy_corpus: Path, tmp_pa
         list(stopped.run(saves))
     assert stopped.swarm and stopped.swarm.pids == []
     again = resumed(toy_corpus, settings, tmp_path)
-    assert (again.position.batch, again.learner.steps) == (12, 12)
+    assert (again.position.batch, again.trainer.steps) == (12, 12)
     assert_same(run(again), whole)
 
 

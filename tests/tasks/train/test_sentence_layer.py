@@ -25,12 +25,12 @@ def without_sentences(corpus: Path, folder: Path) -> Path:
 
 def test_the_layer_learns_and_places_titles_of_which_only_the_sentence_is_known(toy_corpus: Path):
     training, corpus = trained(toy_corpus), open_corpus(toy_corpus)
-    assert training.learner.dense.parameters[LAYER].shape == (TRAINING.dim, 512)
+    assert training.trainer.dense.parameters[LAYER].shape == (TRAINING.dim, 512)
     rows = corpus.training
     labels = np.array([corpus.labels[row][0] for row in rows])
     dense = TRAINING.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
     nothing = Ragged.from_rows([[]] * len(rows), dtype=np.int64)
-    vectors = training.learner.vectors(nothing, Bagger(corpus.kinds), dense).numpy()
+    vectors = training.trainer.vectors(nothing, Bagger(corpus.kinds), dense).numpy()
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -1)
     assert (labels[cosines.argmax(axis=1)] == labels).mean() > 0.9  # 1 in 3 by chance
@@ -39,12 +39,12 @@ def test_the_layer_learns_and_places_titles_of_which_only_the_sentence_is_known(
 def test_a_weight_of_zero_is_training_without_sentence_vectors(toy_corpus: Path, tmp_path: Path):
     """Rows get the same bits; the layer, which nothing asks for, stays as drawn."""
     bare = trained(without_sentences(toy_corpus, tmp_path / "bare"))
-    assert bare.learner.dense.parameters[LAYER].shape == (TRAINING.dim, 0)
+    assert bare.trainer.dense.parameters[LAYER].shape == (TRAINING.dim, 0)
     off = replace(TRAINING.encoder, sentence=0.0, sentence_context=0.0)
     drawn = Training(toy_corpus, replace(TRAINING, encoder=off))
-    before = drawn.learner.dense.parameters[LAYER].detach().clone()
+    before = drawn.trainer.dense.parameters[LAYER].detach().clone()
     list(drawn.run())
-    assert torch.equal(drawn.learner.dense.parameters[LAYER], before)
+    assert torch.equal(drawn.trainer.dense.parameters[LAYER], before)
     assert torch.allclose(drawn.table.rows, bare.table.rows, atol=1e-5)
 
 

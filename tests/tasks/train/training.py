@@ -23,7 +23,7 @@ COMPILED = replace(TRAINING, objective=Label(batch_size=8), groups=GROUPS, epoch
 
 
 def tensors(training: Training) -> dict[str, torch.Tensor]:
-    return {name: torch.cat(list(part.pieces())) for name, part in training.learner.parts().items()}
+    return {name: torch.cat(list(part.pieces())) for name, part in training.trainer.parts().items()}
 
 
 def run(training: Training) -> Training:
@@ -38,14 +38,14 @@ class Killed(Exception):
 
 def stop_after(training: Training, steps: int, folder: Path) -> None:
     """Runs so many steps of a training that keeps a checkpoint after each."""
-    step = training.learner.step
+    step = training.trainer.step
 
     def counted(*arguments):
-        if training.learner.steps == steps:
+        if training.trainer.steps == steps:
             raise Killed
         return step(*arguments)
 
-    training.learner.step = counted
+    training.trainer.step = counted
     with pytest.raises(Killed):
         list(training.run(Checkpointer(folder)))
 
@@ -57,7 +57,7 @@ def resumed(corpus: Path, settings: TrainSettings, folder: Path) -> Training:
 
 
 def assert_same(first: Training, second: Training) -> None:
-    assert first.position == second.position and first.learner.steps == second.learner.steps
+    assert first.position == second.position and first.trainer.steps == second.trainer.steps
     others = tensors(second)
     for name, tensor in tensors(first).items():
         assert torch.equal(tensor, others[name]), name
@@ -75,7 +75,7 @@ def same_bits(first: Training, second: Training) -> bool:
     return (
         set(ours) == set(others)
         and all(torch.equal(tensor, others[name]) for name, tensor in ours.items())
-        and first.learner.steps == second.learner.steps
+        and first.trainer.steps == second.trainer.steps
     )
 
 

@@ -19,7 +19,7 @@ from tasks.train.loop import Training
 from tasks.train.population.esgd import ESGD, survivors
 from tasks.train.population.members import Job, Member, restore_member, score_members, train_members
 from tasks.train.population.plot import plot_rounds
-from tasks.train.step import Learner
+from tasks.train.step import Trainer
 from tasks.train.tuning.searches import Outcome, rounds_csv, searches_markdown
 from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.space import Space, read_rounds
@@ -82,7 +82,7 @@ def test_rules_that_diverge_are_set_back(toy_corpus: Path, tmp_path: Path) -> No
 
 
 def test_an_offspring_is_the_mean_of_its_parents_plus_noise(toy_corpus: Path, tmp_path: Path) -> None:
-    learner = Training(toy_corpus, SETTINGS).learner
+    learner = Training(toy_corpus, SETTINGS).trainer
     parts = {name: torch.cat(list(part.pieces())) for name, part in learner.parts().items()}
     for file, value in (("a", 1.0), ("b", 3.0)):
         state = {name: torch.full_like(part, value) for name, part in parts.items() if ".state" not in name}
@@ -94,7 +94,7 @@ def test_an_offspring_is_the_mean_of_its_parents_plus_noise(toy_corpus: Path, tm
     restore_member(learner, tmp_path, Member(("a", "b"), sigma=0.1, seed=5))
     noise = learner.table.rows - 2
     assert abs(noise.std() - 0.1) < 0.01 and abs(noise.mean()) < 0.02 and fresh
-    again = Training(toy_corpus, SETTINGS).learner
+    again = Training(toy_corpus, SETTINGS).trainer
     restore_member(again, tmp_path, Member(("a", "b"), sigma=0.1, seed=5))
     assert torch.equal(again.table.rows, learner.table.rows)
 
@@ -103,7 +103,7 @@ def test_the_optimizers_state_begins_anew(toy_corpus: Path, tmp_path: Path) -> N
     settings = space_of(toy_corpus).entries[1].settings
     ((score, steps),) = train_members(toy_corpus, tmp_path, [Job(Member(), settings, 0, 1, "a")])
     assert score > 0 and steps > 0 and not any("state" in name for name in load_file(tmp_path / "a"))
-    learner = Training(toy_corpus, settings).learner
+    learner = Training(toy_corpus, settings).trainer
     restore_member(learner, tmp_path, Member(("a",)))
     assert all(not part.any() for name, part in learner.dense.tensors().items() if ".state." in name)
 
@@ -112,8 +112,8 @@ def test_the_schedule_runs_over_all_generations(
     toy_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     factors: list[float] = []
-    step = Learner.step
-    monkeypatch.setattr(Learner, "step", lambda self, *given: factors.append(given[1]) or step(self, *given))
+    step = Trainer.step
+    monkeypatch.setattr(Trainer, "step", lambda self, *given: factors.append(given[1]) or step(self, *given))
     searched(space_of(toy_corpus, budget=1), tmp_path, ESGD(population=1, offspring=0, parents=1, elite=1))
     count = len(factors) // 4
     assert factors == pytest.approx([SETTINGS.schedule.factor(step / count / 4) for step in range(4 * count)])
@@ -147,7 +147,7 @@ def test_table_and_plot_say_which_rule_won_when(whole: Path) -> None:
 def test_the_best_member_becomes_a_checkpoint(toy_corpus: Path, whole: Path, tmp_path: Path) -> None:
     space, best = space_of(toy_corpus), survivors(read_rounds(whole), 4)[0]
     SMALL.write_best(space, whole, tmp_path / "checkpoint.safetensors")
-    learner = Training(toy_corpus, space.entries[0].settings).learner
+    learner = Training(toy_corpus, space.entries[0].settings).trainer
     restore_member(learner, whole, best)
     assert torch.equal(load_file(tmp_path / "checkpoint.safetensors")["rows"], learner.table.rows)
 

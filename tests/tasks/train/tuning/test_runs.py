@@ -10,7 +10,7 @@ import torch
 from storage.formats.corpus import open_corpus
 from tasks.optimizers import Adam, Momentum, Optimizer, RowwiseAdagrad
 from tasks.optimizers.tuners import YellowFin
-from tasks.train.step import Learner
+from tasks.train.step import Trainer
 from tasks.train.tuning.entries import UnknownOptimizer, entries
 from tasks.train.tuning.runs import TuningRun, run_training
 from tests.worlds import TRAINING
@@ -49,7 +49,7 @@ def test_all_runs_see_the_same_batches_and_begin_at_the_same_rows(
     toy_corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
     seen: dict[str, list[torch.Tensor]] = {}
-    step = Learner.step
+    step = Trainer.step
 
     def watched(self, batch, factor):
         key = f"{self.settings.optimizer.name} {self.settings.optimizer.learning_rate}"
@@ -58,7 +58,7 @@ def test_all_runs_see_the_same_batches_and_begin_at_the_same_rows(
         seen[key].append(batch.bags.ids)
         return step(self, batch, factor)
 
-    monkeypatch.setattr(Learner, "step", watched)
+    monkeypatch.setattr(Trainer, "step", watched)
     for name in ("adam", "sgd"):
         tuning_runs(toy_corpus, name, rates=(0.5, 1.0))
     first, *others = seen.values()
