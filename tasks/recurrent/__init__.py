@@ -1,3 +1,4 @@
-"""Strings to vectors, read character by character: a recurrent network over a table of character rows, and
-the loop that trains both. torch and NumPy alone.
+"""Recurrent string encoder: a recurrent network over a table of character embeddings, and its training loop.
+
+The package depends on torch and NumPy only.
 """

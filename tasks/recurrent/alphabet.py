@@ -1,4 +1,4 @@
-"""Characters to rows of a table: an alphabet made from the training strings; row 0 is of any other."""
+"""Maps the characters of training strings to rows of a table; row 0 is that of all other characters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,31 +7,31 @@ import numpy as np
 
 from storage.arrays import Ragged, offsets_of
 
-FEWEST = 2  # occurrences a character needs for a row of its own: the rarer ones train that of the unknown
+MIN_COUNT = 2  # occurrences that a character needs for its row; rarer characters train row 0
 
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Known characters by code point, rising; that at place i has row i + 1."""
+    """Characters sorted by code point; the character at index i has row i + 1."""
 
     characters: str
 
     def __len__(self) -> int:
-        """Rows of the table, that of unknown characters among them."""
+        """Number of rows, including row 0 for unknown characters."""
         return len(self.characters) + 1
 
     @staticmethod
     def of(strings: Sequence[str]) -> "Alphabet":
-        """The characters that occur at least twice in strings."""
-        found, counts = np.unique(_code_points(strings), return_counts=True)
-        return Alphabet("".join(map(chr, found[counts >= FEWEST])))
+        """Builds the alphabet of the characters that occur at least twice in strings."""
+        code_points, counts = np.unique(_code_points(strings), return_counts=True)
+        return Alphabet("".join(map(chr, code_points[counts >= MIN_COUNT])))
 
     def ids(self, strings: Sequence[str]) -> Ragged:
-        """Row of each character of each string, int64; 0 for an unknown one."""
-        known, asked = _code_points([self.characters]), _code_points(strings)
-        places = np.searchsorted(known, asked)
-        found = np.append(known, 0)[places] == asked  # behind the last: no character is code point 0
-        ids = np.where(found & (asked > 0), places + 1, 0)
+        """Returns the row of each character of each string, int64; 0 for unknown characters."""
+        alphabet, code_points = _code_points([self.characters]), _code_points(strings)
+        indices = np.searchsorted(alphabet, code_points)
+        in_alphabet = np.append(alphabet, 0)[indices] == code_points  # no character is code point 0
+        ids = np.where(in_alphabet & (code_points > 0), indices + 1, 0)
         return Ragged(offsets_of([len(text) for text in strings]), ids)
 
 

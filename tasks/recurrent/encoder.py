@@ -1,12 +1,12 @@
-"""The recurrent encoder: a string's vector is the last state of a network that reads its characters.
+"""Recurrent encoder: the vector of a string is the last state of a network that reads its characters.
 
     h_t = cell(row[character t], h_{t−1}),   vector = h_{length}
 
-A batch is packed: strings sorted by length, longest first, and of all of them the first character, then of
-those that have one the second, and so on. So each step is one matrix product over the strings that are still
-being read, no padding is computed and none can leak into a state; the last state of each string is that after
-its own last character. Sorting and packing happen inside ``encode`` and are never seen outside. The packed
-order is computed from lengths alone and gathered from the ragged array, so no padded array is ever made.
+Batches are packed: strings are sorted by decreasing length, and the first characters of all strings precede
+the second characters of those that have one, and so on. Each step is one matrix product over the unfinished
+strings, without padding, and the last state of a string is that after its last character. ``encode`` returns
+vectors in the original order. The packed order depends on the lengths only, and characters are gathered from
+the ragged array, so that no padded array is created.
 
 References:
     Cho et al. Learning Phrase Representations using RNN Encoder–Decoder. EMNLP 2014 (GRU).
@@ -33,12 +33,12 @@ from tasks.form import configurable, setting
 from tasks.recurrent.alphabet import Alphabet
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "elman": nn.RNN}
-_CHUNK = 4096  # strings encoded at once outside training
+_CHUNK_STRINGS = 4096  # strings per batch outside training
 
 
 @configurable
 class Recurrent:
-    """A recurrent network over characters."""
+    """Settings of a recurrent network over characters."""
 
     cell: Literal["gru", "lstm", "elman"] = setting("gru", "Recurrent cell: gated, long short-term or plain")
     character_dim: int = setting(32, "Dimensions of a character's row", ge=1, le=1024)
@@ -49,37 +49,37 @@ class Recurrent:
 
 
 class Packing(NamedTuple):
-    """The order in which a batch of strings is read."""
+    """Packed order of a batch of strings."""
 
-    strings: Int64[np.ndarray, " any"]  # those with a character, longest first
-    characters: Int64[np.ndarray, " chars"]  # where each character is in the ragged array's values
-    batch_sizes: Int64[np.ndarray, " any"]  # strings that have a character, by step
+    strings: Int64[np.ndarray, " any"]  # nonempty strings, longest first
+    characters: Int64[np.ndarray, " chars"]  # index of each character in the ragged array's values
+    batch_sizes: Int64[np.ndarray, " any"]  # number of unfinished strings at each step
 
 
 def pack(strings: Ragged, max_length: int, *, right_to_left: bool) -> Packing:
-    """Packs strings, each at its first ``max_length`` characters."""
+    """Computes the packed order of strings truncated to ``max_length`` characters."""
     lengths = np.minimum(strings.lengths, max_length)
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-    longest = lengths[order]
-    ended = np.cumsum(np.bincount(longest, minlength=1))  # strings of at most so many characters
-    batch_sizes = len(order) - ended[:-1]
+    sorted_lengths = lengths[order]
+    finished = np.cumsum(np.bincount(sorted_lengths, minlength=1))  # strings of each length or shorter
+    batch_sizes = len(order) - finished[:-1]
     starts = np.cumsum(batch_sizes) - batch_sizes
     step = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
-    rank = np.arange(int(longest.sum())) - starts[step]
+    rank = np.arange(int(sorted_lengths.sum())) - starts[step]
     first = strings.offsets[order]
-    places = (first + longest - 1)[rank] - step if right_to_left else first[rank] + step
-    return Packing(order, places, batch_sizes)
+    indices = (first + sorted_lengths - 1)[rank] - step if right_to_left else first[rank] + step
+    return Packing(order, indices, batch_sizes)
 
 
 class CharacterEncoder:
-    """Strings to vectors: ``rows`` of characters, float32 (characters, dim), and the cell's parameters."""
+    """Encodes strings by ``rows`` of characters, float32 (characters, dim), and a recurrent cell."""
 
     def __init__(self, settings: Recurrent, alphabet: Alphabet, *, seed: int = 0) -> None:
-        """Random parameters, as torch draws them for the cell, from a generator of their own."""
+        """Initializes parameters with torch's distributions and a separate generator."""
         self.settings, self.alphabet = settings, alphabet
         generator = torch.Generator().manual_seed(seed)
         self.rows = torch.randn(len(alphabet), settings.character_dim, generator=generator)
-        self.rows[0] = 0.0  # where no character is rare, that of unknown ones says nothing
+        self.rows[0] = 0.0  # remains zero if no character is rare
         cell = CELLS[settings.cell](settings.character_dim, settings.hidden, device="meta")
         self.cell = cell.to_empty(device="cpu")
         bound = settings.hidden**-0.5
@@ -89,21 +89,21 @@ class CharacterEncoder:
 
     @property
     def device(self) -> torch.device:
-        """Where rows and parameters are."""
+        """Device of the rows and parameters."""
         return self.rows.device
 
     def to(self, device: torch.device) -> "CharacterEncoder":
-        """Moves rows and parameters; returns itself."""
+        """Moves rows and parameters to a device and returns self."""
         self.rows, self.cell = self.rows.to(device), self.cell.to(device)
         return self
 
     def encode(self, rows: Tensor, strings: Ragged, dropout: torch.Generator | None = None) -> Tensor:
-        """Vectors of strings, float32 (strings, hidden), in their order; zeros for an empty one.
+        """Computes vectors of strings, float32 (strings, hidden); zero for empty strings.
 
         Args:
-            rows: float32 (any, dim), of characters.
+            rows: float32 (any, dim), embeddings of characters.
             strings: The row of each character.
-            dropout: Draws what is left out, on the CPU; None outside training.
+            dropout: CPU generator of dropout masks; None disables dropout.
         """
         packing = pack(strings, self.settings.max_length, right_to_left=self.settings.right_to_left)
         vectors = rows.new_zeros(len(strings), self.settings.hidden)
@@ -112,36 +112,36 @@ class CharacterEncoder:
         characters = torch.from_numpy(strings.values[packing.characters]).to(rows.device)
         inputs = F.embedding(characters, rows)  # (chars, dim)
         if dropout is not None and self.settings.dropout:
-            kept = torch.rand(inputs.shape, generator=dropout) >= self.settings.dropout
-            inputs = inputs * kept.to(rows.device) / (1 - self.settings.dropout)
+            mask = torch.rand(inputs.shape, generator=dropout) >= self.settings.dropout
+            inputs = inputs * mask.to(rows.device) / (1 - self.settings.dropout)
         _, last = self.cell(PackedSequence(inputs, torch.from_numpy(packing.batch_sizes)))
-        state = last[0] if isinstance(last, tuple) else last  # an LSTM's cell state is left out
+        state = last[0] if isinstance(last, tuple) else last  # without the cell state of an LSTM
         return vectors.index_copy(0, torch.from_numpy(packing.strings).to(rows.device), state[0])
 
     def vectors(self, strings: Sequence[str]) -> Float32[np.ndarray, "strings hidden"]:
-        """Vectors of strings, without dropout."""
-        found = [np.zeros((0, self.settings.hidden), dtype=np.float32)]
+        """Computes vectors of strings without dropout."""
+        batches = [np.zeros((0, self.settings.hidden), dtype=np.float32)]
         with torch.inference_mode():
-            for start in range(0, len(strings), _CHUNK):
-                ids = self.alphabet.ids(strings[start : start + _CHUNK])
-                found.append(self.encode(self.rows, ids).cpu().numpy())
-        return np.concatenate(found)
+            for start in range(0, len(strings), _CHUNK_STRINGS):
+                ids = self.alphabet.ids(strings[start : start + _CHUNK_STRINGS])
+                batches.append(self.encode(self.rows, ids).cpu().numpy())
+        return np.concatenate(batches)
 
     def describe(self) -> dict[str, Any]:
-        """Settings and alphabet as JSON has them."""
+        """Returns the settings and the alphabet, serializable as JSON."""
         options = {field.name: getattr(self.settings, field.name) for field in dataclasses.fields(Recurrent)}
         return {**options, "alphabet": self.alphabet.characters}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything learnt, by name."""
-        learnt = {name: tensor.detach() for name, tensor in self.cell.named_parameters()}
-        return {name: tensor.cpu().numpy() for name, tensor in {"characters": self.rows, **learnt}.items()}
+        """Returns all trained arrays by name."""
+        tensors = {"characters": self.rows, **dict(self.cell.named_parameters())}
+        return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
     @staticmethod
-    def restore(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "CharacterEncoder":
-        """The encoder that ``describe`` and ``arrays`` say."""
-        settings = {name: value for name, value in about.items() if name != "alphabet"}
-        encoder = CharacterEncoder(Recurrent(**settings), Alphabet(about["alphabet"]))
+    def restore(description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "CharacterEncoder":
+        """Restores an encoder from the results of ``describe`` and ``arrays``."""
+        settings = {name: value for name, value in description.items() if name != "alphabet"}
+        encoder = CharacterEncoder(Recurrent(**settings), Alphabet(description["alphabet"]))
         encoder.rows = torch.from_numpy(arrays["characters"].copy())
         with torch.no_grad():
             for name, parameter in encoder.cell.named_parameters():
@@ -156,6 +156,6 @@ class CharacterEncoder:
 
     @staticmethod
     def open(folder: Path) -> "CharacterEncoder":
-        """Reads what ``save`` wrote."""
-        about = json.loads((folder / "recurrent.json").read_text(encoding="utf-8"))
-        return CharacterEncoder.restore(about, load_file(folder / "recurrent.safetensors"))
+        """Reads an encoder written by ``save``."""
+        description = json.loads((folder / "recurrent.json").read_text(encoding="utf-8"))
+        return CharacterEncoder.restore(description, load_file(folder / "recurrent.safetensors"))

@@ -1,9 +1,9 @@
-"""Trains a character encoder, and what its loss adds, from batches of strings.
+"""Trains a character encoder and the parameters of its loss from batches of strings.
 
-Character rows are a table of which a step updates those of its batch; the cell's parameters, and the loss's,
-are dense. All are updated by one ``ParameterGroups``: by one optimizer, or by groups of names ("characters",
-"weight_hh_l0", "head.weight"). Randomness belongs to (seed, epoch), so a run that goes on after an
-epoch gives the same bits.
+A step updates the character rows of its batch and all parameters of the cell and of the loss. One
+``ParameterGroups`` updates all of them, by one optimizer or by groups of names ("characters", "weight_hh_l0",
+"head.weight"). Random numbers depend on (seed, epoch), so that a run resumed after an epoch is bitwise equal
+to an uninterrupted one.
 
     training = RecurrentTraining(encoder, strings, batches, loss, settings, head=nn.Linear(128, classes))
     for progress in training.run():
@@ -29,12 +29,12 @@ from tasks.recurrent.encoder import CharacterEncoder
 
 CHARACTERS = "characters"
 Batch = tuple[np.ndarray, Any]
-"""Numbers of the strings, int64 (bags,), and what the loss has to know of them."""
+"""Ids of the strings, int64 (bags,), and their targets for the loss."""
 
 
 @configurable
 class RecurrentTrainingSettings(UpdateSettings):
-    """How a character encoder is trained, and for how long."""
+    """Settings of the training of a character encoder."""
 
     optimizer: Optimizer = setting(Adam(learning_rate=0.003), "How rows and parameters move")
     schedule: Schedule = setting(Linear(), "How the learning rate changes during training")
@@ -44,7 +44,7 @@ class RecurrentTrainingSettings(UpdateSettings):
 
 
 class RecurrentTraining:
-    """A training run that can be saved and restored between epochs."""
+    """Training run that can be saved and restored between epochs."""
 
     def __init__(
         self,
@@ -56,63 +56,63 @@ class RecurrentTraining:
         *,
         head: nn.Module | None = None,
     ) -> None:
-        """Nothing is trained yet.
+        """Prepares a run without training.
 
         Args:
             encoder: Trained in place, on its device.
             strings: Character ids of all training strings, by ``encoder.alphabet.ids``.
-            batches: The batches of an epoch, drawn by the generator.
-            loss: Of vectors, float32 (bags, hidden), and what the batch says of them: a number to minimise.
-            settings: How parameters move, and for how long.
-            head: What else the loss learns, on the same device; its parameters are named ``head.NAME``.
+            batches: Draws the batches of an epoch with a generator.
+            loss: Maps vectors, float32 (bags, hidden), and the targets of the batch to a scalar loss.
+            settings: Optimizer, schedule and duration.
+            head: Trainable module of the loss, on the same device; its parameters are named ``head.NAME``.
         """
         self.encoder, self.strings, self.settings = encoder, strings, settings
         self._batches, self._loss, self.epoch, self.steps = batches, loss, 0, 0
         dense = dict(encoder.cell.named_parameters())
-        dense |= {f"head.{name}": own for name, own in (head.named_parameters() if head else ())}
+        dense |= {f"head.{name}": parameter for name, parameter in (head.named_parameters() if head else ())}
         self.groups = ParameterGroups([CHARACTERS, *dense], settings)
         state = self.groups.updaters[CHARACTERS].initial_state(encoder.rows)
         self.table, self.dense = Resident(encoder.rows, state), DenseParameters(dense, self.groups)
 
     def run(self) -> Iterator[Progress]:
-        """Trains the remaining epochs; a Progress with the mean loss after each."""
+        """Trains the remaining epochs and yields a Progress with the mean loss after each."""
         while self.epoch < self.settings.epochs:
             rng = np.random.default_rng((self.settings.seed, self.epoch))
             dropout = torch.Generator().manual_seed(int(rng.integers(2**62)))
             batches = list(self._batches(rng))
             total = torch.zeros((), device=self.encoder.device)
-            for number, (chosen, facts) in enumerate(batches):
-                done = (self.epoch + number / len(batches)) / self.settings.epochs
-                total += self._step(chosen, facts, self.settings.schedule.factor(done), dropout)
+            for number, (string_ids, targets) in enumerate(batches):
+                progress = (self.epoch + number / len(batches)) / self.settings.epochs
+                total += self._step(string_ids, targets, self.settings.schedule.factor(progress), dropout)
             self.epoch += 1
             yield Progress(self.epoch, self.settings.epochs, {"loss": total.item() / max(1, len(batches))})
 
-    def _step(self, chosen: np.ndarray, facts: Any, factor: float, dropout: torch.Generator) -> Tensor:
-        strings = self.strings.take(chosen)
-        unique, places = np.unique(strings.values, return_inverse=True)
+    def _step(self, string_ids: np.ndarray, targets: Any, factor: float, dropout: torch.Generator) -> Tensor:
+        strings = self.strings.take(string_ids)
+        unique, row_indices = np.unique(strings.values, return_inverse=True)
         ids = torch.from_numpy(unique).to(self.encoder.device)
         rows, state = self.table.gather(ids)
         rows.requires_grad_()
-        vectors = self.encoder.encode(rows, Ragged(strings.offsets, places), dropout)
-        loss = self._loss(vectors, facts)
+        vectors = self.encoder.encode(rows, Ragged(strings.offsets, row_indices), dropout)
+        loss = self._loss(vectors, targets)
         loss.backward()
         updates = self.dense.updates()
-        moved = rows.detach()
-        if rows.grad is not None:  # None where all strings are empty
-            updates[CHARACTERS] = ParameterUpdate(moved, rows.grad, state, table_rows=len(self.table))
+        updated = rows.detach()
+        if rows.grad is not None:  # None if all strings are empty
+            updates[CHARACTERS] = ParameterUpdate(updated, rows.grad, state, table_rows=len(self.table))
         self.steps += 1
         with torch.no_grad():
             self.groups.update_(updates, factor, self.steps)
-            self.table.write_back(ids, moved, state)
+            self.table.write_back(ids, updated, state)
         return loss.detach()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that a checkpoint keeps beside ``epoch`` and ``steps``, by name."""
-        table = {f"{CHARACTERS}.{name}": own for name, own in self.table.tensors().items()}
+        """Returns the tensors of a checkpoint by name; ``epoch`` and ``steps`` complete it."""
+        table = {f"{CHARACTERS}.{name}": tensor for name, tensor in self.table.tensors().items()}
         return {**table, **self.dense.tensors(), **self.groups.tensors()}
 
     def restore(self, epoch: int, steps: int, tensors: Mapping[str, Tensor]) -> None:
-        """Continues where a run of the same settings had these tensors."""
+        """Restores the state of a run with the same settings from its tensors."""
         self.epoch, self.steps = epoch, steps
         for name, tensor in self.tensors().items():
             tensor.copy_(tensors[name])

@@ -59,7 +59,6 @@ PENDING = frozenset(
         "tasks/publish/plots",
         "tasks/publish/registry",
         "tasks/recommend",
-        "tasks/recurrent",
         "tasks/scoring",
         "tasks/search",
         "tasks/sentences",
