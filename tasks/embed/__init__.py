@@ -1,1 +1,1 @@
-"""TitleEncoderFiles to Vectors: a unit-norm vector a title."""
+"""Embeds the titles of a corpus as unit-norm vectors."""

@@ -1,4 +1,4 @@
-"""The titles of a corpus as vectors."""
+"""Embeds the titles of a corpus in blocks."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,24 +16,24 @@ COLUMNS = ["raw_title", "context", "split", "oov"]
 
 
 class EmbeddedTitles(NamedTuple):
-    """Titles in the corpus' order, and their unit vectors."""
+    """Block of titles in the order of the corpus, with unit-norm vectors."""
 
     raw_titles: list[str]
-    contexts: list[list[str]]  # tokens of how each airs
+    contexts: list[list[str]]  # tokens of the airing context
     splits: list[str]
-    oov: Bool[np.ndarray, " titles"]  # holds a word that no training title holds
+    oov: Bool[np.ndarray, " titles"]  # contains a word that is in no training title
     dense: Float32[np.ndarray, "titles features"]  # see Bag.dense
-    vectors: Float32[np.ndarray, "titles dim"]  # of titles alone
-    full: Float32[np.ndarray, "titles dim"]  # with how they air
+    vectors: Float32[np.ndarray, "titles dim"]  # of the titles without context
+    full: Float32[np.ndarray, "titles dim"]  # with airing context
 
 
 def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles]:
-    """Embeds the titles of a Corpus folder, block by block, one at least."""
+    """Embeds the titles of a Corpus folder and yields at least one block."""
     titles, corpus = pq.read_table(folder / "titles.parquet", columns=COLUMNS), open_corpus(folder)
-    for some in row_blocks(len(corpus)):  # the arrays of a million titles would take 6 GB
-        rows = np.arange(some.start, some.stop)
-        raw, contexts, splits, oov = titles[some].select(COLUMNS).columns
-        dense = encoder.bag.dense(corpus.sentences[some], corpus.descriptions[some])
+    for block in row_blocks(len(corpus)):  # arrays of a million titles would need 6 GB
+        rows = np.arange(block.start, block.stop)
+        raw, contexts, splits, oov = titles[block].select(COLUMNS).columns
+        dense = encoder.bag.dense(corpus.sentences[block], corpus.descriptions[block])
         texts = raw.to_pylist(), contexts.to_pylist()
         vectors = encoder.embed_with_context(*texts, dense, corpus.complete_tokens(rows))
         yield EmbeddedTitles(*texts, splits.to_pylist(), oov.to_numpy(), dense, *vectors)

@@ -18,45 +18,47 @@ STAGE = Stage(Vectors, __file__)
 
 @task(**STAGE.options)
 def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
-    """Unit vectors of each title: alone, with how it airs (categories, clusters, the map's places), and for
-    similarity. Also the words of held-out titles, and a row of those with unseen words without these.
+    """Publishes unit-norm vectors of each title: without and with airing context, and for similarity.
+
+    Categories, clusters and the map use vectors with context. Also publishes word counts of held-out titles,
+    and vectors of titles with unseen words that ignore these words.
     """
     workspace = Workspace(home)
-    folder, opened = workspace.folder(corpus), TitleEncoder.open(workspace.folder(encoder))
-    count = unknown = 0
+    folder, title_encoder = workspace.folder(corpus), TitleEncoder.open(workspace.folder(encoder))
+    count = zero_vectors = 0
     with STAGE.publish(home, corpus, encoder) as draft:
         with ExitStack() as open_files:
             writers: dict[str, Callable[[np.ndarray], None]] = {}
-            for some in embed_corpus(folder, opened):
-                for name, array in _arrays(opened, some).items():
+            for block in embed_corpus(folder, title_encoder):
+                for name, array in _arrays(title_encoder, block).items():
                     if name not in writers:
                         writer = array_writer(draft.folder, name, array.dtype, array.shape[1:])
                         writers[name] = open_files.enter_context(writer)
                     writers[name](array)
-                count += len(some.vectors)
-                unknown += int((~some.vectors.any(axis=1)).sum())
-        draft.counts |= {"titles": count, "dim": opened.width, "unknown": unknown}
+                count += len(block.vectors)
+                zero_vectors += int((~block.vectors.any(axis=1)).sum())
+        draft.counts |= {"titles": count, "dim": title_encoder.width, "unknown": zero_vectors}
         draft.details["checkpoint"] = workspace.details(encoder).get("checkpoint")
-    message = "%(titles)d vectors of %(dim)d dimensions; nothing is known of %(unknown)d titles"
+    message = "%(titles)d vectors of %(dim)d dimensions, %(unknown)d of them zero (no known features)"
     get_run_logger().info(message, draft.counts)
     return draft.artifact
 
 
-def _arrays(encoder: TitleEncoder, some: EmbeddedTitles) -> dict[str, np.ndarray]:
-    """The rows of some titles in the arrays of a Vectors."""
-    raw, dense = some.raw_titles, some.dense
+def _arrays(encoder: TitleEncoder, block: EmbeddedTitles) -> dict[str, np.ndarray]:
+    """Returns the rows of a block in the arrays of Vectors."""
+    raw, dense = block.raw_titles, block.dense
     words, unseen = np.zeros(len(raw), dtype=np.int32), np.zeros(len(raw), dtype=np.int32)
-    held = np.flatnonzero([split not in ("train", "placeholder") for split in some.splits])
-    words[held], unseen[held] = encoder.count_unseen([raw[title] for title in held])
-    oov = np.flatnonzero(some.oov)
-    known_words = encoder.without_unseen_words().embed([raw[title] for title in oov], dense[oov])
+    held_out = np.flatnonzero([split not in ("train", "placeholder") for split in block.splits])
+    words[held_out], unseen[held_out] = encoder.count_unseen([raw[title] for title in held_out])
+    oov = np.flatnonzero(block.oov)
+    without_unseen = encoder.without_unseen_words().embed([raw[title] for title in oov], dense[oov])
     return {
-        "vectors": some.vectors,
-        "full": some.full,
-        "known": np.asarray(some.vectors.any(axis=1)),
+        "vectors": block.vectors,
+        "full": block.full,
+        "known": np.asarray(block.vectors.any(axis=1)),
         "words": words,
         "unseen": unseen,
-        "unaugmented": known_words,
-        "similarity": encoder.similarity(dense, some.full),
-        "similarity_alone": encoder.similarity(dense, some.vectors),
+        "unaugmented": without_unseen,
+        "similarity": encoder.similarity(dense, block.full),
+        "similarity_alone": encoder.similarity(dense, block.vectors),
     }

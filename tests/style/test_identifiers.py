@@ -40,7 +40,6 @@ PENDING = frozenset(
         "tasks/augment",
         "tasks/baselines",
         "tasks/cluster",
-        "tasks/embed",
         "tasks/encoder",
         "tasks/enrich",
         "tasks/evaluate",
