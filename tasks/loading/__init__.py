@@ -1,1 +1,1 @@
-"""Batches of a corpus, in any order, by any number of workers."""
+"""Loads training batches of a corpus with any number of workers."""

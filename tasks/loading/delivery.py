@@ -1,8 +1,8 @@
-"""Batches made one ahead of their use, in order: in this process, or by worker processes kept between epochs.
+"""Ordered prefetching of batches in this process, or in worker processes that persist between epochs.
 
-Workers write a batch (a tensor, or a NamedTuple of batches; other values are kept) into the next block of a
-ring of shared memory; the queue carries its number and the shapes: 1.3 to 1.45 times as fast as the
-DataLoader's own transport.
+A batch is a tensor or a NamedTuple of batches and other values. Workers write its tensors into the next block
+of a ring buffer in shared memory and send the block number and the shapes through a queue, which is 1.3 to
+1.45 times as fast as the transport of DataLoader.
 """
 
 import math
@@ -18,39 +18,39 @@ from torch.utils.data import DataLoader, Dataset
 from tasks.pool import cores
 
 Item = TypeVar("Item", contravariant=True)
-Made = TypeVar("Made", covariant=True)
-ALIGNED = 64  # bytes: a cache line, and a multiple of every element's size
-SMALLEST_BLOCK = 1 << 16  # bytes
-PREFETCH = 2  # batches that each worker makes ahead
+BatchT = TypeVar("BatchT", covariant=True)
+ALIGNMENT = 64  # bytes: a cache line, which is a multiple of all element sizes
+MIN_BLOCK_BYTES = 1 << 16
+PREFETCH = 2  # batches that each worker prefetches
 
 
 class Slot:
-    """Bytes of a block that hold a tensor."""
+    """Byte range of a tensor in a block."""
 
     def __init__(self, begin: int, like: Tensor) -> None:
         self.begin, self.shape, self.dtype = begin, tuple(like.shape), like.dtype
         self.end = begin + math.prod(self.shape) * self.dtype.itemsize
 
     def view(self, block: Tensor) -> Tensor:
-        """The tensor, as a view of the block."""
+        """Returns the tensor as a view of the block."""
         return block[self.begin : self.end].view(self.dtype).view(self.shape)
 
 
-def lay_out(batch: Any) -> tuple[Any, int]:
-    """The batch with a Slot for every tensor, and the bytes that all of them take."""
-    used = 0
+def assign_slots(batch: Any) -> tuple[Any, int]:
+    """Replaces the tensors of a batch by Slots; also returns the bytes of all slots."""
+    used_bytes = 0
 
-    def place(tensor: Tensor) -> Slot:
-        nonlocal used
-        slot = Slot(used, tensor)
-        used = -(-slot.end // ALIGNED) * ALIGNED
+    def assign(tensor: Tensor) -> Slot:
+        nonlocal used_bytes
+        slot = Slot(used_bytes, tensor)
+        used_bytes = -(-slot.end // ALIGNMENT) * ALIGNMENT
         return slot
 
-    return _each(place, Tensor, batch), used
+    return _map_nested(assign, Tensor, batch), used_bytes
 
 
 def write(batch: Any, slots: Any, block: Tensor) -> None:
-    """Copies a batch's CPU tensors to the slots of ``lay_out(batch)``; ``block`` is uint8."""
+    """Copies a batch's CPU tensors to the slots of ``assign_slots(batch)``; ``block`` is uint8."""
     if isinstance(slots, Slot):
         slots.view(block).copy_(batch)
     elif isinstance(slots, tuple):
@@ -59,77 +59,77 @@ def write(batch: Any, slots: Any, block: Tensor) -> None:
 
 
 def read(slots: Any, block: Tensor) -> Any:
-    """The batch, with tensors that are views of the block."""
-    return _each(lambda slot: slot.view(block), Slot, slots)
+    """Returns the batch with tensors that are views of the block."""
+    return _map_nested(lambda slot: slot.view(block), Slot, slots)
 
 
-def owned(slots: Any, used: int, block: Tensor, pin: bool) -> Any:
-    """The batch in memory of its own (pinned if asked), by one copy."""
+def copy_batch(slots: Any, used: int, block: Tensor, pin: bool) -> Any:
+    """Copies a batch from a block to new memory, optionally pinned."""
     return read(slots, torch.empty(used, dtype=torch.uint8, pin_memory=pin).copy_(block[:used]))
 
 
-def pinned(batch: Any) -> Any:
-    """The batch in one pinned block of its own, so that a copy to the GPU is asynchronous."""
-    slots, used = lay_out(batch)
+def pin_batch(batch: Any) -> Any:
+    """Copies a batch to pinned memory, so that its transfer to a GPU is asynchronous."""
+    slots, used = assign_slots(batch)
     block = torch.empty(used, dtype=torch.uint8, pin_memory=True)
     write(batch, slots, block)
     return read(slots, block)
 
 
-def _each(change: Callable[[Any], Any], kind: type, value: Any) -> Any:
+def _map_nested(function: Callable[[Any], Any], kind: type, value: Any) -> Any:
     if isinstance(value, kind):
-        return change(value)
+        return function(value)
     if isinstance(value, tuple):
-        return type(value)(*(_each(change, kind, part) for part in value))
+        return type(value)(*(_map_nested(function, kind, part) for part in value))
     return value
 
 
-class Maker(Protocol[Item, Made]):
-    """Makes a batch, a nest of NamedTuples of CPU tensors. It is sent to workers, so it holds no arrays."""
+class BatchMaker(Protocol[Item, BatchT]):
+    """Makes batches: nested NamedTuples of CPU tensors. Must not hold arrays, as it is pickled."""
 
-    def __getitem__(self, item: Item, /) -> Made: ...
+    def __getitem__(self, item: Item, /) -> BatchT: ...
 
 
-class Delivery(Generic[Item, Made]):
-    """Delivers the batches that a maker makes of items, in order; without ``workers`` makes them here.
+class Delivery(Generic[Item, BatchT]):
+    """Delivers the batches of items in order, made by ``workers`` processes, or in this process if 0.
 
-    The ring has one block more than there can be batches under way, and a batch is copied out before the next
-    is requested: no block is written while it is read, and a batch stays valid as long as its user likes.
+    The ring has one block more than the maximum number of batches in flight, and a batch is copied before the
+    next one is requested. Hence no block is written while it is read, and batches remain valid.
     """
 
-    def __init__(self, maker: Maker[Item, Made], *, workers: int, pin: bool = False) -> None:
+    def __init__(self, maker: BatchMaker[Item, BatchT], *, workers: int, pin: bool = False) -> None:
         self._maker, self._workers, self._pin = maker, workers, pin
-        self._items = _Numbered(workers * PREFETCH + 1)
+        self._items = _BlockSampler(workers * PREFETCH + 1)
         self._blocks: Tensor | None = None
         self._loader: DataLoader[Any] | None = None
         self._thread: ThreadPoolExecutor | None = None
 
-    def deliver(self, items: Sequence[Item]) -> Iterator[Made]:
-        """One batch per item. A new call ends the previous one."""
+    def deliver(self, items: Sequence[Item]) -> Iterator[BatchT]:
+        """Yields one batch per item. A new call ends the previous one."""
         batches = self._from_workers(items) if self._workers and items else map(self._make, items)
-        return self._ahead(batches) if len(items) > 1 and cores() > 1 else batches
+        return self._prefetch(batches) if len(items) > 1 and cores() > 1 else batches
 
-    def _make(self, item: Item) -> Made:
-        return pinned(self._maker[item]) if self._pin else self._maker[item]
+    def _make(self, item: Item) -> BatchT:
+        return pin_batch(self._maker[item]) if self._pin else self._maker[item]
 
-    def _ahead(self, batches: Iterator[Made]) -> Iterator[Made]:
-        """The same, each made or fetched by a thread while the one before is used."""
-        if self._thread is None:  # one for all calls: makers are not thread-safe
+    def _prefetch(self, batches: Iterator[BatchT]) -> Iterator[BatchT]:
+        """Yields the same batches; a thread fetches each one while the previous one is used."""
+        if self._thread is None:  # one thread for all calls, because makers are not thread-safe
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="batches")
-        coming = self._thread.submit(next, batches, None)
-        while (made := coming.result()) is not None:
-            coming = self._thread.submit(next, batches, None)
-            yield made
+        future = self._thread.submit(next, batches, None)
+        while (batch := future.result()) is not None:
+            future = self._thread.submit(next, batches, None)
+            yield batch
 
-    def _from_workers(self, items: Sequence[Item]) -> Iterator[Made]:
+    def _from_workers(self, items: Sequence[Item]) -> Iterator[BatchT]:
         self._items.items = items
         if self._loader is None or self._blocks is None:
-            size = max(SMALLEST_BLOCK, lay_out(self._maker[items[0]])[1] * 3 // 2)
+            size = max(MIN_BLOCK_BYTES, assign_slots(self._maker[items[0]])[1] * 3 // 2)
             self._blocks = torch.empty(self._items.blocks, size, dtype=torch.uint8).share_memory_()
             context = multiprocessing.get_context("forkserver")
-            context.set_forkserver_preload([__name__])  # torch is imported once, not by every worker
+            context.set_forkserver_preload([__name__])  # imports torch once instead of in every worker
             self._loader = DataLoader(
-                _Writer(self._maker, self._blocks),
+                _BlockWriter(self._maker, self._blocks),
                 sampler=self._items,
                 batch_size=None,
                 collate_fn=_identity,
@@ -140,13 +140,13 @@ class Delivery(Generic[Item, Made]):
             )
         for block, used, batch in self._loader:
             if block is not None:
-                yield owned(batch, used, self._blocks[block], self._pin)
+                yield copy_batch(batch, used, self._blocks[block], self._pin)
             else:
-                yield pinned(batch) if self._pin else batch
+                yield pin_batch(batch) if self._pin else batch
 
 
-class _Numbered:
-    """Items with the blocks of the ring that they take; the DataLoader iterates over them once an epoch."""
+class _BlockSampler:
+    """Yields (block number, item) pairs; a sampler for DataLoader."""
 
     items: Sequence[Any] = ()
 
@@ -160,16 +160,16 @@ class _Numbered:
         return len(self.items)
 
 
-class _Writer(Dataset[tuple[int | None, int, Any]]):
-    """In a worker: writes a batch into its block; sends one that is too large through the queue."""
+class _BlockWriter(Dataset[tuple[int | None, int, Any]]):
+    """Worker side: writes a batch to its block, or sends it through the queue if it is too large."""
 
-    def __init__(self, maker: Maker[Any, Any], blocks: Tensor) -> None:
+    def __init__(self, maker: BatchMaker[Any, Any], blocks: Tensor) -> None:
         self.maker, self.blocks = maker, blocks
 
-    def __getitem__(self, numbered: tuple[int, Any]) -> tuple[int | None, int, Any]:
-        block, item = numbered
+    def __getitem__(self, block_and_item: tuple[int, Any]) -> tuple[int | None, int, Any]:
+        block, item = block_and_item
         batch = self.maker[item]
-        slots, used = lay_out(batch)
+        slots, used = assign_slots(batch)
         if used > self.blocks.shape[1]:
             return None, used, batch
         write(batch, slots, self.blocks[block])

@@ -1,7 +1,7 @@
-"""Batches for training: whole batches by vectorised gathers, in this process or in DataLoader workers.
+"""Training batches by vectorised gathers, in this process or in DataLoader workers.
 
-Random numbers depend on (seed, epoch, number of the batch), never on a worker: any number of workers gives
-the same batches, and a run resumed at (epoch, batch) sees what the uninterrupted run saw.
+Random numbers depend on (seed, epoch, batch number) only. Hence batches do not depend on the number of
+workers, and a run resumed at (epoch, batch) gets the batches of an uninterrupted run.
 """
 
 import os
@@ -21,33 +21,33 @@ from tasks.loading.orders import ByGroup, Order
 from tasks.pool import AUTOMATIC, cores
 from tasks.text.words import CONTEXT
 
-EVERY_TITLE, EVERY_KIND = ByGroup(), Bag()
-SHARE_OF_MEMORY = 0.5  # of what is free: rows, optimizer state and other programs need the rest
-MOST_WORKERS = 4  # one process cannot fetch what more of them make
+DEFAULT_ORDER, DEFAULT_ENCODER = ByGroup(), Bag()
+MAX_MEMORY_SHARE = 0.5  # of free memory; rows, optimizer state and other programs need the rest
+MAX_WORKERS = 4  # the consumer cannot fetch the batches of more workers
 
 
 class Batch(NamedTuple):
-    """One step's titles, and what the objective needs to know of them."""
+    """Titles of one step and the objective's data about them."""
 
     bags: Bags
     groups: Any
 
 
 class Sampler(Protocol):
-    """The part of an objective that forms batches."""
+    """Part of an objective that forms batches."""
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[Any]:
-        """The batches of one epoch, before anything is gathered."""
+        """Plans the batches of one epoch; titles are gathered later."""
         ...
 
     def collate(self, plan: Any, labels: Ragged, aired: np.ndarray) -> Any:
-        """What the loss needs of a batch; ``aired``, bool (titles,): shown with airing context."""
+        """Returns a batch's data for the loss; ``aired``, bool (titles,), marks titles with context."""
         ...
 
 
 @dataclass
 class _Batches:
-    """Makes batches of plans. Pickled, it holds the corpus' path, never its arrays."""
+    """Makes batches of plans. The pickled form contains the path of the corpus instead of its arrays."""
 
     folder: Path
     sampler: Sampler
@@ -68,29 +68,29 @@ class _Batches:
         corpus, bagger = self._open
         tokens = corpus.tokens.take(plan.rows)
         rng = np.random.default_rng([self.seed, epoch, number])
-        with_context = bagger.kinds.max(initial=0) >= CONTEXT
-        keep, aired = None, np.zeros(len(tokens), dtype=bool)
-        if self.dropout or with_context:
+        has_context = bagger.kinds.max(initial=0) >= CONTEXT
+        keep, with_airing = None, np.zeros(len(tokens), dtype=bool)
+        if self.dropout or has_context:
             keep = rng.random(len(tokens.values), dtype=np.float32) >= self.dropout
-        if keep is not None and with_context:
-            aired = rng.random(len(tokens), dtype=np.float32) >= self.context_dropout
-            of_context = bagger.kinds.take(tokens.values) >= CONTEXT
-            keep = np.where(of_context, np.repeat(aired, tokens.lengths), keep)
+        if keep is not None and has_context:
+            with_airing = rng.random(len(tokens), dtype=np.float32) >= self.context_dropout
+            is_context = bagger.kinds.take(tokens.values) >= CONTEXT
+            keep = np.where(is_context, np.repeat(with_airing, tokens.lengths), keep)
         dense = self.encoder.dense(corpus.sentences[plan.rows], corpus.descriptions[plan.rows])
-        return Batch(bagger.bags(tokens, keep, dense), self.sampler.collate(plan, corpus.labels, aired))
+        return Batch(bagger.bags(tokens, keep, dense), self.sampler.collate(plan, corpus.labels, with_airing))
 
 
 class BatchLoader:
-    """Loads the batches of any epoch, from any of them on.
+    """Loads the batches of an epoch, starting at any of them.
 
     Args:
-        folder: Of a Corpus.
+        folder: Folder of a Corpus.
         sampler: The objective.
-        rows: int64: the titles to train on; None: all labelled training titles.
-        dropout: Fraction of a title's own entries dropped from its bag, drawn anew each time.
-        context_dropout: Fraction of titles whose context is dropped, always as a whole.
+        rows: int64 ids of the titles to train on; None: all labelled training titles.
+        dropout: Fraction of a title's entries, except context, dropped at random from its bag.
+        context_dropout: Fraction of titles whose complete context is dropped.
         encoder: Weighs descriptions in the dense input.
-        workers: Processes that make batches, kept between epochs; 0 makes them here, AUTOMATIC chooses.
+        workers: Persistent worker processes; 0 uses this process, AUTOMATIC chooses by memory.
     """
 
     def __init__(
@@ -99,10 +99,10 @@ class BatchLoader:
         sampler: Sampler,
         *,
         rows: np.ndarray | None = None,
-        order: Order = EVERY_TITLE,
+        order: Order = DEFAULT_ORDER,
         dropout: float,
         context_dropout: float = 0.0,
-        encoder: Encoder = EVERY_KIND,
+        encoder: Encoder = DEFAULT_ENCODER,
         seed: int,
         workers: int,
         pin: bool = False,
@@ -119,7 +119,7 @@ class BatchLoader:
     def epoch(
         self, epoch: int, first: int = 0, stop: int | None = None, every: int = 1
     ) -> tuple[int, Iterator[Batch]]:
-        """Number of batches in an epoch, and every n-th of them from number ``first`` on, up to ``stop``."""
+        """Returns the number of batches of an epoch, and every n-th batch from ``first`` to ``stop``."""
         rng = np.random.default_rng([self._dataset.seed, epoch])
         plans = []
         for rows in self._order.batches(self._rows, self._corpus, rng):
@@ -129,15 +129,15 @@ class BatchLoader:
 
 
 def choose_loading_workers(*, corpus_bytes: int, free_bytes: int, cores: int) -> int:
-    """Processes that load batches: 0 where the corpus fits in half of the free memory, else up to four.
+    """Chooses the number of workers: 0 if the corpus fits in half of the free memory, else up to four.
 
-    From disk the workers wait for pages in place of training (docs/loading.md).
+    If the corpus is read from disk, workers wait for pages instead of the training loop (docs/loading.md).
     """
-    return 0 if corpus_bytes <= SHARE_OF_MEMORY * free_bytes else min(cores - 1, MOST_WORKERS)
+    return 0 if corpus_bytes <= MAX_MEMORY_SHARE * free_bytes else min(cores - 1, MAX_WORKERS)
 
 
 def free_memory() -> int:
-    """Bytes available without swapping, page cache included; all memory where the system does not say."""
+    """Returns bytes available without swapping, including the page cache; all memory if unknown."""
     try:
         with open("/proc/meminfo", encoding="utf-8") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

@@ -1,4 +1,4 @@
-"""Which titles an epoch uses, in which order: samplers split the rows, the objective batches each part."""
+"""Selection and order of the titles of an epoch. The objective forms batches within each returned part."""
 
 from typing import Literal
 
@@ -13,56 +13,57 @@ _FRACTION: float = setting(0.5, "Fraction of the titles that an epoch uses", gt=
 
 @configurable
 class ByGroup:
-    """Every title once, in the groups that the objective draws."""
+    """Uses every title once, in groups drawn by the objective."""
 
     name: Literal["by_group"] = "by_group"
 
     def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
-        """All rows at once."""
+        """Returns all rows as one part."""
         return [rows]
 
 
 @configurable
 class Sequential:
-    """Every title once, in the order of the corpus (sorted by show key)."""
+    """Uses every title once, in the order of the corpus (sorted by show key)."""
 
     name: Literal["sequential"] = "sequential"
     batch_size: int = _BATCH_SIZE
 
     def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
-        """Rows in order."""
+        """Splits the rows in order."""
         return _split(rows, self.batch_size)
 
 
 @configurable
 class Shuffled:
-    """Every title once, in a random order drawn anew each epoch."""
+    """Uses every title once, in a new random order each epoch."""
 
     name: Literal["shuffled"] = "shuffled"
     batch_size: int = _BATCH_SIZE
 
     def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
-        """A permutation of the rows."""
+        """Splits a random permutation of the rows."""
         return _split(rng.permutation(rows), self.batch_size)
 
 
 @configurable
 class Subset:
-    """A random subset of the titles, drawn anew each epoch, in the groups that the objective draws."""
+    """Uses a new random subset of the titles each epoch, in groups drawn by the objective."""
 
     name: Literal["subset"] = "subset"
     fraction: float = _FRACTION
 
     def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
-        """Rows without replacement, in rising order."""
+        """Draws sorted rows without replacement."""
         return [np.sort(rng.choice(rows, _count(rows, self.fraction), replace=False))]
 
 
 @configurable
 class ByRarity:
-    """A random subset of the titles without replacement, rare labels preferred.
+    """Uses a random subset of the titles without replacement, with preference for rare labels.
 
-    Weights are w = (titles of its rarest label)^-exponent; drawn are the largest of log(u)/w, u uniform.
+    The weight of a title is w = (number of titles with its rarest label)^-exponent. The titles with the
+    largest log(u)/w are drawn, where u is uniform.
 
     References:
         Efraimidis and Spirakis: Weighted random sampling with a reservoir. Inf. Process. Lett. 97, 2006.
@@ -73,7 +74,7 @@ class ByRarity:
     exponent: float = setting(0.5, "0 is uniform; 1 shows labels about equally often", ge=0, le=2)
 
     def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
-        """Rows in rising order."""
+        """Draws sorted rows by weight."""
         labels = corpus.labels.take(rows)
         sizes = np.bincount(labels.values)
         rarest = np.full(len(rows), len(rows), dtype=np.int64)
@@ -85,13 +86,13 @@ class ByRarity:
 
 @configurable
 class ByLength:
-    """Every title once, titles of similar length together, so that batches are padded little."""
+    """Uses every title once, grouped by length, so that batches need little padding."""
 
     name: Literal["by_length"] = "by_length"
     batch_size: int = _BATCH_SIZE
 
     def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
-        """Rows sorted by number of tokens (ties at random), split; the parts are shuffled."""
+        """Splits rows sorted by number of tokens (ties at random) and shuffles the parts."""
         shuffled = rng.permutation(rows)
         lengths = corpus.tokens.offsets[shuffled + 1] - corpus.tokens.offsets[shuffled]
         parts = _split(shuffled[np.argsort(lengths, kind="stable")], self.batch_size)
@@ -106,5 +107,5 @@ def _split(rows: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 def _count(rows: np.ndarray, fraction: float) -> int:
-    """Titles in a fraction of them, at least two."""
+    """Returns the number of titles in a fraction, at least two."""
     return min(len(rows), max(2, round(fraction * len(rows))))

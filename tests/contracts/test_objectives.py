@@ -16,7 +16,7 @@ import torch
 from flows.listing import members
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus, open_corpus
-from tasks.loading.delivery import lay_out, read, write
+from tasks.loading.delivery import assign_slots, read, write
 from tasks.loading.loader import Sampler
 from tasks.train.objectives import Objective
 from tests.tasks.train.training import assert_same, resumed, same_bits, stop_after, trained
@@ -107,7 +107,7 @@ def test_what_a_loss_is_told_is_a_named_tuple_of_tensors_that_workers_can_send(
     targets = sampler.collate(plan, corpus.labels, aired)
     assert hasattr(targets, "_fields") and all(isinstance(own, torch.Tensor) for own in targets)
     sent = pickle.loads(pickle.dumps(sampler)).collate(plan, corpus.labels, aired)
-    slots, used = lay_out(sent)
+    slots, used = assign_slots(sent)
     write(sent, slots, block := torch.empty(used, dtype=torch.uint8))
     for own, theirs in zip(targets, type(targets)(*read(slots, block)), strict=True):
         assert own.dtype == theirs.dtype and torch.equal(own, theirs)

@@ -49,7 +49,6 @@ PENDING = frozenset(
         "tasks/ingest/xmltv",
         "tasks/ingest/xmltv/fallback",
         "tasks/likes",
-        "tasks/loading",
         "tasks/optimizers",
         "tasks/preprocess",
         "tasks/publish",

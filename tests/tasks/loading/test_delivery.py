@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from tasks.loading.delivery import ALIGNED, SMALLEST_BLOCK, Delivery, lay_out, owned, read, write
+from tasks.loading.delivery import ALIGNMENT, MIN_BLOCK_BYTES, Delivery, assign_slots, copy_batch, read, write
 
 
 class Inner(NamedTuple):
@@ -43,11 +43,11 @@ def same(one: Made, other: Made) -> bool:
 
 def test_a_block_holds_every_tensor_where_it_was_laid():
     batch = Made(torch.arange(7).view(7, 1), Inner(torch.tensor([True, False]), "kept"))
-    slots, used = lay_out(batch)
-    assert used == 2 * ALIGNED and slots.numbers.begin == 0 and slots.inner.flags.begin == ALIGNED
+    slots, used = assign_slots(batch)
+    assert used == 2 * ALIGNMENT and slots.numbers.begin == 0 and slots.inner.flags.begin == ALIGNMENT
     block = torch.zeros(200, dtype=torch.uint8)
     write(batch, slots, block)
-    mine = owned(slots, used, block, pin=False)
+    mine = copy_batch(slots, used, block, pin=False)
     assert same(read(slots, block), batch) and same(mine, batch)
     block.zero_()
     assert same(mine, batch) and not read(slots, block).numbers.any()
@@ -104,11 +104,11 @@ def test_workers_and_their_ring(monkeypatch: pytest.MonkeyPatch):
 
     def noting(*given: Any) -> Any:
         fetched_by.add(threading.current_thread().name)
-        return owned(*given)
+        return copy_batch(*given)
 
     monkeypatch.setattr("tasks.loading.delivery.cores", lambda: 2)
-    monkeypatch.setattr("tasks.loading.delivery.owned", noting)
-    large = SMALLEST_BLOCK // 8
+    monkeypatch.setattr("tasks.loading.delivery.copy_batch", noting)
+    large = MIN_BLOCK_BYTES // 8
     items = [2, 5, large, 0, *range(40), large + 1]
     delivery = Delivery(Numbers(), workers=2)
     for _ in range(2):
