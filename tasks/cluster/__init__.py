@@ -1,9 +1,9 @@
-"""Vectors to Clustering: clusters without a preset k, with noise; for comparison, two with a preset k.
+"""Clustering of title vectors. For comparison, two strategies have a preset number of clusters.
 
-The contract of the family (tests/contracts/test_clusterers.py): ``cluster(vectors, neighbours, *, seed)``
-takes float32 vectors of unit norm (or zero) and the nearest titles of each title, and gives a Partition with
-the largest cluster first; one seed gives one result; titles without a vector are noise; far groups come
-apart.
+All strategies fulfil one contract (tests/contracts/test_clusterers.py): ``cluster(vectors, neighbours, *,
+seed)`` takes float32 vectors of unit norm (or zero) and the nearest titles of each title, and returns a
+Partition with the largest cluster first. The result depends on the seed only, titles without a vector are
+noise, and distant groups are in different clusters.
 """
 
 from tasks.cluster.chinese_whispers import ChineseWhispers

@@ -1,15 +1,15 @@
-"""What parts of a cluster's name are taken from: subjects, phrases of the titles, channels.
+"""Candidates for the parts of a cluster's name: subjects, phrases of its titles, and channels.
 
-A subject or phrase t of cluster c scores
+A subject or phrase t of cluster c has the score
 
-    share(t, c) · log(share(t, c) / share(t)) + MEANING · cosine(t, c)
+    share(t, c) · log(share(t, c) / share(t)) + COSINE_WEIGHT · cosine(t, c)
 
-share is the part of the titles that hold it; the cosine, where there is a sentence encoder, is the mean over
-the cluster's titles of that of their sentence vectors with the candidate's, all less the mean over the
-guide's titles: without that everything is near everything. What few titles hold is a candidate if enough
-titles mean it: each title names the subject that it is nearest to, of those with one broader subject, and of
-titles that truly are about a subject some three of ten name it, of others three of a hundred. Channels serve
-since titles that air alike often share one.
+share is the fraction of the titles that contain t. The cosine is used if there is a sentence encoder: it is
+the mean cosine of the cluster's sentence vectors with the candidate's vector, after the mean over the guide
+is subtracted from both; without centring, all cosines are high. A subject that few titles contain is a
+candidate if enough titles vote for it: each title votes for its nearest subject among those with the same
+broader subject. About 30 % of the titles that are about a subject vote for it, and 3 % of the others.
+Channels are candidates because titles with similar airings often share one.
 """
 
 import functools
@@ -25,34 +25,34 @@ import numpy as np
 from storage.arrays import row_blocks, unit_rows
 from storage.shapes import Bool, Float, Float32, Int
 from tasks.cluster.phrases import Phrases, words_of
-from tasks.cluster.subjects import FICTION, held_subjects, read_subjects
+from tasks.cluster.subjects import FICTION, find_title_subjects, read_subjects
 
 Encode = Callable[[Sequence[str]], np.ndarray]
-MAJORITY = 0.5  # of the titles, for the category and for the general part
-TELLING_SHARE = 0.3  # of the titles, for a subject by their categories and words, if it is rarer elsewhere
-LEAST_TITLES = 3  # of different shows, that hold a phrase
-PHRASE_SHARE, WORD_SHARE = 0.25, 0.6  # of the titles, for a phrase of several words, and of one
-PHRASES_KEPT = 8
-LEAST_LIFT = 3.0  # of a phrase
-WORD_WEIGHT = 0.5  # of a phrase of one word
-MEANING = 4.0  # weight of a cosine beside share · log(lift)
-NEAR = 0.15  # cosine from which a title means a subject
-MEANT_SHARE, MEANT_TITLES = 0.2, 3  # of the titles, and one more, and no fewer, that mean a subject
-LEAST_COSINE = 0.06  # mean over the titles, of a subject by meaning; of one by category a third of it
-BEYOND = 1.2  # times the broader subject's cosine, of a subject by meaning
-VERY_NEAR = 0.2  # cosine of a subject that is the general part by meaning alone
-CHANNEL_SHARE = 0.1  # of the titles, for a channel to be a candidate
-ALIKE = 0.8  # of the titles of a channel: another with so many of them tells nothing new
+MAJORITY = 0.5  # share of the titles required of the category and of the general part
+SUBJECT_SHARE = 0.3  # minimum share of titles with a subject by category or word, if it is rarer elsewhere
+MIN_SHOWS = 3  # minimum number of titles, and of different shows, that contain a phrase
+PHRASE_SHARE, WORD_SHARE = 0.25, 0.6  # minimum share of titles with a phrase of several words, of one word
+MAX_PHRASES = 8
+MIN_LIFT = 3.0  # minimum share in the cluster divided by share in the guide, of a phrase
+WORD_WEIGHT = 0.5  # factor on the score of a phrase of one word
+COSINE_WEIGHT = 4.0  # weight of the cosine relative to share · log(lift)
+MIN_VOTE_COSINE = 0.15  # minimum cosine of a title with the subject that it votes for
+VOTE_SHARE, MIN_VOTES = 0.2, 3  # votes for a subject: this share of the titles plus one, and at least three
+MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject by votes; a third of it for one by category
+BROADER_RATIO = 1.2  # minimum cosine of a subject by votes, relative to its broader subject's
+GENERAL_COSINE = 0.2  # minimum cosine of a subject that is the general part by votes alone
+CHANNEL_SHARE = 0.1  # minimum share of the titles on a candidate channel
+OVERLAP = 0.8  # a channel with this share of its titles on a chosen channel is redundant
 LONG = frozenset(f"duration:{minutes}" for minutes in (90, 120, 180))
-EPISODES = "manner:episodes:2"  # most airings have an episode's number
+EPISODES = "manner:episodes:2"  # token: most airings have an episode number
 _ENDS = "HD|HDTV|SD|UHD|4K|East|Eastern|West|Western|Pacific|Feed|US|USA|UK"
 _QUALITY = re.compile(rf"\s*\([^)]*\)|[\s-]+(?:{_ENDS})\b|\+\d\b", re.IGNORECASE)
-_NO_NAMES = frozenset(["the", "das", "die", "der", "les", "las", "los", "channel", "canal", "kanal", "radio"])
+_GENERIC = frozenset(["the", "das", "die", "der", "les", "las", "los", "channel", "canal", "kanal", "radio"])
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedTitles:
-    """What names are made of. Row i of everything is title i; without ``encode`` meaning is left out."""
+class NamingInputs:
+    """Columns that names are derived from; row i is title i. Without ``encode``, no cosines are used."""
 
     titles: Sequence[str]
     shows: Sequence[str]  # show keys
@@ -61,7 +61,7 @@ class NamedTitles:
     films: np.ndarray  # bool (titles,), long single programmes
     language: str = "en"  # ISO 639-1
     sentences: np.ndarray | None = None  # (titles, features), unit norm or zero
-    encode: Encode | None = None  # texts to vectors like these
+    encode: Encode | None = None  # encodes texts as vectors of the same space
 
 
 @dataclass(frozen=True)
@@ -69,161 +69,171 @@ class Candidate:
     """A candidate for a part of a name."""
 
     text: str
-    rows: frozenset[int]  # titles that hold it
+    rows: frozenset[int]  # titles that contain it
     score: float
-    share: float  # part of the cluster's titles that hold it
-    key: str = ""  # of a subject
-    general: str = ""  # the broader subject's key
-    near: float = 0.0  # its cosine, if that alone makes it a candidate
+    share: float  # fraction of the cluster's titles that contain it
+    key: str = ""  # subject key
+    general: str = ""  # key of the broader subject
+    cosine: float = 0.0  # mean cosine if votes make it a candidate, else 0
 
 
 def find_films(contexts: Sequence[Sequence[str]]) -> Bool[np.ndarray, " titles"]:
-    """Which titles air as long single programmes, by the tokens of how they air."""
-    return np.array([bool(LONG & set(own)) and EPISODES not in own for own in contexts], dtype=bool)
+    """Marks titles that air as long single programmes, given the tokens of their airing context."""
+    return np.array([bool(LONG & set(tokens)) and EPISODES not in tokens for tokens in contexts], dtype=bool)
 
 
-def commonest_language(codes: Sequence[str | None]) -> str:
-    """The two letters of the commonest language code; English where there is none."""
+def most_common_language(codes: Sequence[str | None]) -> str:
+    """Returns the most common language as a two-letter code; 'en' if there is none."""
     counts = Counter(code[:2].casefold() for code in codes if code)
     return min(counts, key=lambda code: (-counts[code], code), default="en")
 
 
 class Candidates:
-    """Candidates for the names of clusters of some titles; what they are counted from is counted once."""
+    """Finds candidates for the names of clusters. Statistics over all titles are computed once."""
 
-    def __init__(self, about: NamedTitles) -> None:
-        self.about, self.subjects = about, read_subjects()
-        self.phrases = Phrases(about.titles, about.shows)
-        titles = len(about.titles)
-        words = ([word.casefold() for word in words_of(title)] for title in about.titles)
-        self.held = held_subjects(about.labels, words, about.language)
-        self.everywhere = np.maximum(self.held.sum(axis=0) / max(titles, 1), 1e-9)
-        self.carried = Counter(label for own in about.labels for label in set(own))
-        places = {one.key: place for place, one in enumerate(self.subjects)}
-        self.broader = [places.get(one.general, place) for place, one in enumerate(self.subjects)]
+    def __init__(self, inputs: NamingInputs) -> None:
+        self.inputs, self.subjects = inputs, read_subjects()
+        self.phrases = Phrases(inputs.titles, inputs.shows)
+        titles = len(inputs.titles)
+        words = ([word.casefold() for word in words_of(title)] for title in inputs.titles)
+        self.title_subjects = find_title_subjects(inputs.labels, words, inputs.language)
+        self.subject_shares = np.maximum(self.title_subjects.sum(axis=0) / max(titles, 1), 1e-9)
+        self.label_counts = Counter(label for labels in inputs.labels for label in set(labels))
+        indices = {subject.key: index for index, subject in enumerate(self.subjects)}
+        self.broader = [indices.get(subject.general, index) for index, subject in enumerate(self.subjects)]
         self.channels: dict[str, np.ndarray] = {}
-        self.near = np.zeros((titles, len(self.subjects)), dtype=np.float32)
+        self.cosines = np.zeros((titles, len(self.subjects)), dtype=np.float32)
         blocks = row_blocks(titles)
-        known = sum(int(self._sentences(own).any(axis=1).sum()) for own in blocks)
-        self.meaning = about.encode is not None and known > 0
-        if self.meaning:
-            self.mean = sum(self._sentences(own).sum(axis=0) for own in blocks) / known
-            subjects = self._encode([one.name(about.language) for one in self.subjects])
-            for own in blocks:
-                self.near[own] = self._centred(own) @ subjects.T
-        self.meant = np.concatenate([self._meant(self.near[own]) for own in blocks])
+        encoded = sum(int(self._sentences(block).any(axis=1).sum()) for block in blocks)
+        self.uses_cosines = inputs.encode is not None and encoded > 0
+        if self.uses_cosines:
+            self.mean = sum(self._sentences(block).sum(axis=0) for block in blocks) / encoded
+            subjects = self._encode([subject.name(inputs.language) for subject in self.subjects])
+            for block in blocks:
+                self.cosines[block] = self._centred(block) @ subjects.T
+        self.votes = np.concatenate([self._votes(self.cosines[block]) for block in blocks])
 
-    def _sentences(self, rows: Any) -> Float32[np.ndarray, "some features"]:
-        found = self.about.sentences
-        return np.asarray(np.zeros((0, 0)) if found is None else found[rows], dtype=np.float32)
+    def _sentences(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
+        sentences = self.inputs.sentences
+        return np.asarray(np.zeros((0, 0)) if sentences is None else sentences[rows], dtype=np.float32)
 
-    def _centred(self, rows: Any) -> Float32[np.ndarray, "some features"]:
-        """Sentence vectors of some titles, less the mean over all."""
+    def _centred(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
+        """Sentence vectors of the rows minus the mean over all titles, with unit norm."""
         sentences = self._sentences(rows)
         return unit_rows(np.where(sentences.any(axis=1, keepdims=True), sentences - self.mean, 0))
 
-    def _meant(self, near: Float32[np.ndarray, "some subjects"]) -> Bool[np.ndarray, "some subjects"]:
-        """The subject that each title is nearest to, of those with one broader subject, if near enough."""
-        meant = np.zeros(near.shape, dtype=bool)
-        groups = ["Fiction" if one.general in FICTION else one.general for one in self.subjects]
+    def _votes(self, cosines: Float32[np.ndarray, "rows subjects"]) -> Bool[np.ndarray, "rows subjects"]:
+        """Marks each title's nearest subject per broader subject, if its cosine is high enough."""
+        votes = np.zeros(cosines.shape, dtype=bool)
+        groups = ["Fiction" if subject.general in FICTION else subject.general for subject in self.subjects]
         for group in set(groups):
-            own = np.flatnonzero([one == group for one in groups])
-            meant[np.arange(len(near)), own[near[:, own].argmax(axis=1)]] = True
-        return meant & (near >= NEAR)
+            columns = np.flatnonzero([name == group for name in groups])
+            votes[np.arange(len(cosines)), columns[cosines[:, columns].argmax(axis=1)]] = True
+        return votes & (cosines >= MIN_VOTE_COSINE)
 
     def _encode(self, texts: Sequence[str]) -> Float[np.ndarray, "texts features"]:
-        assert self.about.encode is not None
-        return unit_rows(np.asarray(self.about.encode(texts), dtype=np.float32) - self.mean)
+        assert self.inputs.encode is not None
+        return unit_rows(np.asarray(self.inputs.encode(texts), dtype=np.float32) - self.mean)
 
-    def find_subjects(self, own: Int[np.ndarray, " members"], enough: float = 1.0) -> list[Candidate]:
-        """Subjects of some titles: held or meant by enough of them, times ``enough``."""
-        held, meant = self.held[own], self.meant[own]
-        shares, near = held.mean(axis=0), self.near[own].mean(axis=0)
-        lifts = shares / self.everywhere
-        broader = np.array([one.general != "" for one in self.subjects]) * near[self.broader]
-        by_meaning = meant.sum(axis=0) >= max(enough * MEANT_SHARE * len(own) + 1, MEANT_TITLES)
-        by_meaning &= (near >= enough * LEAST_COSINE) & (near >= enough * BEYOND * broader)
-        told = (shares >= enough * TELLING_SHARE) & (lifts > 1) & (near >= LEAST_COSINE / 3 * self.meaning)
-        scores = shares * np.log(np.maximum(lifts, 1)) + MEANING * np.maximum(near, 0)
-        chosen = by_meaning | (shares >= MAJORITY) | told
-        found = []
-        for place in np.flatnonzero(chosen).tolist():
-            subject, rows = self.subjects[place], frozenset(own[held[:, place]].tolist())
-            numbers = round(float(scores[place]), 6), float(shares[place])
-            kind = subject.key, subject.general, float(near[place]) if by_meaning[place] else 0.0
-            found.append(Candidate(subject.name(self.about.language), rows, *numbers, *kind))
-        return found
+    def find_subjects(self, members: Int[np.ndarray, " members"], factor: float = 1.0) -> list[Candidate]:
+        """Finds subjects that enough members contain or vote for; ``factor`` scales the thresholds."""
+        contained, votes = self.title_subjects[members], self.votes[members]
+        shares, cosines = contained.mean(axis=0), self.cosines[members].mean(axis=0)
+        lifts = shares / self.subject_shares
+        broader = np.array([subject.general != "" for subject in self.subjects]) * cosines[self.broader]
+        by_votes = votes.sum(axis=0) >= max(factor * VOTE_SHARE * len(members) + 1, MIN_VOTES)
+        by_votes &= (cosines >= factor * MIN_MEAN_COSINE) & (cosines >= factor * BROADER_RATIO * broader)
+        by_category = (shares >= factor * SUBJECT_SHARE) & (lifts > 1)
+        by_category &= cosines >= MIN_MEAN_COSINE / 3 * self.uses_cosines
+        scores = shares * np.log(np.maximum(lifts, 1)) + COSINE_WEIGHT * np.maximum(cosines, 0)
+        candidates = []
+        for index in np.flatnonzero(by_votes | (shares >= MAJORITY) | by_category).tolist():
+            subject = self.subjects[index]
+            candidates.append(
+                Candidate(
+                    text=subject.name(self.inputs.language),
+                    rows=frozenset(members[contained[:, index]].tolist()),
+                    score=round(float(scores[index]), 6),
+                    share=float(shares[index]),
+                    key=subject.key,
+                    general=subject.general,
+                    cosine=float(cosines[index]) if by_votes[index] else 0.0,
+                )
+            )
+        return candidates
 
-    def find_phrases(self, own: Int[np.ndarray, " members"]) -> list[Candidate]:
-        """Phrases that several shows among some titles hold, and few others."""
-        least = max(LEAST_TITLES, math.ceil(PHRASE_SHARE * len(own)))
-        found = []
-        for phrase, rows in self.phrases.shared(own.tolist(), least).items():
-            share = len(rows) / len(own)
-            lift = share * len(self.about.titles) / self.phrases.count(phrase)
-            if lift >= LEAST_LIFT and (len(phrase) > 1 or share >= WORD_SHARE):
+    def find_phrases(self, members: Int[np.ndarray, " members"]) -> list[Candidate]:
+        """Finds phrases that several shows among the members contain, and few other titles."""
+        minimum = max(MIN_SHOWS, math.ceil(PHRASE_SHARE * len(members)))
+        scored = []
+        for phrase, rows in self.phrases.shared(members.tolist(), minimum).items():
+            share = len(rows) / len(members)
+            lift = share * len(self.inputs.titles) / self.phrases.count(phrase)
+            if lift >= MIN_LIFT and (len(phrase) > 1 or share >= WORD_SHARE):
                 score = share * math.log(lift) * (1 if len(phrase) > 1 else WORD_WEIGHT)
-                found.append((-round(score, 9), phrase, rows))
-        best = sorted(found)[:PHRASES_KEPT]
-        texts = [self.phrases.written(phrase, rows) for _, phrase, rows in best]
-        near = np.zeros(len(best))
-        if best and self.meaning:
-            near = self._encode(texts) @ self._centred(own).mean(axis=0)
-        held = [
-            (frozenset(rows), round(MEANING * float(cosine) - loss, 6))
-            for (loss, _, rows), cosine in zip(best, near, strict=True)
-        ]
+                scored.append((-round(score, 9), phrase, rows))
+        best = sorted(scored)[:MAX_PHRASES]
+        texts = [self.phrases.most_common_form(phrase, rows) for _, phrase, rows in best]
+        bonuses = [0.0] * len(best)
+        if best and self.uses_cosines:
+            cosines = self._encode(texts) @ self._centred(members).mean(axis=0)
+            bonuses = [COSINE_WEIGHT * float(cosine) for cosine in cosines]
         return [
-            Candidate(text, rows, score, len(rows) / len(own))
-            for text, (rows, score) in zip(texts, held, strict=True)
+            Candidate(text, frozenset(rows), round(bonus - negative_score, 6), len(rows) / len(members))
+            for text, (negative_score, _, rows), bonus in zip(texts, best, bonuses, strict=True)
         ]
 
-    def find_channels(self, own: Int[np.ndarray, " members"]) -> list[tuple[str, float]]:
-        """Channels, or what the names of several begin with, and the share of some titles that air there.
+    def find_channels(self, members: Int[np.ndarray, " members"]) -> list[tuple[str, float]]:
+        """Finds channels, or common prefixes of several, with the share of the members that air there.
 
-        The commonest first, then what adds titles to those before it.
+        The most common one is first; each further one adds titles that the previous ones do not cover.
         """
-        said = self.held[own].mean(axis=0) >= TELLING_SHARE
-        said |= self.near[own].mean(axis=0) >= LEAST_COSINE / 2
+        cluster_subjects = self.title_subjects[members].mean(axis=0) >= SUBJECT_SHARE
+        cluster_subjects |= self.cosines[members].mean(axis=0) >= MIN_MEAN_COSINE / 2
         votes: dict[str, set[int]] = {}
-        rows: list[int] = own.tolist()
+        rows: list[int] = members.tolist()
         for row in rows:
-            for channel in self.about.channels[row]:
-                about = self._about(channel)
-                if not about.any() or (about & said).any():  # not NBC Sports over what is no sport
-                    for start in _beginnings(channel):
-                        votes.setdefault(start, set()).add(row)
-        rest = sorted(votes, key=lambda name: (-len(votes[name]), name))
-        told = []
-        while rest and len(votes[rest[0]]) >= CHANNEL_SHARE * len(own):
-            most = votes[rest[0]]
-            alike = [name for name in rest if len(votes[name] & most) >= ALIKE * len(most)]
-            told.append((_common_name(alike), len(most) / len(own)))
-            rest = [name for name in rest if len(votes[name] & most) < ALIKE * len(votes[name])]
-        return told
+            for channel in self.inputs.channels[row]:
+                subjects = self._channel_subjects(channel)
+                if not subjects.any() or (subjects & cluster_subjects).any():  # not NBC Sports for news
+                    for prefix in _channel_prefixes(channel):
+                        votes.setdefault(prefix, set()).add(row)
+        remaining = sorted(votes, key=lambda name: (-len(votes[name]), name))
+        channels = []
+        while remaining and len(votes[remaining[0]]) >= CHANNEL_SHARE * len(members):
+            covered = votes[remaining[0]]
+            similar = [name for name in remaining if len(votes[name] & covered) >= OVERLAP * len(covered)]
+            channels.append((_common_name(similar), len(covered) / len(members)))
+            remaining = [
+                name for name in remaining if len(votes[name] & covered) < OVERLAP * len(votes[name])
+            ]
+        return channels
 
-    def _about(self, channel: str) -> Bool[np.ndarray, " subjects"]:
-        """The subjects that a channel's name says."""
+    def _channel_subjects(self, channel: str) -> Bool[np.ndarray, " subjects"]:
+        """Subjects that the name of a channel contains."""
         if channel not in self.channels:
             words = [word.casefold() for word in words_of(channel)]
-            self.channels[channel] = held_subjects([words], [words], self.about.language)[0]
+            self.channels[channel] = find_title_subjects([words], [words], self.inputs.language)[0]
         return self.channels[channel]
 
 
-def _common_name(alike: Sequence[str]) -> str:
-    """The longest, or what several begin with: SBS of SBS, SBS Perth and SBS Sydney."""
-    whole = [name for name in alike if not any(other.startswith(f"{name} ") for other in alike)]
-    begun = {name: sum(other.startswith(f"{name} ") for other in whole) for name in alike}
-    most = max(begun.values())
-    if most > 1:
-        return max((name for name in alike if begun[name] == most), key=len)
-    return min(whole, key=lambda name: (len(name), name))
+def _common_name(names: Sequence[str]) -> str:
+    """Returns the longest common prefix of several names, else the shortest complete name.
+
+    SBS, SBS Perth and SBS Sydney give SBS.
+    """
+    complete = [name for name in names if not any(other.startswith(f"{name} ") for other in names)]
+    counts = {name: sum(other.startswith(f"{name} ") for other in complete) for name in names}
+    maximum = max(counts.values())
+    if maximum > 1:
+        return max((name for name in names if counts[name] == maximum), key=len)
+    return min(complete, key=lambda name: (len(name), name))
 
 
 @functools.cache
-def _beginnings(channel: str) -> tuple[str, ...]:
-    """A channel's name without picture quality and region, and its first words: 3ABN Latino, 3ABN."""
+def _channel_prefixes(channel: str) -> tuple[str, ...]:
+    """Returns a channel's name without picture quality and region, and its prefixes: 3ABN Latino, 3ABN."""
     words = (_QUALITY.sub("", channel).strip(" -") or channel).split()
-    sound = [len(word) > 1 and not word.islower() for word in words[:-1]] + [True]
-    starts = [" ".join(words[: place + 1]) for place in range(len(words)) if sound[place]]
-    return tuple(start for start in starts if len(start) > 2 and start.casefold() not in _NO_NAMES)
+    can_end = [len(word) > 1 and not word.islower() for word in words[:-1]] + [True]
+    prefixes = [" ".join(words[: index + 1]) for index in range(len(words)) if can_end[index]]
+    return tuple(prefix for prefix in prefixes if len(prefix) > 2 and prefix.casefold() not in _GENERIC)

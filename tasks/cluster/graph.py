@@ -1,7 +1,7 @@
-"""Each title's nearest neighbours, and the symmetric weighted graph made of them.
+"""Nearest neighbours of titles, and their symmetric weighted graph.
 
-Title j is linked to title i when either is among the other's neighbours (or, for the mutual graph, when both
-are). The mutual graph cuts off hubs: in many dimensions a few titles are among the neighbours of very many.
+Titles i and j are linked if either is among the other's neighbours (in the mutual graph, if both are). The
+mutual graph isolates hubs: in high dimensions, a few titles are among the neighbours of very many.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from tasks.compiled import compiled
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The nearest titles of each title."""
+    """Nearest titles of each title."""
 
-    ids: np.ndarray  # (titles, k), nearest first, -1 where there is none
+    ids: np.ndarray  # (titles, k), nearest first, padded with -1
     cosines: np.ndarray  # float32, (titles, k)
 
     def __post_init__(self) -> None:
@@ -30,10 +30,10 @@ class Neighbours:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A symmetric graph in compressed rows: those of i are ``targets[offsets[i]:offsets[i + 1]]``."""
+    """Symmetric graph in CSR format: the neighbours of i are ``targets[offsets[i]:offsets[i + 1]]``."""
 
     offsets: np.ndarray  # int64, (titles + 1,)
-    targets: np.ndarray  # int32, (edges,); each edge stands in both of its rows
+    targets: np.ndarray  # int32, (edges,); each edge is stored in both directions
     weights: np.ndarray  # float32, (edges,), above 0
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class Graph:
 
     @property
     def degrees(self) -> np.ndarray:
-        """int64, shape (titles,)."""
+        """Number of neighbours of each title, int64 (titles,)."""
         return np.diff(self.offsets)
 
 
@@ -52,33 +52,37 @@ def neighbour_graph(
     minimum_similarity: float = 0,
     mutual: bool = False,
 ) -> Graph:
-    """The symmetric graph of the pairs of neighbours that are similar enough; of cosine or weight 0 never.
+    """Builds the symmetric graph of neighbours with at least the minimum similarity.
 
-    ``weights``, (titles, k), the cosines if None, are the same in both directions of a pair.
+    Args:
+        neighbours: Pairs with a cosine or weight of 0 or less are omitted.
+        weights: Symmetric weights (titles, k); None: the cosines.
+        minimum_similarity: Minimum cosine of a pair.
+        mutual: Link only pairs that are among each other's neighbours.
     """
     ids, cosines = neighbours.ids, neighbours.cosines
     weights = cosines if weights is None else weights
-    kept = (ids >= 0) & (ids != np.arange(len(ids))[:, None])
-    kept &= (cosines >= minimum_similarity) & (cosines > 0) & (weights > 0)
-    sources = np.repeat(np.arange(len(ids), dtype=np.int32), kept.sum(axis=1))
-    return symmetric_graph(len(ids), sources, ids[kept], weights[kept], mutual=mutual)
+    mask = (ids >= 0) & (ids != np.arange(len(ids))[:, None])
+    mask &= (cosines >= minimum_similarity) & (cosines > 0) & (weights > 0)
+    sources = np.repeat(np.arange(len(ids), dtype=np.int32), mask.sum(axis=1))
+    return symmetric_graph(len(ids), sources, ids[mask], weights[mask], mutual=mutual)
 
 
 def symmetric_graph(
     titles: int, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray, *, mutual: bool = False
 ) -> Graph:
-    """The graph of some pairs, each given in one direction or in both (then each keeps its own weight).
+    """Builds the graph of pairs in one direction or in both, where each direction has its weight.
 
-    ``mutual`` links only pairs that are given in both directions. No title is its own target.
+    ``mutual`` links only pairs that occur in both directions. Pairs of equal titles are not allowed.
     """
-    ends = (own.astype(np.int32, copy=False) for own in (sources, targets))
+    ends = (ids.astype(np.int32, copy=False) for ids in (sources, targets))
     return Graph(*compiled(_symmetric)(titles, *ends, weights.astype(np.float32, copy=False), mutual))
 
 
 @no_type_check
 def _symmetric(titles, sources, targets, weights, mutual):
-    """Sorts both directions of all pairs by target, then by source, by counting; of a million titles with 25
-    neighbours it takes 1 GB, and an argsort of their keys took 2.5.
+    """Counting sort of both directions of all pairs by (source, target). For a million titles with 25
+    neighbours it needs 1 GB; an argsort of the keys needed 2.5.
     """
     pairs = len(sources)
     begins = np.zeros(titles + 1, dtype=np.int64)
@@ -86,22 +90,22 @@ def _symmetric(titles, sources, targets, weights, mutual):
         begins[sources[pair] + 1] += 1
         begins[targets[pair] + 1] += 1
     begins = np.cumsum(begins)
-    places, by_target = begins[:-1].copy(), np.empty(2 * pairs, dtype=np.uint32)
-    for entry in range(2 * pairs):  # behind the pairs their other directions
+    next_slot, by_target = begins[:-1].copy(), np.empty(2 * pairs, dtype=np.uint32)
+    for entry in range(2 * pairs):  # entries from ``pairs`` on are the reverse directions
         target = targets[entry] if entry < pairs else sources[entry - pairs]
-        by_target[places[target]] = entry
-        places[target] += 1
-    places, entries = begins[:-1].copy(), np.empty(2 * pairs, dtype=np.uint32)
+        by_target[next_slot[target]] = entry
+        next_slot[target] += 1
+    next_slot, entries = begins[:-1].copy(), np.empty(2 * pairs, dtype=np.uint32)
     for entry in by_target:
         source = sources[entry] if entry < pairs else targets[entry - pairs]
-        entries[places[source]] = entry
-        places[source] += 1
+        entries[next_slot[source]] = entry
+        next_slot[source] += 1
     offsets = np.zeros(titles + 1, dtype=np.int64)
-    kept = 0
+    edges = 0
     for title in range(titles):
         place, end = begins[title], begins[title + 1]
         while place < end:
-            entry = entries[place]  # of equal targets the pair's own direction is first
+            entry = entries[place]  # for equal targets, the original direction is first
             target = targets[entry] if entry < pairs else sources[entry - pairs]
             last = entry
             place += 1
@@ -112,50 +116,50 @@ def _symmetric(titles, sources, targets, weights, mutual):
                 last = other
                 place += 1
             if not mutual or entry < pairs <= last:
-                by_target[kept] = entry
-                kept += 1
-        offsets[title + 1] = kept
-    near, strengths = np.empty(kept, dtype=np.int32), np.empty(kept, dtype=np.float32)
-    for place in range(kept):
+                by_target[edges] = entry
+                edges += 1
+        offsets[title + 1] = edges
+    edge_targets, edge_weights = np.empty(edges, dtype=np.int32), np.empty(edges, dtype=np.float32)
+    for place in range(edges):
         entry = by_target[place]
         pair = entry if entry < pairs else entry - pairs
-        near[place] = targets[pair] if entry < pairs else sources[pair]
-        strengths[place] = weights[pair]
-    return offsets, near, strengths
+        edge_targets[place] = targets[pair] if entry < pairs else sources[pair]
+        edge_weights[place] = weights[pair]
+    return offsets, edge_targets, edge_weights
 
 
-def shared_share(neighbours: Neighbours) -> np.ndarray:
-    """Jaccard's index of the neighbours of each title and of its neighbour, each set with its owner.
+def neighbour_jaccard(neighbours: Neighbours) -> np.ndarray:
+    """Jaccard index of the neighbour sets of each title and its neighbours; a set includes its title.
 
-    float32, shape (titles, k), 0 where there is no neighbour. A hub is near to everybody and shares little
-    with anybody: its links weigh less than by cosine.
+    Returns float32 (titles, k), 0 where there is no neighbour. Hubs share few neighbours with any title, so
+    their links have lower weights than with cosines.
 
     References: R. A. Jarvis, E. A. Patrick, Clustering using a similarity measure based on shared near
     neighbors, IEEE Transactions on Computers 1973.
     """
-    return compiled(_shared_share)(neighbours.ids.astype(np.int32, copy=False))
+    return compiled(_neighbour_jaccard)(neighbours.ids.astype(np.int32, copy=False))
 
 
 @no_type_check
-def _shared_share(ids):
+def _neighbour_jaccard(ids):
     titles, width = ids.shape
     shares = np.zeros((titles, width), dtype=np.float32)
-    owner = np.full(titles, -1, dtype=np.int32)  # the last title whose set held each one
+    last_set = np.full(titles, -1, dtype=np.int32)  # last title whose set contained each title
     sizes = np.ones(titles, dtype=np.int64)
     for title in range(titles):
-        for place in range(width):
-            sizes[title] += ids[title, place] >= 0
+        for column in range(width):
+            sizes[title] += ids[title, column] >= 0
     for title in range(titles):
-        owner[title] = title
-        for place in range(width):
-            if ids[title, place] >= 0:
-                owner[ids[title, place]] = title
-        for place in range(width):
-            near = ids[title, place]
-            if near < 0:
+        last_set[title] = title
+        for column in range(width):
+            if ids[title, column] >= 0:
+                last_set[ids[title, column]] = title
+        for column in range(width):
+            neighbour = ids[title, column]
+            if neighbour < 0:
                 continue
-            shared = owner[near] == title
-            for other in ids[near]:
-                shared += other >= 0 and owner[other] == title
-            shares[title, place] = shared / (sizes[title] + sizes[near] - shared)
+            shared = last_set[neighbour] == title
+            for other in ids[neighbour]:
+                shared += other >= 0 and last_set[other] == title
+            shares[title, column] = shared / (sizes[title] + sizes[neighbour] - shared)
     return shares

@@ -1,10 +1,9 @@
-"""Identities of clusters: a cluster keeps its number and its colour while most of its titles stay together.
+"""Stable identities of clusters: a cluster keeps its number and colour while most of its titles remain.
 
-Ids number clusters by size and mean nothing in the next run. A cluster takes the *identity* of the previous
-run's cluster with which it shares the most titles, counted over the titles of both runs, if those are more
-than half of what either of the two still has; each identity is given once, the largest overlap first. Others
-get numbers that were never given, and the lowest free *colours*, so that the palette's first colours stay in
-use.
+Cluster ids are ranks by size and change between runs. A cluster takes the *identity* of the previous cluster
+with which it shares the most titles, if these are more than half of the smaller of the two, counted over the
+titles of both runs. Each identity is assigned once, in order of decreasing overlap. Other clusters get unused
+numbers and the lowest free *colours*, so that the first colours of the palette are used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +13,12 @@ import numpy as np
 
 from storage.shapes import Int
 
-LEAST_SHARE = 0.5  # of the smaller of two clusters, over titles of both runs
+MIN_SHARE = 0.5  # overlap relative to the smaller cluster, over titles of both runs
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A number and a colour that stay with a cluster."""
+    """Persistent number and colour of a cluster."""
 
     identity: int
     colour: int
@@ -29,35 +28,41 @@ def keep_identities(
     shows: Sequence[str],
     clusters: Int[np.ndarray, " titles"],
     previous: Mapping[str, int] | None = None,
-    known: Sequence[Identity] = (),
+    previous_identities: Sequence[Identity] = (),
     next_identity: int = 0,
 ) -> tuple[list[Identity], int, float | None]:
-    """Identities of the clusters of this run, of which -1 is noise.
+    """Assigns identities to the clusters of this run.
 
-    ``previous`` has show key and cluster of clustered titles of the previous run, ``known`` the identity of
-    each of its clusters, ``next_identity`` is the least number never given.
+    Args:
+        shows: Show key of each title.
+        clusters: Cluster of each title; -1 is noise.
+        previous: Cluster by show key, of the clustered titles of the previous run.
+        previous_identities: Identity of each previous cluster.
+        next_identity: First unused number.
 
     Returns:
-        One identity per cluster; the least number never given now; and the share of the previous run's
-        clustered titles still here that are in the cluster that continues theirs (None without such a run).
+        An identity per cluster; the first number that is unused afterwards; and, of the titles that were
+        clustered in the previous run and still exist, the share whose cluster continues their previous one
+        (None without a previous run).
     """
     count = int(clusters.max(initial=-1)) + 1
-    before = np.array([(previous or {}).get(show, -1) for show in shows], dtype=np.int64)
-    both = (before >= 0) & (clusters >= 0)
-    pairs, sizes = np.unique(np.stack([clusters[both], before[both]]), axis=1, return_counts=True)
-    own_sizes = np.bincount(clusters[both], minlength=count)
-    old_sizes = np.bincount(before[before >= 0], minlength=len(known))
-    heir: dict[int, int] = {}
-    kept = 0
-    for place in np.lexsort((pairs[1], pairs[0], -sizes)).tolist():
-        own, old = pairs[:, place].tolist()
-        enough = sizes[place] > LEAST_SHARE * min(own_sizes[own], old_sizes[old])
-        if enough and own not in heir and old not in heir.values():
-            heir[own] = old
-            kept += int(sizes[place])
-    taken = {known[old].colour for old in heir.values()}
-    free = (colour for colour in range(count + len(taken)) if colour not in taken)
-    new = (Identity(number, next(free)) for number in range(next_identity, next_identity + count))
-    found = [known[heir[own]] if own in heir else next(new) for own in range(count)]
-    still_here = int((before >= 0).sum())
-    return found, next_identity + count - len(heir), kept / still_here if still_here else None
+    previous_clusters = np.array([(previous or {}).get(show, -1) for show in shows], dtype=np.int64)
+    both = (previous_clusters >= 0) & (clusters >= 0)
+    pairs, sizes = np.unique(np.stack([clusters[both], previous_clusters[both]]), axis=1, return_counts=True)
+    new_sizes = np.bincount(clusters[both], minlength=count)
+    old_sizes = np.bincount(previous_clusters[previous_clusters >= 0], minlength=len(previous_identities))
+    continued: dict[int, int] = {}
+    stayed = 0
+    for index in np.lexsort((pairs[1], pairs[0], -sizes)).tolist():
+        cluster, old = pairs[:, index].tolist()
+        is_majority = sizes[index] > MIN_SHARE * min(new_sizes[cluster], old_sizes[old])
+        if is_majority and cluster not in continued and old not in continued.values():
+            continued[cluster] = old
+            stayed += int(sizes[index])
+    used_colours = {previous_identities[old].colour for old in continued.values()}
+    free_colours = (colour for colour in range(count + len(used_colours)) if colour not in used_colours)
+    new = (Identity(number, next(free_colours)) for number in range(next_identity, next_identity + count))
+    heirs = (continued.get(cluster) for cluster in range(count))
+    identities = [next(new) if old is None else previous_identities[old] for old in heirs]
+    remaining = int((previous_clusters >= 0).sum())
+    return identities, next_identity + count - len(continued), stayed / remaining if remaining else None

@@ -1,47 +1,47 @@
-"""Names of clusters: a general part and a telling part, "Football: Premier League, LaLiga".
+"""Names of clusters: a general part and specific parts, as in "Football: Premier League, LaLiga".
 
-The general part is the subject that most of the titles have, the narrowest of such: "True crime" where nearly
-all of the documentaries are. Telling parts are subjects within it, phrases that several shows of the cluster
-hold, and the channel that most of them air on (tasks/cluster/candidates.py). Where nothing telling covers
-enough titles the name is the general part alone: general is better than wrong. No two clusters have one name:
-the second takes a channel, a further part, at last a central title. A part of a cluster that nothing tells
-from the others has no name.
+The general part is the narrowest subject that most of the titles have: "True crime" if nearly all of the
+documentaries are about it. Specific parts are subjects within it, phrases that several shows of the cluster
+contain, and the channel that most of them air on (tasks/cluster/candidates.py). If none of these covers
+enough titles, the name is the general part alone, because a general name is better than a wrong one. Names
+are unique: the second cluster with a name gets a channel, a further part, or a central title in addition. A
+subcluster without a distinguishing name has the name "".
 """
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from storage.shapes import Float, Int
-from tasks.cluster.candidates import MAJORITY, NEAR, VERY_NEAR, Candidate, Candidates
+from tasks.cluster.candidates import GENERAL_COSINE, MAJORITY, MIN_VOTE_COSINE, Candidate, Candidates
 from tasks.cluster.partition import members_of
 from tasks.cluster.phrases import words_of
 from tasks.cluster.subjects import FICTION, FILMS
 
-PLURALITY = 0.33  # enough for the general part where no other has half as many
-LEVEL = 0.98  # of the share of the commonest broad subject, for another of a higher score to take its place
-NARROWER = 0.8  # of the titles of the broader subject: a narrower one on so many is preferred
-FILM_SHARE = 0.6  # of long single programmes, for a cluster of invented stories to be called films
-SHARED_CHANNEL = 0.5  # of the titles, for a channel or two to be told where little else is
-SAID = 0.3  # of the titles that have a subject by category, where meaning alone is not enough
-WEAKER = 0.5  # times the shares that make a subject a candidate, where nothing else tells two clusters apart
-WEAK = 0.4  # of the best part's score: a second part below it is left out
+PLURALITY = 0.33  # share that is enough for the general part if no other subject has half as many titles
+TIE_SHARE = 0.98  # broad subjects with at least this fraction of the largest share compete by score
+NARROWER_SHARE = 0.8  # a narrower subject with this fraction of the broader one's titles is preferred
+FILM_SHARE = 0.6  # share of long single programmes from which a cluster of fiction is called films
+SHARED_CHANNEL = 0.5  # minimum share of the titles on one or two channels that are named for lack of parts
+CATEGORY_SHARE = 0.3  # minimum share of titles with a subject by category, where the cosine is not enough
+RELAXED = 0.5  # factor on the thresholds of candidates, for names that only distinguish two clusters
+SECOND_PART = 0.4  # minimum score of a second part, relative to the best part's
 PARTS = 2
 
 
 @dataclass(frozen=True)
 class ClusterName:
-    """One cluster, for people; ``clusters.json`` and ``subclusters.json`` hold it."""
+    """Description of one cluster, an entry of ``clusters.json`` or ``subclusters.json``."""
 
-    id: int  # in the labels
+    id: int  # cluster number in the labels
     name: str
     size: int
     titles: list[str]  # the most central ones
     label: str | None  # category that at least half of its titles carry, the rarest of nearly equal ones
-    label_share: float  # part of its titles that carry it
+    label_share: float  # fraction of its titles that carry it
 
 
 def name_clusters(
@@ -52,81 +52,88 @@ def name_clusters(
     *,
     central: int = 5,
 ) -> list[ClusterName]:
-    """Names of all clusters, in the order of their ids (from 0 without gaps; -1 is noise), no two alike.
+    """Names all clusters uniquely, in the order of their ids (from 0 without gaps; -1 is noise).
 
-    ``within`` holds for each the name of the cluster that it is a part of: parts differ in name from that and
-    from the other parts of it, and one that nothing tells from them has none, "".
+    Args:
+        candidates: Finds parts of names.
+        vectors: float32 (titles, dim), unit norm or zero.
+        clusters: Cluster of each title.
+        within: Name of the parent of each cluster, for subclusters. The name of a subcluster differs from its
+            parent's and its siblings' names; it is "" if nothing distinguishes it.
+        central: Number of central titles of each cluster.
     """
     used: dict[str, set[str]] = {}
-    found = []
-    for number, own in enumerate(members_of(clusters)):
-        cosines = np.round(vectors[own] @ vectors[own].mean(axis=0), 6)
-        order: list[int] = own[np.argsort(-cosines, kind="stable")[:central]].tolist()
-        nearest = [candidates.about.titles[row] for row in order]
-        whole = within[number] if within else ""
-        taken = used.setdefault(whole, {whole})
-        wanted = _Wanted(candidates, own)
-        names = itertools.chain(wanted.telling(), [""] if within else wanted.apart(nearest))
-        name = next(name for name in names if not name or name not in taken)
+    names = []
+    for number, members in enumerate(members_of(clusters)):
+        cosines = np.round(vectors[members] @ vectors[members].mean(axis=0), 6)
+        order: list[int] = members[np.argsort(-cosines, kind="stable")[:central]].tolist()
+        nearest = [candidates.inputs.titles[row] for row in order]
+        parent = within[number] if within else ""
+        taken = used.setdefault(parent, {parent})
+        options = _NameOptions(candidates, members)
+        ranked = itertools.chain(options.descriptive(), [""] if within else options.distinguishing(nearest))
+        name = next(name for name in ranked if not name or name not in taken)
         taken.add(name)
-        label, share = _category(candidates, own)
-        found.append(ClusterName(number, name, len(own), nearest, label, share))
-    return found
+        label, share = _category(candidates, members)
+        names.append(ClusterName(number, name, len(members), nearest, label, share))
+    return names
 
 
-def _category(candidates: Candidates, own: Int[np.ndarray, " members"]) -> tuple[str | None, float]:
-    rows: list[int] = own.tolist()
-    votes = Counter(label for row in rows for label in set(candidates.about.labels[row]))
-    least = max(NARROWER * max(votes.values(), default=0), MAJORITY * len(own))
-    enough = [label for label, times in votes.items() if times >= least]
-    if not enough:
+def _category(candidates: Candidates, members: Int[np.ndarray, " members"]) -> tuple[str | None, float]:
+    rows: list[int] = members.tolist()
+    votes = Counter(label for row in rows for label in set(candidates.inputs.labels[row]))
+    minimum = max(NARROWER_SHARE * max(votes.values(), default=0), MAJORITY * len(members))
+    frequent = [label for label, count in votes.items() if count >= minimum]
+    if not frequent:
         return None, 0.0
-    label = min(enough, key=lambda label: (candidates.carried[label], label))
-    return label, votes[label] / len(own)
+    label = min(frequent, key=lambda label: (candidates.label_counts[label], label))
+    return label, votes[label] / len(members)
 
 
-class _Wanted:
-    """Names of a cluster in the order in which they are wanted."""
+class _NameOptions:
+    """Possible names of a cluster in order of preference."""
 
-    def __init__(self, candidates: Candidates, own: Int[np.ndarray, " members"]) -> None:
-        subjects, self.channels = candidates.find_subjects(own), candidates.find_channels(own)
-        general = _general(candidates, own, subjects)
-        films = general is not None and general.key == FILMS  # words of films' titles tell nothing
-        phrases = [] if films else candidates.find_phrases(own)
-        if general:  # one word says too little beside it: Cookery: Jamie
-            phrases = [one for one in phrases if len(words_of(one.text)) > 1]
-        inner = [one for one in subjects if _within(one, general)]
+    def __init__(self, candidates: Candidates, members: Int[np.ndarray, " members"]) -> None:
+        subjects, self.channels = candidates.find_subjects(members), candidates.find_channels(members)
+        general = _general(candidates, members, subjects)
+        films = general is not None and general.key == FILMS  # words of film titles are not informative
+        phrases = [] if films else candidates.find_phrases(members)
+        if general:  # a single word is too vague after a general part: Cookery: Jamie
+            phrases = [phrase for phrase in phrases if len(words_of(phrase.text)) > 1]
+        inner = [subject for subject in subjects if _within(subject, general)]
         best = _best(inner)
-        if general and best and best.share >= SAID and _repeats(best, general):
+        if general and best and best.share >= CATEGORY_SHARE and _repeats(best, general):
             general, inner = best, []  # Crime drama, not Drama: Crime drama
         self.head = general.text if general else ""
         self.parts = _choose([*inner, *phrases], general)
-        weak = [one for one in candidates.find_subjects(own, WEAKER) if general and _within(one, general)]
+        relaxed = candidates.find_subjects(members, RELAXED)
+        weak = [subject for subject in relaxed if general and _within(subject, general)]
         self.weak = _choose(weak, general)
-        again = [one for one in weak if general and one.near >= NEAR and _repeats(one, general)]
-        self.again = [one.text for one in sorted(again, key=lambda one: -one.score)]
+        narrower = [subject for subject in weak if general and _repeats(subject, general)]
+        narrower = [subject for subject in narrower if subject.cosine >= MIN_VOTE_COSINE]
+        self.narrower = [subject.text for subject in sorted(narrower, key=lambda subject: -subject.score)]
 
-    def telling(self) -> Iterator[str]:
-        """Those that say what most of the titles are."""
+    def descriptive(self) -> Iterator[str]:
+        """Yields names that describe most of the titles."""
         head, parts, first = self.head, self.parts, self.parts[:PARTS]
-        most = [name for name, share in self.channels[:1] if share >= SHARED_CHANNEL]
+        common = [name for name, share in self.channels[:1] if share >= SHARED_CHANNEL]
         if not head:
-            yield from most
+            yield from common
             yield from [_joined("", first)] if first else []
             return
-        if first or not most:
+        if first or not common:
             yield _joined(head, first)
-        yield from (_with_channel(head, first[:1], name) for name in most)
+        yield from (_with_channel(head, first[:1], name) for name in common)
         yield from (_joined(head, [*first[:1], other]) for other in parts[PARTS:])
         if not first and sum(share for _, share in self.channels[:2]) >= SHARED_CHANNEL:
             yield _joined(head, [name for name, _ in self.channels[:2]])
         yield _joined(head, first[:1])
 
-    def apart(self, nearest: list[str]) -> Iterator[str]:
-        """Those that only tell it apart from others, without end."""
+    def distinguishing(self, nearest: list[str]) -> Iterator[str]:
+        """Yields names that only distinguish the cluster from others; the iterator is infinite."""
         first = self.parts[:PARTS]
         yield from (_joined(self.head, self.weak[:count]) for count in (PARTS, 1) if self.weak)
-        yield from self.again  # World news, not News: World news
+        yield from self.narrower  # World news, not News: World news
         yield from (_with_channel(self.head, first[:1], name) for name, _ in self.channels)
         title = _joined(self.head, [*first, f"“{min(nearest, key=len)}”"])
         yield title
@@ -134,40 +141,41 @@ class _Wanted:
 
 
 def _general(
-    candidates: Candidates, own: Int[np.ndarray, " members"], subjects: Sequence[Candidate]
+    candidates: Candidates, members: Int[np.ndarray, " members"], subjects: Sequence[Candidate]
 ) -> Candidate | None:
-    """The subject that most titles of a cluster have, else a category that most carry, else None."""
-    broad = [one for one in subjects if not one.general]
-    *_, second, best = sorted([0.0, 0.0, *(one.share for one in broad)])
+    """Returns the subject of most titles of a cluster, else their most common category, else None."""
+    broad = [subject for subject in subjects if not subject.general]
+    *_, second, best = sorted([0.0, 0.0, *(subject.share for subject in broad)])
     if best < MAJORITY and (best < PLURALITY or best < 2 * second):
         broad = []
-    general = _best(one for one in broad if one.share >= LEVEL * best)
-    if candidates.about.films[own].mean() >= FILM_SHARE and (general is None or general.key in FICTION):
-        told = frozenset().union(*(one.rows for one in subjects if {one.key, one.general} & FICTION))
-        if len(told) >= MAJORITY * len(own):
-            name = next(
-                one.name(candidates.about.language) for one in candidates.subjects if one.key == FILMS
-            )
-            return Candidate(name, told, 0.0, 1.0, FILMS)
-    narrow = [one for one in subjects if one.general and one.share >= MAJORITY]
+    general = _best(subject for subject in broad if subject.share >= TIE_SHARE * best)
+    films = candidates.inputs.films[members].mean() >= FILM_SHARE
+    if films and (general is None or general.key in FICTION):
+        fiction = [subject.rows for subject in subjects if {subject.key, subject.general} & FICTION]
+        rows = frozenset().union(*fiction)
+        if len(rows) >= MAJORITY * len(members):
+            subject = next(subject for subject in candidates.subjects if subject.key == FILMS)
+            return Candidate(subject.name(candidates.inputs.language), rows, 0.0, 1.0, FILMS)
+    narrow = [subject for subject in subjects if subject.general and subject.share >= MAJORITY]
     if general is not None:
-        narrow = [one for one in narrow if one.general == general.key]
-        narrow = [one for one in narrow if one.share >= NARROWER * general.share]
-    found = _best(narrow) or general or _best(one for one in subjects if one.near >= VERY_NEAR)
-    label, share = _category(candidates, own)
-    if found is None and label is not None:
+        narrow = [subject for subject in narrow if subject.general == general.key]
+        narrow = [subject for subject in narrow if subject.share >= NARROWER_SHARE * general.share]
+    by_cosine = (subject for subject in subjects if subject.cosine >= GENERAL_COSINE)
+    chosen = _best(narrow) or general or _best(by_cosine)
+    label, share = _category(candidates, members)
+    if chosen is None and label is not None:
         return Candidate(label[:1].upper() + label[1:], frozenset(), 0.0, share)
-    return found
+    return chosen
 
 
-def _best(found) -> Candidate | None:
-    return max(found, key=lambda one: (one.score, one.text), default=None)
+def _best(candidates: Iterable[Candidate]) -> Candidate | None:
+    return max(candidates, key=lambda candidate: (candidate.score, candidate.text), default=None)
 
 
 def _within(subject: Candidate, general: Candidate | None) -> bool:
-    """Whether a subject may tell more of the general one: a part of it, or a kind of film."""
-    if general is None or not general.key:  # nothing, or a category that the table lacks
-        return subject.share >= SAID
+    """Whether a subject specifies the general one: it is narrower, or a kind of film."""
+    if general is None or not general.key:  # no general part, or a category that is not in the table
+        return subject.share >= CATEGORY_SHARE
     if subject.key == general.key:
         return False
     if general.key == FILMS:
@@ -176,22 +184,25 @@ def _within(subject: Candidate, general: Candidate | None) -> bool:
 
 
 def _choose(candidates: Sequence[Candidate], general: Candidate | None) -> list[str]:
-    """Texts of candidates, best first, none repeating a word of the general part or one before it, or its
-    titles; of the two that are wanted first a subject stands before a phrase.
+    """Returns the texts of candidates by score. The first two are ordered subjects before phrases.
+
+    Omits a candidate that repeats a word of the general part or of a better candidate, or of whose titles
+    more than half contain a better candidate.
     """
     used = [word.casefold() for word in words_of(general.text)] if general else []
     chosen: list[Candidate] = []
     covered: set[int] = set()
-    for one in sorted(candidates, key=lambda one: (-one.score, one.text)):
-        words = [word.casefold() for word in words_of(one.text)]
+    for candidate in sorted(candidates, key=lambda candidate: (-candidate.score, candidate.text)):
+        words = [word.casefold() for word in words_of(candidate.text)]
         repeats = any(_variants(word, other) for word in words for other in used)
-        known = bool(one.rows) and 2 * len(one.rows - covered) < len(one.rows)
-        if not repeats and not known and (not chosen or one.score >= WEAK * chosen[0].score):
-            chosen.append(one)
-            covered |= one.rows
+        redundant = bool(candidate.rows) and 2 * len(candidate.rows - covered) < len(candidate.rows)
+        weak = bool(chosen) and candidate.score < SECOND_PART * chosen[0].score
+        if not repeats and not redundant and not weak:
+            chosen.append(candidate)
+            covered |= candidate.rows
             used += words
-    first = sorted(chosen[:PARTS], key=lambda one: not one.key)
-    return [one.text for one in [*first, *chosen[PARTS:]]]
+    first = sorted(chosen[:PARTS], key=lambda candidate: not candidate.key)
+    return [candidate.text for candidate in [*first, *chosen[PARTS:]]]
 
 
 def _repeats(subject: Candidate, general: Candidate) -> bool:
@@ -199,15 +210,16 @@ def _repeats(subject: Candidate, general: Candidate) -> bool:
     return any(_variants(word, other.casefold()) for word in words for other in words_of(general.text))
 
 
-def _variants(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
-    return one == other or (len(short) >= 4 and long.startswith(short) and len(long) - len(short) <= 3)
+def _variants(word: str, other: str) -> bool:
+    """Whether two words are equal up to a suffix of at most three letters, after at least four letters."""
+    short, long = sorted((word, other), key=len)
+    return word == other or (len(short) >= 4 and long.startswith(short) and len(long) - len(short) <= 3)
 
 
 def _with_channel(head: str, parts: Sequence[str], channel: str) -> str:
     name = _joined(head, parts)
-    said = {word.casefold() for word in words_of(name)}
-    return name if said.issuperset(words_of(channel.casefold())) else _joined(head, [*parts, channel])
+    words = {word.casefold() for word in words_of(name)}
+    return name if words.issuperset(words_of(channel.casefold())) else _joined(head, [*parts, channel])
 
 
 def _joined(head: str, parts: Sequence[str]) -> str:

@@ -1,11 +1,11 @@
-"""A second level: large clusters taken apart by what their titles mean and by where they differ.
+"""Subclusters: large clusters are split by the meaning of their titles.
 
-The titles of one cluster are alike in how they air; of a "Sport" of 800 titles nobody knows which is cycling.
-From each title's vector the mean of its cluster is subtracted, from its sentence vector likewise, since
-within a cluster only what differs can part it. The two are joined with equal weight, and the strategy that
-found the clusters runs on the titles of one alone, with fewer neighbours: 12 parted "Sport" into 52, 25 into
-25 of more mixed titles. A constant in each vector turns a cosine c into (1 + c) / 2, so that thresholds made
-for a whole guide do not cut what is left.
+The titles of a cluster have similar airings; a cluster "Sport" of 800 titles does not separate cycling. The
+mean of the cluster is subtracted from the vectors and from the sentence vectors of its titles, because only
+differences can separate them. The two are concatenated with equal weight, and the clustering strategy is
+applied to the titles of the cluster, with fewer neighbours: 12 neighbours gave 52 subclusters of "Sport",
+25 gave 25 of more mixed titles. A constant component in each vector maps a cosine c to (1 + c) / 2, so that
+thresholds for the complete guide remain suitable.
 """
 
 import dataclasses
@@ -19,9 +19,9 @@ from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import members_of, renumber
 from tasks.neighbours.index import SearchSettings
 
-SPLIT_FROM = 60  # titles of a cluster that is taken apart
-SMALLEST = 5  # titles of a part
-NEIGHBOURS = 12
+MIN_SPLIT_SIZE = 60  # titles of a cluster that is split
+MIN_PART_SIZE = 5  # titles of a subcluster
+MAX_NEIGHBOURS = 12
 
 
 def split_clusters(
@@ -32,29 +32,30 @@ def split_clusters(
     *,
     seed: int = 0,
 ) -> tuple[Int[np.ndarray, " titles"], list[int]]:
-    """Parts of the large clusters, numbered from 0, the largest first; and the cluster of each part.
+    """Returns subclusters, numbered by size from 0, and the cluster of each subcluster.
 
-    A title is in none (-1) if its cluster is small or stays whole, or if it is noise among its titles.
+    A title is in no subcluster (-1) if its cluster is small or not split, or if it is noise in its cluster.
     """
-    parts, parted = np.full(len(clusters), -1, dtype=np.int64), 0
-    small = dataclasses.replace(strategy, neighbours=min(NEIGHBOURS, strategy.neighbours))
-    for own in members_of(clusters):
-        if len(own) < SPLIT_FROM:
+    parts, part_count = np.full(len(clusters), -1, dtype=np.int64), 0
+    part_strategy = dataclasses.replace(strategy, neighbours=min(MAX_NEIGHBOURS, strategy.neighbours))
+    for members in members_of(clusters):
+        if len(members) < MIN_SPLIT_SIZE:
             continue
-        points = _apart(vectors[own])
+        points = _centred(vectors[members])
         if sentences is not None and sentences.shape[1]:
-            points = unit_rows(np.hstack([points, _apart(np.asarray(sentences[own], dtype=np.float32))]))
+            meanings = _centred(np.asarray(sentences[members], dtype=np.float32))
+            points = unit_rows(np.hstack([points, meanings]))
         points = unit_rows(np.hstack([points, points.any(axis=1, keepdims=True).astype(np.float32)]))
-        neighbours = Neighbours(*SearchSettings().open(points).among_themselves(small.neighbours))
-        labels = renumber(small.cluster(points, neighbours, seed=seed).labels, SMALLEST)
+        neighbours = Neighbours(*SearchSettings().open(points).among_themselves(part_strategy.neighbours))
+        labels = renumber(part_strategy.cluster(points, neighbours, seed=seed).labels, MIN_PART_SIZE)
         if labels.max() > 0:
-            parts[own] = np.where(labels >= 0, labels + parted, -1)
-            parted += int(labels.max()) + 1
-    parts = renumber(parts, SMALLEST)
-    return parts, [int(clusters[own[0]]) for own in members_of(parts)]
+            parts[members] = np.where(labels >= 0, labels + part_count, -1)
+            part_count += int(labels.max()) + 1
+    parts = renumber(parts, MIN_PART_SIZE)
+    return parts, [int(clusters[members[0]]) for members in members_of(parts)]
 
 
-def _apart(vectors: np.ndarray) -> np.ndarray:
-    """Unit vectors of what each differs from the mean by; zero where a vector is zero."""
-    known = vectors.any(axis=1, keepdims=True)
-    return unit_rows(np.where(known, vectors - vectors.sum(axis=0) / max(int(known.sum()), 1), 0))
+def _centred(vectors: np.ndarray) -> np.ndarray:
+    """Unit-norm differences from the mean of the nonzero vectors; zero vectors remain zero."""
+    nonzero = vectors.any(axis=1, keepdims=True)
+    return unit_rows(np.where(nonzero, vectors - vectors.sum(axis=0) / max(int(nonzero.sum()), 1), 0))

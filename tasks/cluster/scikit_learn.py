@@ -1,7 +1,7 @@
-"""HDBSCAN and k-means by scikit-learn: density without an eps, and a given number of clusters.
+"""HDBSCAN and k-means of scikit-learn: density without eps, and a preset number of clusters.
 
-On unit vectors the squared Euclidean distance is 2 - 2 cos: both group by cosine, and HDBSCAN's hierarchy is
-the same up to its scale. HDBSCAN compares every title with every other; k-means has no noise.
+On unit vectors the squared Euclidean distance is 2 - 2 cos. Hence both cluster by cosine, and HDBSCAN's
+hierarchy is the same up to scale. HDBSCAN compares all pairs of titles; k-means has no noise.
 
 References: R. Campello, D. Moulavi, J. Sander, Density-based clustering based on hierarchical density
 estimates, PAKDD 2013; S. Lloyd, Least squares quantization in PCM, 1982; D. Arthur, S. Vassilvitskii,
@@ -21,7 +21,7 @@ from tasks.neighbours.similarity import nonzero_rows
 
 @configurable
 class HDBSCAN:
-    """HDBSCAN: dense groups at any scale, the rest noise; the same for every seed. Slow above 20,000."""
+    """HDBSCAN: dense groups at any scale; independent of the seed. Slow for more than 20,000 titles."""
 
     name: Literal["hdbscan"] = "hdbscan"
     minimum_size: int = setting(5, "Fewest titles of a cluster.", ge=2)
@@ -33,25 +33,25 @@ class HDBSCAN:
     neighbours: int = setting(25, "Nearest titles kept of each title, for the map.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters of the titles; neither the neighbours nor the seed are used."""
+        """Clusters the titles. The neighbours and the seed are ignored."""
         from sklearn.cluster import HDBSCAN as Solver
 
-        known = nonzero_rows(vectors)
+        has_vector = nonzero_rows(vectors)
         labels = np.full(len(vectors), -1, dtype=np.int64)
-        points = vectors[known].astype(np.float64)
+        points = vectors[has_vector].astype(np.float64)
         if len(points) >= max(self.minimum_size, self.min_samples or 0):
-            if (points == points[0]).all():  # no distances: one group, which scikit-learn would call noise
-                labels[known] = 0
+            if (points == points[0]).all():  # all equal: one cluster; scikit-learn returns noise
+                labels[has_vector] = 0
             else:
                 solver = Solver(min_cluster_size=self.minimum_size, min_samples=self.min_samples, copy=True)  # pyright: ignore[reportArgumentType]
-                labels[known] = solver.fit_predict(points)
+                labels[has_vector] = solver.fit_predict(points)
         remedy = "lower minimum_size or min_samples."
-        return finish(labels, known, minimum_size=self.minimum_size, remedy=remedy)
+        return finish(labels, has_vector, minimum_size=self.minimum_size, remedy=remedy)
 
 
 @configurable
 class KMeans:
-    """k-means: a given number of clusters, no noise; to compare with."""
+    """k-means: a preset number of clusters without noise, for comparison."""
 
     name: Literal["k_means"] = "k_means"
     clusters: int | None = setting(None, "Number of clusters; empty is the square root of the titles.", ge=1)
@@ -61,15 +61,15 @@ class KMeans:
     minimum_size: int = setting(3, "Smaller clusters count as noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters of the titles; the neighbours are not used."""
+        """Clusters the titles. The neighbours are ignored."""
         from sklearn.cluster import KMeans as Solver
 
-        known, labels, passes = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
-        points = vectors[known]
+        has_vector, labels, passes = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
+        points = vectors[has_vector]
         if len(points):
             count = min(self.clusters or round(math.sqrt(len(points))), len(np.unique(points, axis=0)))
             solver = Solver(count, n_init=self.starts, max_iter=self.iterations, random_state=seed)  # pyright: ignore[reportArgumentType]
-            labels[known] = solver.fit_predict(points)
+            labels[has_vector] = solver.fit_predict(points)
             passes = int(solver.n_iter_)
         size = self.minimum_size
-        return finish(labels, known, minimum_size=size, iterations=passes, remedy="raise clusters.")
+        return finish(labels, has_vector, minimum_size=size, iterations=passes, remedy="raise clusters.")

@@ -1,8 +1,9 @@
-"""SimHash clustering: k-means that compares signatures instead of vectors, made for very many clusters.
+"""SimHash clustering: k-means with signatures instead of vectors, for very many clusters.
 
-A title goes to the centre whose signature (tasks/neighbours/simhash.py) differs from its own in the fewest
-bits. Centres are the means of their titles, brought to unit norm. With 256 bits the estimate of a cosine of
-.7 is off by .06: it is the comparator for what signatures cost in quality and gain in time (docs/log).
+A title is assigned to the centre with the smallest Hamming distance of signatures
+(tasks/neighbours/simhash.py). Centres are the means of their titles with unit norm. With 256 bits, the error
+of a cosine of .7 is .06. The strategy measures the loss of quality and the gain in time due to signatures
+(docs/log).
 
 References: M. Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """
@@ -18,13 +19,13 @@ from tasks.form import configurable, setting
 from tasks.neighbours.simhash import draw_planes, hamming, signatures
 from tasks.neighbours.similarity import nonzero_rows
 
-TITLES_AT_ONCE = 256  # times the centres: 2.5 million distances at 10,000 centres, 5 MiB each of 16 bits
-DRAWN_APART = 512  # up to so many centres are drawn far from each other; more are drawn at random
+TITLES_PER_CHUNK = 256  # 2.5 million 16-bit distances (5 MiB) for 10,000 centres
+MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are spread; more are drawn at random
 
 
 @configurable
 class SimHashClusters:
-    """SimHash clustering: a given number of clusters, by signatures; to compare with."""
+    """SimHash clustering: a preset number of clusters by signatures, for comparison."""
 
     name: Literal["simhash"] = "simhash"
     clusters: int = setting(10_000, "Number of clusters to begin with; empty ones are dropped.", ge=1)
@@ -36,52 +37,52 @@ class SimHashClusters:
     minimum_size: int = setting(3, "Smaller clusters count as noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters of the titles; the neighbours are not used."""
-        known, labels, passes = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
-        points = vectors[known]
+        """Clusters the titles. The neighbours are ignored."""
+        has_vector, labels, passes = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
+        points = vectors[has_vector]
         if len(points):
             generator = np.random.default_rng(seed)
             planes = draw_planes(points.shape[1], self.bits, generator)
-            signed = signatures(points, planes)
+            title_signatures = signatures(points, planes)
             centres = draw_centres(points, self.clusters, generator)
             nearest, moved = np.full(len(points), -1, dtype=np.int64), True
             while moved and passes < self.iterations:
-                before, nearest = nearest, fewest_bits(signed, signatures(centres, planes))
-                centres = means(points, nearest, centres)
-                moved, passes = bool((before != nearest).any()), passes + 1
-            labels[known] = nearest
+                previous, nearest = nearest, nearest_centres(title_signatures, signatures(centres, planes))
+                centres = unit_means(points, nearest, centres)
+                moved, passes = bool((previous != nearest).any()), passes + 1
+            labels[has_vector] = nearest
         size, remedy = self.minimum_size, "raise clusters or bits."
-        return finish(labels, known, minimum_size=size, iterations=passes, remedy=remedy)
+        return finish(labels, has_vector, minimum_size=size, iterations=passes, remedy=remedy)
 
 
 def draw_centres(
     points: Float[np.ndarray, "titles dim"], count: int, generator: np.random.Generator
 ) -> Float[np.ndarray, "centres dim"]:
-    """At most ``count`` titles: a few each far from those before, from a random one on, many at random."""
+    """Draws up to ``count`` titles as centres: farthest-first from a random title, or at random if many."""
     count = min(count, len(points))
-    if count > DRAWN_APART:
+    if count > MAX_SPREAD_CENTRES:
         return points[np.sort(generator.permutation(len(points))[:count])]
     chosen = [int(generator.integers(len(points)))]
-    nearest = points @ points[chosen[0]]  # cosine with the nearest centre so far
+    nearest = points @ points[chosen[0]]  # cosine with the nearest chosen centre
     while len(chosen) < count and nearest.min() < 1 - 1e-6:
         chosen.append(int(nearest.argmin()))
         np.maximum(nearest, points @ points[chosen[-1]], out=nearest)
     return points[chosen]
 
 
-def fewest_bits(signed: np.ndarray, centres: np.ndarray) -> Int[np.ndarray, " titles"]:
-    """The centre whose signature (uint64, (centres, words)) differs least from each title's; ties: lowest."""
-    nearest = np.empty(len(signed), dtype=np.int64)
-    for start in range(0, len(signed), TITLES_AT_ONCE):
-        part = slice(start, start + TITLES_AT_ONCE)
-        nearest[part] = hamming(signed[part], centres).argmin(axis=1)
+def nearest_centres(title_signatures: np.ndarray, centres: np.ndarray) -> Int[np.ndarray, " titles"]:
+    """Returns the centre with the smallest Hamming distance; signatures are uint64 (rows, words)."""
+    nearest = np.empty(len(title_signatures), dtype=np.int64)
+    for start in range(0, len(title_signatures), TITLES_PER_CHUNK):
+        part = slice(start, start + TITLES_PER_CHUNK)
+        nearest[part] = hamming(title_signatures[part], centres).argmin(axis=1)
     return nearest
 
 
-def means(
+def unit_means(
     points: Float[np.ndarray, "titles dim"], labels: Int[np.ndarray, " titles"], centres: np.ndarray
 ) -> Float[np.ndarray, "centres dim"]:
-    """Unit means of each centre's titles, float32; one without titles, or whose titles cancel out, stays."""
+    """Returns normalized means of clusters, float32; a centre without titles or with mean 0 is unchanged."""
     sums = np.zeros(centres.shape, dtype=np.float64)
     order = np.argsort(labels, kind="stable")
     firsts = np.flatnonzero(np.diff(labels[order], prepend=-1))

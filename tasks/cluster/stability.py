@@ -1,4 +1,4 @@
-"""How much a clustering depends on its seed: several runs, compared by the adjusted Rand index."""
+"""Stability of a clustering across seeds, measured by the adjusted Rand index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,53 +13,56 @@ from tasks.cluster.partition import Partition
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stability:
-    """Partitions of several seeds, in their order."""
+    """Partitions by seed and their agreement."""
 
     partitions: tuple[Partition, ...]
     agreement: np.ndarray  # (seeds, seeds): adjusted Rand index of each pair, 1 on the diagonal
 
     @property
     def run_to_run_ari(self) -> float:
-        """Mean over the pairs of different seeds; 1 when there is one seed only."""
+        """Mean adjusted Rand index over pairs of different seeds; 1 for a single seed."""
         seeds = len(self.partitions)
         return float((self.agreement.sum() - seeds) / (seeds * (seeds - 1))) if seeds > 1 else 1.0
 
     @property
     def typical(self) -> Partition:
-        """The partition that agrees best with the others; the first of equals."""
+        """Partition with the best agreement with the others; the first in a tie."""
         return self.partitions[int(np.round(self.agreement.sum(1), 12).argmax())]
 
 
 def several_seeds(
     strategy: Clusterer, vectors: np.ndarray, neighbours: Neighbours, seeds: Sequence[int]
 ) -> Stability:
-    """Runs a strategy once per seed, of which there must be one at least."""
+    """Runs a strategy once per seed; raises ValueError without seeds."""
     if not seeds:
         raise ValueError("several_seeds needs at least one seed, got none")
     return compare([strategy.cluster(vectors, neighbours, seed=seed) for seed in seeds])
 
 
 def compare(partitions: Sequence[Partition]) -> Stability:
-    """The partitions with their adjusted Rand index pair by pair."""
+    """Computes the adjusted Rand index of all pairs of partitions."""
     agreement = np.eye(len(partitions))
-    for row, one in enumerate(partitions):
-        for column, other in enumerate(partitions[:row]):
-            agreement[row, column] = agreement[column, row] = adjusted_rand(one.labels, other.labels)
+    for row, left in enumerate(partitions):
+        for column, right in enumerate(partitions[:row]):
+            agreement[row, column] = agreement[column, row] = adjusted_rand(left.labels, right.labels)
     return Stability(partitions=tuple(partitions), agreement=agreement)
 
 
 def adjusted_rand(left: Int[np.ndarray, " titles"], right: Int[np.ndarray, " titles"]) -> float:
-    """Adjusted Rand index of two partitions; each noise title (-1) counts as a cluster of its own.
+    """Adjusted Rand index of two partitions; each noise title (-1) counts as a cluster of one title.
 
-    (P - E) / (M - E), P the pairs of titles together in both, M the mean of the pairs together in each, E the
-    product of the latter two over all pairs, expected by chance. 1 for two partitions without any pair.
+    (P - E) / (M - E), where P is the number of pairs that are together in both partitions, M the mean of the
+    numbers of pairs in each, and E their product divided by the number of all pairs, which is the expectation
+    of P by chance. 1 if both partitions have no pairs.
 
     References: L. Hubert, P. Arabie, Comparing partitions, Journal of Classification 2 (1985), equation 5.
     """
     both = (left >= 0) & (right >= 0)
     joint = left[both].astype(np.int64) * (int(right.max(initial=0)) + 1) + right[both]
-    sizes = (np.unique(own, return_counts=True)[1] for own in (joint, left[left >= 0], right[right >= 0]))
-    together, in_left, in_right = (float((own * (own - 1.0) / 2).sum()) for own in sizes)
+    sizes = (
+        np.unique(counts, return_counts=True)[1] for counts in (joint, left[left >= 0], right[right >= 0])
+    )
+    together, in_left, in_right = (float((counts * (counts - 1.0) / 2).sum()) for counts in sizes)
     if in_left == in_right == together:
         return 1.0
     expected = in_left * in_right / (len(left) * (len(left) - 1) / 2)

@@ -1,7 +1,7 @@
-"""Everyday subjects of television, which clusters are named after: subjects.csv, a row a subject.
+"""Common television subjects, used to name clusters. subjects.csv contains one row per subject.
 
-The columns are languages; ``general`` is the English name of a broader subject, empty for the broadest;
-``also`` holds other words that feeds use as a category, parted by semicolons. Rows of your own are welcome.
+Columns are names by language; ``general`` is the English name of the broader subject, empty for the broadest
+ones; ``also`` contains other words that feeds use as a category, separated by semicolons. Rows can be added.
 """
 
 import csv
@@ -14,68 +14,70 @@ import numpy as np
 
 from storage.shapes import Bool
 
-_NO_LANGUAGE = {"general", "also"}
-FILMS, FICTION = "Films", frozenset(["Films", "Drama", "Comedy"])  # broad subjects of invented stories
+_OTHER_COLUMNS = {"general", "also"}
+FILMS, FICTION = "Films", frozenset(["Films", "Drama", "Comedy"])  # broad subjects of fiction
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject with its names."""
+    """Subject with its names."""
 
-    key: str  # its English name
-    general: str  # that of the broader subject, or empty
+    key: str  # English name
+    general: str  # key of the broader subject, or empty
     names: dict[str, str]  # by language code
-    categories: frozenset[str]  # folded: what feeds call it, in any language
+    categories: frozenset[str]  # case-folded names in feeds, in any language
 
     def name(self, language: str) -> str:
-        """Its name in a language, in English where the table has no such column."""
+        """Returns the name in a language, or the English name if the table has none."""
         return self.names.get(language, self.key)
 
 
 @functools.cache
 def read_subjects() -> tuple[Subject, ...]:
-    """The table; ValueError where a row names a broader subject that is not in it."""
+    """Reads the table.
+
+    Raises:
+        ValueError: A row refers to a broader subject that is not in the table.
+    """
     with Path(__file__).with_name("subjects.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     subjects = []
     for row in rows:
-        names = {code: name for code, name in row.items() if code not in _NO_LANGUAGE and name}
+        names = {code: name for code, name in row.items() if code not in _OTHER_COLUMNS and name}
         also = [word for word in row["also"].split(";") if word]
         categories = frozenset(name.casefold() for name in (*names.values(), *also))
         subjects.append(Subject(row["en"], row["general"], names, categories))
-    unknown = {one.general for one in subjects} - {one.key for one in subjects} - {""}
+    unknown = {subject.general for subject in subjects} - {subject.key for subject in subjects} - {""}
     if unknown:
-        raise ValueError(
-            f"subjects.csv: {sorted(unknown)} in the column general are no subjects of the table"
-        )
+        raise ValueError(f"subjects.csv: {sorted(unknown)} in column general are not in column en; add rows")
     return tuple(subjects)
 
 
 @functools.cache
 def _lookup(language: str) -> tuple[dict[str, list[int]], dict[str, int], np.ndarray]:
-    """Places of subjects by category and by their names' words, and of the broader subject of each."""
+    """Returns subject indices by category and by name, and the index of each subject's broader subject."""
     by_category: dict[str, list[int]] = {}
-    for place, subject in enumerate(read_subjects()):
+    for index, subject in enumerate(read_subjects()):
         for category in subject.categories:
-            by_category.setdefault(category, []).append(place)
-    by_word = {subject.name(language).casefold(): place for place, subject in enumerate(read_subjects())}
-    places = {subject.key: place for place, subject in enumerate(read_subjects())}
-    broader = [places.get(subject.general, place) for place, subject in enumerate(read_subjects())]
+            by_category.setdefault(category, []).append(index)
+    by_word = {subject.name(language).casefold(): index for index, subject in enumerate(read_subjects())}
+    index_by_key = {subject.key: index for index, subject in enumerate(read_subjects())}
+    broader = [index_by_key.get(subject.general, index) for index, subject in enumerate(read_subjects())]
     return by_category, by_word, np.array(broader)
 
 
-def held_subjects(
+def find_title_subjects(
     labels: Sequence[Sequence[str]], words: Iterable[Sequence[str]], language: str
 ) -> Bool[np.ndarray, "titles subjects"]:
-    """Which subjects each title is about: by a category, or since its folded ``words`` hold the name.
+    """Marks the subjects of each title, by its categories ``labels`` or by a name among its folded ``words``.
 
-    A title with a subject also has the broader one.
+    A title with a subject also has the broader subject.
     """
     by_category, by_word, broader = _lookup(language)
-    held = np.zeros((len(labels), len(broader)), dtype=bool)
-    for row, (own, spoken) in enumerate(zip(labels, words, strict=True)):
-        found = [place for label in own for place in by_category.get(label.casefold(), ())]
-        found += [by_word[word] for word in spoken if word in by_word]
-        held[row, found] = True
-        held[row, broader[found]] = True
-    return held
+    contains = np.zeros((len(labels), len(broader)), dtype=bool)
+    for row, (title_labels, title_words) in enumerate(zip(labels, words, strict=True)):
+        indices = [index for label in title_labels for index in by_category.get(label.casefold(), ())]
+        indices += [by_word[word] for word in title_words if word in by_word]
+        contains[row, indices] = True
+        contains[row, broader[indices]] = True
+    return contains

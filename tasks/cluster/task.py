@@ -14,7 +14,7 @@ from storage.formats.clustering import read_clusters, write_clustering
 from storage.name_lists import NameLists
 from storage.stages import Stage, StageInputs
 from storage.workspace import Workspace
-from tasks.cluster.candidates import Candidates, NamedTitles, commonest_language, find_films
+from tasks.cluster.candidates import Candidates, NamingInputs, find_films, most_common_language
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.history import Identity, keep_identities
 from tasks.cluster.names import name_clusters
@@ -30,7 +30,7 @@ COLUMNS = ["title", "show_key", "split", "labels", "channels", "context", "langu
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusteringInputs(StageInputs):
-    """What determines the clusters, except for identities taken over from the previous clustering."""
+    """Inputs that determine the clusters, except for the identities of the previous clustering."""
 
     corpus: Corpus
     vectors: Vectors
@@ -40,7 +40,7 @@ class ClusteringInputs(StageInputs):
 
 @task(**STAGE.options)
 def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = None) -> Clustering:
-    """Publishes clusters of titles without placeholders, their subclusters and names.
+    """Publishes clusters and subclusters of all titles except placeholders, with their names.
 
     Clusters keep the identities and colours of the previous clustering.
     """
@@ -50,22 +50,21 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     placeholder = np.array(table["split"].to_pylist()) == "placeholder"
     points = read_points(workspace.folder(vectors), "full", placeholder)
     seeds = range(settings.seed, settings.seed + settings.seeds)
-    near = workspace.folder(nearest)
-    graph = Neighbours(*(np.asarray(open_array(near, name)) for name in ("graph", "graph_cosines")))
+    nearest_folder = workspace.folder(nearest)
+    graph = Neighbours(*(np.asarray(open_array(nearest_folder, name)) for name in ("graph", "graph_cosines")))
     stability = several_seeds(settings.strategy, points, graph, seeds)
     partition = stability.typical
     if partition.note:
         get_run_logger().log(logging.WARNING if partition.collapsed else logging.INFO, partition.note)
-    about, table = _named_titles(workspace, corpus, table), table.select(["title", "show_key"])
-    sentences, seed = about.sentences, settings.seed
+    naming, table = _naming_inputs(workspace, corpus, table), table.select(["title", "show_key"])
+    sentences, seed = naming.sentences, settings.seed
     parts, parents = split_clusters(settings.strategy, points, partition.labels, sentences, seed=seed)
-    candidates = Candidates(about)
+    candidates = Candidates(naming)
     names = name_clusters(candidates, points, partition.labels)
     part_names = name_clusters(candidates, points, parts, [names[parent].name for parent in parents])
-    past = _read_previous(workspace, previous)
-    identities, next_identity, stayed = keep_identities(
-        table["show_key"].to_pylist(), partition.labels, *past
-    )
+    history = _read_previous(workspace, previous)
+    shows = table["show_key"].to_pylist()
+    identities, next_identity, stayed_share = keep_identities(shows, partition.labels, *history)
 
     with STAGE.publish(home, inputs) as draft:
         clusters = [vars(name) | vars(identity) for name, identity in zip(names, identities, strict=True)]
@@ -84,7 +83,7 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
             "largest_share": int((partition.labels == 0).sum()) / placed_count if placed_count else 0.0,
             "iterations": partition.iterations,
             "collapsed": partition.collapsed,
-            "stayed_share": stayed,
+            "stayed_share": stayed_share,
             "next_identity": next_identity,
             "corpus": corpus.digest,
             "nearest": nearest.path,
@@ -95,17 +94,17 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     return draft.artifact
 
 
-def _named_titles(workspace: Workspace, corpus: Corpus, table: pa.Table) -> NamedTitles:
+def _naming_inputs(workspace: Workspace, corpus: Corpus, table: pa.Table) -> NamingInputs:
     folder = workspace.folder(corpus)
     sentences = open_array(folder, "sentences") if (folder / "sentences.npy").exists() else None
     encoder = None if sentences is None else reopen(workspace.details(corpus)["sentences"])
-    return NamedTitles(
+    return NamingInputs(
         titles=table["title"].to_pylist(),
         shows=table["show_key"].to_pylist(),
         labels=NameLists.of(table["labels"]),
         channels=NameLists.of(table["channels"]),
         films=find_films(NameLists.of(table["context"])),
-        language=commonest_language(table["language"].to_pylist()),
+        language=most_common_language(table["language"].to_pylist()),
         sentences=sentences,
         encode=encoder.encode if encoder else None,
     )
@@ -118,6 +117,6 @@ def _read_previous(
         return None, [], 0
     table = pq.read_table(file, columns=["show_key", "cluster"], filters=[("cluster", ">=", 0)]).to_pydict()
     clusters = read_clusters(workspace.folder(previous))
-    known = [Identity(cluster["identity"], cluster["colour"]) for cluster in clusters]
+    identities = [Identity(cluster["identity"], cluster["colour"]) for cluster in clusters]
     members = dict(zip(table["show_key"], table["cluster"], strict=True))
-    return members, known, int(workspace.details(previous)["next_identity"])
+    return members, identities, int(workspace.details(previous)["next_identity"])

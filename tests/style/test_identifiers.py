@@ -39,7 +39,6 @@ PENDING = frozenset(
         "tasks/ablate",
         "tasks/augment",
         "tasks/baselines",
-        "tasks/cluster",
         "tasks/encoder",
         "tasks/enrich",
         "tasks/evaluate",

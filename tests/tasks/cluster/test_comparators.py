@@ -5,7 +5,7 @@ import pytest
 
 from tasks.cluster import HDBSCAN, KMeans, SimHashClusters
 from tasks.cluster.graph import Neighbours
-from tasks.cluster.simhash_clusters import draw_centres, fewest_bits, means
+from tasks.cluster.simhash_clusters import draw_centres, nearest_centres, unit_means
 from tasks.cluster.stability import adjusted_rand
 from tasks.neighbours.simhash import draw_planes, signatures
 
@@ -42,7 +42,7 @@ def test_the_centre_of_the_fewest_differing_bits_by_brute_force():
     planes = draw_planes(48, 128, np.random.default_rng(1))
     titles, centres = signatures(vectors, planes), signatures(vectors[::7], planes)
     expected = np.bitwise_count(titles[:, None] ^ centres[None]).sum(axis=2).argmin(axis=1)
-    np.testing.assert_array_equal(fewest_bits(titles, centres), expected)
+    np.testing.assert_array_equal(nearest_centres(titles, centres), expected)
 
 
 def test_more_bits_bring_simhash_clusters_nearer_to_k_means():
@@ -69,7 +69,7 @@ def test_more_centres_than_titles_and_many_centres_by_lot():
 
 def test_means_by_hand():
     points = np.array([[1, 0], [0, 1], [1, 0], [-1, 0]], dtype=np.float32)
-    found = means(points, np.array([1, 1, 3, 3]), np.eye(4, 2, dtype=np.float32))
+    found = unit_means(points, np.array([1, 1, 3, 3]), np.eye(4, 2, dtype=np.float32))
     np.testing.assert_allclose(
         found, [[1, 0], [np.sqrt(0.5), np.sqrt(0.5)], [0, 0], [0, 0]], atol=1e-7
     )  # 0 and 2 have no titles, those of 3 cancel out

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN as Reference
 
 from tasks.cluster import dbscan
-from tasks.cluster.dbscan import DBSCAN, density_clusters, k_distance_curve, merge, sizes_at, suggest_eps
+from tasks.cluster.dbscan import (
+    DBSCAN,
+    component_sizes,
+    density_clusters,
+    k_distance_curve,
+    merge_components,
+    suggest_eps,
+)
 from tasks.cluster.graph import Neighbours
 from tasks.neighbours import rescoring
 from tasks.neighbours.similarity import top_neighbours
@@ -120,7 +127,8 @@ def test_min_samples_beyond_the_neighbours_kept_is_refused_when_eps_is_to_be_sug
 
 def test_merging_a_chain_gives_one_component():
     nodes = np.arange(6, dtype=np.int32)
-    assert merge(nodes, np.array([4, 3, 2, 1]), np.array([3, 2, 1, 0])).tolist() == [0, 0, 0, 0, 0, 5]
+    merged = merge_components(nodes, np.array([4, 3, 2, 1]), np.array([3, 2, 1, 0]))
+    assert merged.tolist() == [0, 0, 0, 0, 0, 5]
 
 
 def test_all_equal_is_one_cluster():
@@ -134,7 +142,7 @@ def test_pairs_boiled_down_early_give_the_same_clusters(monkeypatch, eps):
     vectors = unit(rng.normal(size=(12, 8))[rng.integers(12, size=400)] + 0.3 * rng.normal(size=(400, 8)))
     whole = density_clusters(vectors, eps, 4)
     monkeypatch.setattr(rescoring, "TILE_SIDE", 16)
-    monkeypatch.setattr(dbscan, "KEPT", 1)
+    monkeypatch.setattr(dbscan, "MAX_PENDING", 1)
     np.testing.assert_array_equal(density_clusters(vectors, eps, 4), whole)
 
 
@@ -158,7 +166,7 @@ def test_sizes_read_from_the_neighbours_are_those_of_the_clusters():
     vectors = unit(rng.normal(size=(9, 6))[rng.integers(9, size=300)] + 0.25 * rng.normal(size=(300, 6)))
     neighbours = Neighbours(*top_neighbours(vectors, vectors, 299, exclude_self=True))
     tried = np.array([0.01, 0.03, 0.06, 0.2])
-    clustered, largest = sizes_at(neighbours, 4, tried)
+    clustered, largest = component_sizes(neighbours, 4, tried)
     for eps, among, most in zip(tried, clustered, largest, strict=True):
         labels = density_clusters(vectors, eps, 4)
         core = ((vectors @ vectors.T) >= 1 - eps).sum(1) >= 4

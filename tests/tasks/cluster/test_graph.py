@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, shared_share
+from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, neighbour_jaccard
 
 # 0 names 1 and 2; 1 names 0; 2 names 1; 3 names nobody.
 IDS = np.array([[1, 2], [0, -1], [1, -1], [-1, -1]])
@@ -53,7 +53,7 @@ def test_shapes_that_do_not_fit_are_refused():
 
 def test_shared_neighbours_by_hand():
     # {0,1,2} and {1,0}: two of three; {0,1,2} and {2,1}: two of three; {2,1} and {1,0}: one of three.
-    shares = shared_share(Neighbours(IDS, COSINES))
+    shares = neighbour_jaccard(Neighbours(IDS, COSINES))
     np.testing.assert_allclose(shares, [[2 / 3, 2 / 3], [2 / 3, 0], [1 / 3, 0], [0, 0]], atol=1e-6)
 
 
@@ -67,7 +67,7 @@ def test_shared_neighbours_equal_sets_of_python():
         for row, own in enumerate(ids)
     ]
     np.testing.assert_allclose(
-        shared_share(Neighbours(ids, np.ones(ids.shape, np.float32))), expected, atol=1e-6
+        neighbour_jaccard(Neighbours(ids, np.ones(ids.shape, np.float32))), expected, atol=1e-6
     )
 
 

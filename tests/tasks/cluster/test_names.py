@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tasks.cluster.candidates import Candidates, NamedTitles, commonest_language, find_films
+from tasks.cluster.candidates import Candidates, NamingInputs, find_films, most_common_language
 from tasks.cluster.names import name_clusters
 from tasks.cluster.phrases import Phrases
-from tasks.cluster.subjects import held_subjects, read_subjects
+from tasks.cluster.subjects import find_title_subjects, read_subjects
 
 COOKING = ["The Great Kitchen", "Kitchen of the Year", "Cosy Kitchen Stories", "Pasta Kitchen", "Kitchen Day"]
 PREMIER = [f"Premier League: {place} v {place}ton" for place in ("Alba", "Corte", "Dunne", "Essa")]
@@ -28,7 +28,7 @@ def name(
     shows = [title.casefold() for title in titles]
     about = {"labels": labels or empty, "channels": empty, "films": np.zeros(len(titles), bool)} | more
     vectors = np.ones((len(titles), 1), np.float32) if vectors is None else vectors
-    candidates = Candidates(NamedTitles(titles=titles, shows=shows, **about))
+    candidates = Candidates(NamingInputs(titles=titles, shows=shows, **about))
     return name_clusters(candidates, vectors, np.array(clusters, dtype=np.int64), within)
 
 
@@ -82,7 +82,7 @@ def test_no_fragment_is_in_a_name(stem: str, forms: list[str]):
 
 def test_one_show_under_many_numbers_is_no_phrase():
     titles = [f"Late Lantern {number}" for number in range(6)]
-    about = NamedTitles(
+    about = NamingInputs(
         titles=titles + OTHERS,
         shows=["late lantern"] * 6 + OTHERS,
         labels=[["news"]] * 6 + [[]] * 8,
@@ -108,7 +108,7 @@ def test_names_are_in_the_language_of_the_guide():
         "Dokumentationen",
     ]
     assert names(titles, [0] * 8 + [1] * 8, labels, language="fi") == ["Wildlife", "Documentaries"]
-    assert commonest_language(["de-AT", "de", "en", None]) == "de" and commonest_language([None]) == "en"
+    assert most_common_language(["de-AT", "de", "en", None]) == "de" and most_common_language([None]) == "en"
 
 
 def test_a_category_that_the_table_lacks_is_written_with_a_capital():
@@ -215,7 +215,7 @@ def test_phrases_are_written_as_most_titles_write_them():
     titles = ["Grand Prix One", "The GRAND PRIX: One", "grand Prix Two", "Grand Prix"]
     phrases = Phrases(titles, titles)
     (rows,) = (rows for phrase, rows in phrases.shared(range(4), 3).items() if phrase == ("grand", "prix"))
-    assert phrases.written(("grand", "prix"), rows) == "Grand Prix" and rows == [
+    assert phrases.most_common_form(("grand", "prix"), rows) == "Grand Prix" and rows == [
         0,
         2,
         3,
@@ -228,7 +228,7 @@ def test_the_table_of_subjects_is_whole():
     languages = {frozenset(one.names) for one in subjects}
     assert len(languages) == 1 and {"en", "de", "fr", "es", "pt", "it", "nl"} <= languages.pop()
     assert len({one.key for one in subjects}) == len(subjects)
-    held = held_subjects([["fussball"], []], [[], ["golf"]], "de")
+    held = find_title_subjects([["fussball"], []], [[], ["golf"]], "de")
     assert [{subjects[place].key for place in np.flatnonzero(row)} for row in held] == [
         {"Football", "Sport"},
         {"Golf", "Sport"},

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tasks.cluster import ChineseWhispers, KMeans
-from tasks.cluster.parts import SPLIT_FROM, split_clusters
+from tasks.cluster.parts import MIN_SPLIT_SIZE, split_clusters
 
 
 def grouped(generator: np.random.Generator, groups: int, size: int, near: float) -> np.ndarray:
@@ -15,7 +15,7 @@ def grouped(generator: np.random.Generator, groups: int, size: int, near: float)
 
 def test_groups_within_a_cluster_become_its_parts():
     vectors = grouped(np.random.default_rng(0), 4, 30, near=3)
-    small = grouped(np.random.default_rng(1), 2, SPLIT_FROM // 2 - 1, near=3)
+    small = grouped(np.random.default_rng(1), 2, MIN_SPLIT_SIZE // 2 - 1, near=3)
     vectors = np.vstack([vectors, small, np.zeros((2, 24), np.float32)])
     clusters = np.repeat([0, 1, -1], [120, len(small), 2])
     parts, parents = split_clusters(ChineseWhispers(), vectors, clusters)

@@ -165,7 +165,7 @@ def test_clusters_are_made_of_how_titles_air_and_shown_neighbours_of_similarity(
 
 
 def test_parts_of_large_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(parts, "SPLIT_FROM", 20)
+    monkeypatch.setattr(parts, "MIN_SPLIT_SIZE", 20)
     rng = np.random.default_rng(1)
     corpus, vectors = publish(tmp_path)
     workspace = Workspace(tmp_path)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.cluster import chinese_whispers
-from tasks.cluster.chinese_whispers import LOT_BITS, compiled, whisper
+from tasks.cluster.chinese_whispers import PRIORITY_BITS, compiled, whisper
 from tasks.cluster.graph import Graph, symmetric_graph
 
-OWN = (1 << LOT_BITS) - 1  # the lot of a node's own class; those of others are even
+OWN = (1 << PRIORITY_BITS) - 1  # the lot of a node's own class; those of others are even
 
 
 def plain_update(graph: Graph, weights: np.ndarray):
@@ -21,7 +21,8 @@ def plain_update(graph: Graph, weights: np.ndarray):
         own, sums = int(labels[node]), Counter()
         for edge in range(graph.offsets[node], graph.offsets[node + 1]):
             sums[int(labels[graph.targets[edge]])] += int(weights[edge])
-        drawn = {heard: (heard + 1) * (lot | 1) >> 62 - LOT_BITS & OWN - 1 for heard in sums} | {own: OWN}
+        shift = 62 - PRIORITY_BITS
+        drawn = {heard: (heard + 1) * (lot | 1) >> shift & OWN - 1 for heard in sums} | {own: OWN}
         loudest = [heard for heard in sums if sums[heard] == max(sums.values())]
         return min(loudest, key=lambda heard: (-drawn[heard], heard))
 
