@@ -184,7 +184,9 @@ def measure_numbers(name: str) -> tuple[int, int, int]:
         rows = pq.read_table(work / "programmes.parquet", columns=["title", "sub_title"]).to_pylist()
         for place, truth in hidden.items():
             row = rows[place]
-            if found := dict(told.get((guide.of_raw[row["title"]], fold_sub_title(row["sub_title"])), ())):
+            if found := dict(
+                told.get((guide.title_of_raw[row["title"]], fold_sub_title(row["sub_title"])), ())
+            ):
                 filled += 1
                 right += all(found.get(system, text) == text for system, text in truth.items())
         return len(hidden), filled, right

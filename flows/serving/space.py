@@ -29,7 +29,7 @@ from storage.zones import home_zone
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
 from tasks.enrich.model import Ballot, CategoryModel
-from tasks.enrich.vocabulary import Own
+from tasks.enrich.vocabulary import GuideVocabulary
 from tasks.neighbours.codes import with_codes
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
@@ -150,7 +150,7 @@ class Space:
         except EnrichError as error:
             raise Unavailable(str(error)) from error
         model.encoder = self.search.encoder  # opened once
-        return model, model.ballot(Own({}), 0)
+        return model, model.ballot(GuideVocabulary({}), 0)
 
     @cached_property
     def coming(self) -> Coming:

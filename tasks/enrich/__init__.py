@@ -1,4 +1,4 @@
-"""A guide with its gaps filled: categories where an XMLTV file has none, everything else byte for byte.
+"""Adds missing categories and episode numbers to an XMLTV file and copies everything else byte for byte.
 
-It stands above the stages: it reads as ingest does and embeds by the model that serves.
+This package uses the stages: it reads guides like ingest and embeds titles with the champion model.
 """

@@ -1,8 +1,9 @@
-"""A guide with categories where it has none, by a person's correction, else by what the same show has
-elsewhere, else by the vote; and with episode numbers (episodes.py) where these are asked for.
+"""Decides which categories and episode numbers are added to a guide, and inserts them.
 
-The vote is asked about programmes without categories only: categories that a table lacks are
-nearly always none of the model's labels, and the vote would choose among these.
+Categories come from a user's correction, else from other programmes of the same show, else from a vote of the
+nearest titles; episode numbers, which are optional, from episodes.py. Only programmes without categories are
+voted on: categories that a table lacks are nearly always unknown to the model, whose labels are all that a
+vote can choose from.
 """
 
 import html
@@ -26,25 +27,25 @@ from tasks.enrich.vocabulary import Vocabulary, read_vocabulary
 from tasks.pool import open_pool
 
 EXAMPLES = 20
-_BATCH = 8192  # programmes decided on at a time
-APART = 16 << 20  # bytes of a file, mostly compressed; starting a process takes a second
-MEMORY = 100_000_000  # bytes of DuckDB's; a guide of any size is filled in less than 500 MB
+_BATCH = 8192  # programmes per batch
+SEPARATE_PROCESS_BYTES = 16 << 20  # size of a (usually compressed) file; starting a process takes a second
+MEMORY = 100_000_000  # bytes for DuckDB; a guide of any size is filled in less than 500 MB
 GUIDE, MODEL, VOTE = "the same show in this guide", "the same show in the home's guides", "the vote"
 CORRECTED, EDITION = "a person's correction", "a person's correction of the nearest edition of the show"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is added to the programmes of a title that have no categories."""
+    """Categories that are added to the programmes of a title that have none."""
 
     names: tuple[str, ...]
     by: str
-    confidence: float = 1.0  # the least of the names that were voted for
+    confidence: float = 1.0  # minimum over the names
 
 
 @dataclass(frozen=True)
 class Example:
-    """A title that gets names."""
+    """A title and its predicted categories."""
 
     title: str
     answer: Answer
@@ -52,18 +53,18 @@ class Example:
 
 @dataclass
 class Report:
-    """Counts of programmes, and how sure the vote is."""
+    """Counts of programmes, and the confidence of the vote."""
 
     programmes: int = 0
-    unreadable: int = 0  # elements of which nothing could be read
+    unreadable: int = 0  # elements that could not be read
     with_categories: int = 0
-    filled: Counter[str] = field(default_factory=Counter)  # programmes without categories, by what told them
-    beside: int = 0  # programmes with categories that got names beside them
-    placeholders: int = 0  # programmes without categories whose title names none
+    filled: Counter[str] = field(default_factory=Counter)  # programmes without categories, by source
+    extended: int = 0  # programmes with categories that got additional ones
+    placeholders: int = 0  # programmes without categories that have a placeholder title
     levels: list[Voted] = field(default_factory=list)
     without_number: int = 0  # programmes with a sub-title and without an episode number
-    numbered: int = 0  # of them those that got one
-    titles_asked: int = 0  # titles that were voted on
+    numbered: int = 0  # programmes among them that got a number
+    titles_voted_on: int = 0  # titles that were voted on
     examples: list[Example] = field(default_factory=list)
     damage: str = ""
 
@@ -74,11 +75,11 @@ class Report:
 
 
 def read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[Survey, GuideTitles]:
-    """Reads a guide once; its files lie in the folder, and it is ready to be planned for.
+    """Reads a guide once and writes its tables into the folder.
 
-    One of some size is read in a process of its own, whose memory is not needed beside the model's.
+    A large guide is read in a separate process, so that its memory is free before the model is loaded.
     """
-    with open_pool("processes", int(source.feed.bytes > APART)) as submit:
+    with open_pool("processes", int(source.feed.bytes > SEPARATE_PROCESS_BYTES)) as submit:
         return submit(_read_guide, source, folder, options).result()
 
 
@@ -89,36 +90,36 @@ def _read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[S
 
 @dataclass(frozen=True)
 class Enrichment:
-    """A surveyed guide and what is to be added to it."""
+    """A guide that was read, and the elements to add to it."""
 
     source: Source
     survey: Survey
     guide: GuideTitles
     vocabulary: Vocabulary
     options: EnrichOptions
-    answers: dict[int, Answer]  # of titles
+    answers: dict[int, Answer]  # by title
     numbers: dict[Episode, Numbers]
     report: Report
 
     def additions(self) -> Iterator[tuple[int, bytes]]:
-        """Offsets, rising, and what is inserted there; counts into the report."""
-        report, of_raw = self.report, self.guide.of_raw
+        """Yields ascending offsets and the bytes to insert there, and updates the report."""
+        report, title_of_raw = self.report, self.guide.title_of_raw
         columns = ["title", "categories", "place", "indent", "sub_title", "number_place", "number_indent"]
         file = pq.ParquetFile(self.guide.folder / "programmes.parquet", pre_buffer=False)
         for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
             rows = zip(*(column.to_pylist() for column in batch.columns))
             for title, categories, place, indent, sub_title, number_place, number_indent in rows:
-                number = of_raw[title]
+                number = title_of_raw[title]
                 names: Sequence[str] = ()
                 answer = self.answers.get(number)
                 if categories:
                     report.with_categories += 1
                     if self.options.every:
-                        told = self.vocabulary.of_categories(categories)
+                        names = self.vocabulary.of_categories(categories)
                         if answer and answer.by == CORRECTED:
-                            told = answer.names
-                        names = [name for name in told if name not in categories]
-                        report.beside += bool(names) and place >= 0
+                            names = answer.names
+                        names = [name for name in names if name not in categories]
+                        report.extended += bool(names) and place >= 0
                 elif answer:
                     names = answer.names
                     report.filled[answer.by] += bool(names) and place >= 0
@@ -126,17 +127,18 @@ class Enrichment:
                     report.placeholders += bool(self.guide.placeholder[number])
                 report.programmes += 1
                 if names and place >= 0:
-                    told = [f"<category>{html.escape(name, quote=False)}</category>" for name in names]
-                    yield place, self._markup(told, indent, answer.confidence if answer else 1.0)
+                    texts = (html.escape(name, quote=False) for name in names)
+                    category_xml = [f"<category>{text}</category>" for text in texts]
+                    yield place, self._markup(category_xml, indent, answer.confidence if answer else 1.0)
                 if number_place >= 0:
                     report.without_number += 1
-                    if found := self.numbers.get((number, fold_sub_title(sub_title))):
+                    if pairs := self.numbers.get((number, fold_sub_title(sub_title))):
                         report.numbered += 1
-                        told = [
+                        episode_xml = [
                             f'<episode-num system="{system}">{html.escape(text, quote=False)}</episode-num>'
-                            for system, text in found
+                            for system, text in pairs
                         ]
-                        yield number_place, self._markup(told, number_indent, 1.0)
+                        yield number_place, self._markup(episode_xml, number_indent, 1.0)
 
     def _markup(self, elements: Iterable[str], indent: bytes, confidence: float) -> bytes:
         note = f"<!-- guidespace {confidence:.2f} -->" if self.options.mark else ""
@@ -145,16 +147,16 @@ class Enrichment:
 
     @property
     def _charset(self) -> tuple[str, str]:
-        """UTF-8 where the file is declared so, else ASCII with references, which every encoding holds."""
+        """UTF-8 if the file declares it, else ASCII with character references, valid in any encoding."""
         return ("utf-8", "strict") if self.survey.encoding == "utf-8" else ("ascii", "xmlcharrefreplace")
 
     def pieces(self) -> Iterator[bytes]:
-        """The guide with what is added, in its own encoding."""
+        """Yields the enriched guide in the encoding of the input."""
         yield from self.source.encode(insert(self.source.pieces(), self.additions()))
 
 
 def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Bytes with others inserted at offsets, which rise."""
+    """Inserts bytes at ascending offsets into a stream."""
     place, text = next(additions, (-1, b""))
     begin = 0
     for piece in pieces:
@@ -165,7 +167,7 @@ def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> I
             place, text = next(additions, (-1, b""))
         yield b"".join([*parts, piece[cut:]])
         begin = end
-    assert place < 0, f"an addition at {place} lies behind the end, {begin}"
+    assert place < 0, f"addition at offset {place}, but the guide has {begin} bytes"
 
 
 def plan(
@@ -176,51 +178,51 @@ def plan(
     options: EnrichOptions,
     home_guide: Path | None = None,
 ) -> Enrichment:
-    """Decides what is added to a guide that was read.
+    """Decides what is added to a guide.
 
     Args:
-        home_guide: Folder of the home's newest Guide, which is asked for episode numbers too.
+        home_guide: Folder of the home's newest Guide, a second source of episode numbers.
     """
     vocabulary = read_vocabulary(options.vocabulary, model.spellings)
-    report, answers, unknown = Report(unreadable=survey.unreadable), {}, []
+    report, answers, unanswered = Report(unreadable=survey.unreadable), {}, []
     for title, show in enumerate(guide.show_key):
         if guide.placeholder[title]:
             continue
         row, correction = model.row_of.get(show), model.corrections.get(show)
-        if correction:  # where a table has no name for it none is written, nor what guides say
+        if correction:  # without a name in the table, nothing is written
             answers[title] = Answer(_of_labels(vocabulary, correction.categories), CORRECTED)
             continue
-        told = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
-        if not told[0] and row is not None:
-            told = _of_labels(vocabulary, model.labels[row]), MODEL
-        if told[0]:
-            answers[title] = Answer(*told)
+        names, by = vocabulary.of_categories(guide.categories.get(title, ())), GUIDE
+        if not names and row is not None:
+            names, by = _of_labels(vocabulary, model.labels[row]), MODEL
+        if names:
+            answers[title] = Answer(names, by)
         elif guide.has_gap[title]:
-            unknown.append(title)
-    wanted = np.array(unknown, dtype=np.int64)
-    report.titles_asked = len(wanted)
+            unanswered.append(title)
+    title_ids = np.array(unanswered, dtype=np.int64)
+    report.titles_voted_on = len(title_ids)
     with bounded_memory(MEMORY):
-        queries = model.embed(guide, wanted)
+        queries = model.embed(guide, title_ids)
     neighbours = model.neighbours(queries)
-    titles = [guide.title[title] for title in unknown]
+    titles = [guide.title[title] for title in unanswered]
     for place, labels in model.corrected_editions(titles, queries, neighbours).items():
-        answers[unknown[place]] = Answer(_of_labels(vocabulary, labels), EDITION)
-    spoken = np.array([guide.language[title] for title in wanted], dtype=str)
+        answers[unanswered[place]] = Answer(_of_labels(vocabulary, labels), EDITION)
+    languages = np.array([guide.language[title] for title in title_ids], dtype=str)
     for level in range(vocabulary.levels):
-        voted = model.vote(neighbours, spoken, vocabulary, level, options.minimum_precision)
+        voted = model.vote(neighbours, languages, vocabulary, level, options.minimum_precision)
         written = np.zeros_like(voted.chosen)
         for place in np.flatnonzero(voted.chosen):
-            before, name = answers.get(unknown[place]), voted.names[place]
-            if before and before.by == EDITION:
+            broader, name = answers.get(unanswered[place]), voted.names[place]
+            if broader and broader.by == EDITION:
                 continue
-            if level and not (before and vocabulary.fits(before.names[-1], name)):
+            if level and not (broader and vocabulary.fits(broader.names[-1], name)):
                 continue
-            names = (*(before.names if before else ()), name)
-            sure = min(before.confidence if before else 1.0, float(voted.confidence[place]))
-            answers[unknown[place]] = Answer(names, VOTE, sure)
+            names = (*(broader.names if broader else ()), name)
+            confidence = min(broader.confidence if broader else 1.0, float(voted.confidence[place]))
+            answers[unanswered[place]] = Answer(names, VOTE, confidence)
             written[place] = True
         report.levels.append(replace(voted, chosen=written))
-    chosen = [title for title in unknown if title in answers and answers[title].by == VOTE]
+    chosen = [title for title in unanswered if title in answers and answers[title].by == VOTE]
     step = max(1, len(chosen) // EXAMPLES)
     report.examples += [Example(guide.title[title], answers[title]) for title in chosen[::step][:EXAMPLES]]
     numbers = find_numbers(guide, home_guide) if options.episodes else {}
@@ -228,7 +230,7 @@ def plan(
 
 
 def _of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:
-    """Names of a title's labels, broadest level first."""
+    """Returns the names of a title's labels, broadest level first."""
     names = [vocabulary.of_label(label) for label in labels]
-    by_level = (own[level] for level in range(vocabulary.levels) for own in names)
+    by_level = (levels[level] for level in range(vocabulary.levels) for levels in names)
     return tuple(dict.fromkeys(filter(None, by_level)))

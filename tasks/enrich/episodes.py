@@ -1,9 +1,9 @@
-"""Episode numbers of programmes that have none: what all other airings of the same episode say.
+"""Episode numbers for programmes without one, taken from the other airings of the same episode.
 
-An episode is a show key and a sub-title (its letters and digits; none that only counts, "Episode 4"). Its
-airings in this guide and in the home's agree if they have one number in each system, and all of them mean the
-same episode. Left alone are shows that are numbered in two ways, by season here and throughout there, and
-those whose airings with numbers have one sub-title only: it is part of the name ("Dexter", "Original Sin").
+An episode is identified by show key and sub-title (letters and digits; "Episode 4" alone does not count). A
+number is copied if all airings in this guide and in the home's guide have one number per system and all
+numbers mean the same episode. Two kinds of shows are skipped: shows numbered both by season and continuously,
+and shows whose numbered airings share a single sub-title, which is part of the name ("Original Sin").
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,35 +24,39 @@ Numbers = Sequence[tuple[str, str]]  # systems and texts
 
 
 def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, Numbers]:
-    """Numbers of the guide's episodes of which some airings have none, and the others agree.
+    """Finds numbers for episodes of the guide that have airings without one.
 
     Args:
-        home_guide: Folder of a Guide whose airings are asked too.
+        home_guide: Folder of a Guide that is an additional source of airings.
     """
     file, columns = guide.folder / "programmes.parquet", ["title", "sub_title"]
-    wanted = {
-        (guide.of_raw[title], folded)
+    episodes = {
+        (guide.title_of_raw[title], folded)
         for title, sub_title, place in _rows(file, [*columns, "number_place"])
-        if place >= 0 and (folded := fold_sub_title(sub_title)) and not guide.placeholder[guide.of_raw[title]]
+        if place >= 0
+        and (folded := fold_sub_title(sub_title))
+        and not guide.placeholder[guide.title_of_raw[title]]
     }
-    return agreed(wanted, _said(guide, home_guide)) if wanted else {}
+    return agreeing_numbers(episodes, _numbered_airings(guide, home_guide)) if episodes else {}
 
 
-def agreed(wanted: set[Episode], said: Iterable[tuple[Episode, Numbers]]) -> dict[Episode, Numbers]:
-    """Numbers of those wanted episodes whose airings agree; ``said`` has an entry an airing with numbers."""
-    titles = {title for title, _ in wanted}
-    found: dict[Episode, set[tuple[str, str]]] = {}
-    seasons: dict[int, set[bool]] = {}  # whether numbers of a title have one
+def agreeing_numbers(
+    episodes: set[Episode], airings: Iterable[tuple[Episode, Numbers]]
+) -> dict[Episode, Numbers]:
+    """Returns the numbers of the episodes whose airings agree; takes one entry per numbered airing."""
+    titles = {title for title, _ in episodes}
+    numbers_of: dict[Episode, set[tuple[str, str]]] = {}
+    seasons: dict[int, set[bool]] = {}  # whether the numbers of a title contain a season
     sub_titles: dict[int, set[str]] = {}
-    for episode, numbers in said:
+    for episode, numbers in airings:
         if episode[0] in titles:
             seasons.setdefault(episode[0], set()).update(key.startswith("s") for key in _keys(numbers))
             sub_titles.setdefault(episode[0], set()).add(episode[1])
-            if episode in wanted:
-                found.setdefault(episode, set()).update(numbers)
+            if episode in episodes:
+                numbers_of.setdefault(episode, set()).update(numbers)
     return {
         episode: sorted(numbers, reverse=True)  # xmltv_ns first
-        for episode, numbers in found.items()
+        for episode, numbers in numbers_of.items()
         if numbers and len(seasons[episode[0]]) <= 1 and len(sub_titles[episode[0]]) > 1 and _agree(numbers)
     }
 
@@ -70,20 +74,20 @@ def _key(number: tuple[str, str]) -> str:
     return read_numbers((number,)).key
 
 
-def _said(guide: GuideTitles, home_guide: Path | None) -> Iterator[tuple[Episode, Numbers]]:
-    """Airings of the guide's titles with numbers and a sub-title."""
-    yield from _numbered(guide.folder / "programmes.parquet", guide.of_raw.__getitem__)
+def _numbered_airings(guide: GuideTitles, home_guide: Path | None) -> Iterator[tuple[Episode, Numbers]]:
+    """Yields all airings of the guide's titles with numbers and a sub-title."""
+    yield from _read_airings(guide.folder / "programmes.parquet", guide.title_of_raw.__getitem__)
     if (
         home_guide is None
         or NUMBERS[1] not in pq.read_schema(file := home_guide / "programmes.parquet").names
     ):
-        return  # an older version kept no systems: the next run writes them
+        return  # written by an older version without systems; the next run adds them
     title_of = {key: title for title, key in enumerate(guide.show_key)}
-    yield from _numbered(file, cache(lambda raw: title_of.get(parse_title(raw).show_key, -1)))
+    yield from _read_airings(file, cache(lambda raw: title_of.get(parse_title(raw).show_key, -1)))
 
 
-def _numbered(file: Path, title_of: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
-    """Airings in a guide of the titles that have a number."""
+def _read_airings(file: Path, title_of: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
+    """Yields the numbered airings in one guide of the titles that ``title_of`` knows."""
     for raw, sub_title, texts, systems in _rows(file, ["title", "sub_title", *NUMBERS]):
         if texts and (folded := fold_sub_title(sub_title)) and (title := title_of(raw)) >= 0:
             pairs = zip(((system or ONSCREEN).casefold() for system in systems), texts, strict=True)

@@ -1,7 +1,7 @@
-"""The error of a guide, a vocabulary or a model that cannot be used for filling gaps."""
+"""The error for unusable guides, vocabularies and models."""
 
 from storage.errors import ExpectedError
 
 
 class EnrichError(ExpectedError, ValueError):
-    """The message is one line: what was found, what was expected, what to do."""
+    """An input cannot be used. The message is one line: problem, expectation, remedy."""

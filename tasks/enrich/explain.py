@@ -1,5 +1,7 @@
-"""Who decides on a title's categories, in the order in which a guide is filled: a person, the guide, a person
-by the nearest edition of the show, the vote of the nearest training titles. The vote is always told.
+"""Explains which source decides the categories of a title.
+
+The sources, in order of precedence: a user's correction, the guide, a correction of the nearest edition of
+the show, the vote of the nearest training titles. The result of the vote is always included.
 """
 
 from collections import Counter
@@ -10,14 +12,14 @@ from typing import Literal
 import numpy as np
 
 from tasks.enrich.model import Ballot, CategoryModel
-from tasks.enrich.vocabulary import Own
+from tasks.enrich.vocabulary import GuideVocabulary
 from tasks.search.search import SearchError, nothing_known
 from tasks.text.titles import parse_title
 
 
 @dataclass(frozen=True, kw_only=True)
 class Voter:
-    """A labelled training title near the title."""
+    """A nearby training title with categories."""
 
     title: str
     cosine: float
@@ -26,33 +28,33 @@ class Voter:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a title is, who says so, and how its neighbours vote."""
+    """Categories of a title, their source, and the votes of its neighbours."""
 
     title: str
     categories: list[str]
-    by: Literal["correction", "guide", "edition", "vote"] | None  # None: no neighbour votes
-    guide: list[str]  # labels of the title, unless they are the correction, which training titles learn
-    voted: str  # the category that the vote puts first; empty without voters
-    confidence: float | None  # the probability that it is right
+    by: Literal["correction", "guide", "edition", "vote"] | None  # None: no source has any
+    guide: list[str]  # labels of the title in the model, unless they equal the correction
+    voted: str  # the category with the highest score; empty without voters
+    confidence: float | None  # probability that ``voted`` is correct
     unsure: str  # why the confidence is None
-    votes: dict[str, int]  # voters that hold each category: the one put first, then the most
+    votes: dict[str, int]  # voters per category: ``voted`` first, then by count
     voters: list[Voter]  # nearest first
 
 
 def decide(model: CategoryModel, title: str) -> Decision:
-    """Decides on a title as it airs, or alone where the model lacks it. It is no voter of its own.
+    """Decides the categories of a title. A title that the model lacks is embedded from its text alone.
 
     Raises:
-        SearchError: Nothing is known of the title, and no person corrected it.
+        SearchError: The title has neither a vector nor a correction.
     """
-    (found,) = decide_many(model, [title], model.ballot(Own({}), 0))
-    if isinstance(found, SearchError):
-        raise found
-    return found
+    (decision,) = decide_many(model, [title], model.ballot(GuideVocabulary({}), 0))
+    if isinstance(decision, SearchError):
+        raise decision
+    return decision
 
 
 def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> list[Decision | SearchError]:
-    """``decide`` for many at once; in place of a decision the reason why there is none."""
+    """Decides on several titles; a title that cannot be decided yields its error instead."""
     shows = [parse_title(title).show_key for title in titles]
     rows = np.array([model.row_of.get(show, -1) for show in shows], dtype=np.int64)
     queries = np.zeros((len(titles), model.dim), dtype=np.float32)
@@ -62,11 +64,11 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
     neighbours = model.neighbours(queries, rows)
     votes, _, confidence = ballot.count(neighbours, np.where(rows >= 0, model.languages[rows], ""))
     editions = model.corrected_editions(titles, queries, neighbours)
-    found: list[Decision | SearchError] = []
-    for place, (title, row, first) in enumerate(zip(titles, rows.tolist(), votes, strict=True)):
+    decisions: list[Decision | SearchError] = []
+    for place, (title, row, top) in enumerate(zip(titles, rows.tolist(), votes, strict=True)):
         correction = model.corrections.get(shows[place])
         if not (queries[place].any() or correction):
-            found.append(SearchError(nothing_known(title)))
+            decisions.append(SearchError(nothing_known(title)))
             continue
         guide = model.labels[row] if row >= 0 else []
         if correction:
@@ -77,23 +79,23 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
         elif place in editions:
             by, categories = "edition", [*editions[place]]
         else:
-            by, categories = ("vote", [first]) if first else (None, [])
+            by, categories = ("vote", [top]) if top else (None, [])
         voters = [
             Voter(title=model.titles[near], cosine=round(cosine, 4), categories=model.labels[near])
-            for near, cosine in zip(*(own[place].tolist() for own in neighbours), strict=True)
+            for near, cosine in zip(*(array[place].tolist() for array in neighbours), strict=True)
             if near >= 0
         ]
-        held = Counter(category for voter in voters for category in voter.categories)
+        counts = Counter(category for voter in voters for category in voter.categories)
         decision = Decision(
             title=model.titles[row] if row >= 0 else title,
             categories=categories,
             by=by,
             guide=guide,
-            voted=first,
-            confidence=round(float(confidence[place]), 4) if first and not ballot.unsure else None,
+            voted=top,
+            confidence=round(float(confidence[place]), 4) if top and not ballot.unsure else None,
             unsure=ballot.unsure,
-            votes=dict(sorted(held.items(), key=lambda one: (one[0] != first, -one[1]))),
+            votes=dict(sorted(counts.items(), key=lambda pair: (pair[0] != top, -pair[1]))),
             voters=voters,
         )
-        found.append(decision)
-    return found
+        decisions.append(decision)
+    return decisions

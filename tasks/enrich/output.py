@@ -1,4 +1,4 @@
-"""The file that is written: whole or not at all, compressed as its name says."""
+"""Writes the output file atomically, compressed according to its suffix."""
 
 import bz2
 import gzip
@@ -13,7 +13,7 @@ from storage.atomic import replaced_file
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.source import STANDARD
 
-LEVEL = 6  # of gzip: 9 takes twice as long for one percent
+LEVEL = 6  # of gzip; 9 takes twice as long and saves one percent
 FORMATS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".gz": lambda file: gzip.GzipFile("", "wb", LEVEL, file, mtime=0),  # type: ignore[dict-item,return-value]
     ".bz2": lambda file: bz2.BZ2File(file, "wb"),
@@ -22,10 +22,10 @@ FORMATS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
 
 
 def write_output(out: str, pieces: Iterable[bytes]) -> None:
-    """Writes a file, or standard output for -; what was there stays until the new one is whole.
+    """Writes a file atomically, or to standard output for "-".
 
     Raises:
-        EnrichError: The file's folder is missing, or no file can be written there.
+        EnrichError: The folder is missing or not writable.
     """
     check_output(out)
     if out == STANDARD:
@@ -43,7 +43,7 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
 
 
 def check_output(out: str) -> None:
-    """Raises EnrichError where no file can be: a folder of that name, or none that would hold it."""
+    """Raises EnrichError if the path is a folder or its parent folder is missing."""
     path = Path(out).expanduser()
     if out != STANDARD and path.is_dir():
         raise EnrichError(f"{path} is a folder: name a file in it")

@@ -1,8 +1,8 @@
-"""Where the programmes of an XMLTV file are, and where in one an element belongs, as offsets of its bytes.
+"""Locates programmes in an XMLTV file, and insertion points within them, as byte offsets.
 
-Nothing is parsed or repaired here: the bytes are copied to the output. Comments and CDATA are blanked, at
-their length, while tags are looked for. What does not end (a programme without its end tag, a comment up to
-the end of the file) is left as it is.
+Nothing is parsed or repaired, because the bytes are copied to the output. Comments and CDATA are replaced by
+blanks of the same length before tags are searched. Unterminated parts (a programme without end tag, a comment
+up to the end of the file) are copied unchanged.
 """
 
 import re
@@ -14,34 +14,35 @@ from tasks.ingest.xmltv.frames import END, LARGEST
 _HIDDEN = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>", re.DOTALL)
 _OPENING = re.compile(rb"<!--|<!\[CDATA\[")
 _TAG = re.compile(rb"<(/?)programme(?=[\s/>])")
-# Elements in xmltv.dtd's order: up to categories, and from there up to what stands before an episode number.
+# Elements in the order of xmltv.dtd: those up to category, and those up to episode-num.
 _CATEGORY = rb"title|sub-title|desc|credits|date|category"
 _NUMBER = _CATEGORY + rb"|keyword|language|orig-language|length|icon|url|country|episode-num"
 _ENDS = rb"</(%b)\s*>|<(?:%b)(?:\s[^<>]*)?/>"
 _HOLDER = rb"<(?:subtitles|(?:star-)?rating)(?:\s[^<>]*)?(?<!/)>.*?</(?:subtitles|(?:star-)?rating)\s*>|"
 CATEGORY = re.compile(_ENDS % (_CATEGORY, _CATEGORY))
-NUMBER = re.compile(_HOLDER + _ENDS % (_NUMBER, _NUMBER), re.DOTALL)  # not a language or icon in a holder
+NUMBER = re.compile(_HOLDER + _ENDS % (_NUMBER, _NUMBER), re.DOTALL)  # ignores elements inside a holder
 _SPACE = re.compile(rb"\s*\Z")
 
 
 @dataclass(frozen=True)
 class Block:
-    """Whole programmes, and what stands between them."""
+    """Complete programmes and the bytes between them."""
 
     content: bytes
-    masked: bytes  # of the same length, without comments and CDATA
+    masked: bytes  # of the same length, comments and CDATA blanked
     offset: int  # in the file
     spans: list[tuple[int, int]]  # begin and end of each programme in the content
 
-    def place(self, span: tuple[int, int], before: re.Pattern[bytes] = CATEGORY) -> tuple[int, bytes] | None:
-        """Where in the file an element of a programme belongs, and the white space before it.
+    def place(self, span: tuple[int, int], after: re.Pattern[bytes] = CATEGORY) -> tuple[int, bytes] | None:
+        """Finds the file offset at which to insert an element, and the white space to put before it.
 
         Args:
-            before: What it follows: CATEGORY or NUMBER.
+            span: Begin and end of the programme.
+            after: Elements after which it belongs: CATEGORY or NUMBER.
         """
         begin, end = span
-        found = before.finditer(self.masked, begin, end)
-        anchors = [anchor for anchor in found if anchor[1] or anchor[0].endswith(b"/>")]
+        matches = after.finditer(self.masked, begin, end)
+        anchors = [anchor for anchor in matches if anchor[1] or anchor[0].endswith(b"/>")]
         if not anchors:
             return None
         last = anchors[-1]
@@ -52,27 +53,28 @@ class Block:
 
 
 def cut_blocks(pieces: Iterator[bytes], offset: int) -> Iterator[Block]:
-    """Blocks of the bytes after the root's start tag, which begin at ``offset``; the last one is the rest.
+    """Splits the bytes after the root's start tag, which is at ``offset``, into blocks.
 
-    In memory is what one piece adds to the programme before it, at most LARGEST bytes more.
+    Blocks contain complete programmes; memory holds one piece and one incomplete programme of at most LARGEST
+    bytes. The last block is the rest.
     """
-    held = b""
+    content = b""
     for piece in pieces:
-        held += piece
-        masked, hidden = _mask(held)
+        content += piece
+        masked, hidden = _mask(content)
         cut = masked.rfind(END, 0, hidden) + len(END)
         if cut < len(END):
-            if len(held) <= LARGEST:
+            if len(content) <= LARGEST:
                 continue
-            cut = len(held) - len(END)  # a programme that is too large: what remains has no begin
-        yield _block(held[:cut], masked[:cut], offset)
-        offset, held = offset + cut, held[cut:]
-    masked, hidden = _mask(held)
-    yield _block(held[:hidden], masked[:hidden], offset)
+            cut = len(content) - len(END)  # the programme is too large; its rest has no start tag
+        yield _block(content[:cut], masked[:cut], offset)
+        offset, content = offset + cut, content[cut:]
+    masked, hidden = _mask(content)
+    yield _block(content[:hidden], masked[:hidden], offset)
 
 
 def _mask(content: bytes) -> tuple[bytes, int]:
-    """The content with comments and CDATA blanked, and where one begins that does not end (else its end)."""
+    """Blanks comments and CDATA; also returns the start of an unterminated one (else the length)."""
     if b"<!" not in content:
         return content, len(content)
     masked = _HIDDEN.sub(lambda hidden: b" " * len(hidden[0]), content)
@@ -92,5 +94,5 @@ def _block(content: bytes, masked: bytes, offset: int) -> Block:
 
 
 def without_comments(content: bytes) -> bytes:
-    """The content as ingest reads it."""
+    """Removes comments, as ingest does."""
     return _HIDDEN.sub(lambda hidden: b"" if hidden[0].startswith(b"<!--") else hidden[0], content)

@@ -1,4 +1,4 @@
-"""A guide as bytes that can be read twice: once to see what it says, once to write it."""
+"""A guide as a byte stream that can be read twice: once for analysis, once for writing."""
 
 import codecs
 import shutil
@@ -26,14 +26,14 @@ _TWO_BYTES |= {codecs.BOM_UTF16_BE: "utf-16-be", b"\0<": "utf-16-be"}
 
 @dataclass
 class Source:
-    """An XMLTV guide, uncompressed; of two-byte encodings as UTF-8, of which ``encode`` makes them again."""
+    """An uncompressed XMLTV guide. UTF-16 is converted to UTF-8 and back by ``encode``."""
 
     feed: Feed
     size_cap_bytes: int
-    zone: str  # of times that name none (``ingest.zones``); empty is UTC
-    home_zone: str  # of channels, unless ``zone`` is that of a place
+    zone: str  # of times without offset (``ingest.zones``); empty is UTC
+    home_zone: str  # of channels, unless ``zone`` is a region
     codec: str = field(default="", init=False)
-    damage: str = field(default="", init=False)  # why nothing after the last byte can be read; else empty
+    damage: str = field(default="", init=False)  # reason why reading stopped early; else empty
 
     def __post_init__(self) -> None:
         head = FeedStream(self.feed, self.size_cap_bytes).head()
@@ -44,10 +44,10 @@ class Source:
         self.codec = _TWO_BYTES.get(head[:2], "")
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes, some 400 KiB at a time.
+        """Yields the bytes in pieces of about 400 KiB.
 
         Raises:
-            EnrichError: A file of two-byte characters is damaged, so that it could not be written as it was.
+            EnrichError: A UTF-16 file contains invalid characters and could not be reproduced.
         """
         stream = FeedStream(self.feed, self.size_cap_bytes)
         if not self.codec:
@@ -65,59 +65,70 @@ class Source:
         self.damage = stream.damage
 
     def encode(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Pieces in the file's own encoding."""
+        """Converts pieces back to the encoding of the file."""
         if not self.codec:
             return pieces
         decoder = codecs.getincrementaldecoder("utf-8")()  # a piece may end within a character
         return (decoder.decode(piece).encode(self.codec) for piece in pieces)
 
     def body(self) -> tuple[Encoding, int, Iterator[bytes]]:
-        """The encoding that the bytes are in, the length of the head up to the root's start tag, and the
-        bytes after it; FeedError where it is no XMLTV.
-        """
-        taken: list[bytes] = []
+        """Returns the encoding, the length of the head up to the root's start tag, and the bytes after it.
 
-        def noted() -> Iterator[bytes]:
+        Raises:
+            FeedError: The file is not XMLTV.
+        """
+        pieces_read: list[bytes] = []
+
+        def record_pieces() -> Iterator[bytes]:
             for piece in self.pieces():
-                taken.append(piece)
+                pieces_read.append(piece)
                 yield piece
 
-        prolog, rest = read_prolog(noted(), self.feed.source)
+        prolog, rest = read_prolog(record_pieces(), self.feed.source)
         first = next(rest)
-        head = sum(map(len, taken)) - len(first)
+        head = sum(map(len, pieces_read)) - len(first)
 
-        def after() -> Iterator[bytes]:
+        def body_pieces() -> Iterator[bytes]:
             yield first
             for piece in rest:
-                taken.clear()
+                pieces_read.clear()
                 yield piece
 
-        return Encoding(prolog.encoding, self.pieces), head, after()
+        return Encoding(prolog.encoding, self.pieces), head, body_pieces()
 
 
 @contextmanager
-def open_source(given: str, work: Path, settings: IngestSettings, home_zone: str = "UTC") -> Iterator[Source]:
-    """Opens one guide: a file, a URL, a reference (docs/feeds.md), or - for standard input; for a home in
-    ``home_zone``.
+def open_source(
+    reference: str, work: Path, settings: IngestSettings, home_zone: str = "UTC"
+) -> Iterator[Source]:
+    """Opens one guide.
+
+    Args:
+        reference: A file, a URL, a reference (docs/feeds.md), or "-" for standard input.
+        work: Folder for temporary files.
+        settings: How feeds are read.
+        home_zone: Time zone of the home.
 
     Raises:
-        FeedError: There is no such guide, or it cannot be read.
-        EnrichError: It is several guides, or none in XMLTV.
+        FeedError: The guide does not exist or cannot be read.
+        EnrichError: The reference names several guides, or the guide is not XMLTV.
     """
-    if given == STANDARD:
+    if reference == STANDARD:
         with tempfile.NamedTemporaryFile(dir=work, prefix="stdin-", delete=False) as spool:
             shutil.copyfileobj(sys.stdin.buffer, spool)
         locations: list[str | Named] = [Named(location=spool.name, source="standard input")]
     else:
-        locations = resolve([given], settings.private_addresses)
+        locations = resolve([reference], settings.private_addresses)
     if len(locations) > 1:
-        raise EnrichError(f"{given}: {len(locations)} guides; name one, and each output of its own")
+        raise EnrichError(f"{reference}: {len(locations)} guides; name one guide and one output per call")
     (location,) = locations
     address = location.location if isinstance(location, Named) else location
     limits = Limits.of(settings)
     with fetch(address, work, limits, source_of(location)) as fetched:
         if len(fetched.feeds) > 1:
             names = ", ".join(feed.member for feed in fetched.feeds[:3])
-            raise EnrichError(f"{given}: a zip of {len(fetched.feeds)} guides ({names} …); unpack it first")
+            raise EnrichError(
+                f"{reference}: a zip of {len(fetched.feeds)} guides ({names} …); unpack it first"
+            )
         (feed,) = fetched.feeds
         yield Source(feed, settings.size_cap_bytes, settings.zone(feed.source), home_zone)

@@ -1,9 +1,9 @@
-"""What a guide says, and where its gaps are: programmes read as ingest reads them, in the order of the file.
+"""Reads the programmes of a guide as ingest does, and locates missing elements.
 
-The folder has the files of a Guide that storage/catalogue asks about titles: programmes.parquet with
-``place`` (offset at which a category belongs, -1 where none is wanted or possible) and ``indent`` (white
-space before it), ``number_place`` and ``number_indent`` (the same of an episode number) beside what the
-programme says, channels.parquet, and descriptions.parquet (of programmes with a gap).
+Writes the files of a Guide that the queries of storage/catalogue need: channels.parquet, descriptions.parquet
+(of programmes with a missing category), and programmes.parquet, in the order of the file, with the additional
+columns ``place`` (offset at which a category is inserted, -1 for none), ``indent`` (white space before it),
+and ``number_place`` and ``number_indent`` (the same for an episode number).
 """
 
 import re
@@ -34,7 +34,7 @@ from tasks.ingest.xmltv.text import repaired
 from tasks.ingest.xmltv.times import parse_times
 
 ROWS = 20_000  # programmes in memory at a time
-_SAID = (
+_CONTENT = (
     "channel",
     "start",
     "stop",
@@ -45,7 +45,7 @@ _SAID = (
     *NUMBERS,
     "date",
 )
-_COLUMNS = [PROGRAMMES.field(name) for name in _SAID]
+_COLUMNS = [PROGRAMMES.field(name) for name in _CONTENT]
 _PLACES = [
     pa.field(prefix + name, form)
     for prefix in ("", "number_")
@@ -57,10 +57,10 @@ _DESCRIPTIONS = pa.schema([("title", pa.string()), ("description", pa.string()),
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """Counts of a guide's programmes, and in which encoding its bytes are."""
+    """Counts of a guide's programmes, and its encoding."""
 
-    programmes: int  # that have a title, a channel and a start
-    unreadable: int  # elements of which nothing can be read: they stay as they are
+    programmes: int  # with title, channel and start
+    unreadable: int  # elements that cannot be read and are copied unchanged
     encoding: str
 
 
@@ -73,17 +73,17 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
         pq.ParquetWriter(folder / "programmes.parquet", SCHEMA) as programmes,
         pq.ParquetWriter(folder / "descriptions.parquet", _DESCRIPTIONS, compression="zstd") as descriptions,
     ):
-        waiting: list[pa.Table] = []
+        pending: list[pa.Table] = []
         for block in cut_blocks(pieces, head):
             channels += _channels(block, encoding)
             table, described = _read(block, encoding, options, source)
             descriptions.write_table(described)
             read, unreadable = read + len(table), unreadable + len(block.spans) - len(table)
-            waiting.append(table)
-            if sum(map(len, waiting)) >= ROWS:
-                programmes.write_table(pa.concat_tables(waiting))
-                waiting.clear()
-        programmes.write_table(pa.concat_tables([*waiting, SCHEMA.empty_table()]))
+            pending.append(table)
+            if sum(map(len, pending)) >= ROWS:
+                programmes.write_table(pa.concat_tables(pending))
+                pending.clear()
+        programmes.write_table(pa.concat_tables([*pending, SCHEMA.empty_table()]))
     pa.default_memory_pool().release_unused()
     named = to_batch(channels, CHANNELS)
     sources = pa.array([source.feed.source] * len(named), pa.string())
@@ -95,27 +95,29 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
 def _read(
     block: Block, encoding: Encoding, options: EnrichOptions, source: Source
 ) -> tuple[pa.Table, pa.Table]:
-    """Rows of SCHEMA and of descriptions, of the programmes that can be read."""
+    """Returns rows of SCHEMA and of descriptions for the readable programmes."""
     raw, spans = _columns([block.content[begin:end] for begin, end in block.spans], encoding, source.zone)
     chunk = settle(raw, partial(parse_times, zone=source.zone))
-    kept = np.setdiff1d(np.arange(len(spans)), list(chunk.reasons))
+    readable = np.setdiff1d(np.arange(len(spans)), list(chunk.reasons))
     rows = chunk.programmes
-    found = pa.table({name: rows[name] for name in _SAID})
-    found = found.add_column(0, "source", pa.array([source.feed.source] * len(found), pa.string()))
+    table = pa.table({name: rows[name] for name in _CONTENT})
+    table = table.add_column(0, "source", pa.array([source.feed.source] * len(table), pa.string()))
     zone = local_zone(source.zone, source.home_zone)
-    found = found.append_column("zone", pa.array([zone] * len(found), pa.string()))
-    own_spans = [block.spans[number] for number in spans[kept]]
-    places, indents = _places(block, own_spans, _lacks(rows["categories"]) | options.every, CATEGORY)
+    table = table.append_column("zone", pa.array([zone] * len(table), pa.string()))
+    readable_spans = [block.spans[number] for number in spans[readable]]
+    places, indents = _places(block, readable_spans, _lacks(rows["categories"]) | options.every, CATEGORY)
     named = np.asarray(rows["sub_title"].is_valid()) & options.episodes
-    later, more = _places(block, own_spans, _lacks(rows["episode_numbers"]) & named, NUMBER)
-    later[later < places] = -1  # in a damaged programme; additions are in the order of the file
-    for field, values in zip(_PLACES, (places, indents, later, more), strict=True):
-        found = found.append_column(field, pa.array(values, field.type))
-    own = chunk.details["row"].to_numpy()
-    some = pa.array((places[own] >= 0) & np.asarray(chunk.details["description"].is_valid()))
-    titles = rows["title"].take(pa.array(own)).filter(some)
-    said = [titles, chunk.details["description"].filter(some), pa.array(np.ones(len(titles), np.int64))]
-    return found.cast(SCHEMA), pa.table(said, schema=_DESCRIPTIONS)
+    number_places, number_indents = _places(
+        block, readable_spans, _lacks(rows["episode_numbers"]) & named, NUMBER
+    )
+    number_places[number_places < places] = -1  # damaged programme; additions must be in file order
+    for field, values in zip(_PLACES, (places, indents, number_places, number_indents), strict=True):
+        table = table.append_column(field, pa.array(values, field.type))
+    described = chunk.details["row"].to_numpy()
+    chosen = pa.array((places[described] >= 0) & np.asarray(chunk.details["description"].is_valid()))
+    titles = rows["title"].take(pa.array(described)).filter(chosen)
+    columns = [titles, chunk.details["description"].filter(chosen), pa.array(np.ones(len(titles), np.int64))]
+    return table.cast(SCHEMA), pa.table(columns, schema=_DESCRIPTIONS)
 
 
 def _lacks(lists: pa.ListArray) -> np.ndarray:
@@ -123,31 +125,31 @@ def _lacks(lists: pa.ListArray) -> np.ndarray:
 
 
 def _places(
-    block: Block, spans: Sequence[tuple[int, int]], wanted: np.ndarray, before: re.Pattern[bytes]
+    block: Block, spans: Sequence[tuple[int, int]], mask: np.ndarray, predecessors: re.Pattern[bytes]
 ) -> tuple[np.ndarray, list[bytes]]:
     places, indents = np.full(len(spans), -1), [b""] * len(spans)
-    for row in np.flatnonzero(wanted).tolist():
-        if place := block.place(spans[row], before):
+    for row in np.flatnonzero(mask).tolist():
+        if place := block.place(spans[row], predecessors):
             places[row], indents[row] = place
     return places, indents
 
 
 def _columns(contents: Sequence[bytes], encoding: Encoding, zone: str) -> tuple[RawColumns, np.ndarray]:
-    """What programmes say, and which of them those are that can be read."""
+    """Parses programmes; also returns the indices of the readable ones."""
     raw = scan(repaired(without_comments(b"".join(contents)), encoding)[0]) if contents else None
     if raw is not None and len(raw.title) == len(contents):
         return raw, np.arange(len(contents))
     rows: list[dict] = []
     numbers: list[int] = []
     for first, group in _groups(contents):
-        found = _parsed(b"".join(group), encoding, zone)
-        if len(found) == len(group):
-            rows += found
+        parsed = _parsed(b"".join(group), encoding, zone)
+        if len(parsed) == len(group):
+            rows += parsed
             numbers += range(first, first + len(group))
             continue
         for number, content in enumerate(group, first):
-            if len(found := _parsed(content, encoding, zone)) == 1:
-                rows += found
+            if len(parsed := _parsed(content, encoding, zone)) == 1:
+                rows += parsed
                 numbers.append(number)
     return RawColumns.of(rows), np.array(numbers, dtype=np.int64)
 
@@ -172,8 +174,8 @@ def _parsed(content: bytes, encoding: Encoding, zone: str) -> list[dict]:
 
 
 def _channels(block: Block, encoding: Encoding) -> list[tuple]:
-    """Rows of CHANNELS, of the elements between programmes."""
-    found: list[tuple] = []
+    """Returns rows of CHANNELS from the elements between programmes."""
+    rows: list[tuple] = []
     ends = [0, *(end for _, end in block.spans)]
     begins = [*(begin for begin, _ in block.spans), len(block.content)]
     for begin, end in zip(ends, begins, strict=True):
@@ -182,5 +184,5 @@ def _channels(block: Block, encoding: Encoding) -> list[tuple]:
             last = content.rfind(b"</channel>") + len(b"</channel>")
             for root, _, _ in roots(Frame(content=repaired(content[:last], encoding)[0], line=1)):
                 if root is not None:
-                    read_tree(root, [], found, "")
-    return found
+                    read_tree(root, [], rows, "")
+    return rows

@@ -1,4 +1,4 @@
-"""The task of the flow refresh: feeds into the catalogue, and each written with its gaps filled."""
+"""Task of the flow refresh: reads feeds into the catalogue and writes an enriched copy of each."""
 
 import hashlib
 import re
@@ -32,7 +32,7 @@ _ENDS = re.compile(r"(\.(xml|xmltv|gz|xz|bz2|zst|zip))+$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Filled:
-    """A feed with its gaps filled, or why there is none."""
+    """Result for one feed: the enriched file and its report, or an error."""
 
     source: str
     file: str = ""
@@ -44,21 +44,21 @@ class Filled:
 def fill(
     home: str, feeds: Sequence[str | Named], reading: IngestSettings, options: EnrichOptions, model: str
 ) -> list[Filled]:
-    """Reads feeds into the catalogue and writes each to the home's folder ``enriched``; each is fetched once.
+    """Reads feeds into the catalogue and writes each to the home's folder ``enriched``.
 
-    A feed that fails does not stop the others.
+    Each feed is downloaded once. A feed that fails does not stop the others.
 
     Args:
-        model: Folder of the model that votes.
+        model: Folder of the model that predicts categories.
 
     Raises:
-        FeedError: No feed can be used.
+        FeedError: All feeds failed.
     """
     workspace, logger = Workspace(home), get_run_logger()
     (workspace.home / FOLDER).mkdir(exist_ok=True)
     limits = Limits.of(reading)
     locations, errors = locate(feeds, reading.private_addresses)
-    done = [Filled(source, failed=str(error)) for source, error in errors]
+    results = [Filled(source, failed=str(error)) for source, error in errors]
     with ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(dir=workspace.home, prefix="refresh-"))
         fetched: list[tuple[str, Sequence[Feed]]] = []
@@ -66,26 +66,26 @@ def fill(
             source = source_of(location)
             address = location.location if isinstance(location, Named) else location
             try:
-                found = stack.enter_context(fetch(address, Path(name), limits, source))
-                fetched.append((source, found.feeds))
+                download = stack.enter_context(fetch(address, Path(name), limits, source))
+                fetched.append((source, download.feeds))
             except FeedError as error:
-                done.append(Filled(source, failed=str(error)))
-        local = [Named(location=str(own[0].file), source=source) for source, own in fetched]
+                results.append(Filled(source, failed=str(error)))
+        local = [Named(location=str(guides[0].file), source=source) for source, guides in fetched]
         home_guide = None
         if local:
             guide = read_and_publish(workspace, local, reading, None, lambda event: logger.info("%s", event))
             home_guide = workspace.folder(guide)
         loaded = CategoryModel(Path(model), read_corrections(workspace.home))
-        for feed in (feed for _, own in fetched for feed in own):
-            done.append(_fill(workspace, feed, reading, options, loaded, home_guide))
-    for each in done:
-        if each.failed:
-            logger.error("%s", each.failed)
-        for line in each.report:
-            logger.info("%s: %s", each.source, line)
-    if all(each.failed for each in done):
-        raise FeedError(done[0].failed)
-    return done
+        for feed in (feed for _, guides in fetched for feed in guides):
+            results.append(_fill(workspace, feed, reading, options, loaded, home_guide))
+    for result in results:
+        if result.failed:
+            logger.error("%s", result.failed)
+        for line in result.report:
+            logger.info("%s: %s", result.source, line)
+    if all(result.failed for result in results):
+        raise FeedError(results[0].failed)
+    return results
 
 
 def _fill(
@@ -111,7 +111,7 @@ def _fill(
 
 
 def file_name(source: str) -> str:
-    """The file of a source, the same each time: its own name, and eight digits of its whole address."""
+    """Returns the file name of a source: last part of its address, and eight digits of a hash."""
     stem = _ENDS.sub("", re.split(r"[/!:]", source.rstrip("/"))[-1])
     digest = hashlib.sha256(source.encode()).hexdigest()[:8]
     return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', stem)[:60]}-{digest}.xml.gz"

@@ -1,6 +1,6 @@
-"""The titles of a surveyed guide, and what is known of each without a model.
+"""Titles of a guide, with the data that needs no model.
 
-Shows, airings and descriptions are found as the nightly run finds them, by the same queries.
+Shows, airings and descriptions come from the same queries as in the nightly run.
 """
 
 from dataclasses import dataclass
@@ -22,49 +22,51 @@ ROWS = 20_000  # raw titles parsed at a time
 
 @dataclass(frozen=True)
 class GuideTitles:
-    """Titles of one guide, sorted by show key; a list has an entry a title."""
+    """Titles of one guide, sorted by show key; lists have one entry per title."""
 
     folder: Path
     title: list[str]
     raw_title: list[str]
     show_key: list[str]
-    language: list[str]  # empty where none is said
+    language: list[str]  # empty if unknown
     placeholder: np.ndarray  # bool
-    of_raw: dict[str, int]  # raw title to title
-    categories: dict[int, tuple[str, ...]]  # of titles that have any: the list that most programmes have
-    has_gap: np.ndarray  # bool: a programme of the title has no categories and a place for some
+    title_of_raw: dict[str, int]  # raw title to title
+    categories: dict[int, tuple[str, ...]]  # most frequent list of each title that has any
+    has_gap: np.ndarray  # bool: a programme of the title lacks categories and has a place for them
 
-    def contexts(self, wanted: np.ndarray) -> list[list[str]]:
-        """Tokens of how each of the wanted titles airs."""
-        if not len(wanted):
+    def contexts(self, titles: np.ndarray) -> list[list[str]]:
+        """Returns the context tokens (channel, hour, ...) of each title."""
+        if not len(titles):
             return []
         file = self.folder / "contexts.parquet"
         write_contexts(self.folder, self.folder / "variants.parquet", [], None, CONTEXT_KINDS, file)
         table = pq.read_table(file, columns=["title_id", "token"])
-        owners, place = table["title_id"].to_numpy(), np.full(len(self.title), -1)
-        place[wanted] = np.arange(len(wanted))
-        chosen = np.flatnonzero(place[owners] >= 0)
-        found: list[list[str]] = [[] for _ in wanted]
+        owners, position = table["title_id"].to_numpy(), np.full(len(self.title), -1)
+        position[titles] = np.arange(len(titles))
+        chosen = np.flatnonzero(position[owners] >= 0)
+        tokens_of: list[list[str]] = [[] for _ in titles]
         tokens = table["token"].take(chosen).to_pylist()
-        for owner, token in zip(place[owners[chosen]].tolist(), tokens, strict=True):
-            found[owner].append(token)
-        return found
+        for owner, token in zip(position[owners[chosen]].tolist(), tokens, strict=True):
+            tokens_of[owner].append(token)
+        return tokens_of
 
-    def descriptions(self, wanted: np.ndarray, most: int) -> tuple[np.ndarray, list[str]]:
-        """Places in ``wanted``, rising, and what describes those titles, at most so many texts each."""
-        if not (len(wanted) and most):
+    def descriptions(self, titles: np.ndarray, max_texts: int) -> tuple[np.ndarray, list[str]]:
+        """Returns ascending positions in ``titles`` and texts that describe them, at most
+        ``max_texts`` each.
+        """
+        if not (len(titles) and max_texts):
             return np.zeros(0, dtype=np.int64), []
         described, variants = self.folder / "described.parquet", self.folder / "variants.parquet"
         write_descriptions(self.folder, variants, described, DESCRIPTION_CHARACTERS, sub_titles=True)
-        texts = TitleTexts(self.folder / "shows.parquet", described, self.placeholder, most)
-        place, owners, found = np.full(len(self.title), -1), [], []
-        place[wanted] = np.arange(len(wanted))
-        for numbers, said in texts.of_descriptions():
-            for number, text in zip(numbers, said, strict=True):
-                if place[number] >= 0:
-                    owners.append(place[number])
-                    found.append(text)
-        return np.array(owners, dtype=np.int64), found
+        texts = TitleTexts(self.folder / "shows.parquet", described, self.placeholder, max_texts)
+        position, owners, kept_texts = np.full(len(self.title), -1), [], []
+        position[titles] = np.arange(len(titles))
+        for numbers, batch in texts.of_descriptions():
+            for number, text in zip(numbers, batch, strict=True):
+                if position[number] >= 0:
+                    owners.append(position[number])
+                    kept_texts.append(text)
+        return np.array(owners, dtype=np.int64), kept_texts
 
 
 def gather_titles(folder: Path) -> GuideTitles:
@@ -82,10 +84,12 @@ def gather_titles(folder: Path) -> GuideTitles:
     language = [code or "" for code in shows["language"].to_pylist()]
     placeholder = shows["placeholder"].to_numpy().astype(bool)
     lists = category_lists(folder, folder / "variants.parquet", folder)
-    categories = {number: tuple(own) for number, own in lists}
+    categories = {number: tuple(title_categories) for number, title_categories in lists}
     has_gap = np.zeros(len(title), dtype=bool)
     programmes = pq.ParquetFile(folder / "programmes.parquet", pre_buffer=False)
     for batch in programmes.iter_batches(ROWS, columns=["title", "categories", "place"], use_threads=False):
-        for raw, own, place in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            has_gap[of_raw[raw]] |= not own and place >= 0
+        for raw, title_categories, place in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
+            has_gap[of_raw[raw]] |= not title_categories and place >= 0
     return GuideTitles(folder, title, raw_title, show_key, language, placeholder, of_raw, categories, has_gap)

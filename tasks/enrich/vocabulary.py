@@ -1,9 +1,8 @@
-"""Which names are written: a guide's own categories, or those of a table.
+"""Vocabularies of category names: the guide's own categories, or a table that maps them.
 
-A table is a CSV file, UTF-8: ``raw``, a category as guides have it, then one column a level, from the
-broadest to the finest; an empty cell is no name. ``etsi.csv`` has the content descriptors of ETSI EN 300 468
-(table 29), spelled as Tvheadend and Kodi spell them. Case does not matter; the first line of a raw value
-counts.
+A table is a UTF-8 CSV file with the column ``raw`` (a category as it occurs in guides) and one column per
+level, broadest first; an empty cell means no name. Case is ignored, and the first row of a raw value is used.
+``etsi.csv`` has the content descriptors of ETSI EN 300 468 (table 29) in the spelling of Tvheadend and Kodi.
 """
 
 import csv
@@ -16,71 +15,71 @@ from pathlib import Path
 from tasks.enrich.errors import EnrichError
 from tasks.preprocess.categories import clean_category, fold, read_mapping
 
-OWN, ETSI = "own", "etsi"
+GUIDE_VOCABULARY, ETSI = "own", "etsi"
 ETSI_TABLE = Path(__file__).with_name("etsi.csv")
 Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Own:
-    """The guide's own categories: labels as guides spell them."""
+class GuideVocabulary:
+    """Uses the guide's own categories, in the spelling of guides."""
 
     spellings: Mapping[str, str]
     levels: int = 1
 
     def of_label(self, label: str) -> Names:
-        """The name at each level, empty where there is none."""
+        """Returns the name at each level, empty for none."""
         return (self.spellings.get(label, label),)
 
     def of_categories(self, categories: Sequence[str]) -> Names:
-        """What to write for a programme of a show with these categories, in the order of levels."""
+        """Returns the names for a programme with these categories, in the order of levels."""
         return tuple(dict.fromkeys(categories))
 
     def fits(self, above: str, name: str) -> bool:
-        """There is one level."""
+        """Returns False, because there is only one level."""
         return False
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Names of a table."""
+    """Maps categories to the names in a table."""
 
     rows: Mapping[str, Names]
 
     @property
     def levels(self) -> int:
-        """Columns of names."""
+        """Number of name columns."""
         return len(next(iter(self.rows.values())))
 
     def of_label(self, label: str) -> Names:
-        """The name at each level, empty where there is none."""
+        """Returns the name at each level, empty for none."""
         return self.rows.get(label, ("",) * self.levels)
 
     def of_categories(self, categories: Sequence[str]) -> Names:
-        """What to write for a programme of a show with these categories, in the order of levels."""
-        found = [names for category in categories for names in self._find(category)]
-        by_level = (names[level] for level in range(self.levels) for names in found)
+        """Returns the names for a programme with these categories, in the order of levels."""
+        matches = [names for category in categories for names in self._find(category)]
+        by_level = (names[level] for level in range(self.levels) for names in matches)
         return tuple(dict.fromkeys(filter(None, by_level)))
 
     def fits(self, above: str, name: str) -> bool:
-        """Whether a name stands right behind another in any line."""
+        """Returns whether a row has ``name`` one level below ``above``."""
         return (above, name) in self._pairs
 
     @functools.cached_property
     def _pairs(self) -> set[tuple[str, str]]:
         return {pair for names in self.rows.values() for pair in itertools.pairwise(names)}
 
-    @functools.lru_cache(maxsize=65_536)  # noqa: B019  (a command has one table)
+    @functools.lru_cache(maxsize=65_536)  # noqa: B019  (one table per process)
     def _find(self, category: str) -> tuple[Names, ...]:
-        """Names of a category as written, else of the items of a list."""
-        if (whole := fold(category)) in self.rows:
-            return (self.rows[whole],)
+        """Looks up a category as written, else the items of a list in it."""
+        if (folded := fold(category)) in self.rows:
+            return (self.rows[folded],)
         synonyms, parts = _synonyms(), [value for value, _ in clean_category(category)]
         values = (value if value in self.rows else synonyms.get(value, value) for value in parts)
         return tuple(self.rows[value] for value in values if value in self.rows)
 
 
-Vocabulary = Own | Table
+Vocabulary = GuideVocabulary | Table
 
 
 @functools.cache
@@ -89,16 +88,22 @@ def _synonyms() -> dict[str, str]:
 
 
 def read_vocabulary(name: str, spellings: Mapping[str, str]) -> Vocabulary:
-    """``own``, ``etsi`` or the path of a table; ``spellings`` are of the model's labels.
+    """Opens a vocabulary.
+
+    Args:
+        name: ``own``, ``etsi`` or the path of a table.
+        spellings: Spelling of each label of the model.
 
     Raises:
-        EnrichError: The table cannot be read; says where and what is expected.
+        EnrichError: The table cannot be read or is malformed.
     """
-    return Own(spellings) if name == OWN else Table(read_table(ETSI_TABLE if name == ETSI else Path(name)))
+    if name == GUIDE_VOCABULARY:
+        return GuideVocabulary(spellings)
+    return Table(read_table(ETSI_TABLE if name == ETSI else Path(name)))
 
 
 def read_table(file: Path) -> dict[str, Names]:
-    """Folded raw category to its names."""
+    """Reads a table: case-folded raw category to names."""
     rows: dict[str, Names] = {}
     try:
         with open(file, encoding="utf-8-sig", newline="") as opened:
@@ -114,10 +119,10 @@ def read_table(file: Path) -> dict[str, Names]:
                 names = tuple(cell.strip() for cell in row[1:])
                 rows.setdefault(fold(row[0]), names)
     except OSError as error:
-        expected = f"{OWN}, {ETSI}, or a CSV file with the column raw and one or more of names"
+        expected = f"{GUIDE_VOCABULARY}, {ETSI}, or a CSV file with the column raw and one or more of names"
         raise EnrichError(f"{file}: {error.strerror or error}; expected {expected}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise EnrichError(f"{file}: {error}; expected CSV in UTF-8") from error
     if not any(map(any, rows.values())):
-        raise EnrichError(f"{file}: no line has a name; expected a raw category and a name in each")
+        raise EnrichError(f"{file}: no row has a name; expected a raw category and a name in each row")
     return rows

@@ -40,7 +40,6 @@ PENDING = frozenset(
         "tasks/augment",
         "tasks/baselines",
         "tasks/encoder",
-        "tasks/enrich",
         "tasks/evaluate",
         "tasks/fasttext",
         "tasks/ingest",

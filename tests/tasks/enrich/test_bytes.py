@@ -127,7 +127,7 @@ def test_the_dtd_is_satisfied(fill: Callable, vocabulary: str) -> None:
     before = etree.fromstring(content)
     assert DTD.validate(before), DTD.error_log
     written, report = fill(content, vocabulary=vocabulary, mark=True, every=vocabulary == "etsi")
-    assert sum(report.filled.values()) + report.beside == (2 if vocabulary == "own" else 3)
+    assert sum(report.filled.values()) + report.extended == (2 if vocabulary == "own" else 3)
     after = etree.fromstring(written)
     assert DTD.validate(after), DTD.error_log
     assert len(after.findall(".//category")) > len(before.findall(".//category"))

@@ -48,11 +48,11 @@ def test_the_vote_reaches_the_precision_asked_for_and_leaves_the_rest(fill: Call
     unsure = [programme(f"{one} kitchen murderer zzyzx{one}") for one in SPORT]
     written, report = fill(guide(*sure, *unsure), minimum_precision=0.95)
     voted = report.levels[0]
-    assert report.titles_asked == len(sure) + len(unsure) and voted.chosen.sum() == report.filled[VOTE]
+    assert report.titles_voted_on == len(sure) + len(unsure) and voted.chosen.sum() == report.filled[VOTE]
     assert voted.confidence[voted.chosen].mean() >= 0.95
     assert written.count(b"<category>FOOTBALL</category>") >= len(sure) - 2
     _, generous = fill(guide(*sure, *unsure), minimum_precision=0.3)
-    assert generous.filled[VOTE] == report.titles_asked >= report.filled[VOTE]
+    assert generous.filled[VOTE] == report.titles_voted_on >= report.filled[VOTE]
 
 
 def test_names_of_nothing_are_left_alone(fill: Callable) -> None:
@@ -68,11 +68,11 @@ def test_names_of_etsi_have_two_levels(fill: Callable) -> None:
     assert "<category>Leisure hobbies</category><category>Cooking</category>" in text
     crime = "<category>Movie / Drama</category><category>Detective / Thriller</category>"
     assert text.count(crime) == 2 and "<category>Crime drama</category>" + crime in text
-    assert report.beside == 1 and len(report.levels) == 2
+    assert report.extended == 1 and len(report.levels) == 2
     again, second = fill(written, vocabulary="etsi", every=True)
-    assert again == written and second.beside == 0  # what is there is not added again
+    assert again == written and second.extended == 0  # what is there is not added again
     untouched, third = fill(content, vocabulary="etsi")
-    assert b"<category>Crime drama</category></programme>" in untouched and third.beside == 0
+    assert b"<category>Crime drama</category></programme>" in untouched and third.extended == 0
 
 
 def test_the_report_counts_titles_whose_name_is_written(fill: Callable) -> None:
@@ -81,10 +81,10 @@ def test_the_report_counts_titles_whose_name_is_written(fill: Callable) -> None:
     content = guide(programme(NEW, categories), programme("Nowhere murderer detective", categories))
     for every in (True, False):
         written, report = fill(content, vocabulary="etsi", every=every)
-        assert written == content and not report.filled and not report.beside
-        assert report.titles_asked == 0 and [voted.chosen.sum() for voted in report.levels] == [0, 0]
+        assert written == content and not report.filled and not report.extended
+        assert report.titles_voted_on == 0 and [voted.chosen.sum() for voted in report.levels] == [0, 0]
     _, report = fill(guide(programme(NEW, categories), programme(NEW)), vocabulary="etsi", every=True)
-    assert report.titles_asked == 1 and [voted.chosen.sum() for voted in report.levels] == [1, 1]
+    assert report.titles_voted_on == 1 and [voted.chosen.sum() for voted in report.levels] == [1, 1]
     assert report.filled == {VOTE: 1}
 
 
@@ -97,7 +97,7 @@ def test_a_table_of_ones_own(fill: Callable, tmp_path: Path) -> None:
         every=True,
     )
     assert b"<category>Kochen &amp; Essen</category></programme>" in written
-    assert report.filled == {MODEL: 1} and report.beside == 0
+    assert report.filled == {MODEL: 1} and report.extended == 0
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_table_of_ones_own(fill: Callable, tmp_path: Path) -> None:
     [
         ("a,b\n", "the first line is 'a,b'; expected raw and a column"),
         ("raw,b\nx\n", "line 2: 1 cells, expected 2"),
-        ("raw,b\nx,\n", "no line has a name"),
+        ("raw,b\nx,\n", "no row has a name"),
         ("", "the first line is ''"),
     ],
 )
@@ -152,8 +152,8 @@ def test_the_report_says_what_was_asked_and_what_was_reached(fill: Callable) -> 
     for words in (
         "3 programmes, 3 of them without a category",
         "1 filled by the vote",
-        "1 left: their title names no programme",
-        "(asked for: 0.9)",
+        "1 skipped: placeholder titles",
+        "(minimum precision: 0.9)",
         "on 60 held-out titles: precision ",
         f"{NEW}: CRIME",
     ):

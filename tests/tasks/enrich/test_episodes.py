@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from lxml import etree
 
-from tasks.enrich.episodes import ONSCREEN, agreed
+from tasks.enrich.episodes import ONSCREEN, agreeing_numbers
 from tests.tasks.enrich.guides import KNOWN, programme
 from tests.tasks.enrich.test_bytes import DTD, LONG, guide
 
@@ -139,5 +139,8 @@ def test_agreement_holds_over_any_number_of_airings() -> None:
     one, other = (0, "a"), (1, "a")
     said = [(one, [("onscreen", "S1 E1")])] * 5 + [(other, [("onscreen", "E7")]), (one, [])]
     said += [((title, "b"), [(ONSCREEN, f"{season}E8")]) for title, season in enumerate(("S1 ", ""))]
-    assert agreed({one, other, (2, "a")}, said) == {one: [("onscreen", "S1 E1")], other: [("onscreen", "E7")]}
-    assert agreed({one}, [*said, (one, [("onscreen", "S1 E2")])]) == {}
+    assert agreeing_numbers({one, other, (2, "a")}, said) == {
+        one: [("onscreen", "S1 E1")],
+        other: [("onscreen", "E7")],
+    }
+    assert agreeing_numbers({one}, [*said, (one, [("onscreen", "S1 E2")])]) == {}
