@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from benchmarks.claims import Claim
-from tasks.subtitles.classifier import LEAST, PatternClassifier, PatternTraining
+from tasks.subtitles.classifier import MIN_PROBABILITY, PatternClassifier, PatternTraining
 from tasks.subtitles.rules import PATTERNS, match_rule
 from tasks.subtitles.settings import PatternSettings
 
@@ -114,10 +114,10 @@ def choose_least(rows: list[Row], pattern: str, aim: float = 0.93) -> float:
 
 def cross_validate(model: PatternClassifier) -> str:
     """The precision on each development set by least probabilities chosen on the others, as text."""
-    about = {**model.about, "least": dict.fromkeys(model.classes, 0.0)}
+    about = {**model.metadata, "least": dict.fromkeys(model.classes, 0.0)}
     every = PatternClassifier(model.encoder, model.head, model.classes, about)
     answers, lines = [answer(every, file) for file in DEVELOPMENT], []
-    for name in LEAST:
+    for name in MIN_PROBABILITY:
         sure = []
         for held_out in answers:
             least = choose_least([row for rows in answers if rows is not held_out for row in rows], name)
@@ -129,7 +129,7 @@ def cross_validate(model: PatternClassifier) -> str:
 
 def macro_precision(rows: list[Row]) -> float:
     """The mean over the patterns that the classifier may give; one that is never given counts as zero."""
-    return float(np.mean(np.nan_to_num([precision(rows, name) for name in LEAST])))
+    return float(np.mean(np.nan_to_num([precision(rows, name) for name in MIN_PROBABILITY])))
 
 
 def confusion(rows: list[Row]) -> str:

@@ -1,3 +1,4 @@
-"""What a sub-title is, by weak rules and a recurrent network over characters: an episode's number, a part, a
-date, guests, the teams of a match and others (rules.py has the list).
+"""Classifies sub-titles with weak rules and a character-level recurrent network.
+
+The classes are patterns such as episode number, part, date, guests or teams; rules.py has the list.
 """

@@ -1,15 +1,15 @@
-"""The pattern of a sub-title, by a recurrent network that reads its characters and by n-grams.
+"""Classifies the pattern of a sub-title with a recurrent network over its characters and with n-grams.
 
     vector = GRU(characters),   p(pattern | sub-title) = softmax(W · vector / T)
 
-The network learns from what the weak rules label (rules.py), each label as often as every other, with the
-cues of the rules hidden (cues.py). What no rule labels is mostly plain titles: a sample of it, without what
-looks like another pattern, is learnt as such beside the plain titles that rules know. The temperature T is
-fitted on a tenth of the rule-labelled sub-titles that training does not see, cues hidden.
+The network is trained on sub-titles that the weak rules label (rules.py), with balanced classes and hidden
+cues (cues.py). Sub-titles without a rule are mostly plain titles, so a sample of them, without those that
+look like another pattern, is added to the class of plain titles. The temperature T is fitted on a held-out
+tenth of the rule-labelled sub-titles, also with hidden cues.
 
-A second reader adds up weights of n-grams (ngrams.py); p is the normalised geometric mean of what both say. A
-pattern is given where p is at least ``LEAST`` and the sub-title has a form of it (forms.py). Guests and
-places are known by vocabulary alone, which the rules hold: they are left to them.
+A second classifier sums weights of n-grams (ngrams.py); p is the normalized geometric mean of both. A pattern
+is assigned if p is at least ``MIN_PROBABILITY`` and the sub-title has a form of the pattern (forms.py).
+The network never assigns guests and places, which only the word lists of the rules can recognize.
 
 References:
     Guo, Pleiss, Sun, Weinberger. On Calibration of Modern Neural Networks. ICML 2017 (temperature).
@@ -46,11 +46,11 @@ from tasks.subtitles.ngrams import TwoReaders, ngrams
 from tasks.subtitles.rules import PATTERNS, PLAIN, clean, match_rule
 from tasks.subtitles.settings import PatternSettings
 
-HEAD = "head.safetensors"
-ABOUT = "patterns.json"
-# The least probability of an answer: from it on .93 or more are right on the sub-titles of
+HEAD_WEIGHTS = "head.safetensors"
+METADATA = "patterns.json"
+# Minimum probability of each pattern, for a precision of .93 or more on the sub-titles of
 # benchmarks/sub_titles_development*.tsv.
-LEAST = {
+MIN_PROBABILITY = {
     "date": 0.65,
     "teams": 0.75,
     "competition": 0.65,
@@ -60,9 +60,9 @@ LEAST = {
     PLAIN: 0.95,
 }
 _POOL = 32  # batches whose sub-titles are sorted by length
-_HELD_OUT = 10  # one of so many rule-labelled sub-titles is for the temperature and the confusion
+_HELD_OUT = 10  # one in ten rule-labelled sub-titles, for the temperature and the confusion
 _DIGITS = re.compile(r"\d")
-# What looks like another pattern than a plain title, among what no rule labels.
+# Sub-titles without a rule that do not look like a plain title.
 _MARKED = re.compile(
     r"[;/|+–@#]| - |--|\(\d|^\d+\W|\d\W*$|\d[.:]\d|^[A-Z]\w+-[A-Z]| (?:at|x|contre|gegen|contra|mod) [A-Z]"
 )
@@ -70,11 +70,11 @@ _TEMPERATURES = np.geomspace(0.5, 4.0, 40)
 
 
 class PatternError(ExpectedError, ValueError):
-    """Sub-titles from which nothing can be learnt."""
+    """The sub-titles are not sufficient for training, or no classifier exists."""
 
 
 class Examples(NamedTuple):
-    """Sub-titles and the number of the pattern of each."""
+    """Sub-titles and their class indices."""
 
     texts: list[str]
     labels: Int64[np.ndarray, " strings"]
@@ -82,90 +82,92 @@ class Examples(NamedTuple):
 
 @dataclass(frozen=True)
 class Patterns:
-    """The patterns of some sub-titles: "" where none is given; the probability, nan where a rule decided."""
+    """Patterns of sub-titles ("" for none) and their probabilities (nan if a rule decided)."""
 
     names: list[str]
     probabilities: Float32[np.ndarray, " strings"]
 
-    def known_probabilities(self) -> list[float | None]:
-        """Probabilities as a table has them: None where a rule decided."""
+    def nullable_probabilities(self) -> list[float | None]:
+        """Returns the probabilities, with None instead of nan."""
         return [None if math.isnan(value) else value for value in self.probabilities.tolist()]
 
     def count(self, *, ruled: bool = False) -> dict[str, int]:
-        """How many sub-titles have each pattern, most first; those alone that a rule decided."""
+        """Counts sub-titles per pattern, most frequent first; ``ruled`` restricts to those of rules."""
         pairs = zip(self.names, self.probabilities.tolist(), strict=True)
         counted = Counter(name for name, value in pairs if name and (math.isnan(value) or not ruled))
         return dict(counted.most_common())
 
-    def examples(self, sub_titles: Sequence[str], weights: Sequence[int], most: int) -> dict[str, list[str]]:
-        """Of each pattern the sub-titles of the greatest weight that no rule labels."""
-        found: dict[str, list[str]] = {}
+    def examples(
+        self, sub_titles: Sequence[str], weights: Sequence[int], max_examples: int
+    ) -> dict[str, list[str]]:
+        """Returns the sub-titles of greatest weight of each pattern that no rule labels."""
+        texts_of: dict[str, list[str]] = {}
         for _, text, name, value in sorted(
             zip(weights, sub_titles, self.names, self.probabilities.tolist(), strict=True), reverse=True
         ):
-            if name and not math.isnan(value) and len(found.setdefault(name, [])) < most:
-                found[name].append(clean(text))
-        return found
+            if name and not math.isnan(value) and len(texts_of.setdefault(name, [])) < max_examples:
+                texts_of[name].append(clean(text))
+        return texts_of
 
 
 class PatternClassifier:
-    """A trained classifier; ``classes`` are the patterns that it knows."""
+    """A trained classifier; ``classes`` are its patterns."""
 
     def __init__(
-        self, encoder: CharacterEncoder, head: TwoReaders, classes: Sequence[str], about: Mapping[str, Any]
+        self, encoder: CharacterEncoder, head: TwoReaders, classes: Sequence[str], metadata: Mapping[str, Any]
     ) -> None:
-        """``about`` has the temperature and the least probability of each pattern that may be given."""
-        self.encoder, self.head, self.classes, self.about = encoder, head, tuple(classes), dict(about)
+        """``metadata`` has the temperature and, as "least", the minimum probability of each pattern."""
+        self.encoder, self.head, self.classes, self.metadata = encoder, head, tuple(classes), dict(metadata)
 
     def probabilities(self, sub_titles: Sequence[str]) -> Float32[np.ndarray, "strings labels"]:
-        """Calibrated probability of each class."""
-        texts = [_prepared(text) for text in sub_titles]
+        """Computes calibrated class probabilities."""
+        texts = [_mask_digits(text) for text in sub_titles]
         vectors = torch.from_numpy(self.encoder.vectors(texts)).to(self.encoder.device)
         with torch.inference_mode():
-            one, other = (logits.log_softmax(dim=1) for logits in self.head(vectors, ngrams(texts)))
-            return ((one + other) / 2 / self.about["temperature"]).softmax(dim=1).cpu().numpy()
+            by_vector, by_ngrams = (logits.log_softmax(dim=1) for logits in self.head(vectors, ngrams(texts)))
+            return ((by_vector + by_ngrams) / 2 / self.metadata["temperature"]).softmax(dim=1).cpu().numpy()
 
     def classify(self, sub_titles: Sequence[str]) -> Patterns:
-        """What the rules say, and where they abstain, what the network says if it is sure enough."""
+        """Assigns patterns by rules, or by the network if they abstain and its probability suffices."""
         ruled = [match_rule(text) for text in sub_titles]
-        names, found = [rule or "" for rule in ruled], np.full(len(ruled), np.nan, dtype=np.float32)
-        asked = [place for place, rule in enumerate(ruled) if rule is None]
-        said = self.probabilities([sub_titles[place] for place in asked])
-        for place, row in zip(asked, said):
-            best, found[place] = int(row.argmax()), row.max()
+        names, probabilities = [rule or "" for rule in ruled], np.full(len(ruled), np.nan, dtype=np.float32)
+        unruled = [place for place, rule in enumerate(ruled) if rule is None]
+        predicted = self.probabilities([sub_titles[place] for place in unruled])
+        for place, row in zip(unruled, predicted):
+            best, probabilities[place] = int(row.argmax()), row.max()
             name = self.classes[best]
-            sure = row[best] >= self.about["least"].get(name, 1.1)
-            names[place] = name if sure and has_form(clean(sub_titles[place]), name) else ""
-        return Patterns(names, found)
+            confident = row[best] >= self.metadata["least"].get(name, 1.1)
+            names[place] = name if confident and has_form(clean(sub_titles[place]), name) else ""
+        return Patterns(names, probabilities)
 
     def save(self, folder: Path) -> None:
         """Writes the encoder's files, head.safetensors and patterns.json."""
         self.encoder.save(folder)
-        learnt = {name: own.detach().cpu().numpy() for name, own in self.head.named_parameters()}
-        save_file(learnt, folder / HEAD)
-        about = json.dumps({"classes": self.classes, **self.about}, indent=1)
-        (folder / ABOUT).write_text(about, encoding="utf-8")
+        arrays = {name: parameter.detach().cpu().numpy() for name, parameter in self.head.named_parameters()}
+        save_file(arrays, folder / HEAD_WEIGHTS)
+        metadata = json.dumps({"classes": self.classes, **self.metadata}, indent=1)
+        (folder / METADATA).write_text(metadata, encoding="utf-8")
 
     @staticmethod
     def open(folder: Path) -> "PatternClassifier":
-        """Reads what ``save`` wrote."""
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        encoder, arrays = CharacterEncoder.open(folder), load_file(folder / HEAD)
+        """Opens a folder written by ``save``."""
+        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        encoder, arrays = CharacterEncoder.open(folder), load_file(folder / HEAD_WEIGHTS)
         head = TwoReaders(*arrays["vector.weight"].shape[::-1])
         with torch.no_grad():
             for name, parameter in head.named_parameters():
                 parameter.copy_(torch.from_numpy(arrays[name]))
-        return PatternClassifier(encoder, head, about.pop("classes"), about)
+        return PatternClassifier(encoder, head, metadata.pop("classes"), metadata)
 
 
 class PatternTraining:
-    """A classifier and its training run; ``run`` trains it."""
+    """Trains a classifier: construct, ``run``, ``finish``."""
 
     def __init__(self, sub_titles: Sequence[str], settings: PatternSettings, device: str = "cpu") -> None:
-        """Labels sub-titles by the rules and hides their cues.
+        """Labels sub-titles with the rules and hides their cues.
 
         Raises:
-            PatternError: Fewer than two patterns are found by rules.
+            PatternError: The rules find fewer than two patterns.
         """
         self.settings, seed = settings, settings.training.seed
         distinct = sorted({clean(text) for text in sub_titles} - {""})
@@ -180,16 +182,16 @@ class PatternTraining:
                 "more are needed. Read a guide with sub-titles first."
             )
         words = sorted({word for text in distinct for word in re.findall(r"[^\W\d_]{2,}", text)})
-        chance, cues = random.Random(seed), Cues(words, seed)
+        rng, cues = random.Random(seed), Cues(words, seed)
         held_out = {name: [text for text in ruled[name] if _is_held_out(text)] for name in self.classes}
-        learnt = {name: [text for text in ruled[name] if not _is_held_out(text)] for name in self.classes}
-        self.held_out = self._examples(held_out, settings.examples // _HELD_OUT, cues, chance)
-        examples = self._examples(learnt, settings.examples, cues, chance)
-        chosen = chance.sample(unlabelled, min(settings.unlabelled, len(unlabelled)))
+        training = {name: [text for text in ruled[name] if not _is_held_out(text)] for name in self.classes}
+        self.held_out = self._examples(held_out, settings.examples // _HELD_OUT, cues, rng)
+        examples = self._examples(training, settings.examples, cues, rng)
+        chosen = rng.sample(unlabelled, min(settings.unlabelled, len(unlabelled)))
         if PLAIN in self.classes:
             labels = np.append(examples.labels, np.full(len(chosen), self.classes.index(PLAIN)))
             examples = Examples(examples.texts + chosen, labels)
-        texts = [_prepared(text) for text in examples.texts]
+        texts = [_mask_digits(text) for text in examples.texts]
         self.labels = torch.from_numpy(examples.labels)
         encoder = CharacterEncoder(settings.encoder, Alphabet.of(texts), seed=seed).to(torch.device(device))
         self.head = TwoReaders(settings.encoder.hidden, len(self.classes), encoder.device)
@@ -203,27 +205,27 @@ class PatternTraining:
         yield from self.training.run()
 
     def finish(self) -> PatternClassifier:
-        """The trained classifier, its temperature fitted."""
-        about = {"temperature": 1.0, "least": LEAST}
-        model = PatternClassifier(self.training.encoder, self.head, self.classes, about)
+        """Fits the temperature and returns the classifier."""
+        metadata = {"temperature": 1.0, "least": MIN_PROBABILITY}
+        model = PatternClassifier(self.training.encoder, self.head, self.classes, metadata)
         if len(self.held_out.labels):
             probabilities = model.probabilities(self.held_out.texts)
-            model.about["temperature"] = _fit_temperature(probabilities, self.held_out.labels)
+            model.metadata["temperature"] = _fit_temperature(probabilities, self.held_out.labels)
         return model
 
     def _examples(
-        self, texts: Mapping[str, Sequence[str]], count: int, cues: Cues, chance: random.Random
+        self, texts: Mapping[str, Sequence[str]], count: int, cues: Cues, rng: random.Random
     ) -> Examples:
-        """``count`` sub-titles of each class that has any, with hidden cues."""
-        found, labels = [], []
+        """Draws ``count`` sub-titles of each class, unless it is empty, and hides their cues."""
+        hidden, labels = [], []
         for label, name in enumerate(self.classes):
             if texts[name]:
-                found += [cues.hide(chance.choice(texts[name]), name) for _ in range(count)]
+                hidden += [cues.hide(rng.choice(texts[name]), name) for _ in range(count)]
                 labels += [label] * count
-        return Examples(found, np.array(labels, dtype=np.int64))
+        return Examples(hidden, np.array(labels, dtype=np.int64))
 
     def _batches(self, rng: np.random.Generator) -> Iterator[Batch]:
-        """Batches in a random order, each of sub-titles of like length: three times as many in a second."""
+        """Yields shuffled batches of sub-titles of similar length, which triples the training speed."""
         size, lengths = self.settings.training.batch_size, self.training.strings.lengths
         order = rng.permutation(len(lengths))
         pools = (order[start : start + _POOL * size] for start in range(0, len(order), _POOL * size))
@@ -232,14 +234,14 @@ class PatternTraining:
         for chosen in (order[start : start + size] for start in starts):
             yield chosen, (self.labels[chosen], self.ngrams.take(chosen))
 
-    def _loss(self, vectors: Tensor, facts: tuple[Tensor, Ragged]) -> Tensor:
-        labels, found = facts[0].to(vectors.device), facts[1]
-        by_vector, by_ngrams = self.head(vectors, found)
+    def _loss(self, vectors: Tensor, targets: tuple[Tensor, Ragged]) -> Tensor:
+        labels, grams = targets[0].to(vectors.device), targets[1]
+        by_vector, by_ngrams = self.head(vectors, grams)
         return F.cross_entropy(by_vector, labels) + F.cross_entropy(by_ngrams, labels)
 
 
-def _prepared(text: str) -> str:
-    """What the network reads: every digit is a 9."""
+def _mask_digits(text: str) -> str:
+    """Returns the cleaned text with every digit replaced by 9."""
     return _DIGITS.sub("9", clean(text))
 
 
@@ -248,8 +250,8 @@ def _is_held_out(text: str) -> bool:
 
 
 def _fit_temperature(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """The temperature of the least cross-entropy, of forty between .5 and 4."""
+    """Returns the temperature with the lowest cross-entropy, out of forty between .5 and 4."""
     logits = np.log(np.maximum(probabilities, 1e-12))
-    own = torch.from_numpy(labels)
-    losses = [F.cross_entropy(torch.from_numpy(logits / t), own).item() for t in _TEMPERATURES]
+    targets = torch.from_numpy(labels)
+    losses = [F.cross_entropy(torch.from_numpy(logits / t), targets).item() for t in _TEMPERATURES]
     return float(_TEMPERATURES[int(np.argmin(losses))])

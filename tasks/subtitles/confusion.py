@@ -1,4 +1,4 @@
-"""What a classifier of sub-titles confuses: counts, a plot and a table."""
+"""Confusion matrix of a sub-title classifier: counts, a plot and a table."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,23 +9,23 @@ from tasks.subtitles.classifier import Examples, PatternClassifier
 
 
 def count_confusion(model: PatternClassifier, examples: Examples) -> Int64[np.ndarray, "labels labels"]:
-    """Examples by their label (row) and what the network finds most probable (column)."""
-    said = model.probabilities(examples.texts).argmax(axis=1)
+    """Counts examples by label (row) and most probable class (column)."""
+    predicted = model.probabilities(examples.texts).argmax(axis=1)
     counts = np.zeros((len(model.classes), len(model.classes)), dtype=np.int64)
-    np.add.at(counts, (examples.labels, said), 1)
+    np.add.at(counts, (examples.labels, predicted), 1)
     return counts
 
 
 def precisions(counts: Int64[np.ndarray, "labels labels"]) -> np.ndarray:
-    """The share of what is said of each class that is right, float64 (labels,); nan where nothing is said."""
+    """Precision of each class, float64 (labels,); nan for classes that are never predicted."""
     with np.errstate(invalid="ignore"):
         return counts.diagonal() / counts.sum(axis=0)
 
 
 def plot_confusion(classes: tuple[str, ...], counts: Int64[np.ndarray, "labels labels"]) -> go.Figure:
-    """A heat map: rows are the rules' labels, columns what the network says."""
+    """Draws a heat map: rows are the labels of the rules, columns the predictions."""
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    along, up = {"title": "the network says"}, {"title": "the rule says", "autorange": "reversed"}
+    along, up = {"title": "predicted by the network"}, {"title": "label of the rule", "autorange": "reversed"}
     figure = make_figure("Patterns of held-out sub-titles, cues hidden", 640, along, up)
     names = list(classes)
     figure.add_heatmap(
@@ -36,7 +36,7 @@ def plot_confusion(classes: tuple[str, ...], counts: Int64[np.ndarray, "labels l
 
 
 def confusion_table(classes: tuple[str, ...], counts: Int64[np.ndarray, "labels labels"]) -> str:
-    """The counts as CSV, which MLflow's page shows as a table."""
+    """Formats the counts as CSV, which MLflow displays as a table."""
     rows = [",".join(("rule", *classes))]
     rows += [",".join((name, *map(str, row))) for name, row in zip(classes, counts.tolist(), strict=True)]
     return "\n".join(rows) + "\n"

@@ -1,8 +1,8 @@
-"""Rule-labelled sub-titles with the cue of their rule hidden, for training.
+"""Hides the cues of rules in rule-labelled sub-titles, for training.
 
-A classifier that sees "Folge 12" a thousand times learns the rule and nothing else. Here a cue word becomes
-another word of the guide or loses letters, a separator becomes another, a list loses members and a phrase its
-article: what remains ("Kapitola 12", "Bayern - Ajax", "Lucky Penny") is what the rules do not know.
+A classifier that sees "Folge 12" a thousand times only learns the rule. Therefore cue words are replaced by
+other words of the guide or lose letters, separators are exchanged, and members of lists and articles are
+dropped. The results ("Kapitola 12", "Bayern - Ajax", "Lucky Penny") are forms that the rules do not cover.
 """
 
 import random
@@ -24,7 +24,7 @@ def _words(text: str) -> tuple[str, ...]:
 _DAYS = _words("Monday Wednesday Saturday Montag Donnerstag Freitag Sonntag lundi mercredi dimanche")
 _MONTHS = _words("January March April May June August November Januar März Juli mars août")
 _TIME = re.compile(r"\d{1,2}[:.]\d\d(?: (?:am|pm|Uhr))?(?: - \d{1,2}:\d\d (?:am|pm))?")
-# Words that stand for the cue words, as titles have them too (tasks/text/marks.py).
+# Replacements of cue words; similar words occur in titles (tasks/text/marks.py).
 EPISODES = _words(
     "episodio episódio episode aflevering avsnitt afsnit odcinek díl epizoda επεισόδιο επ. jakso bölüm "
     "capítulo chapter kapitel puntata emission volume no."
@@ -32,7 +32,7 @@ EPISODES = _words(
 PARTS = _words("parte parte partie part teil osa część časť část rész díl del deel p")
 _ORDINALS = _words("first second third prima seconda primera segunda primeira première erster")
 _COUNTS = _words("one two three four ten fifty uno dos um deux drei I II III IV X")
-_BETWEEN = (" - ", "-", " – ", "–", " at ", " @ ", " gegen ", " x ", " contre ", " mod ", " contra ", " vs ")
+_VERSUS = (" - ", "-", " – ", "–", " at ", " @ ", " gegen ", " x ", " contre ", " mod ", " contra ", " vs ")
 _SEPARATORS = ("; ", "; ", ";", " / ", "//", "/", "/ ", " + ", " | ", " • ", " ----- ")
 
 
@@ -47,7 +47,7 @@ def _places() -> list[str]:
 
 
 class Cues:
-    """Hides cues; ``words`` are words of the guide that take a cue word's place."""
+    """Hides cues at random; ``words`` are words of the guide that replace cue words."""
 
     def __init__(self, words: Sequence[str], seed: int) -> None:
         self._words, self._random = list(words) or ["word"], random.Random(seed)
@@ -64,7 +64,7 @@ class Cues:
         }
 
     def hide(self, sub_title: str, pattern: str) -> str:
-        """The sub-title without its cue, at random; one that would lose everything stays as it is."""
+        """Returns the sub-title with its cue hidden, or unchanged if nothing would remain."""
         text = clean(sub_title)
         return clean(self._by_pattern[pattern](text)) or text
 
@@ -79,12 +79,12 @@ class Cues:
         return " ".join(self._word() for _ in range(self._random.randint(1, 4)))
 
     def _blurred(self, word: str) -> str:
-        """The word with its end, or letters within it, replaced by another word's."""
-        kept, other = self._random.randint(1, len(word)), self._random.choice(self._words).lower()
-        return word[:kept] + other[len(other) // 2 :]
+        """Replaces the end of the word with the second half of another word."""
+        prefix_length, other = self._random.randint(1, len(word)), self._random.choice(self._words).lower()
+        return word[:prefix_length] + other[len(other) // 2 :]
 
     def _numbers(self, text: str) -> str:
-        return _NUMBER.sub(lambda found: self._digits(found[0]), text)
+        return _NUMBER.sub(lambda match: self._digits(match[0]), text)
 
     def _digits(self, number: str) -> str:
         return number if len(number) == 4 else str(self._random.randint(1, 10 ** min(len(number), 3)))
@@ -98,7 +98,7 @@ class Cues:
         if self._chance(0.15):
             text = f"{self._phrase()} {self._random.choice(('', '- ', '('))}{text}"
         text = re.sub(r"^.*?\b(?=\w+ \d|\d{1,2}[./-])", "", text, count=1) if self._chance(0.2) else text
-        text = _LETTERS.sub(lambda found: self._blurred(found[0]) if self._chance(0.5) else found[0], text)
+        text = _LETTERS.sub(lambda match: self._blurred(match[0]) if self._chance(0.5) else match[0], text)
         if self._chance(0.3):
             text = re.sub(r"[,.]? ?\b(19|20)\d\d\b", "", text)
         if self._chance(0.3):
@@ -108,7 +108,7 @@ class Cues:
         return text
 
     def _day(self) -> str:
-        """A weekday or a month that stands for itself, or a day of a month, some with other letters."""
+        """Returns a weekday, a month or a day of a month; some months are blurred."""
         day, month = self._random.randint(1, 31), self._random.choice(_MONTHS)
         month = self._blurred(month) if self._chance(0.3) else month
         year = self._random.randint(1900, 2030)
@@ -121,8 +121,8 @@ class Cues:
         )
         return self._random.choice((self._random.choice(_DAYS), *forms))
 
-    def _reordered(self, found: re.Match[str]) -> str:
-        first, mark, second, year = found.groups()
+    def _reordered(self, match: re.Match[str]) -> str:
+        first, mark, second, year = match.groups()
         dash = self._random.choice(("-", "/", ". ", mark))
         return self._random.choice((f"{year}{dash}{second}{dash}{first}", f"{first}{dash}{second}"))
 
@@ -130,8 +130,8 @@ class Cues:
         head, colon, match = text.rpartition(": ")
         if colon and self._chance(0.6):
             text = match if self._chance(0.8) else f"{head} - {match}"
-        text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(_BETWEEN), text, flags=_ANY)
-        if self._chance(0.3):  # a heading, as competitions have them
+        text = re.sub(r"\s+(?:v|vs)\.?\s+", self._random.choice(_VERSUS), text, flags=_ANY)
+        if self._chance(0.3):  # add the name of a competition
             heading = self._random.choice(
                 (f"{self._phrase()} {self._random.randint(1990, 2030)}", self._phrase())
             )
@@ -151,12 +151,12 @@ class Cues:
 
     def _competition(self, text: str) -> str:
         text = self._numbers(text)
-        if self._chance(0.3):  # the name alone
+        if self._chance(0.3):  # keep only the name
             number = r"(?:round|runde|match ?day|spieltag|stage|day|week) \d+|\d+\. (?:runde|spieltag)"
             text = re.sub(rf"\W*\b(?:{number})\b\W*", " ", text, flags=_ANY)
         cue = r"round|runde|match ?day|spieltag|journée|étape|stage|\w*-?finale?s?\b"
         return re.sub(
-            cue, lambda found: self._blurred(found[0]) if self._chance(0.7) else found[0], text, flags=_ANY
+            cue, lambda match: self._blurred(match[0]) if self._chance(0.7) else match[0], text, flags=_ANY
         )
 
     def _segments(self, text: str) -> str:
@@ -172,9 +172,9 @@ class Cues:
         if choice < 0.3:
             return re.sub(cue, f" {number}", text, flags=_ANY)
         if choice < 0.8:
-            return re.sub(cue, lambda found: f"{found[1]}{word} {number}", text, flags=_ANY)
+            return re.sub(cue, lambda match: f"{match[1]}{word} {number}", text, flags=_ANY)
         ordinal = self._random.choice((f"{number}.", f"{number}a", f"{number}ª", f"{number}e", *_ORDINALS))
-        return re.sub(cue, lambda found: f"{found[1]}{self._cased(ordinal)} {word}", text, flags=_ANY)
+        return re.sub(cue, lambda match: f"{match[1]}{self._cased(ordinal)} {word}", text, flags=_ANY)
 
     def _cased(self, word: str) -> str:
         return self._random.choice((word, word.capitalize()))
@@ -201,18 +201,18 @@ class Cues:
         return text
 
     def _numbered(self) -> str:
-        """A title behind its number, or a number behind the word for it and a title."""
+        """Returns a number followed by a title, or a word for episode followed by number and title."""
         number, total = self._random.randint(1, 99), self._random.randint(10, 200)
-        word, behind = (
+        word, separators = (
             self._cased(self._random.choice(EPISODES)),
             (". ", ") ", f"/{total}", f"/{total}: ", ""),
         )
-        front = f"{number}{self._random.choice(behind)}"
+        front = f"{number}{self._random.choice(separators)}"
         mark = self._random.choice((front, front, f"{word} {number}: ", f"{word} {number}"))
         return mark + (self._phrase() if mark.endswith(" ") else "")
 
-    def _marked(self, found: re.Match[str]) -> str:
-        number = found[1] or str(self._random.randint(1, 40))
+    def _marked(self, match: re.Match[str]) -> str:
+        number = match[1] or str(self._random.randint(1, 40))
         return number + self._random.choice((". ", ") ", ": ", "/20 ", " - ", "."))
 
     def _listed(self, text: str, conjunctions: Sequence[str]) -> str:
@@ -233,10 +233,9 @@ class Cues:
 
     def _place(self, text: str) -> str:
         if self._chance(0.25):
-            one, other = self._random.sample(_places(), 2)
-            return (
-                one + self._random.choice((" to ", " til ", " nach ", " – ", " to the ", ", ", " à ")) + other
-            )
+            first, second = self._random.sample(_places(), 2)
+            between = self._random.choice((" to ", " til ", " nach ", " – ", " to the ", ", ", " à "))
+            return first + between + second
         if self._chance(0.1):
             return f"{text} {self._random.choice(('Castle', 'Island', 'Bay', 'Beach', 'Coast', 'Mountains'))}"
         return self._listed(text, (", ", " - ", " to ", " e ", " til ")) if "," in text else text
@@ -245,13 +244,13 @@ class Cues:
         if self._chance(0.06):
             return self._no_date()
         words = text.split()
-        if len(words) > 1 and self._chance(0.6):  # some words in a row: a phrase without what the rule saw
+        if len(words) > 1 and self._chance(0.6):  # a few consecutive words, mostly without the cue
             length = self._random.randint(1, min(4, len(words)))
             start = self._random.randint(0, len(words) - length)
             words = words[start : start + length]
         text = " ".join(words)
         text = text.rstrip("!?., ") if self._chance(0.7) else text
-        if self._chance(0.3):  # what separates members of a list elsewhere, and numbers that count nothing
+        if self._chance(0.3):  # separators of lists, and numbers that are no episode
             year, number = self._random.randint(1900, 2030), self._random.randint(1, 99)
             phrase = self._phrase()
             text = self._random.choice(
@@ -265,15 +264,15 @@ class Cues:
         return text[:1].upper() + text[1:]
 
     def _no_date(self) -> str:
-        """Numbers that are neither a date nor count an episode: years, verses, amounts, lists."""
-        year, one, other = (self._random.randint(*span) for span in ((1500, 2030), (1, 150), (1, 40)))
+        """Returns numbers that are neither a date nor an episode number: years, verses, amounts, lists."""
+        year, first, second = (self._random.randint(*span) for span in ((1500, 2030), (1, 150), (1, 40)))
         word, until = self._word(), year + self._random.randint(1, 60)
-        row = self._random.choice((", ", ",", "-")).join(str(one + step) for step in range(other % 4 + 3))
+        row = self._random.choice((", ", ",", "-")).join(str(first + step) for step in range(second % 4 + 3))
         return self._random.choice(
             (
                 row, f"{word} {year}-{until}", f"{year}-{until}", f"{word}, {year}-{until}",
-                f"{one}.000 {word}", f"{word} {one}:{other}", f"{word} {one}:{other}-{other + 5}",
-                f"{year}-{until}: {word}", f"{year}: {self._phrase()}", f"{word} {one}-{other}",
+                f"{first}.000 {word}", f"{word} {first}:{second}", f"{word} {first}:{second}-{second + 5}",
+                f"{year}-{until}: {word}", f"{year}: {self._phrase()}", f"{word} {first}-{second}",
                 f"{word} x {self._word()} x {self._word()}",
             )
         )  # fmt: skip

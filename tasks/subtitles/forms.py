@@ -1,8 +1,9 @@
-"""What a sub-title must look like for a pattern to be given by the classifier.
+"""Conditions that a sub-title must fulfil before the classifier may assign a pattern.
 
-The classifier learns from rule-labelled sub-titles with their cues hidden: to it a number behind any word may
-count episodes ("Oldsmobile 88") and a dash may stand between teams. An answer whose form does not hold is
-withheld. A form is wider than a rule: the classifier must be sure as well (classifier.py).
+The classifier is trained with hidden cues, so it may take a number after any word for an episode number
+("Oldsmobile 88") and any dash for a separator of teams. Predictions that violate the form of their pattern
+are discarded. A form is less strict than a rule, because the probability must be sufficient as well
+(classifier.py).
 """
 
 import re
@@ -61,7 +62,7 @@ _SIGN = re.compile(r"\s*(?:;|\||•|//?|\+| -{3,} )\s*")
 
 
 def _is_match(text: str) -> bool:
-    """Two sides, each a name; without a word between them neither has a word of a contest."""
+    """Whether there are two names; if only a dash separates them, neither may contain a contest word."""
     text = _BEHIND_TEAMS.sub("", text).rpartition(": ")[2]
     if len(sides := _BETWEEN.split(text)) == 2:
         return all(_is_side(side) for side in (_DASH.split(sides[0])[-1], sides[1]))
@@ -70,10 +71,10 @@ def _is_match(text: str) -> bool:
 
 
 def _is_contest(text: str) -> bool:
-    """A word of a contest, and no two sides."""
+    """Whether there is a contest word and no match of two sides."""
     if not _CONTEST.search(text) or _BETWEEN.search(text) or _is_match(text):
         return False
-    return not any(_is_match(f"{one} - {other}") for one, other in pairwise(_DASH.split(text)))
+    return not any(_is_match(f"{first} - {second}") for first, second in pairwise(_DASH.split(text)))
 
 
 def _is_side(text: str) -> bool:
@@ -82,7 +83,7 @@ def _is_side(text: str) -> bool:
 
 
 def _is_list(text: str) -> bool:
-    """Stories with signs between them: no sentences, none the name of a person."""
+    """Whether separators divide the text into short parts, none of them the name of a person."""
     parts = _SIGN.split(text)
     if len(parts) == 1 or " " not in text or "/-" in text:
         return False
@@ -90,7 +91,7 @@ def _is_list(text: str) -> bool:
 
 
 def _is_story(text: str) -> bool:
-    return bool(re.search(r"\w", text)) and len(text.split()) <= 10 and not is_person(text, known=True)
+    return bool(re.search(r"\w", text)) and len(text.split()) <= 10 and not is_person(text, listed=True)
 
 
 _FORMS: dict[str, Callable[[str], object]] = {
@@ -104,5 +105,5 @@ _FORMS: dict[str, Callable[[str], object]] = {
 
 
 def has_form(text: str, pattern: str) -> bool:
-    """Whether a cleaned sub-title may be of a pattern; True for a pattern that has no form here."""
+    """Whether a cleaned sub-title fulfils the form of a pattern; True for patterns without a form."""
     return pattern not in _FORMS or bool(_FORMS[pattern](text))

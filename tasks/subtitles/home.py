@@ -1,9 +1,9 @@
-"""The classifier that a home keeps, so that a night labels sub-titles without training."""
+"""Stores the sub-title classifier in the home, so that nightly runs need no training."""
 
 from pathlib import Path
 
 from storage.atomic import replaced_folder
-from tasks.subtitles.classifier import ABOUT, PatternClassifier, PatternError
+from tasks.subtitles.classifier import METADATA, PatternClassifier, PatternError
 
 FOLDER = "patterns"  # in the home
 
@@ -15,8 +15,8 @@ def write_classifier(home: Path, model: PatternClassifier) -> None:
 
 
 def read_classifier(home: Path) -> PatternClassifier:
-    """The home's classifier; a PatternError where `guidespace patterns` never ran."""
-    if not (home / FOLDER / ABOUT).exists():
+    """Opens the home's classifier; raises PatternError if there is none."""
+    if not (home / FOLDER / METADATA).exists():
         raise PatternError(
             f"{home} keeps no classifier of sub-titles; run `guidespace patterns` without --kept"
         )

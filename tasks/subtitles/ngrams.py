@@ -1,8 +1,8 @@
-"""The n-grams of a text and of its shape, and a classifier that adds up their weights.
+"""Hashed n-grams of a text and of its shape, and a linear classifier on them.
 
-A network over characters reads a sub-title as a whole; n-grams know words and signs by heart. Each is wrong
-in its own way, so an answer is the mean of both (classifier.py). A shape is what is left where every run of
-letters becomes one: "Anna Loos, Tom" has the shape "A A, A", "Kapitel 12" the shape "A 99".
+A recurrent network encodes the complete sub-title, n-grams memorize words and punctuation. Their errors
+differ, so predictions are averaged (classifier.py). The shape of a text has a single letter for every run of
+letters: the shape of "Anna Loos, Tom" is "A A, A", that of "Kapitel 12" is "A 99".
 """
 
 import re
@@ -20,7 +20,7 @@ _PRIME = np.uint64(0x100000001B3)
 
 
 def ngrams(texts: Sequence[str]) -> Ragged:
-    """The n-grams of each text as numbers below 65,536 (their hash), int64."""
+    """Hashes the n-grams of each text to ids below 65,536, int64."""
     marked = [f"\x02{text.lower()}\x03" for text in texts]
     shapes = [f"\x04{_shape(text)}\x05" for text in texts]
     owners, values = [], []
@@ -45,10 +45,10 @@ def _shape(text: str) -> str:
 
 
 class TwoReaders(nn.Module):
-    """Logits of classes by a vector of the text, and by its n-grams."""
+    """Two linear classifiers: one on the vector of a text, one on its n-grams."""
 
     def __init__(self, hidden: int, classes: int, device: torch.device | None = None) -> None:
-        """All weights are zero."""
+        """Initializes all weights to zero."""
         super().__init__()
         self.vector = nn.Linear(hidden, classes, device=device)
         self.ngrams = nn.EmbeddingBag(_BUCKETS, classes, mode="sum", device=device)
@@ -57,9 +57,9 @@ class TwoReaders(nn.Module):
                 parameter.zero_()
 
     def forward(self, vectors: Tensor, ngrams: Ragged) -> tuple[Tensor, Tensor]:
-        """float32 (texts, classes) of each reader."""
+        """Computes the logits of each classifier, float32 (texts, classes)."""
         ids = torch.from_numpy(ngrams.values).to(vectors.device)
         weights = torch.from_numpy(np.maximum(ngrams.lengths, 1) ** -0.5)[ngrams.owners]
         offsets = torch.from_numpy(ngrams.offsets[:-1]).to(vectors.device)
-        own = self.ngrams(ids, offsets, per_sample_weights=weights.to(vectors.device, vectors.dtype))
-        return self.vector(vectors), own
+        by_ngrams = self.ngrams(ids, offsets, per_sample_weights=weights.to(vectors.device, vectors.dtype))
+        return self.vector(vectors), by_ngrams

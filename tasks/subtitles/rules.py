@@ -1,11 +1,11 @@
-"""Patterns of sub-titles, and weak rules that recognise the plain cases of each.
+"""Patterns of sub-titles, and weak rules that recognise clear cases of each.
 
-A rule speaks where it is nearly sure and abstains elsewhere: cue words stand in English, German and French
-alone, lists of first names and places hold the frequent ones. The classifier learns from what the rules label
-with their cues hidden (cues.py), so that it reaches other languages and forms (classifier.py).
+Rules aim at high precision and abstain otherwise: cue words are English, German and French only, and the
+lists of first names and places contain only frequent ones. The classifier is trained on the labels of the
+rules with hidden cues (cues.py), so that it generalizes to other languages and forms (classifier.py).
 
-What a sub-title is when two patterns fit is decided by the order of ``PATTERNS``: "Round 4: Lazio v Torino"
-names teams, "S6 E2 - The Bridge" an episode's number.
+If several rules match, the first decides: "Round 4: Lazio v Torino" is of the pattern teams, "S6 E2 - The
+Bridge" of the pattern episode_number.
 """
 
 import re
@@ -28,76 +28,76 @@ _JOINED = r"\s*;\s*|,\s+(?:and|und|et|&)\s+|,\s+|\s+(?:and|und|et|&|/)\s+"
 
 
 class Rule(NamedTuple):
-    """A pattern, and a test of a cleaned sub-title that few others pass."""
+    """A pattern, and a predicate on cleaned sub-titles that is rarely true for other patterns."""
 
     pattern: str
     holds: Callable[[str], object]
 
 
 def clean(sub_title: str) -> str:
-    """Text on one line: white space, also written as a backslash and n, becomes single spaces."""
+    """Collapses white space, including a literal backslash followed by n, to single spaces."""
     return " ".join(sub_title.replace("\\n", " ").split())
 
 
 @cache
 def first_names() -> frozenset[str]:
-    """Frequent first names, English, German and French."""
+    """Frequent English, German and French first names."""
     return frozenset((FOLDER / "first_names.txt").read_text(encoding="utf-8").split())
 
 
 @cache
 def places() -> frozenset[str]:
-    """Countries, regions and cities as they are often written, in English, German and French."""
+    """Countries, regions and cities, in English, German and French."""
     return frozenset(re.split(r",\s+|\n", (FOLDER / "places.txt").read_text(encoding="utf-8").strip()))
 
 
 def _is_match(text: str) -> bool:
-    """Two short names with ``v`` or ``vs`` between them, a heading before a colon aside."""
+    """Whether ``v`` or ``vs`` separates two short names; text before a colon is ignored."""
     sides = re.split(r"\s+(?:v|vs)\.?\s+", text.rpartition(": ")[2], flags=_ANY)
     return len(sides) == 2 and all(len(side.split()) <= 5 and is_capitalised(side) for side in sides)
 
 
 def is_capitalised(text: str) -> bool:
-    """Whether there are words and none begins with a small letter."""
+    """Whether there are words and none begins with a lower-case letter."""
     words = re.findall(r"[^\W_][\w'’.\-]*", text)
     return bool(words) and all(not word[0].islower() for word in words)
 
 
-def is_person(text: str, *, known: bool) -> bool:
-    """Two or three capitalised words, the first a ``known`` first name if so asked."""
+def is_person(text: str, *, listed: bool) -> bool:
+    """Whether the text is two or three capitalised words; optionally, the first must be a listed name."""
     words = text.split()
     if not 2 <= len(words) <= 3 or not is_capitalised(text) or re.search(r"\d|[:!?/]", text):
         return False
-    return not known or words[0] in first_names()
+    return not listed or words[0] in first_names()
 
 
 def _is_guest_list(text: str) -> bool:
-    """``John Doe``, ``John Doe, Lil Jon and Jane Roe``: half of the names begin with a known first name."""
+    """Whether the text lists persons (``John Doe and Lil Jon``), half of them with a listed first name."""
     if cued := re.match(r"(?:guests?|with|mit|gäste|invités?|avec|featuring|feat\.)\s*:?\s+(.+)", text, _ANY):
         text = cued[1]
     people = re.split(_JOINED, text)
-    known = sum(is_person(each, known=True) for each in people)
-    return 2 * known >= len(people) and all(is_person(each, known=False) for each in people)
+    named = sum(is_person(person, listed=True) for person in people)
+    return 2 * named >= len(people) and all(is_person(person, listed=False) for person in people)
 
 
 def _is_place(text: str) -> bool:
-    """A known place; places and other capitalised words in a list or joined by ``to``."""
+    """Whether the text is a listed place, or a list of capitalised words of which half are listed places."""
     if text in places():
         return True
     parts = re.split(r",\s+| (?:to|nach) ", text)
-    known = sum(part in places() for part in parts)
+    listed = sum(part in places() for part in parts)
     capitalised = all(is_capitalised(part) and len(part.split()) <= 3 for part in parts)
-    return len(parts) > 1 and 2 * known >= len(parts) and capitalised and not re.search(r"[\d:]", text)
+    return len(parts) > 1 and 2 * listed >= len(parts) and capitalised and not re.search(r"[\d:]", text)
 
 
 def _is_segments(text: str) -> bool:
-    """Titles of two or more stories with slashes between them."""
+    """Whether slashes separate two or more titles."""
     parts = re.split(r"\s*//\s*|\s+/\s+|(?<=\w\w)/(?=[A-ZÀ-ÖØ-Þ]\w)", text)
     return len(parts) > 1 and all(re.search(r"[^\W\d_]{3}", part) for part in parts) and " " in text.strip()
 
 
 def _is_sentence(text: str) -> bool:
-    """Words that stand in a phrase and in no name; nothing that separates."""
+    """Whether the text contains words of a phrase and no separators."""
     if re.search(r"[\d,;:/|+–#()\[\]\"@]| - |-.*-", text):
         return False
     return bool(_PHRASE.search(text))
@@ -145,6 +145,6 @@ PATTERNS = tuple(dict.fromkeys(rule.pattern for rule in RULES))
 
 
 def match_rule(sub_title: str) -> str | None:
-    """The pattern of the first rule that holds; None where all abstain."""
+    """Returns the pattern of the first matching rule, or None if all abstain."""
     text = clean(sub_title)
     return next((rule.pattern for rule in RULES if rule.holds(text)), None)

@@ -1,4 +1,4 @@
-"""Settings of the classifier of sub-titles."""
+"""Settings of the sub-title classifier."""
 
 from tasks.form import configurable, setting
 from tasks.optimizers import Adam
@@ -8,23 +8,23 @@ from tasks.recurrent.training import RecurrentTrainingSettings
 
 @configurable
 class PatternSettings:
-    """How the classifier of sub-titles is trained, and when it speaks."""
+    """Architecture and training data of the sub-title classifier."""
 
     encoder: Recurrent = setting(
-        Recurrent(character_dim=24, hidden=96, max_length=96), "How the characters of a sub-title are read"
+        Recurrent(character_dim=24, hidden=96, max_length=96), "Recurrent encoder of characters"
     )
     training: RecurrentTrainingSettings = setting(
         RecurrentTrainingSettings(epochs=3, batch_size=256, optimizer=Adam(learning_rate=0.006)),
-        "How it is trained, and for how long",
+        "Optimizer, batch size and epochs",
     )
     examples: int = setting(
-        4000, "Training sub-titles of a pattern, some several times with other cues", ge=10
+        4000, "Training examples per pattern; a sub-title may occur several times with different cues", ge=10
     )
-    unlabelled: int = setting(24_000, "Sub-titles that no rule labels and that count as plain titles", ge=0)
+    unlabelled: int = setting(24_000, "Sub-titles without a rule that are used as plain titles", ge=0)
 
 
 @configurable
 class LabellingSettings:
-    """Settings of the command ``patterns``, as ``--set`` names them: ``patterns.examples=3000``."""
+    """Settings of the command ``patterns``, for ``--set patterns.examples=3000``."""
 
-    patterns: PatternSettings = setting(PatternSettings(), "The classifier of sub-titles")
+    patterns: PatternSettings = setting(PatternSettings(), "The sub-title classifier")

@@ -1,4 +1,4 @@
-"""The task of the flow patterns: the sub-titles of a home's catalogue to their patterns."""
+"""Task of the flow patterns: classifies the sub-titles of a home's catalogue."""
 
 import math
 import time
@@ -17,56 +17,56 @@ from tasks.subtitles.confusion import confusion_table, count_confusion, plot_con
 from tasks.subtitles.home import read_classifier, write_classifier
 from tasks.subtitles.settings import PatternSettings
 
-EXAMPLES = 3  # sub-titles shown of each pattern
+EXAMPLES = 3  # sub-titles shown per pattern
 
 
 @dataclass(frozen=True)
 class PatternCounts:
-    """What became of a catalogue's sub-titles."""
+    """Summary of a classification run."""
 
     sub_titles: int
     seconds: float
     counts: dict[str, int]  # distinct sub-titles by pattern
-    by_rule: dict[str, int]  # of them those that a rule decided
-    examples: dict[str, list[str]]  # that no rule labels, the most frequent
+    by_rule: dict[str, int]  # the part that a rule decided
+    examples: dict[str, list[str]]  # most frequent sub-titles without a rule
 
 
 @task(name="patterns", task_run_name="patterns", persist_result=False)
 def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "") -> PatternCounts:
-    """Trains on the catalogue's sub-titles, keeps the classifier in the home and fills the catalogue's table.
+    """Trains on the catalogue's sub-titles, stores the classifier in the home and writes the patterns.
 
-    The MLflow run has the loss, the confusion of held-out sub-titles and the counts.
+    Logs the loss, the confusion matrix of held-out sub-titles and the counts to MLflow.
 
     Args:
         home: Folder with a catalogue.
-        settings: Of the training.
-        kept: Label by the classifier that the home keeps.
-        run: MLflow's run id; empty: nothing is logged.
+        settings: Settings of the training.
+        kept: Use the classifier stored in the home instead of training one.
+        run: MLflow run id; empty to log nothing.
 
     Raises:
-        PatternError: The rules find fewer than two patterns, or the home keeps no classifier.
+        PatternError: The rules find fewer than two patterns, or the home has no classifier.
     """
     workspace, started = Workspace(home), time.perf_counter()
     with Catalogue.open(workspace.home) as catalogue:
-        found = read_sub_titles(catalogue)
-    sub_titles = found["sub_title"].to_pylist()
+        table = read_sub_titles(catalogue)
+    sub_titles = table["sub_title"].to_pylist()
     model = read_classifier(workspace.home) if kept else _train(workspace.home, sub_titles, settings, run)
     patterns = model.classify(sub_titles)
-    rows = pa.table([sub_titles, patterns.names, patterns.known_probabilities()], schema=PATTERNS)
+    rows = pa.table([sub_titles, patterns.names, patterns.nullable_probabilities()], schema=PATTERNS)
     with Catalogue.open(workspace.home) as catalogue:
         write_patterns(catalogue, rows.filter(pa.array([bool(name) for name in patterns.names])))
-    done = PatternCounts(
+    result = PatternCounts(
         len(sub_titles),
         time.perf_counter() - started,
         patterns.count(),
         patterns.count(ruled=True),
-        patterns.examples(sub_titles, found["programmes"].to_pylist(), EXAMPLES),
+        patterns.examples(sub_titles, table["programmes"].to_pylist(), EXAMPLES),
     )
-    get_run_logger().info("patterns of %d of %d sub-titles", sum(done.counts.values()), done.sub_titles)
+    get_run_logger().info("patterns of %d of %d sub-titles", sum(result.counts.values()), result.sub_titles)
     if run:
-        metrics = {f"patterns/sub_titles/{name}": number for name, number in done.counts.items()}
-        Tracking(workspace.home).log_progress(run, 0, {**metrics, "patterns/seconds": done.seconds})
-    return done
+        metrics = {f"patterns/sub_titles/{name}": number for name, number in result.counts.items()}
+        Tracking(workspace.home).log_progress(run, 0, {**metrics, "patterns/seconds": result.seconds})
+    return result
 
 
 def _train(home: Path, sub_titles: list[str], settings: PatternSettings, run: str) -> PatternClassifier:

@@ -58,7 +58,6 @@ PENDING = frozenset(
         "tasks/scoring",
         "tasks/search",
         "tasks/sentences",
-        "tasks/subtitles",
         "tasks/text",
         "tasks/tokenize",
         "tasks/tonight",

@@ -10,7 +10,7 @@ import torch
 from tasks.optimizers import Adam
 from tasks.recurrent.encoder import Recurrent
 from tasks.recurrent.training import RecurrentTrainingSettings
-from tasks.subtitles.classifier import LEAST, PatternClassifier, PatternError, PatternTraining
+from tasks.subtitles.classifier import MIN_PROBABILITY, PatternClassifier, PatternError, PatternTraining
 from tasks.subtitles.confusion import confusion_table, count_confusion, plot_confusion, precisions
 from tasks.subtitles.ngrams import ngrams
 from tasks.subtitles.rules import PATTERNS
@@ -58,15 +58,15 @@ def test_it_knows_what_no_rule_labels(trained):
 
 def test_rules_decide_where_they_speak_and_have_no_probability(trained):
     found = trained[1].classify(["Episode 3", "Stranger; Harbour"])
-    assert found.names[0] == "episode_number" and found.known_probabilities()[0] is None
-    assert 0.1 < found.known_probabilities()[1] <= 1
+    assert found.names[0] == "episode_number" and found.nullable_probabilities()[0] is None
+    assert 0.1 < found.nullable_probabilities()[1] <= 1
     assert found.count(ruled=True) == {"episode_number": 1}
 
 
 def test_a_pattern_is_withheld_where_the_sub_title_has_no_form_of_it(trained):
     model = trained[1]
     eager = PatternClassifier(
-        model.encoder, model.head, model.classes, {**model.about, "least": dict.fromkeys(PATTERNS, 0.0)}
+        model.encoder, model.head, model.classes, {**model.metadata, "least": dict.fromkeys(PATTERNS, 0.0)}
     )
     asked = ["Kapitel 12", "Oldsmobile 12"]
     said = [model.classes[best] for best in model.probabilities(asked).argmax(axis=1)]
@@ -75,7 +75,7 @@ def test_a_pattern_is_withheld_where_the_sub_title_has_no_form_of_it(trained):
 
 def test_what_is_not_sure_has_no_pattern(trained):
     model = trained[1]
-    careful = PatternClassifier(model.encoder, model.head, model.classes, {**model.about, "least": {}})
+    careful = PatternClassifier(model.encoder, model.head, model.classes, {**model.metadata, "least": {}})
     assert careful.classify(["qqq 7 - zzz; ß"]).names == [""]
 
 
@@ -93,7 +93,7 @@ def test_ngrams_of_a_text_do_not_depend_on_its_neighbours():
 
 
 def test_guests_and_places_are_left_to_the_rules():
-    assert set(PATTERNS) - set(LEAST) == {"guests", "place"}
+    assert set(PATTERNS) - set(MIN_PROBABILITY) == {"guests", "place"}
 
 
 def test_files_give_the_same_classifier(trained, tmp_path):
@@ -115,7 +115,7 @@ def test_one_seed_gives_the_same_bits_and_a_resumed_run_too(trained):
     list(resumed.run())
     pairs = zip(resumed.training.tensors().items(), training.training.tensors().values(), strict=True)
     assert [name for (name, ours), theirs in pairs if not torch.equal(ours, theirs)] == []
-    assert resumed.finish().about == model.about
+    assert resumed.finish().metadata == model.metadata
 
 
 def test_a_guide_without_patterns_is_refused_in_a_line():
