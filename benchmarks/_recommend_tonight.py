@@ -16,7 +16,7 @@ import pyarrow as pa
 from benchmarks.claims import Claim
 from storage.arrays import Ragged, unit_rows
 from tasks.recommend import Titles
-from tasks.tonight.choose import Evening, wanted
+from tasks.tonight.choose import Evening, titles_to_rank
 from tasks.tonight.programmes import Programme, Show
 from tasks.tonight.settings import TONIGHT
 from tasks.tonight.table import to_table
@@ -65,7 +65,7 @@ def _all_viewers(count: int) -> tuple[float, float]:
         "show_key": opinions["show_key"][: count * SEEN],
     }
     seen = pa.table(watched | dict.fromkeys(("episode", "sub_title"), pa.array([""] * (count * SEEN))))
-    rows = np.array([int(key[1:]) for key in wanted(shows, opinions)])
+    rows = np.array([int(key[1:]) for key in titles_to_rank(shows, opinions)])
     titles = Titles(vectors[rows], np.ones(len(rows), np.int64), Ragged.from_rows([[]] * len(rows)))
     started = time.perf_counter()
     evening = Evening(shows, opinions, seen, titles, TONIGHT)

@@ -1,1 +1,1 @@
-"""What is worth watching tonight: coming programmes ranked for viewers, as lists, pages and calendars."""
+"""Recommends programmes of the evening to viewers, as lists, HTML pages and calendars."""

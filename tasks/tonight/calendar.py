@@ -1,4 +1,4 @@
-"""A list as an iCalendar file: one event a programme.
+"""Renders a list of recommendations as an iCalendar file with one event per programme.
 
 References: Desruisseaux (ed.), *Internet Calendaring and Scheduling Core Object Specification (iCalendar)*,
 RFC 5545, 2009: content lines folded at 75 octets (section 3.1), text escaped (3.3.11), DTSTAMP, UID and
@@ -12,42 +12,44 @@ from collections.abc import Iterator, Sequence
 
 from tasks.tonight.choose import Recommendation
 
-OCTETS = 75  # of a line, without its end
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # no text may hold them, nor half surrogates
+MAX_OCTETS = 75  # per line, without CR LF
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]"
+)  # not allowed in text, nor are lone surrogates
 
 
-def render_calendar(found: Sequence[Recommendation], now: datetime.datetime) -> str:
-    """The calendar, lines ended by CR LF; to be written as UTF-8 without translation of line ends."""
+def render_calendar(recommendations: Sequence[Recommendation], now: datetime.datetime) -> str:
+    """Renders the calendar with CR LF line endings; write it as UTF-8 without newline translation."""
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//GuideSpace//tonight//EN", "CALSCALE:GREGORIAN"]
-    for one in found:
-        lines += _event(one, now)
+    for recommendation in recommendations:
+        lines += _event(recommendation, now)
     return "".join(f"{part}\r\n" for line in [*lines, "END:VCALENDAR"] for part in fold_line(line))
 
 
 def fold_line(line: str) -> Iterator[str]:
-    """A content line as lines of at most 75 octets, all but the first after a space; no letter is cut."""
+    """Folds a content line at 75 octets between characters; continuation lines begin with a space."""
     part, size = "", 0
     for letter in line:
-        own = len(letter.encode())
-        if size + own > OCTETS:
+        octets = len(letter.encode())
+        if size + octets > MAX_OCTETS:
             yield part
             part, size = " ", 1
-        part, size = part + letter, size + own
+        part, size = part + letter, size + octets
     yield part
 
 
 def escape_text(text: str) -> str:
-    """A value of type TEXT."""
+    """Escapes a value of type TEXT."""
     text = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return re.sub(r"([\\;,])", r"\\\1", text).replace("\n", "\\n")
 
 
-def _event(one: Recommendation, now: datetime.datetime) -> Iterator[str]:
-    programme = one.programme
+def _event(recommendation: Recommendation, now: datetime.datetime) -> Iterator[str]:
+    programme = recommendation.programme
     identity = "\n".join((programme.title, programme.channel, programme.start.isoformat()))
-    liked = [f"{why.title} ({why.share:.0%})" for why in one.why if why.liked]
-    because = f"Because you like {', '.join(liked)}" if liked else ""
-    about = "\n".join(filter(None, (programme.sub_title, programme.description, because)))
+    liked = [f"{why.title} ({why.share:.0%})" for why in recommendation.why if why.liked]
+    reason = f"Because you like {', '.join(liked)}" if liked else ""
+    about = "\n".join(filter(None, (programme.sub_title, programme.description, reason)))
     yield "BEGIN:VEVENT"
     yield f"UID:{hashlib.sha256(identity.encode('utf-8', 'replace')).hexdigest()[:32]}@guidespace"
     yield f"DTSTAMP:{_utc(now)}"
@@ -60,7 +62,7 @@ def _event(one: Recommendation, now: datetime.datetime) -> Iterator[str]:
         yield f"DESCRIPTION:{escape_text(about)}"
     if programme.categories:
         yield f"CATEGORIES:{','.join(map(escape_text, programme.categories))}"
-    yield "TRANSP:TRANSPARENT"  # it does not make the viewer busy
+    yield "TRANSP:TRANSPARENT"  # the event does not mark the viewer as busy
     yield "END:VEVENT"
 
 

@@ -1,4 +1,4 @@
-"""Lists for viewers: programmes scored, without what they have seen or dislike, diverse, with reasons."""
+"""Ranks programmes for viewers: scores, filters seen and disliked ones, diversifies, and adds reasons."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,13 @@ from tasks.recommend.lists import Fitted, best_places
 from tasks.tonight.programmes import Programme, Show
 from tasks.tonight.settings import TonightSettings
 
-LEAST = 0.02  # a smaller share is no reason
-VIEWERS = 1000  # scored at once: with 5,000 shows 20 MB
+MIN_REASON_SHARE = 0.02  # smaller shares are not shown
+VIEWERS_PER_BATCH = 1000  # with 5,000 shows, 20 MB of scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class Why:
-    """A title that a viewer liked or disliked, and its share of what decided."""
+    """A title that a viewer liked or disliked, and its share of the score."""
 
     title: str
     share: float
@@ -29,25 +29,25 @@ class Why:
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """A programme for a viewer."""
+    """A recommended programme."""
 
     viewer: str  # hash
     rank: int  # from 1
     score: float
     programme: Programme
     why: tuple[Why, ...]  # largest share first, at most settings.reasons
-    change: str = ""  # what would change it, as a sentence
+    change: str = ""  # counterfactual, as a sentence
 
 
 class Evening:
     """Shows of an evening and the likes of viewers, over one table of titles.
 
     Args:
-        shows: Coming shows.
-        opinions: Of ``read_likes``.
-        seen: Of ``read_likes``.
-        titles: What is known of ``wanted(shows, opinions)``, in that order.
-        settings: How they are ranked.
+        shows: Upcoming shows.
+        opinions: Likes and dislikes, from ``read_likes``.
+        seen: Episodes that viewers have seen, from ``read_likes``.
+        titles: Data of ``titles_to_rank(shows, opinions)``, in that order.
+        settings: Settings of the ranking.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Evening:
         titles: Titles,
         settings: TonightSettings,
     ) -> None:
-        names = wanted(shows, opinions)
+        names = titles_to_rank(shows, opinions)
         row_of = {key: row for row, key in enumerate(names)}
         self.shows, self.settings, self.names = shows, settings, list(names.values())
         codes = opinions["viewer"].combine_chunks().dictionary_encode()
         self.viewers: list[str] = codes.dictionary.to_pylist()
-        self.rows = np.array([row_of[show.show_key] for show in shows], dtype=np.int32)  # of titles
+        self.rows = np.array([row_of[show.show_key] for show in shows], dtype=np.int32)  # in titles
         liked = np.array([row_of[key] for key in opinions["show_key"].to_pylist()], dtype=np.int32)
         # to_pylist: to_numpy would import pandas (tasks/tonight/vectors.py)
         values = np.array(opinions["value"].to_pylist(), dtype=np.float32)
@@ -72,13 +72,13 @@ class Evening:
         self.likes = Likes(viewers, liked, values, times, len(self.viewers))
         self.titles = titles
         self.fitted = settings.recommender.fit(self.likes, titles)
-        self._row_of = {one: row_of[show.show_key] for show in shows for one in show.programmes}
+        self._row_of = {programme: row_of[show.show_key] for show in shows for programme in show.programmes}
         place_of = {show.show_key: place for place, show in enumerate(shows)}
         self.seen: dict[str, dict[int, list[tuple[str, str]]]] = {}
         for row in seen.to_pylist():
             if (place := place_of.get(row["show_key"])) is not None:
-                own = self.seen.setdefault(row["viewer"], {}).setdefault(place, [])
-                own.append((row["episode"], fold_sub_title(row["sub_title"])))
+                episodes = self.seen.setdefault(row["viewer"], {}).setdefault(place, [])
+                episodes.append((row["episode"], fold_sub_title(row["sub_title"])))
         self._disliked: dict[int, set[int]] = {}
         place_of_row = {row: place for place, row in enumerate(self.rows.tolist())}
         for at in np.flatnonzero(values < 0).tolist():
@@ -86,39 +86,42 @@ class Evening:
                 self._disliked.setdefault(int(viewers[at]), set()).add(place)
 
     def recommend(self, viewers: Sequence[str]) -> Iterator[list[Recommendation]]:
-        """A list for each viewer (hashes of ``self.viewers``), best first."""
+        """Yields the list of each viewer (hashes from ``self.viewers``), best first."""
         code_of = {viewer: code for code, viewer in enumerate(self.viewers)}
-        parts = [viewers[begin : begin + VIEWERS] for begin in range(0, len(viewers), VIEWERS)]
+        parts = [
+            viewers[begin : begin + VIEWERS_PER_BATCH] for begin in range(0, len(viewers), VIEWERS_PER_BATCH)
+        ]
         codes = [np.array([code_of[viewer] for viewer in part], dtype=np.int32) for part in parts]
-        with ThreadPoolExecutor(1) as ahead:  # scores need the interpreter little, lists all the time
-            scores = [ahead.submit(self.fitted.scores, own, self.rows) for own in codes[:1]]
+        with ThreadPoolExecutor(1) as executor:  # scoring mostly releases the GIL, building lists does not
+            scores = [executor.submit(self.fitted.scores, part, self.rows) for part in codes[:1]]
             for place in range(len(parts)):
-                found = scores.pop().result()
+                batch_scores = scores.pop().result()
                 scores += [
-                    ahead.submit(self.fitted.scores, own, self.rows) for own in codes[place + 1 : place + 2]
+                    executor.submit(self.fitted.scores, part, self.rows)
+                    for part in codes[place + 1 : place + 2]
                 ]
-                for code, own in zip(codes[place].tolist(), found, strict=True):
-                    yield self._list(code, own)
+                for code, viewer_scores in zip(codes[place].tolist(), batch_scores, strict=True):
+                    yield self._list(code, viewer_scores)
 
-    def changes(self, found: Sequence[Recommendation]) -> list[Recommendation]:
-        """One viewer's list with what would take each programme off it."""
-        if not found:
+    def changes(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
+        """Adds to each programme of one viewer's list which change of likes would remove it from the list."""
+        if not recommendations:
             return []
-        code = self.viewers.index(found[0].viewer)
-        own = self.likes.take(np.flatnonzero(self.likes.viewers == code))
-        likes = dict(zip(own.titles.tolist(), own.values.tolist(), strict=True))
+        code = self.viewers.index(recommendations[0].viewer)
+        viewer_likes = self.likes.take(np.flatnonzero(self.likes.viewers == code))
+        likes = dict(zip(viewer_likes.titles.tolist(), viewer_likes.values.tolist(), strict=True))
         viewers = np.array([code], dtype=np.int32)
 
         def listed(fitted: Fitted) -> np.ndarray:
             scores = fitted.scores(viewers, self.rows)[0]
             return self.rows[[place for place, _ in self._choose(fitted, code, scores)]]
 
-        told = []
-        for one in found:
-            row = self._row_of[one.programme]
+        explained = []
+        for recommendation in recommendations:
+            row = self._row_of[recommendation.programme]
             change = what_would_change(self.fitted, code, likes, row, listed)
-            told.append(dataclasses.replace(one, change=self._sentence(change)))
-        return told
+            explained.append(dataclasses.replace(recommendation, change=self._sentence(change)))
+        return explained
 
     def _sentence(self, change: Change) -> str:
         without, disliked = [f"“{self.names[row]}”" for row in change.without], change.disliked
@@ -140,32 +143,34 @@ class Evening:
         ]
 
     def _choose(self, fitted: Fitted, code: int, scores: np.ndarray) -> list[tuple[int, Programme]]:
-        """Shows of a viewer's list with the programme of each that the viewer has not seen."""
+        """Chooses the shows of a viewer's list, each with its first unseen programme."""
         seen, disliked = self.seen.get(self.viewers[code], {}), self._disliked.get(code, ())
-        fresh: list[tuple[int, Programme]] = []
+        candidates: list[tuple[int, Programme]] = []
         for place in best_places(scores, self.settings.pool + len(seen) + len(disliked)).tolist():
-            programmes, own = self.shows[place].programmes, seen.get(place)
+            programmes, seen_episodes = self.shows[place].programmes, seen.get(place)
             programme = (
-                next((one for one in programmes if not one.seen_in(own)), None) if own else programmes[0]
+                next((programme for programme in programmes if not programme.seen_in(seen_episodes)), None)
+                if seen_episodes
+                else programmes[0]
             )
             if programme is not None and place not in disliked:
-                fresh.append((place, programme))
-        places = np.array([place for place, _ in fresh], dtype=np.int64)
+                candidates.append((place, programme))
+        places = np.array([place for place, _ in candidates], dtype=np.int64)
         _, shares = fitted.shares(code, self.rows[places])
         chosen = diversify(scores[places], shares, self.settings.count, self.settings.trade_off)
-        return [fresh[at] for at in chosen.tolist()]
+        return [candidates[at] for at in chosen.tolist()]
 
     def _why(self, code: int, place: int) -> tuple[Why, ...]:
         reasons = self.fitted.why(code, int(self.rows[place]))[: self.settings.reasons]
         return tuple(
-            Why(title=self.names[one.title], share=round(one.share, 4), liked=one.liked)
-            for one in reasons
-            if one.share >= LEAST
+            Why(title=self.names[reason.title], share=round(reason.share, 4), liked=reason.liked)
+            for reason in reasons
+            if reason.share >= MIN_REASON_SHARE
         )
 
 
-def wanted(shows: Sequence[Show], opinions: pa.Table) -> dict[str, str]:
-    """Show key to title of what is coming and of what was liked, without repeats."""
+def titles_to_rank(shows: Sequence[Show], opinions: pa.Table) -> dict[str, str]:
+    """Maps the show keys of upcoming and rated shows to their titles."""
     coming = {show.show_key: show.programmes[0].title for show in shows}
     liked = dict(zip(opinions["show_key"].to_pylist(), opinions["title"].to_pylist(), strict=True))
     return coming | {key: title for key, title in liked.items() if key not in coming}

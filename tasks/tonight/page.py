@@ -1,7 +1,7 @@
-"""The page tonight.html: the evening as a time line, each programme with its reasons, and likes to hand back.
+"""Renders tonight.html: a time line of the evening, the programmes with their reasons, and like buttons.
 
-A choice on it stays on it: the viewer saves them as a file for ``guidespace like --from``, and the address
-holds them, so that a link opens the page with the same choices.
+The page sends nothing: viewers save their choices as a file for ``guidespace like --from``. The URL fragment
+contains the choices as well, so that a link opens the page with the same choices.
 """
 
 import datetime
@@ -13,35 +13,41 @@ from tasks.pages import encode_data, render_page
 from tasks.tonight.choose import Recommendation
 from tasks.tonight.programmes import Airing
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 def render_tonight(
-    found: Sequence[Recommendation], viewer: str, begin: datetime.datetime, end: datetime.datetime
+    recommendations: Sequence[Recommendation], viewer: str, begin: datetime.datetime, end: datetime.datetime
 ) -> str:
     """Renders the page, to be written as UTF-8.
 
     Args:
-        found: The list, best first; none gives a page that says so.
-        viewer: How the page names the viewer, which likes handed back are then of; "" for nobody.
-        begin: Of the evening.
-        end: Of the evening.
+        recommendations: The list, best first; may be empty.
+        viewer: Name of the viewer on the page and in the file of choices; "" for none.
+        begin: Begin of the evening.
+        end: End of the evening.
     """
     heading = f"Tonight for {viewer}" if viewer else "Tonight"
     data = {
         "viewer": viewer,
         "begin": _minute(begin),
         "end": _minute(end),
-        "programmes": [_programme(one) for one in found],
+        "programmes": [_programme(recommendation) for recommendation in recommendations],
     }
-    parts = HERE / "tonight.html", heading, HERE / "tonight.css", encode_data(data), [HERE / "tonight.js"]
+    parts = (
+        FOLDER / "tonight.html",
+        heading,
+        FOLDER / "tonight.css",
+        encode_data(data),
+        [FOLDER / "tonight.js"],
+    )
     return render_page(*parts)
 
 
-def _programme(one: Recommendation) -> dict[str, Any]:
-    programme = one.programme
+def _programme(recommendation: Recommendation) -> dict[str, Any]:
+    programme = recommendation.programme
     return {
-        "rank": one.rank,
+        "rank": recommendation.rank,
         "title": programme.title,
         "subTitle": programme.sub_title,
         "episode": programme.episode,
@@ -49,8 +55,8 @@ def _programme(one: Recommendation) -> dict[str, Any]:
         "categories": list(programme.categories),
         **_airing(programme),
         "also": [_airing(airing) for airing in programme.also],
-        "why": [[why.title, why.share, why.liked] for why in one.why],
-        "change": one.change,
+        "why": [[why.title, why.share, why.liked] for why in recommendation.why],
+        "change": recommendation.change,
     }
 
 

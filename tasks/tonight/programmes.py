@@ -1,7 +1,7 @@
-"""The coming programmes of a guide as shows: each once, whatever channels carry it, with its other airings.
+"""Groups the upcoming programmes of a guide by show and merges repeated airings.
 
-Rows are one programme if they have the same show key and the same episode, or if their channels are twins (HD
-beside SD, an hour later on +1) and their times agree.
+Rows are the same programme if they have the same show key and the same episode, or if their channels are
+twins (HD and SD, or one hour later on +1) and their times agree.
 """
 
 import datetime
@@ -15,17 +15,17 @@ import pyarrow as pa
 from storage.episodes.numbers import EpisodeNumber, fold_sub_title
 from tasks.text.titles import is_placeholder, parse_title
 
-REGULAR_DAYS = 3  # a title without episodes that airs on more days than this is a programme, not a film
-# Channels with these differ in picture or by hours: "ITV2 HD", "ITV2 +1", "Film4+1", "RTL UHD".
+REGULAR_DAYS = 3  # a title without episodes on more days is regular, no film
+# Suffixes of channels that differ only in quality or by hours: "ITV2 HD", "ITV2 +1", "Film4+1", "RTL UHD".
 _TWIN = re.compile(
     r"\s*\+(\d{1,2})\b|\s*(?:\b|(?-i:(?<=[a-z])(?=HD\b)))(?:full[ -]?hd|uhd|fhd|hd|sd|4k)\b\s*", re.IGNORECASE
 )
-_SLACK = datetime.timedelta(minutes=5)  # by which times of twins differ
+_SLACK = datetime.timedelta(minutes=5)  # maximum difference of durations of twins
 
 
 @dataclass(frozen=True, kw_only=True)
 class Airing:
-    """When and where; UTC with its zone, the stop None where the guide has none."""
+    """Time (UTC, time-zone aware; stop is None if unknown) and channel of an airing."""
 
     start: datetime.datetime
     stop: datetime.datetime | None
@@ -34,32 +34,32 @@ class Airing:
 
 @dataclass(frozen=True, kw_only=True)
 class Programme(Airing):
-    """One episode of a show, or one film, at its first airing of the evening."""
+    """An episode of a show, or a film, at its first airing of the evening."""
 
-    title: str  # as people read it
+    title: str  # display title
     sub_title: str
     episode: str  # s2e4, e4 or empty
     description: str
     categories: tuple[str, ...]
-    regular: bool  # airs on many days without saying which episode
-    also: tuple[Airing, ...] = ()  # its other airings of the evening, in their order
+    regular: bool  # airs on many days without episode data
+    also: tuple[Airing, ...] = ()  # other airings of the evening, ascending
 
     def seen_in(self, seen: Sequence[tuple[str, str]]) -> bool:
-        """Whether it is one of the episodes and sub-titles that a viewer has seen of its show."""
-        own = self.episode, fold_sub_title(self.sub_title)
-        if not any(own):
+        """Whether it is among the (episode, sub-title) pairs of its show that a viewer has seen."""
+        keys = self.episode, fold_sub_title(self.sub_title)
+        if not any(keys):
             return not self.regular and ("", "") in seen
         return any(
-            mine and mine == theirs
-            for one in seen
-            if len({key.partition("p")[2] for key in (self.episode, one[0])} - {""}) < 2  # another part of it
-            for mine, theirs in zip(own, one, strict=True)
+            key and key == seen_key
+            for pair in seen
+            if len({episode.partition("p")[2] for episode in (self.episode, pair[0])} - {""}) < 2  # same part
+            for key, seen_key in zip(keys, pair, strict=True)
         )
 
 
 @dataclass(frozen=True)
 class Show:
-    """The programmes of one show key, by their start."""
+    """The programmes of one show key, sorted by start."""
 
     show_key: str
     programmes: tuple[Programme, ...]
@@ -72,9 +72,9 @@ class _Group:
 
 
 def fold_programmes(coming: pa.Table) -> list[Show]:
-    """Shows of the rows of ``coming_programmes``, by their first start; placeholders are left out."""
+    """Groups the rows of ``coming_programmes``, sorted by first start; skips placeholder titles."""
     groups: dict[tuple[str, str], _Group] = {}  # by show key and episode
-    slots: dict[tuple[str, int], list[tuple[dict[str, Any], _Group]]] = {}  # by what twins have in common
+    slots: dict[tuple[str, int], list[tuple[dict[str, Any], _Group]]] = {}  # by base name and time
     rows = [{**row, **_read(row)} for row in coming.to_pylist()]
     for row in sorted(rows, key=lambda row: (row["start"], row["shift"], row["channel_name"])):
         if is_placeholder(row["show_key"]):
@@ -90,13 +90,16 @@ def fold_programmes(coming: pa.Table) -> list[Show]:
     for group in groups.values():
         if group.rows:
             shows.setdefault(group.show_key, []).append(_programme(group.rows))
-    return [Show(key, tuple(sorted(own, key=lambda one: one.start))) for key, own in shows.items()]
+    return [
+        Show(key, tuple(sorted(programmes, key=lambda programme: programme.start)))
+        for key, programmes in shows.items()
+    ]
 
 
 def channel_twin(name: str) -> tuple[str, int]:
-    """What twins have in common, and by how many hours this one is later: ("film4", 1) of "Film4 +1"."""
+    """Returns the common name of twins and the delay in hours: ("film4", 1) for "Film4 +1"."""
     base = _TWIN.sub(" ", name).strip().casefold()
-    shifts = [int(found[1]) for found in _TWIN.finditer(name) if found[1]]
+    shifts = [int(match[1]) for match in _TWIN.finditer(name) if match[1]]
     return (base, sum(shifts)) if base else (name.casefold(), 0)
 
 
@@ -115,7 +118,7 @@ def _read(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _agree(row: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two programmes that begin together on twins also end together, on two channels."""
+    """Whether two rows that begin together on different twin channels also end together."""
     if row["channel"] == other["channel"] or row["stop"] is None or other["stop"] is None:
         return False
     return abs((row["stop"] - row["start"]) - (other["stop"] - other["start"])) <= _SLACK

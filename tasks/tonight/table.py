@@ -1,4 +1,4 @@
-"""Lists as a table: storage/formats/tonight.py."""
+"""Converts lists to a table; storage/formats/tonight.py has the schema."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,16 +10,19 @@ from tasks.tonight.choose import Recommendation
 
 
 def to_table(lists: Iterable[Iterable[Recommendation]]) -> pa.Table:
-    """One row a viewer and programme, in the order of the lists."""
-    return pa.Table.from_pylist([_row(one) for found in lists for one in found], schema=TONIGHT)
+    """Returns one row per viewer and programme, in the order of the lists."""
+    return pa.Table.from_pylist(
+        [_row(recommendation) for recommendations in lists for recommendation in recommendations],
+        schema=TONIGHT,
+    )
 
 
-def _row(one: Recommendation) -> dict[str, Any]:
-    programme = one.programme
+def _row(recommendation: Recommendation) -> dict[str, Any]:
+    programme = recommendation.programme
     return {
-        "viewer": one.viewer,
-        "rank": one.rank,
-        "score": one.score,
+        "viewer": recommendation.viewer,
+        "rank": recommendation.rank,
+        "score": recommendation.score,
         "start": programme.start.replace(tzinfo=None),
         "stop": programme.stop and programme.stop.replace(tzinfo=None),
         "channel": programme.channel,
@@ -28,7 +31,8 @@ def _row(one: Recommendation) -> dict[str, Any]:
         "episode": programme.episode,
         "categories": programme.categories,
         "also": [
-            {"start": each.start.replace(tzinfo=None), "channel": each.channel} for each in programme.also
+            {"start": airing.start.replace(tzinfo=None), "channel": airing.channel}
+            for airing in programme.also
         ],
-        "why": [{"title": why.title, "share": why.share, "liked": why.liked} for why in one.why],
+        "why": [{"title": why.title, "share": why.share, "liked": why.liked} for why in recommendation.why],
     }

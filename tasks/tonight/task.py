@@ -1,4 +1,4 @@
-"""Lists for all viewers of a home: guide, model and likes to Tonight."""
+"""Task that computes the lists of all viewers of a home: guide, model and likes to Tonight."""
 
 import datetime
 import time
@@ -25,12 +25,12 @@ def recommend(
     settings: TonightSettings,
     run: str = "",
 ) -> Tonight:
-    """Publishes a list for every viewer with likes, and pages of ``settings.pages`` of them to read.
+    """Publishes a list for every viewer with likes, and sample pages of ``settings.pages`` viewers.
 
-    The MLflow run has the pages, without name or hash of their viewers, and the counts.
+    Logs the pages, without names or hashes of viewers, and the counts to MLflow.
 
     Raises:
-        TonightError: Nobody has liked anything, or the guide has no programme then.
+        TonightError: There are no likes, or the guide has no programme in that interval.
     """
     workspace, started = Workspace(home), time.perf_counter()
     opinions, seen = read_likes(workspace.home)
@@ -41,9 +41,11 @@ def recommend(
     with workspace.publishing(Tonight, key) as draft:
         lists = list(evening.recommend(evening.viewers))
         pq.write_table(to_table(lists), draft.folder / FILE, compression="zstd")
-        pages = [found for found in lists if found][: settings.pages]  # hashes are in a random order
-        for number, found in enumerate(pages, 1):
-            page = render_tonight(evening.changes(found), "", begin, end)
+        pages = [recommendations for recommendations in lists if recommendations][
+            : settings.pages
+        ]  # hashes are in a random order
+        for number, recommendations in enumerate(pages, 1):
+            page = render_tonight(evening.changes(recommendations), "", begin, end)
             (draft.folder / f"viewer-{number:02}.html").write_text(page, encoding="utf-8")
         draft.counts |= {
             "viewers": len(lists),
@@ -51,8 +53,8 @@ def recommend(
             "programmes": sum(map(len, lists)),
         }
     artifact, seconds = draft.artifact, time.perf_counter() - started
-    told = ", ".join(f"{count:,} {name}" for name, count in artifact.counts.items())
-    get_run_logger().info("lists of %s in %.1f s", told, seconds)
+    counts_text = ", ".join(f"{count:,} {name}" for name, count in artifact.counts.items())
+    get_run_logger().info("lists of %s in %.1f s", counts_text, seconds)
     if run:
         tracking, counts = Tracking(workspace.home), {**artifact.counts, "seconds": seconds}
         tracking.log_progress(run, 0, {f"tonight/{name}": value for name, value in counts.items()})

@@ -1,19 +1,19 @@
-// The evening: a time line, the programmes with their reasons, and the viewer's choices. Times are those of the reader's zone.
+// Draws the time line, the programmes with their reasons, and the viewer's choices. Times are in the browser's zone.
 
 const evening = JSON.parse(document.getElementById("data").textContent);
 const programmes = evening.programmes;
 const votes = programmes.map(() => 0); // 1 like, -1 dislike
 const at = (minute) => new Date(minute * 60000);
 const clock = (minute) => at(minute).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-const stopOf = (one) => one.stop ?? one.start + 30; // a guide without stops: room for the name
+const stopOf = (one) => one.stop ?? one.start + 30; // without a stop, the width of the name
 
-/** An element with a class, a text and children. */
+/** Creates an element with a class, a text and children. */
 function make(tag, name = "", text = "", ...children) {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  if (text) made.textContent = text;
-  made.append(...children);
-  return made;
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  if (text) element.textContent = text;
+  element.append(...children);
+  return element;
 }
 
 function drawLine() {
@@ -115,18 +115,18 @@ function vote(i, value) {
   try {
     history.replaceState(null, "", link());
   } catch {
-    // a sandbox without an address of its own
+    // a sandboxed frame has no URL to change
   }
 }
 
-/** The choices as the file that `guidespace like --from` reads. */
+/** Returns the choices in the format of `guidespace like --from`. */
 function handBack() {
   const now = new Date().toISOString();
   const chosen = programmes.map((one, i) => ({ title: one.title, sub_title: one.subTitle, episode: one.episode, liked: votes[i] > 0, time: now }));
   return chosen.filter((_, i) => votes[i]).map((one) => (evening.viewer ? { viewer: evening.viewer, ...one } : one));
 }
 
-/** The choices in the address: numbers of liked and of disliked programmes. */
+/** Returns the URL fragment with the ranks of liked and of disliked programmes. */
 function link() {
   const numbers = (value) => programmes.filter((_, i) => votes[i] === value).map((one) => one.rank).join(".");
   const parts = { like: numbers(1), dislike: numbers(-1) };
@@ -134,9 +134,9 @@ function link() {
 }
 
 function readLink() {
-  const asked = new URLSearchParams(location.hash.slice(1));
+  const choices = new URLSearchParams(location.hash.slice(1));
   for (const [name, value] of [["like", 1], ["dislike", -1]]) {
-    for (const rank of (asked.get(name) ?? "").split(".")) {
+    for (const rank of (choices.get(name) ?? "").split(".")) {
       const i = programmes.findIndex((one) => String(one.rank) === rank);
       if (i >= 0) votes[i] = value;
     }
@@ -183,4 +183,4 @@ programmes.forEach((one, i) => {
 readLink();
 showChoices();
 
-globalThis.guidespace = { handBack, link }; // for programs
+globalThis.guidespace = { handBack, link }; // for tests and scripts

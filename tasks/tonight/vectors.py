@@ -1,10 +1,10 @@
-"""Vectors of the titles that a list needs: of liked ones and of those that are coming.
+"""Vectors of the titles that a ranking needs: upcoming and liked ones.
 
-The champion's folder has similarity vectors of the guide's titles. What it lacks (a film of a media library,
-a title that is new tonight) is embedded from its words. That imports PyTorch, so it is done once: those
-vectors are kept in ``unlisted-DIGEST.parquet`` of the home, for as long as that champion serves. The file
-names titles that somebody liked. So it is written only if the likes are still those that the list was made
-of: otherwise a list could bring back what ``guidespace forget`` has removed meanwhile.
+The champion's folder contains similarity vectors of the guide's titles. Other titles (a film of a media
+library, a title that is new tonight) are embedded from their words. Because this imports PyTorch, their
+vectors are cached in ``unlisted-DIGEST.parquet`` in the home until the champion changes. The file contains
+liked titles, so it is written only if the likes have not changed since the ranking began; otherwise it could
+restore data that ``guidespace forget`` has removed in the meantime.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,58 +21,63 @@ from storage.catalogue.likes import unchanged_likes
 from storage.formats.model import open_similarity
 from tasks.recommend import Titles
 
-KEPT = "unlisted-{}.parquet"
+FILE_NAME = "unlisted-{}.parquet"
 
 
 def open_titles(
-    folder: Path, digest: str, home: Path, wanted: Mapping[str, str], opinions: pa.Table
+    folder: Path, digest: str, home: Path, titles: Mapping[str, str], opinions: pa.Table
 ) -> Titles:
-    """What is known of some titles (show key to raw title), row i of it being the i-th of them.
+    """Loads vectors, airings and channels of titles; row i belongs to the i-th title.
 
     Args:
-        folder: The champion's Model folder.
-        digest: Of the champion.
-        home: Where vectors of titles that the model lacks are kept.
-        wanted: Titles without repeats.
-        opinions: Of ``read_likes``, for which they are wanted.
+        folder: Model folder of the champion.
+        digest: Digest of the champion.
+        home: Folder of the cached vectors.
+        titles: Show key to raw title.
+        opinions: Likes, from ``read_likes``.
     """
     file = pq.ParquetFile(folder / "titles.parquet")  # read_table imports pyarrow.dataset
-    found = pc.index_in(_strings(list(wanted)), value_set=file.read(["show_key"])["show_key"])  # pyright: ignore[reportAttributeAccessIssue]
-    rows = np.array([-1 if row is None else row for row in found.to_pylist()], dtype=np.int64)
-    known = np.flatnonzero(rows >= 0)
+    indices = pc.index_in(_strings(list(titles)), value_set=file.read(["show_key"])["show_key"])  # pyright: ignore[reportAttributeAccessIssue]
+    rows = np.array([-1 if row is None else row for row in indices.to_pylist()], dtype=np.int64)
+    listed = np.flatnonzero(rows >= 0)
     table = open_similarity(folder)
-    vectors = np.zeros((len(wanted), table.shape[1]), dtype=np.float32)
-    vectors[known] = table[rows[known]]
-    airings, channels = np.zeros(len(wanted), dtype=np.int64), [[] for _ in wanted]
-    about = file.read(["airings", "channels"]).take(found.drop_null())
-    if "airings" in about.column_names:  # an older version wrote none
-        airings[known] = about["airings"].to_pylist()
+    vectors = np.zeros((len(titles), table.shape[1]), dtype=np.float32)
+    vectors[listed] = table[rows[listed]]
+    airings, channels = np.zeros(len(titles), dtype=np.int64), [[] for _ in titles]
+    about = file.read(["airings", "channels"]).take(indices.drop_null())
+    if "airings" in about.column_names:  # missing in models of older versions
+        airings[listed] = about["airings"].to_pylist()
     names: dict[str, int] = {}
-    for place, own in zip(known.tolist(), about["channels"].to_pylist(), strict=True):
-        channels[place] = [names.setdefault(channel, len(names)) for channel in own]
-    if lacking := {key: title for key, title, row in zip(wanted, wanted.values(), rows) if row < 0}:
-        vectors[rows < 0] = _unlisted(folder, home / KEPT.format(digest[:16]), lacking, opinions)
+    for place, title_channels in zip(listed.tolist(), about["channels"].to_pylist(), strict=True):
+        channels[place] = [names.setdefault(channel, len(names)) for channel in title_channels]
+    if unlisted := {key: title for key, title, row in zip(titles, titles.values(), rows) if row < 0}:
+        vectors[rows < 0] = _unlisted_vectors(
+            folder, home / FILE_NAME.format(digest[:16]), unlisted, opinions
+        )
     return Titles(vectors, airings, Ragged.from_rows(channels))
 
 
 def forget_unlisted(home: Path) -> None:
-    """Removes the kept vectors, and what killed processes left of them."""
-    for file in home.glob(f"{KEPT.format('*')}*"):
+    """Removes the cached vectors, including temporary files of killed processes."""
+    for file in home.glob(f"{FILE_NAME.format('*')}*"):
         file.unlink(missing_ok=True)
 
 
 def _strings(texts: Sequence[str]) -> pa.Array:
-    """An array of texts; pa.array would import pandas (so do a table's to_numpy, pa.scalar and
-    DuckDB's parameters), a fifth of the time that a list takes.
+    """Creates an array of strings without importing pandas, which takes a fifth of the time of a list.
+
+    pa.array, pa.scalar, to_numpy of a table, and parameters of DuckDB import it.
     """
     encoded = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
 
 
-def _unlisted(folder: Path, file: Path, lacking: Mapping[str, str], opinions: pa.Table) -> np.ndarray:
-    vectors = _read_kept(file)
-    if new := {key: title for key, title in lacking.items() if key not in vectors}:
+def _unlisted_vectors(
+    folder: Path, file: Path, unlisted: Mapping[str, str], opinions: pa.Table
+) -> np.ndarray:
+    vectors = _read_vectors(file)
+    if new := {key: title for key, title in unlisted.items() if key not in vectors}:
         from tasks.search.query import Query
         from tasks.search.search import TitleSearch  # imports PyTorch
 
@@ -81,19 +86,19 @@ def _unlisted(folder: Path, file: Path, lacking: Mapping[str, str], opinions: pa
         vectors |= zip(new, search.embed(queries), strict=True)
         with unchanged_likes(file.parent, opinions) as unchanged:
             if unchanged:
-                _write_kept(file, _read_kept(file) | {key: vectors[key] for key in lacking})
-    return np.array([vectors[key] for key in lacking])
+                _write_vectors(file, _read_vectors(file) | {key: vectors[key] for key in unlisted})
+    return np.array([vectors[key] for key in unlisted])
 
 
-def _read_kept(file: Path) -> dict[str, np.ndarray]:
+def _read_vectors(file: Path) -> dict[str, np.ndarray]:
     if not file.exists():
         return {}
     table = pq.ParquetFile(file).read()
     return dict(zip(table["show_key"].to_pylist(), np.array(table["vector"].to_pylist(), np.float32)))
 
 
-def _write_kept(file: Path, vectors: Mapping[str, np.ndarray]) -> None:
-    forget_unlisted(file.parent)  # those of another champion, too
+def _write_vectors(file: Path, vectors: Mapping[str, np.ndarray]) -> None:
+    forget_unlisted(file.parent)  # also those of previous champions
     columns = {"show_key": list(vectors), "vector": [vector.tolist() for vector in vectors.values()]}
     with replaced_file(file, durable=False) as new:
         pq.write_table(pa.table(columns), new)

@@ -60,7 +60,6 @@ PENDING = frozenset(
         "tasks/sentences",
         "tasks/text",
         "tasks/tokenize",
-        "tasks/tonight",
         "tasks/train",
         "tasks/train/memory",
         "tasks/train/objectives",

@@ -9,7 +9,7 @@ import pytest
 
 from storage.arrays import Ragged, unit_rows
 from tasks.recommend import Titles
-from tasks.tonight.choose import Evening, wanted
+from tasks.tonight.choose import Evening, titles_to_rank
 from tasks.tonight.programmes import fold_programmes
 from tasks.tonight.settings import TonightSettings
 from tests.tasks.tonight.evenings import coming
@@ -61,7 +61,7 @@ def evening(*likes, seen=(), **settings):
     opinions = pa.Table.from_pylist(rows, pa.schema(schema | {"value": pa.float32()}))
     names = pa.schema(dict.fromkeys(("viewer", "show_key", "episode", "sub_title"), pa.string()))
     watched = [{"viewer": v, "show_key": name.lower(), "episode": "", "sub_title": ""} for v, name in seen]
-    table = titles_of(wanted(SHOWS, opinions))
+    table = titles_of(titles_to_rank(SHOWS, opinions))
     return Evening(SHOWS, opinions, pa.Table.from_pylist(watched, names), table, TonightSettings(**settings))
 
 
@@ -128,7 +128,7 @@ def test_several_likes_or_a_dislike_may_be_what_it_takes():
 
 def test_many_viewers_get_what_each_alone_gets(monkeypatch):
     likes = [(f"{n:032x}", f"{['Crime', 'Cookery', 'Weather'][n % 3]} {n % 12}", 1.0) for n in range(7)]
-    monkeypatch.setattr("tasks.tonight.choose.VIEWERS", 3)
+    monkeypatch.setattr("tasks.tonight.choose.VIEWERS_PER_BATCH", 3)
     made = evening(*likes)
     together = list(made.recommend(made.viewers))
     assert [found[0].viewer for found in together] == made.viewers
