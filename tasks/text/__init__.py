@@ -1,1 +1,1 @@
-"""Title text to words and tokens."""
+"""Cleans titles, removes marks, and splits titles into words and tokens."""

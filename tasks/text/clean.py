@@ -1,11 +1,10 @@
-r"""Text hygiene, once, where text enters: what no reader sees and no tokenizer should. Titles typed by users
-pass here too.
+r"""Removes invisible and broken characters from texts of feeds and from titles typed by users.
 
-UTF-8 that was read as Latin-1 or Windows-1252 and encoded again (``CapÃ­tulo``), control bytes (C0 and C1:
-DVB's emphasis marks among them), U+FFFD and the invalid bytes of a feed (tasks/ingest/encoding.py),
-zero-width and direction marks, literal ``\n`` and ``\t``, HTML entities and tags left in the text, runs of
-white space, decomposed accents. Joiners stay where they mean something: inside emoji, and between letters of
-scripts that need them (Persian, Hindi).
+Repaired or removed are: UTF-8 that was decoded as Latin-1 or Windows-1252 and encoded again (``CapÃ­tulo``),
+control characters (C0 and C1, including the emphasis marks of DVB), U+FFFD and the invalid bytes of a feed
+(tasks/ingest/encoding.py), zero-width and direction marks, literal ``\n`` and ``\t``, HTML entities and tags,
+runs of white space, and decomposed accents. Joiners are kept where they are meaningful: inside emoji, and
+between letters of scripts that need them (Persian, Hindi).
 """
 
 import html
@@ -21,9 +20,9 @@ _HIDDEN = re.compile(
 _TOKEN = re.compile(r"([&;<>])")
 _MARKUP = re.compile(r"&[#A-Za-z]|<[/A-Za-z]")
 _NUMBER = re.compile(r"#(?:[0-9]{1,10}|[xX][0-9a-fA-F]{1,8})")
-_LONGEST = {";": max(map(len, html5)), ">": 320}  # characters of a reference, of a tag
+_LONGEST = {";": max(map(len, html5)), ">": 320}  # maximum length of a reference and of a tag
 _OPENS = {";": "&", ">": "<"}
-_LOOSE = re.compile(r"(?<!\S)&(amp|lt|gt|quot|nbsp)(?!\S)")  # without its semicolon, and no part of a word
+_LOOSE = re.compile(r"(?<!\S)&(amp|lt|gt|quot|nbsp)(?!\S)")  # without semicolon, as a separate word
 _NOT_SEEN = str.maketrans("", "", "\u200c\u200d")
 _TAG = re.compile(r"/?([A-Za-z]+[1-6]?)(?:\s[^=]*=.*|\s*/?\s*)", re.DOTALL)
 _TAGS = frozenset(
@@ -32,21 +31,21 @@ _TAGS = frozenset(
     "small span strike strong style sub sup table tbody td tfoot th thead tr tt u ul var wbr".split()
 )
 _SPACE = r"(?:[\s\x8a]|\\[nrt])"
-# Runs to make one space of: not a space that stands alone, of which texts are full.
+# Runs that become one space; excludes single spaces, which are frequent.
 _SPACES = re.compile(rf"(?:[^\S ]|\x8a|\\[nrt]| (?={_SPACE})){_SPACE}*+")
 _JOINERS = re.compile(
     r"(?<![^\x00-\x7f\s])[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?![^\x00-\x7f\s])"
 )
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_RUN = 100  # characters whose marks unicodedata may sort: it takes the square of their number
-# What doubly encoded UTF-8 begins with; the round trip decides.
+_RUN = 100  # maximum run for unicodedata, whose sort of marks takes quadratic time
+# Possible start of doubly encoded UTF-8; the round trip decides.
 _DOUBLE = re.compile(r"[ÃÂÅÄÐÑâá][^\x00-\x7f]")
 
 
 def clean(text: str) -> str:
-    """The text as it is meant to be read; cleaning it again changes nothing.
+    """Returns the cleaned text; idempotent.
 
-    Nine texts in ten are clean and come back after a few checks in C (0.3 µs).
+    Nine out of ten texts are clean and are returned after a few checks in C (0.3 µs).
     """
     text = text.strip(" ")
     if (
@@ -58,12 +57,12 @@ def clean(text: str) -> str:
         )
     ):
         return text
-    while (mended := _mended(text)) != text:  # once more for each double encoding, which halves the rest
-        text = mended
+    while (cleaned := _clean_once(text)) != text:  # undoes one double encoding, which halves the rest
+        text = cleaned
     return text
 
 
-def _mended(text: str) -> str:
+def _clean_once(text: str) -> str:
     if _DOUBLE.search(text):
         text = _undo_double_encoding(text)
     text = _HIDDEN.sub("", _SPACES.sub(" ", _composed(text)))
@@ -75,7 +74,7 @@ def _mended(text: str) -> str:
 
 
 def _composed(text: str) -> str:
-    """NFC, in linear time: ``unicodedata.normalize`` sorts runs of marks by insertion."""
+    """Normalizes to NFC in linear time; ``unicodedata.normalize`` uses insertion sort for runs of marks."""
     if unicodedata.is_normalized("NFC", text):
         return text
     text = _BEYOND_ASCII.sub(lambda run: run[0] if len(run[0]) < _RUN else _decomposed(run[0]), text)
@@ -83,7 +82,7 @@ def _composed(text: str) -> str:
 
 
 def _decomposed(run: str) -> str:
-    # NFD, a stretch of marks sorted at a time.
+    # NFD with a separate sort per run of marks.
     letters = "".join(unicodedata.normalize("NFD", letter) for letter in run)
     runs = groupby(letters, lambda letter: unicodedata.combining(letter) > 0)
     return "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs)
@@ -99,13 +98,13 @@ def _undo_double_encoding(text: str) -> str:
 
 
 def _without_markup(text: str) -> str:
-    """Character references resolved and tags replaced by spaces, in one pass whatever is nested in what.
+    """Resolves character references and replaces tags by spaces in a single pass, including nested ones.
 
-    Tokens are pushed onto a stack. A ``;`` or ``>`` looks back to its ``&`` or ``<``; what lies between
-    becomes a character or a space and is read like any other token. Looking back ends at the bracket before
-    it, so time is linear, where a loop of ``html.unescape`` takes a pass for each level of ``&amp;amp;…``.
-    Only HTML's own tags are tags, and only in one case: ``영화 <Parasite>`` and ``<Big>`` are text. Takes and
-    gives NFC without hidden characters.
+    Tokens are pushed onto a stack. For a ``;`` or ``>``, the matching ``&`` or ``<`` is searched in the
+    stack, and the text between them becomes a character or a space, which is processed like any other token.
+    The search ends at the previous bracket, so the time is linear; repeated calls of ``html.unescape`` need a
+    pass for each level of ``&amp;amp;…``. Only tags of HTML in upper or lower case are removed:
+    ``영화 <Parasite>`` and ``<Big>`` are text. Input and output are NFC without hidden characters.
     """
     if _MARKUP.search(text) is None:
         return text

@@ -1,4 +1,4 @@
-"""What guides glue to titles: the patterns of marks, and taking them out of a title."""
+"""Patterns of the marks that guides add to titles, and their removal."""
 
 import re
 
@@ -9,8 +9,8 @@ _N = r"\d{1,5}"
 _EPISODE, _SEASON = words_pattern("episode"), words_pattern("season")
 _PART = r"(?:part|pt\.?|teil|parte|partie|osa|część|časť|část|deo|dio)"
 
-# What a text must hold for a pattern to be tried; F: beyond Hebrew, Arabic and the scripts of India (Thai,
-# CJK, signs).
+# Prefilters: a pattern is tried only if the text contains such a character. F: characters after the Hebrew,
+# Arabic and Indian scripts (Thai, CJK, symbols).
 _HOLDS = {
     "B": re.compile(r"[(\[【]"),
     "D": re.compile(r"\d"),
@@ -21,15 +21,15 @@ _HOLDS = {
     "Y": re.compile("[\u0400-\u052f]"),
     "F": re.compile("[\u0e00-\U0010ffff]|^LIVE "),
 }
-_ANY = re.compile(r"[(\[:#\d]|[^\x00-\x7f]|^LIVE ")  # most titles hold nothing of these
+_MAY_HOLD_MARK = re.compile(r"[(\[:#\d]|[^\x00-\x7f]|^LIVE ")  # most titles contain none of these
 
-# Mark, one of what a text must hold, pattern; indented lines continue the pattern above. Applied in this
-# order until nothing changes; what matches is replaced by a space. Brackets that stand within a word are
-# spelling, no mark ("Les engagé(e)s", "ein heißes Eis(en)"): (?<!\w.) stands behind the bracket and not
-# before it, because a search for a pattern that begins with a bracket leaps from bracket to bracket. A season
-# is no year behind "series": "Cup Series 2022" is a name; so is what a title begins with: "Series 7: The
-# Contenders", and a number in brackets (the (?<=..) of an episode): "(500) Days of Summer". (1.2) is the
-# second of the first season. [Α-ΩA-Z] and [ςσs]: guides type Latin letters for Greek ones.
+# Columns: mark, prefilters, pattern; indented lines continue the pattern above. Patterns are applied in this
+# order until nothing changes, and matches are replaced by a space. Brackets within a word are no marks ("Les
+# engagé(e)s", "ein heißes Eis(en)"): (?<!\w.) follows the bracket, because a pattern that begins with a
+# literal bracket is searched faster. Names are not seasons or episodes: a year after "series" ("Cup Series
+# 2022"), "series" at the start of a title ("Series 7: The Contenders"), and a number in brackets at the start
+# (the (?<=..) of an episode: "(500) Days of Summer"). (1.2) is the second episode of the first season.
+# [Α-ΩA-Z] and [ςσs]: some guides use Latin letters in place of Greek ones.
 _TABLE = rf"""
 episode  B  \bodc\. *\( *{_N} *\)
 episode  B  [\(\[] *(?:{_SEASON} *\.? *{_N} *[,/ ]* *)?{_EPISODE} *{_N}[^\)\]\n]{{0,12}}[\)\]]
@@ -93,13 +93,13 @@ _MARKS = [
 ]
 KINDS = tuple(dict.fromkeys(mark[1:-1] for mark, _, _ in _MARKS))
 _YEAR = re.compile(r" *[\(\[] *((?:19|20)\d\d) *[\)\]]")
-# What a mark taken out of the middle leaves: "Takeda - - Pugliese".
+# Punctuation left after a mark was removed from the middle: "Takeda - - Pugliese".
 _SEAM = re.compile(r" *\( *\)| *\[ *\]| +[-–:,|]+(?= +[-–:,|])| +(?=,)")
 EDGE = " \t-–—:,;|/·•.\u200b"
 
 
 def take_marks(text: str) -> tuple[str, set[str]]:
-    """Takes the marks out of one clean title; punctuation at its edges goes too."""
+    """Removes marks and punctuation at the edges from a clean title; returns the rest and the marks."""
     display, marks = text.strip(EDGE), set()
     while (shorter := _one_pass(display, marks)) != display:
         display = shorter
@@ -107,7 +107,7 @@ def take_marks(text: str) -> tuple[str, set[str]]:
 
 
 def _one_pass(text: str, marks: set[str]) -> str:
-    if not _ANY.search(text):
+    if not _MAY_HOLD_MARK.search(text):
         return text
     holds = {need for need, pattern in _HOLDS.items() if pattern.search(text)}
     stripped = text

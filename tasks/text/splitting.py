@@ -1,12 +1,12 @@
-"""Text to words.
+"""Splits text into words.
 
-NFKC and case folding; apostrophes alike. A word is a run of letters and digits with their combining marks.
-Within it stay apostrophes (``grey's``) and the quotation mark of Hebrew abbreviations; an article elided
-before a word is a word of its own (``l'amour``: l, amour), so is the n of ``rock'n'roll``; hyphens part
-words. Hashtags, handles, emoji (with skin tones, joined ones and flags whole) and emoticons are words.
-Scripts without spaces give overlapping pairs of signs (日本語: 日本, 本語) or, where vowels are signs of
-their own (Thai, Lao, Khmer, Burmese), of syllables as they are written (ข่าวเช้า: ข่าว, วเช้า); a single one
-stands alone.
+Text is normalized to NFKC and case-folded, and apostrophes are unified. A word is a run of letters and digits
+with their combining marks. Apostrophes within a word (``grey's``) and the quotation mark of Hebrew
+abbreviations are kept; an elided article is a separate word (``l'amour``: l, amour), as is the n of
+``rock'n'roll``; hyphens separate words. Hashtags, handles, emoji (including skin tones, joined emoji and
+flags) and emoticons are words. Scripts without spaces are split into overlapping pairs of characters (日本語:
+日本, 本語) or, where vowels are separate characters (Thai, Lao, Khmer, Burmese), of written syllables
+(ข่าวเช้า: ข่าว, วเช้า); a single one is a word.
 """
 
 import itertools
@@ -20,16 +20,16 @@ def _of_category(category: str, *ranges: range) -> str:
     return "".join(f"{chr(run[0][1])}-{chr(run[-1][1])}" for run in runs)
 
 
-# Vowel signs, accents, points: they belong to the letter before.
+# Vowel signs, accents and points belong to the preceding letter.
 COMBINING = _of_category("M", range(0x300, 0x1F000))
-JOINERS = "\u200c\u200d"  # between letters of scripts that need them: clean text holds no others
+JOINERS = "\u200c\u200d"  # clean text has them only between letters of scripts that need them
 WORD = rf"[^\W_](?:[^\W_]|[{COMBINING}])*"  # letters and digits with their combining marks
-# Scripts without spaces (Hangul has them); then Thai and Lao, Burmese, Khmer, which have none either.
+# Scripts without spaces, except Hangul; then those of Thai, Lao, Burmese and Khmer, also without spaces.
 CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _BLOCKS = (0xE00, 0xF00), (0x1000, 0x10A0), (0x1780, 0x1800), (0xA9E0, 0xAA00), (0xAA60, 0xAA80)
 SYLLABIC = _of_category("L", *(range(*block) for block in _BLOCKS))
-# A consonant with what is written before, above, below and behind it: vowels of Thai and Lao are letters,
-# Khmer's and Burmese's stackers bind the letter behind them.
+# A consonant with the signs before, above, below and after it: vowels of Thai and Lao are letters, stackers
+# of Khmer and Burmese bind the next letter.
 SYLLABLE = (
     rf"[\u0e40-\u0e44\u0ec0-\u0ec4]*[{SYLLABIC}]"
     rf"(?:[\u17d2\u1039][{SYLLABIC}]|[{COMBINING}{JOINERS}\u0e30\u0e32\u0e45\u0eb0\u0eb2])*"
@@ -45,13 +45,13 @@ _LETTERS = rf"{_SPACED}+(?:[{COMBINING}{JOINERS}]+{_SPACED}*)*"
 _ELIDED = r"(?:[cdjlmnst]|qu|un|dell|all|nell|sull|dall|coll|gl)(?='[^\W\d_])"
 _INNER = r"(?:'(?!n')|(?<=[\u05d0-\u05ea])\"(?=[\u05d0-\u05ea]))"
 _PICTURE = rf"[{PICTURES}][{SKINS}]?[{TAGS}]*"
-# Text is case-folded; the p of "csi:paris" is no tongue.
+# Text is case-folded. "csi:paris" contains no emoticon.
 _EMOTICON = r"[:;=8][-o']?(?:[)(]|/(?!/)|[dp](?![^\W_]))|<3"
 _WORDS = re.compile(
     rf"{_ELIDED}|{_LETTERS}(?:{_INNER}{_LETTERS})*|[#@](?:\w|[{COMBINING}])+|[{CJK}]+|(?:{SYLLABLE})+"
     rf"|[{FLAGS}]{{2}}|{_PICTURE}(?:\u200d{_PICTURE})*|{_EMOTICON}"
 )
-_SPECIAL = re.compile(r"['#@:;=<]")  # without these the words of ASCII text are its runs: half the time
+_SPECIAL = re.compile(r"['#@:;=<]")  # ASCII text without these is split by _RUNS in half the time
 _RUNS = re.compile(r"[a-z0-9]+")
 _SIGN = re.compile(rf"[{CJK}]|{SYLLABLE}")
 _UNSPACED = re.compile(rf"[{CJK}{SYLLABIC}]")
@@ -60,15 +60,15 @@ _HAS_ALIKE = re.compile(f"[{''.join(_ALIKE)}]")
 
 
 def fold(text: str) -> str:
-    """The text as words are found in it: apostrophes alike, NFKC, case-folded; idempotent."""
+    """Unifies apostrophes, normalizes to NFKC and case-folds; idempotent."""
     if text.isascii():
         return text.replace("`", "'").lower()
-    text = _HAS_ALIKE.sub(lambda match: _ALIKE[match[0]], text)  # before NFKC, which would make a space of ´
+    text = _HAS_ALIKE.sub(lambda match: _ALIKE[match[0]], text)  # before NFKC, which turns ´ into a space
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def split_words(text: str) -> list[str]:
-    """Words of a text."""
+    """Splits a text into words."""
     folded = fold(text)
     if folded.isascii() and not _SPECIAL.search(folded):
         return _RUNS.findall(folded)

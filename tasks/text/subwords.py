@@ -1,9 +1,8 @@
-"""Subwords: pieces of words that byte pair encoding learns from the training titles, by HuggingFace's
-tokenizers.
+"""Subword tokenizer: byte pair encoding of words, trained on the training titles with HuggingFace tokenizers.
 
-The learnt model is one JSON text that lies in the Vocabulary, with the title encoder and in the served model.
-A piece is cut from the word itself, so that letters the model has never seen are a piece too and none is
-lost. The first piece of a word begins with ``▁``.
+The trained model is a JSON text stored in the Vocabulary, with the title encoder and in the served model.
+Pieces are cut from the word itself, so unknown letters are pieces as well and nothing is lost. The first
+piece of a word begins with ``▁``.
 
 References:
     Sennrich, Haddow, Birch. Neural Machine Translation of Rare Words with Subword Units. ACL 2016.
@@ -28,34 +27,34 @@ from tasks.text.words import MARK, NGRAM, TitleTokenizer, Token
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-START = "▁"  # no word holds it: it is neither letter nor picture
-MOST = 50  # times that a word counts: titles repeat their commonest words thousands of times for nothing
+START = "▁"  # never occurs in a word
+MAX_REPEATS = 50  # maximum count of a word; more repetitions take time and change nothing
 
 
 @configurable
 class Subwords:
-    """Pieces of words, learnt from the training titles."""
+    """Subword tokenizer that is trained on the training titles."""
 
     name: Literal["subwords"] = "subwords"
     minimum_ngram_titles: int = setting(1, "Training titles that must hold a piece for it to get a row", ge=1)
     pieces: int = setting(8000, "Different pieces to learn, single letters among them", ge=100, le=1_000_000)
 
     def fit(self, raw_titles: Iterable[str]) -> TrainedSubwords:
-        """Learns pieces from training titles; the same titles in any order give the same pieces."""
+        """Trains on titles; the result does not depend on their order."""
         from tokenizers import Tokenizer, models, trainers
 
         words = Counter(word for raw in raw_titles for word in split_words(parse_title(raw).display))
-        repeated = (START + word for word in sorted(words) for _ in range(min(words[word], MOST)))
-        learnt = Tokenizer(models.BPE())
+        repeated = (START + word for word in sorted(words) for _ in range(min(words[word], MAX_REPEATS)))
+        tokenizer = Tokenizer(models.BPE())
         trainer = trainers.BpeTrainer(vocab_size=self.pieces, show_progress=False, special_tokens=[])  # pyright: ignore[reportCallIssue]
-        learnt.train_from_iterator(repeated, trainer)
-        model = json.dumps(json.loads(learnt.to_str()), ensure_ascii=False)
+        tokenizer.train_from_iterator(repeated, trainer)
+        model = json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False)
         return TrainedSubwords(settings=self, model=model)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedSubwords(TitleTokenizer):
-    """Subwords that have been learnt: what was asked for, and the JSON text of the tokenizers library."""
+    """A trained subword tokenizer: its settings and the JSON text of the tokenizers library."""
 
     settings: Subwords
     model: str
@@ -67,31 +66,31 @@ class TrainedSubwords(TitleTokenizer):
 
     @property
     def minimum_ngram_titles(self) -> int:
-        """Training titles that must hold a piece."""
+        """Minimum number of training titles per piece."""
         return self.settings.minimum_ngram_titles
 
     def tokens(self, raw: str) -> list[Token]:
-        """Pieces and marks of a raw title."""
+        """Returns the pieces and marks of a raw title."""
         title = parse_title(raw)
         words = split_words(title.display)
         pieces = [(NGRAM, piece) for word in words for piece in _pieces(self.model, word)]
         return pieces + [(MARK, mark) for mark in title.marks]
 
     def describe(self) -> dict[str, object]:
-        """As JSON holds it."""
+        """Returns a JSON-serializable description."""
         return {**asdict(self.settings), "model": json.loads(self.model)}
 
 
 @functools.lru_cache(maxsize=65536)
 def _pieces(model: str, word: str) -> list[str]:
     text = START + word
-    ends = [end for _, end in _opened(model).encode(text).offsets]
+    ends = [end for _, end in _load_tokenizer(model).encode(text).offsets]
     cuts = sorted({0, *(end for end in ends if 0 < end < len(text)), len(text)})
     return [text[start:end] for start, end in itertools.pairwise(cuts)]
 
 
 @functools.lru_cache(maxsize=4)
-def _opened(model: str) -> Tokenizer:
+def _load_tokenizer(model: str) -> Tokenizer:
     from tokenizers import Tokenizer
 
     return Tokenizer.from_str(model)

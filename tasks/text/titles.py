@@ -1,11 +1,11 @@
-"""Raw title to show key and typed marks: what the programme is called, and what the guide glued to it.
+"""Parses raw titles into display title, show key and typed marks.
 
 Guides put episode numbers, seasons, parts, repeats, premieres, age ratings and picture quality into titles;
-stripping them shrinks one Australian guide from 5,812 to 2,957 titles. Each becomes a typed token
-(``<episode>``, ``<year:1998>``). Numbers that are names stay: 20/20, 1408, 24, Babylon 5, Studio 54.
+removing them reduces one Australian guide from 5,812 to 2,957 titles. Each becomes a typed token
+(``<episode>``, ``<year:1998>``). Numbers that are names are kept: 20/20, 1408, 24, Babylon 5, Studio 54.
 
-A mark is recognised by its form (``S3 Ep. 137``, ``(4/6)``, ``Folge 12``, ``(Wdh.)``), never by position
-alone: a bare number at the end is a name unless a word for episode or season stands before it.
+Marks are recognised by their form (``S3 Ep. 137``, ``(4/6)``, ``Folge 12``, ``(Wdh.)``), never by position
+alone: a number at the end belongs to the name unless a word for episode or season precedes it.
 """
 
 import functools
@@ -20,8 +20,8 @@ from tasks.text.splitting import WORD
 
 _WORDS = re.compile(WORD)
 _MARK_WORDS = frozenset(["ep", "episode", "folge", "part", "teil", "del", "season", "series", "live", "new"])
-# Articles and the like, in the languages met so far. They never name a family (split "unseen_show") and do
-# not tell a show from others (tasks/search/editions.py).
+# Articles, prepositions and similar words of common languages. They are never the family of a show (split
+# "unseen_show") and do not distinguish shows (tasks/search/editions.py).
 FUNCTION_WORDS = frozenset(
     "a an the of and in on at to for with from by live new la le les l un une des du de d et en au aux das "  # noqa: SIM905
     "der die dem den ein eine und im am zum zur mit von el los las una y il lo gli i e di da del della o os "
@@ -30,22 +30,22 @@ FUNCTION_WORDS = frozenset(
 
 
 class Title(NamedTuple):
-    """A raw title, taken apart."""
+    """A parsed title."""
 
-    display: str  # what people read: the title without marks
+    display: str  # the title without marks
     show_key: str  # case-folded words of display, joined by spaces: equal for every airing of a show
     marks: tuple[str, ...]  # typed tokens, sorted: ("<episode>", "<year:1998>")
 
     @property
     def family(self) -> str:
-        """First content word of the show key: franchises share it ("csi" for CSI: Miami and CSI: NY)."""
+        """First content word of the show key, common to a franchise ("csi" for CSI: Miami and CSI: NY)."""
         words = self.show_key.split()
         return next((word for word in words if word not in FUNCTION_WORDS), words[0] if words else "")
 
 
 @functools.lru_cache(maxsize=65536)
 def parse_title(raw: str) -> Title:
-    """Takes a raw title apart. One that consists of marks alone ("Ep. 23") keeps its text."""
+    """Parses a raw title. A title that consists only of marks ("Ep. 23") keeps its text."""
     text = clean_text(raw)
     display, marks = take_marks(text)
     nameless = not (display[:1].isalnum() or _WORDS.search(display))
@@ -56,8 +56,8 @@ def parse_title(raw: str) -> Title:
 
 
 @functools.cache
-def _listed() -> tuple[frozenset[str], tuple[str, ...]]:
-    # Keys, and how keys of the starred lines begin.
+def _read_placeholders() -> tuple[frozenset[str], tuple[str, ...]]:
+    # Keys, and the prefixes of starred lines.
     text = Path(__file__).with_name("placeholders.txt").read_text(encoding="utf-8").casefold()
     lines = {line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")}
     starred = {line for line in lines if line.endswith("*")}
@@ -65,8 +65,10 @@ def _listed() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def is_placeholder(show_key: str) -> bool:
-    """Whether a show key names nothing ("no information"): it is on the list, which users may edit, begins as
-    a starred line of it, or holds no letter or digit.
+    """Whether a show key is a placeholder ("no information").
+
+    It is if placeholders.txt, which users may edit, contains it or a prefix of it (starred lines), or if it
+    has no letter or digit.
     """
-    exact, beginnings = _listed()
+    exact, beginnings = _read_placeholders()
     return show_key in exact or show_key.startswith(beginnings) or not any(map(str.isalnum, show_key))

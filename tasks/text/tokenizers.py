@@ -1,5 +1,7 @@
-"""The family of tokenizers. A strategy is fitted to the training titles; what comes out tokenizes. It is
-kept in the Vocabulary as tokenizer.json and in lexicon.json, so that a served model needs no more.
+"""The family of tokenizers.
+
+A strategy is fitted to the training titles and returns the fitted tokenizer, which is stored in the
+Vocabulary as tokenizer.json and in the model's lexicon.json.
 """
 
 import dataclasses
@@ -19,12 +21,12 @@ FILE = "tokenizer.json"
 
 
 def describe(tokenizer: Fitted) -> dict[str, Any]:
-    """A fitted tokenizer as JSON holds it."""
+    """Returns a JSON-serializable description of a fitted tokenizer."""
     return tokenizer.describe() if isinstance(tokenizer, TrainedSubwords) else dataclasses.asdict(tokenizer)
 
 
 def restore(description: Mapping[str, Any]) -> Fitted:
-    """The tokenizer that ``describe`` described."""
+    """Creates the tokenizer from its description."""
     values = dict(description)
     model = values.pop("model", None)
     tokenizer = TOKENIZERS[values["name"]](**values)
@@ -41,5 +43,5 @@ def write_tokenizer(tokenizer: Fitted, folder: Path) -> None:
 
 
 def read_tokenizer(folder: Path) -> Fitted:
-    """The tokenizer of a Vocabulary folder."""
+    """Reads the tokenizer of a Vocabulary folder."""
     return restore(json.loads((folder / FILE).read_text(encoding="utf-8")))

@@ -1,19 +1,19 @@
-"""Title to tokens, each of a kind; the same code at training and at inference.
+"""Converts titles to typed tokens, with the same code in training and inference.
 
-Kinds (weights of the kinds belong to the encoder, not here):
+Kinds (their weights belong to the encoder):
 
 ==========  ==================================================  ===========================
 word        case-folded NFKC words, hashtags, emoji             ``grey's``, ``#mitdermaus``
 bigram      two words in a row                                  ``kitchen nightmares``
 ngram       characters n to m of ``<word>``                     ``<tat``, ``ort>``
 edge        first and last word                                 ``^tatort``, ``nights$``
-shape       how many words, what the letters look like          ``len:3``, ``shape:Xx_X``
+shape       number of words, upper and lower case               ``len:3``, ``shape:Xx_X``
 raw         words and punctuation as written                    ``NYC``, ``raw::``
-mark        what was glued to the title                         ``<episode>``
+mark        marks of the title (marks.py)                       ``<episode>``
 ==========  ==================================================  ===========================
 
-Why the last ones: on shows never seen before, length and shape gave +.010, punctuation and case +.009,
-bigrams +.007 on the mean of accuracy, MRR and P10 (docs/log has our own figures).
+On unseen shows, length and shape improved the mean of accuracy, MRR and P10 by .010, punctuation and case by
+.009, bigrams by .007 (docs/log has our own figures).
 """
 
 import functools
@@ -30,30 +30,30 @@ from tasks.text.titles import parse_title
 Token = tuple[int, str]  # kind, text
 CONTEXT_KINDS = ("channel", "hour", "weekday", "duration", "manner")  # storage/catalogue/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
-WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)  # kinds from CONTEXT on are not of the title
+WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)  # from CONTEXT on: not from the title
 
 _RAW = re.compile(rf"{LETTERS}|[^\w\s]")
 
 
-@functools.lru_cache(maxsize=16_384)  # titles air on the same channels, at the same hours
+@functools.lru_cache(maxsize=16_384)  # channels and hours repeat
 def context_token(text: str) -> Token:
-    """The token of how a title airs: ``hour:20``."""
+    """Returns the token of a context such as ``hour:20``."""
     return KINDS.index(text.partition(":")[0]), text
 
 
 class TitleTokenizer:
-    """Tokenizes title by title; one that learns nothing is its own fitted form."""
+    """Tokenizes each title separately. Tokenizers without training are their own fitted form."""
 
     def fit(self, raw_titles: Iterable[str]) -> Self:
-        """Nothing is learnt."""
+        """Returns the tokenizer itself, which needs no training."""
         return self
 
     def tokens(self, raw: str) -> list[Token]:
-        """Tokens of a raw title, duplicates kept, in a fixed order."""
+        """Returns the tokens of a raw title, including duplicates, in a fixed order."""
         raise NotImplementedError
 
     def all_tokens(self, raw_titles: Sequence[str]) -> list[list[Token]]:
-        """Tokens of many raw titles."""
+        """Returns the tokens of each raw title."""
         return [self.tokens(raw) for raw in raw_titles]
 
 
@@ -63,9 +63,9 @@ class WordsAndNgrams(TitleTokenizer):
 
     name: Literal["words_and_ngrams"] = "words_and_ngrams"
     shortest_ngram: int = setting(
-        3, "Shortest character n-gram; the edges of the word count as characters", ge=1, le=10
+        3, "Shortest character n-gram; word boundaries count as characters", ge=1, le=10
     )
-    longest_ngram: int = setting(5, "Longest character n-gram; below the shortest: none", ge=0, le=10)
+    longest_ngram: int = setting(5, "Longest character n-gram; below the shortest: no n-grams", ge=0, le=10)
     minimum_ngram_titles: int = setting(
         2, "Training titles that must hold an n-gram, bigram or edge for it to get a row", ge=1
     )
@@ -73,27 +73,27 @@ class WordsAndNgrams(TitleTokenizer):
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
         title = parse_title(raw)
         words, raws = split_words(title.display), _RAW.findall(title.display)
-        found = [(WORD, word) for word in words]
-        found += [(BIGRAM, f"{first} {second}") for first, second in itertools.pairwise(words)]
+        title_tokens = [(WORD, word) for word in words]
+        title_tokens += [(BIGRAM, f"{first} {second}") for first, second in itertools.pairwise(words)]
         for word in words:
-            found += _ngrams(word, self.shortest_ngram, self.longest_ngram)
+            title_tokens += _ngrams(word, self.shortest_ngram, self.longest_ngram)
         if words:
-            found += [(EDGE, f"^{words[0]}"), (EDGE, f"{words[-1]}$")]
-        found += [
+            title_tokens += [(EDGE, f"^{words[0]}"), (EDGE, f"{words[-1]}$")]
+        title_tokens += [
             (SHAPE, f"len:{min(len(words), 10)}"),
             (SHAPE, f"chars:{min(len(title.display) // 4, 15)}"),
             (SHAPE, "shape:" + "".join(map(_shape, raws[:6]))),
         ]
-        found += [(RAW, f"raw:{text}") for text in raws if not text.islower()]
-        return found + [(MARK, mark) for mark in title.marks]
+        title_tokens += [(RAW, f"raw:{text}") for text in raws if not text.islower()]
+        return title_tokens + [(MARK, mark) for mark in title.marks]
 
 
 @configurable
 class Words(TitleTokenizer):
-    """Words alone: the plain bag of the first design, for comparison."""
+    """Words only; a baseline for comparisons."""
 
     name: Literal["words"] = "words"
-    minimum_ngram_titles: int = setting(1, "No n-grams here; kept at 1", ge=1, le=1)
+    minimum_ngram_titles: int = setting(1, "Has no effect without n-grams; must be 1", ge=1, le=1)
 
     def tokens(self, raw: str) -> list[Token]:  # noqa: D102  (TitleTokenizer.tokens)
         title = parse_title(raw)
@@ -102,9 +102,7 @@ class Words(TitleTokenizer):
 
 @configurable
 class Characters(TitleTokenizer):
-    """Characters alone, for scripts without spaces: runs of the title's words with ``_`` between them,
-    shortest first.
-    """
+    """Character n-grams of the title's words joined by ``_``, shortest first; for scripts without spaces."""
 
     name: Literal["characters"] = "characters"
     minimum_ngram_titles: int = setting(
@@ -118,7 +116,7 @@ class Characters(TitleTokenizer):
         return _runs(text, 1, self.longest_run) + [(MARK, mark) for mark in title.marks]
 
 
-@functools.lru_cache(maxsize=4096)  # as fast as 65,536, of which each takes 2.5 KB
+@functools.lru_cache(maxsize=4096)  # as fast as 65,536; an entry takes 2.5 KB
 def _ngrams(word: str, shortest: int, longest: int) -> list[Token]:
     return _runs(f"<{word}>", shortest, longest)
 
@@ -129,7 +127,7 @@ def _runs(text: str, shortest: int, longest: int) -> list[Token]:
 
 
 def _shape(text: str) -> str:
-    """X a capitalised word, A all capitals, x lower case, 9 digits, punctuation as it is."""
+    """Returns X for a capitalised word, A for upper case, x for lower case, 9 for digits, else the text."""
     if text.isdigit():
         return "9"
     if text.isupper() and len(text) > 1:

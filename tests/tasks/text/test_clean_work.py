@@ -79,7 +79,7 @@ def work(text: str) -> Work:
     unicode.normalize = done.count(unicodedata.normalize, sorting)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_module, "unicodedata", unicode)
-        patch.setattr(text_module, "_mended", done.count(text_module._mended, len, a_round=True))
+        patch.setattr(text_module, "_clean_once", done.count(text_module._clean_once, len, a_round=True))
         before = sys.getprofile()
         sys.setprofile(done.profile)
         try:
