@@ -1,1 +1,1 @@
-"""Guide to Vocabulary: splits, then titles to typed tokens, counted."""
+"""Stage tokenize: splits titles into training and held-out sets, and counts their tokens."""

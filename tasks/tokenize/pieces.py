@@ -1,8 +1,8 @@
-"""Titles to shows and to tokens, piece by piece, in any process: the slow part, with one piece in memory.
+"""Groups titles into shows and tokenizes them, in parallel pieces; a process holds one piece in memory.
 
-A piece is a row group of titles.parquet; storage/formats/vocabulary.py describes its two files. Counts of
-pieces are added up, so that no way of cutting or distributing them changes a vocabulary; token ids are
-assigned later, by a join (storage/catalogue/frequencies.py).
+A piece is a row group of titles.parquet; storage/formats/vocabulary.py describes its two files. The
+vocabulary does not depend on the size or distribution of pieces, because their counts are summed and token
+ids are assigned afterwards by a join (storage/catalogue/frequencies.py).
 """
 
 from collections import defaultdict
@@ -22,13 +22,13 @@ from tasks.text.tokenizers import read_tokenizer
 from tasks.text.words import KINDS
 from tasks.tokenize.splits import Split, SplitSettings, split_titles
 
-BLOCK = 2000  # titles whose tokens are texts in memory at a time
+BLOCK = 2000  # titles tokenized at a time
 
 
 def gather_shows(raw: Path, settings: SplitSettings, folder: Path, rows: int, submit: Submit) -> Split:
     """Groups raw titles by show key, splits the shows, and writes titles.parquet and variants.parquet.
 
-    ``raw`` is as write_raw_titles writes it, temporary files are put beside it; a piece has ``rows`` titles.
+    ``raw`` was written by write_raw_titles; temporary files go to its folder. A piece has ``rows`` titles.
     """
     parsed = [raw.parent / f"parsed-{piece:05}.parquet" for piece in vocabulary.pieces_of(raw)]
     for future in [submit(parse_piece, raw, piece, file) for piece, file in enumerate(parsed)]:
@@ -43,15 +43,15 @@ def gather_shows(raw: Path, settings: SplitSettings, folder: Path, rows: int, su
     names, begin = pa.array(vocabulary.SPLITS), 0
     with pq.ParquetWriter(folder / "titles.parquet", vocabulary.TITLES, compression="zstd") as writer:
         for batch in vocabulary.batches_of(shows, rows=rows):
-            own = names.take(pa.array(split.codes[begin : begin + len(batch)]))
-            columns = pa.table(batch.append_column("split", own)).select(vocabulary.TITLES.names)
+            splits = names.take(pa.array(split.codes[begin : begin + len(batch)]))
+            columns = pa.table(batch.append_column("split", splits)).select(vocabulary.TITLES.names)
             writer.write_table(columns.cast(vocabulary.TITLES))
             begin += len(batch)
     return split
 
 
 def parse_piece(raw: Path, piece: int, out: Path) -> None:
-    """Parses the titles of a row group; adds display, show_key, family and placeholder to its columns."""
+    """Parses the titles of a row group and adds the columns display, show_key, family and placeholder."""
     group = vocabulary.read_piece(raw, piece)
     titles = [parse_title(raw) for raw in group["raw_title"].to_pylist()]
     for name in ("display", "show_key", "family"):
@@ -69,22 +69,23 @@ def tokenize_titles(titles: Path, folder: Path, submit: Submit) -> list[Path]:
 
 
 def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
-    """Writes the two files of a piece."""
+    """Tokenizes a piece and writes its two files."""
     group, tokenizer = vocabulary.read_piece(titles, piece, ["raw_title", "split"]), read_tokenizer(folder)
     raw_titles, lengths, values = group["raw_title"].to_pylist(), [], []
-    own: defaultdict[tuple[int, str], int] = defaultdict(count().__next__)  # a new token gets the next number
+    number_of: defaultdict[tuple[int, str], int] = defaultdict(count().__next__)  # numbers tokens
     for start in range(0, len(raw_titles), BLOCK):
         for title in tokenizer.all_tokens(raw_titles[start : start + BLOCK]):
             lengths.append(len(title))
-            values.extend(map(own.__getitem__, title))
+            values.extend(map(number_of.__getitem__, title))
     tokens = Ragged(offsets_of(lengths), np.array(values, dtype=np.int32))
-    counted = np.repeat(group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
-    pairs = np.sort(tokens.owners[counted] * len(own) + tokens.values[counted])  # np.unique is slower
-    held = pairs[np.diff(pairs, prepend=-1) > 0] % max(1, len(own))  # each token of a title once
+    in_training = np.repeat(group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
+    pairs = tokens.owners[in_training] * len(number_of) + tokens.values[in_training]
+    pairs.sort()  # np.unique is slower
+    title_tokens = pairs[np.diff(pairs, prepend=-1) > 0] % max(1, len(number_of))  # each token once per title
     dictionary = {
-        "kind": pa.array([KINDS[kind] for kind, _ in own], pa.string()),
-        "token": pa.array([token for _, token in own], pa.string()),
-        "term_frequency": np.bincount(tokens.values[counted], minlength=len(own)),
-        "document_frequency": np.bincount(held, minlength=len(own)),
+        "kind": pa.array([KINDS[kind] for kind, _ in number_of], pa.string()),
+        "token": pa.array([token for _, token in number_of], pa.string()),
+        "term_frequency": np.bincount(tokens.values[in_training], minlength=len(number_of)),
+        "document_frequency": np.bincount(title_tokens, minlength=len(number_of)),
     }
     vocabulary.write_piece(folder, piece, dictionary, tokens)

@@ -8,29 +8,27 @@ from tasks.text.tokenizers import Tokenizer
 from tasks.text.words import CONTEXT_KINDS, WordsAndNgrams
 from tasks.tokenize.splits import SplitSettings
 
-_WORKERS = "Processes that tokenize; 0 is this one, -1 chooses: 0 below 50,000 titles, else one a core"
-_ADDRESS = "Address of a Dask scheduler or Ray cluster; empty starts one here. Workers must mount the home"
+_WORKERS = "Number of processes; 0: only this one, -1: 0 below 50,000 titles, else one per core"
+_ADDRESS = "Address of a Dask scheduler or Ray cluster; empty: start a local one. Workers must mount the home"
 
-_EXPONENT = "Power of the inverse-frequency weight of a row's step; 0 is off"
-_CONTEXT = (
-    "What is known of how a title airs, beside its text; pattern: after `guidespace patterns`; empty: nothing"
-)
-_POOL = "Where they run (dask and ray: extras of those names)"
+_EXPONENT = "Exponent of the inverse-frequency weight of a row's step; 0: no weights"
+_CONTEXT = "Context of airings used as tokens; pattern requires `guidespace patterns`; empty: none"
+_POOL = "Where tokenization runs; dask and ray need the extra of that name"
 
 
 @configurable
 class TokenizeSettings:
-    """How titles become tokens, which are held out, and the weights of rare tokens."""
+    """Settings of tokenization, held-out sets and weights of rare tokens."""
 
-    tokenizer: Tokenizer = setting(WordsAndNgrams(), "What a title's tokens are")
-    splits: SplitSettings = setting(SplitSettings(), "What is held out")
+    tokenizer: Tokenizer = setting(WordsAndNgrams(), "Tokenizer of titles")
+    splits: SplitSettings = setting(SplitSettings(), "Held-out sets")
     context: tuple[Literal["channel", "hour", "weekday", "duration", "manner", "pattern"], ...] = setting(
         CONTEXT_KINDS, _CONTEXT
     )
     weight_exponent: float = setting(0.25, _EXPONENT, ge=0, le=1)
-    smallest_weight: float = setting(0.2, "Lower clamp of that weight", gt=0, le=1)
-    largest_weight: float = setting(5.0, "Upper clamp of that weight", ge=1)
+    smallest_weight: float = setting(0.2, "Lower bound of the weight", gt=0, le=1)
+    largest_weight: float = setting(5.0, "Upper bound of the weight", ge=1)
     workers: int = setting(AUTOMATIC, _WORKERS, ge=AUTOMATIC, le=256)
     pool: Literal["processes", "dask", "ray"] = setting("processes", _POOL)
     pool_address: str = setting("", _ADDRESS)
-    piece: int = setting(20_000, "Titles tokenized at a time: what a process holds in memory", ge=1)
+    piece: int = setting(20_000, "Titles per piece, which a process holds in memory", ge=1)

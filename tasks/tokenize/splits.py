@@ -1,10 +1,11 @@
-"""Which titles are held out, decided before anything is counted: by salted hash and by date.
+"""Assigns titles to held-out sets by salted hash and by date, before tokens are counted.
 
-Three disjoint held-out sets of at most 5 % of the titles each:
+There are three disjoint held-out sets of at most 5 % of the titles each:
 
-``unseen_show`` by hash of the first content word, so that franchises stay on one side; ``unseen_title`` by
-hash of the show key; ``next_period``, shows that first air in the last quarter of the data's span, or in the
-shorter tail of it that holds 5 % of the titles. A title held out today is held out tomorrow.
+``unseen_show`` by the hash of the first content word, which keeps franchises together; ``unseen_title`` by
+the hash of the show key; ``next_period``, shows that first air in the last quarter of the data's time span,
+or in a shorter tail with 5 % of the titles. A title that is held out today is held out
+tomorrow.
 """
 
 from collections.abc import Iterable
@@ -17,20 +18,20 @@ from storage.formats.vocabulary import NEXT_PERIOD, PLACEHOLDER, TRAIN, UNSEEN_S
 from tasks.form import configurable, setting
 
 DAY = 86_400_000_000  # microseconds
-_SALT = "Another salt holds out other titles and starts a new lineage of scores"
+_SALT = "Salt of the hashes; another salt holds out other titles and starts a new lineage of scores"
 
 
 @configurable
 class SplitSettings:
-    """How much is held out, and under which salt."""
+    """Size and salt of the held-out sets."""
 
     salt: str = setting("guidespace-1", _SALT)
-    share: float = setting(0.05, "Largest share of titles in each of the three held-out sets", gt=0, le=0.05)
-    shortest_span_days: float = setting(2.0, "A guide that spans less has no next_period", ge=0)
+    share: float = setting(0.05, "Maximum share of titles in each of the three held-out sets", gt=0, le=0.05)
+    shortest_span_days: float = setting(2.0, "Minimum time span of a guide with a next_period", ge=0)
 
 
 class Split(NamedTuple):
-    """int8 codes (index into SPLITS); where next_period begins (microseconds), or why there is none."""
+    """int8 codes (index into SPLITS); begin of next_period (microseconds), or the reason for none."""
 
     codes: np.ndarray
     cut: int | None
@@ -47,7 +48,7 @@ def split_titles(
 ) -> Split:
     """Assigns every title to training or to one held-out set; times are int64 microseconds UTC.
 
-    ``families``: first content words; ``placeholder`` (bool): kept out of training and scoring.
+    ``families`` are first content words; titles with ``placeholder`` (bool) are not trained on or scored.
     """
     codes = np.full(len(first_airings), TRAIN, dtype=np.int8)
     allowed = settings.share * max(1, int((~placeholder).sum()))
@@ -62,7 +63,7 @@ def split_titles(
 
 
 def _below(hashes: np.ndarray, share: float, allowed: float, eligible: np.ndarray) -> np.ndarray:
-    """Mask of eligible hashes below the share, lowered until at most ``allowed`` remain."""
+    """Returns the mask of eligible hashes below the share, lowered until at most ``allowed`` remain."""
     masks = (eligible & (hashes < share * step / 10) for step in range(10, -1, -1))
     return next(mask for mask in masks if mask.sum() <= allowed)
 
@@ -78,7 +79,7 @@ def _period_cut(
         return None, f"the guide spans {span / DAY:.1f} days; next_period needs {shortest_days:g} or more"
     cut = start + span * 3 // 4
     late = np.sort(first_airings[first_airings >= cut])
-    if len(late) > allowed:  # the shorter tail: the latest first airings, whole instants
+    if len(late) > allowed:  # a shorter tail; titles of one instant stay together
         cut = int(late[len(late) - int(allowed) - 1]) + 1
     if not (late >= cut).any():
         return None, "no title airs for the first time in the last quarter of the guide"

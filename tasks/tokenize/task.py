@@ -22,12 +22,12 @@ from tasks.tokenize.pieces import gather_shows, tokenize_titles
 from tasks.tokenize.settings import TokenizeSettings
 
 STAGE = Stage(Vocabulary, __file__)
-PROCESSES_FROM = 50_000  # titles; below, starting processes costs more than they save
+PROCESSES_FROM = 50_000  # titles; with fewer, starting processes takes longer than it saves
 
 
 @task(**STAGE.options)
 def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
-    """Splits titles and counts their tokens over training titles (storage/formats/vocabulary.py)."""
+    """Splits titles and counts the tokens of training titles (storage/formats/vocabulary.py)."""
     workspace = Workspace(home)
     guide_folder = workspace.folder(guide)
     with (
@@ -45,12 +45,12 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
             workers = 0 if few else cores()
         with (
             open_pool(settings.pool, workers, settings.pool_address) as submit,
-            ThreadPoolExecutor(1) as beside,
+            ThreadPoolExecutor(1) as executor,
         ):
             split = gather_shows(raw, settings.splits, folder, settings.piece, submit)
-            later = np.flatnonzero(split.codes == NEXT_PERIOD)
-            how_aired = guide_folder, variants, later, split.cut, settings.context, contexts
-            written = beside.submit(write_contexts, *how_aired)  # by DuckDB, without the interpreter
+            next_period = np.flatnonzero(split.codes == NEXT_PERIOD)
+            context_inputs = guide_folder, variants, next_period, split.cut, settings.context, contexts
+            written = executor.submit(write_contexts, *context_inputs)  # DuckDB releases the GIL
             write_tokenizer(settings.tokenizer.fit(training_titles(titles)), folder)
             dictionaries = tokenize_titles(titles, folder, submit)
             written.result()

@@ -58,8 +58,6 @@ PENDING = frozenset(
         "tasks/scoring",
         "tasks/search",
         "tasks/sentences",
-        "tasks/text",
-        "tasks/tokenize",
         "tasks/train",
         "tasks/train/memory",
         "tasks/train/objectives",
