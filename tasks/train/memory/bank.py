@@ -1,12 +1,12 @@
 """The memory: slots, each with a unit key, a value (a label) and an age.
 
-A batch of queries is written one after the other: what a query finds is what the ones before it have left.
-The nearest slots are found by one product of all queries with the keys at the start, kept in bfloat16 (and
-computed in it where the processor can), which leaves a few candidates; these, and the slots that the batch
-has changed, are compared by float32 products of their own. So the result does not depend on how queries are
-blocked. A thread multiplies the next queries while the last ones are written.
+The queries of a batch are written sequentially, and each query sees the writes of those before it. One matrix
+product of all queries and the initial keys, stored in bfloat16 (and computed in it if the processor supports
+it), selects a few candidates. These and the slots that the batch has changed are compared by float32 dot
+products, so the result does not depend on the block size. A thread computes the product of the next block
+while the current one is written.
 
-Without numba the same is done by NumPy, a query at a time.
+Without numba, NumPy processes one query at a time, with the same result.
 """
 
 import functools
@@ -24,34 +24,35 @@ from tasks.neighbours.rescoring import product_tolerance
 from tasks.train.memory.loops import LANES, SCALE, Queries, Slots, visit, write
 from tasks.train.memory.rules import HitOrMiss, Rule
 
-EMPTY = -1  # the value of an empty slot
-CHUNK = 128  # queries whose scores are held at once: 2 MB at 8,192 slots
-BFLOAT16 = 6.5e-3  # error of a product of unit vectors: 2⁻⁸ of its factors, 2⁻⁹ of itself, and their product
-ROUNDED = 2**-9  # of a product to bfloat16
-POLICIES = ("oldest", "circular", "averaging")  # by number, as the loops know them
+EMPTY = -1  # value of an empty slot
+CHUNK = 128  # queries per block of scores: 2 MB at 8,192 slots
+# Error of a product of unit vectors in bfloat16: 2⁻⁸ of its factors, 2⁻⁹ of the result, and their product.
+BFLOAT16_ERROR = 6.5e-3
+ROUNDING_ERROR = 2**-9  # of rounding a float32 product to bfloat16
+POLICIES = ("oldest", "circular", "averaging")  # index: number of the policy in rules.py
 
 
 class Written(NamedTuple):
-    """What was found and done, one entry a query; -1 where there was nothing."""
+    """Result of a write, one entry per query; -1 if there is no such slot."""
 
-    same: Int64[Tensor, " queries"]  # nearest slot of the query's label, as the slots were at the start
-    other: Int64[Tensor, " queries"]  # nearest slot of a label that it does not have
-    slots: Int64[Tensor, " queries"]  # the slot that was written
-    start: Float32[Tensor, "slots dim"]  # the keys before
+    same: Int64[Tensor, " queries"]  # nearest slot of the query's label before the batch
+    other: Int64[Tensor, " queries"]  # nearest slot before the batch of a label that the query does not have
+    slots: Int64[Tensor, " queries"]  # slot that was written
+    start: Float32[Tensor, "slots dim"]  # keys before the batch
 
 
 class Memory(NamedTuple):
-    """The slots; tensors on any device."""
+    """Slots of the memory, as tensors on any device."""
 
-    keys: Float32[Tensor, "slots dim"]  # unit norm; zero where empty
-    values: Int64[Tensor, " slots"]  # label, EMPTY where none
-    ages: Int64[Tensor, " slots"]  # queries since it was written
-    hits: Int64[Tensor, " slots"]  # hits since it was last replaced
+    keys: Float32[Tensor, "slots dim"]  # unit norm; zero if empty
+    values: Int64[Tensor, " slots"]  # label, or EMPTY
+    ages: Int64[Tensor, " slots"]  # queries since the slot was written
+    hits: Int64[Tensor, " slots"]  # hits since the slot was last replaced
     clock: Int64[Tensor, " 2"]  # batches written, slots replaced
 
     @staticmethod
     def empty(slots: int, dim: int) -> "Memory":
-        """No slot is taken."""
+        """Creates a memory of empty slots."""
         zeros = torch.zeros(slots, dtype=torch.int64)
         clock = torch.zeros(2, dtype=torch.int64)
         return Memory(torch.zeros(slots, dim), zeros + EMPTY, zeros, zeros.clone(), clock)
@@ -65,93 +66,98 @@ class Memory(NamedTuple):
         others: tuple[Tensor, Tensor] | None = None,
         label_count: int | None = None,
     ) -> Written:
-        """Writes unit queries one after the other, in place.
+        """Writes unit queries sequentially, in place.
 
         Args:
-            queries: Titles; no gradient comes back.
-            labels: The label each is kept under; a query of label EMPTY is passed over.
-            rule: Which slot is written.
-            others: Offsets, int64 (queries + 1,), and labels, int64, that the titles have beside it; their
+            queries: Title vectors; they get no gradient.
+            labels: Label to store with each query; queries with label EMPTY are skipped.
+            rule: Selects the slot to write.
+            others: Offsets, int64 (queries + 1,), and ids, int64, of further labels of the queries; their
                 slots are no negatives.
-            label_count: Labels there are; AlwaysUpdate divides the slots among them.
+            label_count: Number of labels; AlwaysUpdate divides the slots among them.
         """
         device, count = self.keys.device, len(self.values)
-        vectors, own = queries.detach().float().contiguous(), labels.cpu().numpy()
-        offsets, further = (
-            (np.zeros(len(own) + 1, np.int64), np.zeros(0, np.int64))
+        vectors, query_labels = queries.detach().float().contiguous(), labels.cpu().numpy()
+        offsets, other_labels = (
+            (np.zeros(len(query_labels) + 1, np.int64), np.zeros(0, np.int64))
             if others is None
             else [part.cpu().numpy() for part in others]
         )
-        asked = own != EMPTY
-        near, slots = np.full((len(own), 2), EMPTY), np.full(len(own), EMPTY)
-        kept = np.repeat(asked, np.diff(offsets))
-        offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[asked])])
-        if not asked.all():
-            vectors = vectors[torch.from_numpy(asked).to(device)]
-        found = near[asked], near[asked].astype(np.float32), slots[asked]
-        host = Queries(vectors.cpu().numpy(), own[asked], further[kept], offsets, *found)
-        labels_here = max([int(own.max(initial=0)) + 1, int(self.values.max()) + 1, label_count or 0])
-        keys, values, ages, hits, clock = (part.cpu().numpy() for part in self)  # on the CPU the same memory
+        has_label = query_labels != EMPTY
+        near, slots = np.full((len(query_labels), 2), EMPTY), np.full(len(query_labels), EMPTY)
+        is_used = np.repeat(has_label, np.diff(offsets))
+        offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[has_label])])
+        if not has_label.all():
+            vectors = vectors[torch.from_numpy(has_label).to(device)]
+        results = near[has_label], near[has_label].astype(np.float32), slots[has_label]
+        query_arrays = vectors.cpu().numpy(), query_labels[has_label], other_labels[is_used], offsets
+        host_queries = Queries(*query_arrays, *results)
+        num_labels = max([int(query_labels.max(initial=0)) + 1, int(self.values.max()) + 1, label_count or 0])
+        # On the CPU, these are views of the tensors.
+        keys, values, ages, hits, clock = (part.cpu().numpy() for part in self)
         noise = np.zeros(count, dtype=np.int64)
         if isinstance(rule, HitOrMiss) and rule.age_noise:
-            drawn = np.random.default_rng(int(clock[0])).uniform(-rule.age_noise, rule.age_noise, count)
-            noise = np.round(drawn * SCALE).astype(np.int64)
+            age_noise = np.random.default_rng(int(clock[0])).uniform(-rule.age_noise, rule.age_noise, count)
+            noise = np.round(age_noise * SCALE).astype(np.int64)
         state = np.array([clock[1], (values == EMPTY).sum()])
-        held = np.bincount(values[values != EMPTY], minlength=labels_here)
+        slots_per_label = np.bincount(values[values != EMPTY], minlength=num_labels)
         written = np.full(count, EMPTY)
-        view = Slots(keys, values, hits, ages * SCALE + noise, noise, written, held, state)
-        by_hits = isinstance(rule, HitOrMiss)
-        policy = POLICIES.index(rule.policy) if by_hits else 0
-        quota = 0 if by_hits else max(1, count // (label_count or labels_here))
+        slot_arrays = Slots(keys, values, hits, ages * SCALE + noise, noise, written, slots_per_label, state)
+        hit_or_miss = isinstance(rule, HitOrMiss)
+        policy = POLICIES.index(rule.policy) if hit_or_miss else 0
+        quota = 0 if hit_or_miss else max(1, count // (label_count or num_labels))
         start = self.keys.clone()
         if available():
-            _visit(view, host, policy, quota, start, vectors)
+            _write_compiled(slot_arrays, host_queries, policy, quota, start, vectors)
         else:
-            write(view, host, policy, quota)
-        total = len(host.labels)
+            write(slot_arrays, host_queries, policy, quota)
+        total = len(host_queries.labels)
         ages[:] = np.where(written == EMPTY, ages + total, total - 1 - written)
         clock[:] = clock[0] + 1, state[0]
-        near[asked], slots[asked] = host.near, host.slots
+        near[has_label], slots[has_label] = host_queries.near, host_queries.slots
         if device.type != "cpu":
-            for part, now in zip(self, (keys, values, ages, hits, clock), strict=True):
-                part.copy_(torch.from_numpy(now))
-        same, other, slots = (torch.from_numpy(own).to(device) for own in (*near.T.copy(), slots))
+            for part, updated in zip(self, (keys, values, ages, hits, clock), strict=True):
+                part.copy_(torch.from_numpy(updated))
+        same, other, slots = (torch.from_numpy(array).to(device) for array in (*near.T.copy(), slots))
         return Written(same, other, slots, start)
 
 
-def _visit(view: Slots, host: Queries, policy: int, quota: int, keys: Tensor, vectors: Tensor) -> None:
-    count, loop = len(view.values), compiled(visit, fastmath=True)
-    half = keys.device.type == "cpu" and _multiplies_bfloat16()
-    kind, behind = torch.bfloat16 if half else torch.float32, -count % LANES
-    band = np.float32(2 * (BFLOAT16 if half else product_tolerance() + ROUNDED))
-    base, asked = F.pad(keys.to(kind), (0, 0, 0, behind)).T, vectors.to(kind)
-    start, before = keys.cpu().numpy(), np.pad(view.values.astype(np.int32), (0, behind), constant_values=-1)
-    current, changed = before.copy(), np.zeros(count + 1, dtype=np.int64)
-    order = np.append(np.argsort(-view.priorities, kind="stable"), 0)
-    tiles = torch.empty(2, CHUNK, count + behind, dtype=torch.bfloat16)
-    arrays = view, host, policy, quota, start, before, current, changed, order
+def _write_compiled(
+    slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor, vectors: Tensor
+) -> None:
+    count, loop = len(slots.values), compiled(visit, fastmath=True)
+    in_bfloat16 = keys.device.type == "cpu" and _multiplies_bfloat16()
+    dtype, padding = torch.bfloat16 if in_bfloat16 else torch.float32, -count % LANES
+    tolerance = np.float32(2 * (BFLOAT16_ERROR if in_bfloat16 else product_tolerance() + ROUNDING_ERROR))
+    padded_keys, query_vectors = F.pad(keys.to(dtype), (0, 0, 0, padding)).T, vectors.to(dtype)
+    start = keys.cpu().numpy()
+    start_values = np.pad(slots.values.astype(np.int32), (0, padding), constant_values=-1)
+    current, changed = start_values.copy(), np.zeros(count + 1, dtype=np.int64)
+    order = np.append(np.argsort(-slots.priorities, kind="stable"), 0)
+    tiles = torch.empty(2, CHUNK, count + padding, dtype=torch.bfloat16)
+    arrays = slots, queries, policy, quota, start, start_values, current, changed, order
 
-    def look_ahead(first: int) -> np.ndarray:
-        some = asked[first : first + CHUNK]
-        tile = tiles[first // CHUNK % 2, : len(some)]
-        if half:
-            torch.mm(some, base, out=tile)
+    def score_chunk(first: int) -> np.ndarray:
+        chunk = query_vectors[first : first + CHUNK]
+        tile = tiles[first // CHUNK % 2, : len(chunk)]
+        if in_bfloat16:
+            torch.mm(chunk, padded_keys, out=tile)
         else:
-            tile.copy_(some @ base)
+            tile.copy_(chunk @ padded_keys)
         scores = tile.view(torch.int16).numpy().view(np.uint16)
-        loop(*arrays, first, scores, band, True)
+        loop(*arrays, first, scores, tolerance, True)
         return scores
 
     firsts = range(0, len(vectors), CHUNK)
-    with ThreadPoolExecutor(1) as ahead:  # products and what is near at the start, while the last are written
-        found = [ahead.submit(look_ahead, first) for first in firsts[:1]]
+    with ThreadPoolExecutor(1) as executor:  # scores the next block while the current one is written
+        futures = [executor.submit(score_chunk, first) for first in firsts[:1]]
         for first in firsts:
-            scores = found.pop().result()
-            found += [ahead.submit(look_ahead, after) for after in firsts[first // CHUNK + 1 :][:1]]
-            loop(*arrays, first, scores, band, False)
+            scores = futures.pop().result()
+            futures += [executor.submit(score_chunk, begin) for begin in firsts[first // CHUNK + 1 :][:1]]
+            loop(*arrays, first, scores, tolerance, False)
 
 
 @functools.cache
 def _multiplies_bfloat16() -> bool:
-    known = getattr(torch.cpu, "get_capabilities", dict)()
-    return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))

@@ -1,4 +1,4 @@
-"""How a query is written into the memory: which slot it takes, and when."""
+"""Write rules of the memory: which slot a query updates or replaces."""
 
 from typing import Literal
 
@@ -9,8 +9,8 @@ OLDEST, CIRCULAR, AVERAGING = range(3)
 
 @configurable
 class HitOrMiss:
-    """The paper's rule: if the nearest slot of all has the query's label (a hit), it moves towards the query;
-    if not (a miss), the query replaces a slot.
+    """The rule of the paper: if the nearest slot has the label of the query (a hit), it moves towards the
+    query. Otherwise (a miss), the query replaces a slot.
 
         hit:   K ← (q + K) / ‖q + K‖        miss:  K ← q, V ← label
 
@@ -20,17 +20,17 @@ class HitOrMiss:
     name: Literal["hit_or_miss"] = "hit_or_miss"
     policy: Literal["oldest", "circular", "averaging"] = setting(
         "oldest",
-        "The slot a miss takes: the oldest, the next in turn, or the nearest of its label once all are taken",
+        "Slot of a miss: the oldest, the next in turn, or the nearest of its label once no slot is empty",
     )
-    age_noise: float = setting(8.0, "Ages are compared with up to so many queries added or taken", ge=0)
+    age_noise: float = setting(8.0, "Maximum noise that is added to ages before comparison, in queries", ge=0)
 
 
 @configurable
 class AlwaysUpdate:
-    """The nearest slot with the query's label always moves towards it; no slot is replaced.
+    """The nearest slot with the label of the query always moves towards it; no slot is replaced.
 
-    Each label takes as many slots as another, by its first titles. We differ: the customer's document fills
-    all slots before training, when a title's vector is still random.
+    Each label gets the same number of slots, which its first titles fill. We differ: the customer's document
+    fills all slots before training, when title vectors are still random.
     """
 
     name: Literal["always_update"] = "always_update"
