@@ -59,7 +59,6 @@ PENDING = frozenset(
         "tasks/search",
         "tasks/sentences",
         "tasks/train",
-        "tasks/train/objectives",
         "tasks/train/population",
         "tasks/train/runners",
         "tasks/train/tuning",

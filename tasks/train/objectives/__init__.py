@@ -1,4 +1,4 @@
-"""Objectives: what a batch is (sampler and collate) and its loss."""
+"""Training objectives: how batches are formed (sampler and collate) and their loss."""
 
 from tasks.train.objectives.label import Label
 from tasks.train.objectives.leave_one_out import LeaveOneOutHinge, LeaveOneOutSoftmax

@@ -1,4 +1,4 @@
-"""Titles against the learnt vectors of their categories."""
+"""Label objective: titles against the trained vectors of their categories."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -11,7 +11,8 @@ from storage.arrays import Ragged
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
 
-STEPS, FEWEST = 16, 64  # a small guide's 5 epochs of 3 steps teach the sentence layer little (docs/log)
+# Small guides use smaller batches: 5 epochs of 3 steps do not train the sentence layer (docs/log).
+MIN_STEPS, MIN_TITLES = 16, 64  # steps per epoch; titles per batch
 
 
 class LabelPlan(NamedTuple):
@@ -21,47 +22,50 @@ class LabelPlan(NamedTuple):
 
 
 class LabelTargets(NamedTuple):
-    """Which categories the titles of a batch have, one entry for each pair."""
+    """Categories of the titles of a batch, one entry per pair."""
 
-    titles: Tensor  # int64 (entries,), ascending: position in the batch
+    titles: Tensor  # int64 (entries,), position of the title in the batch, ascending
     labels: Tensor  # int64 (entries,): label id
-    shares: Tensor  # float32 (entries,): they sum to one for each title
-    aired: Tensor  # bool (titles,): is shown with how it airs
+    shares: Tensor  # float32 (entries,): sum to one per title
+    aired: Tensor  # bool (titles,): whether the title has context tokens
 
 
 @configurable
 class LabelMode(BaseObjective):
-    """A title belongs to the learnt vectors L_c of its categories; all others are negatives.
+    """Cross-entropy of a title and the trained vectors L_c; its categories are positives, others negatives.
 
         loss = −τ · Σ_c t_c · log softmax_c( cos(v, L_c) / τ ),   t_c = 1 / (number of the title's categories)
 
-    A title shown with how it airs has a lower τ: its tokens say more. After Wu et al. StarSpace. AAAI 2018.
-    https://arxiv.org/abs/1709.03856 We differ: softmax over all, no margin over sampled ones (docs/log).
+    Titles with context tokens have a lower τ, because these tokens are more informative.
+    After Wu et al. StarSpace. AAAI 2018. https://arxiv.org/abs/1709.03856
+    We differ: a softmax over all categories instead of a margin over sampled ones (docs/log).
     """
 
-    batch_size: int = setting(512, "Titles in a step, fewer where an epoch would have too few steps", ge=1)
-    temperature: float = setting(0.4, "Divides the cosines of a title alone; lower pulls harder", gt=0)
-    context_temperature: float = setting(0.2, "Divides the cosines of a title with how it airs", gt=0)
+    batch_size: int = setting(512, "Titles per step; fewer if an epoch would have too few steps", ge=1)
+    temperature: float = setting(
+        0.4, "Divides the cosines of a title without context; lower values pull harder", gt=0
+    )
+    context_temperature: float = setting(0.2, "Divides the cosines of a title with context", gt=0)
 
     def parameters(self, labels: int, dim: int) -> dict[str, tuple[int, int]]:
-        """Shapes of what is learnt beside the token rows: a vector for each label."""
+        """Returns the shape of the label vectors."""
         return {"labels": (labels, dim)}
 
     def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[LabelPlan]:
-        """The batches of one epoch: every title once, in a new order; STEPS of FEWEST titles at least."""
-        size = min(self.batch_size, max(FEWEST, len(rows) // STEPS))
+        """Splits the shuffled titles into batches; MIN_STEPS and MIN_TITLES limit their size."""
+        size = min(self.batch_size, max(MIN_TITLES, len(rows) // MIN_STEPS))
         bounds = range(size, len(rows), size)
         return [LabelPlan(batch) for batch in np.split(rng.permutation(rows), bounds)]
 
     def collate(self, plan: LabelPlan, labels: Ragged, aired: np.ndarray) -> LabelTargets:
-        """The categories of a batch, each title's with equal shares."""
-        own = labels.take(plan.rows)
-        shares = (1.0 / own.lengths[own.owners]).astype(np.float32)
-        arrays = own.owners, own.values.astype(np.int64), shares, aired
+        """Returns the categories of a batch; those of one title have equal shares."""
+        entries = labels.take(plan.rows)
+        shares = (1.0 / entries.lengths[entries.owners]).astype(np.float32)
+        arrays = entries.owners, entries.values.astype(np.int64), shares, aired
         return LabelTargets(*(torch.from_numpy(array) for array in arrays))
 
     def loss(self, vectors: Tensor, targets: LabelTargets, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Mean over unit vectors (titles, dim); ``parameters["labels"]`` is (labels, dim), of any length."""
+        """Mean loss of unit vectors (titles, dim); ``parameters["labels"]``, (labels, dim), has any norm."""
         temperatures = vectors.new_full((len(vectors),), self.temperature)
         temperatures.masked_fill_(targets.aired, self.context_temperature)
         return _CrossEntropy.apply(vectors, parameters["labels"], targets, temperatures)
@@ -69,33 +73,33 @@ class LabelMode(BaseObjective):
 
 @configurable
 class Label(LabelMode):
-    """Label mode alone."""
+    """The label objective without additions."""
 
     name: Literal["label"] = "label"
 
 
 class _CrossEntropy(torch.autograd.Function):
-    # The gradient is computed in the forward pass, where p = softmax(v·Lᵀ/τ) is at hand: dloss/dv =
-    # (p − t)·L / n of unit L; dloss/dL = (p − t)ᵀ·v / n without its component along L, over L's length.
+    # The forward pass computes the gradients, because it has p = softmax(v·Lᵀ/τ): dloss/dv = (p − t)·L / n
+    # for unit L; dloss/dL = (p − t)ᵀ·v / n without the component along L, divided by the length of L.
     @staticmethod
     def forward(ctx, vectors: Tensor, labels: Tensor, targets: LabelTargets, temperatures: Tensor) -> Tensor:
         lengths = torch.linalg.vector_norm(labels, dim=1, keepdim=True).clamp_(min=1e-12)
         units, shares, count = labels / lengths, targets.shares.to(vectors.dtype), len(vectors)
         cosines = (vectors @ units.T).to(vectors.dtype)
-        logs = torch.log_softmax(cosines.div_(temperatures.unsqueeze(1)), 1)  # (titles, labels)
-        own = targets.titles * len(labels) + targets.labels  # flat positions of the titles' categories
+        log_p = torch.log_softmax(cosines.div_(temperatures.unsqueeze(1)), 1)  # (titles, labels)
+        positions = targets.titles * len(labels) + targets.labels  # flat positions of the titles' categories
         weights = shares * temperatures.index_select(0, targets.titles)
-        loss = -torch.dot(logs.view(-1).index_select(0, own), weights) / count
+        loss = -torch.dot(log_p.view(-1).index_select(0, positions), weights) / count
         if any(ctx.needs_input_grad):
-            excess = logs.exp_().view(-1).index_add_(0, own, shares, alpha=-1.0).view_as(logs)
+            excess = log_p.exp_().view(-1).index_add_(0, positions, shares, alpha=-1.0).view_as(log_p)
             excess.div_(count)  # (p − t) / n
-            towards = (excess.T @ vectors).to(vectors.dtype)  # (labels, dim)
-            across = towards.addcmul_(units, torch.linalg.vecdot(towards, units).unsqueeze(1), value=-1.0)
-            across.div_(lengths)
-            ctx.save_for_backward((excess @ units).to(vectors.dtype), across)
+            label_grads = (excess.T @ vectors).to(vectors.dtype)  # (labels, dim)
+            along = torch.linalg.vecdot(label_grads, units).unsqueeze(1)
+            label_grads.addcmul_(units, along, value=-1.0).div_(lengths)
+            ctx.save_for_backward((excess @ units).to(vectors.dtype), label_grads)
         return loss
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        of_vectors, of_labels = ctx.saved_tensors
-        return of_vectors * grads[0], of_labels * grads[0], None, None
+        vector_grads, label_grads = ctx.saved_tensors
+        return vector_grads * grads[0], label_grads * grads[0], None, None

@@ -1,4 +1,4 @@
-"""Titles against the other titles of their categories."""
+"""Leave-one-out objectives: titles against the other titles of their categories."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -18,25 +18,26 @@ class GroupPlan(NamedTuple):
     """The titles of a batch."""
 
     rows: np.ndarray  # int64 (titles,): corpus rows
-    chosen: np.ndarray  # int32 (titles,): the label under which each is shown
+    chosen: np.ndarray  # int32 (titles,): label drawn for each title
 
 
 class Groups(NamedTuple):
-    """The groups of a batch."""
+    """Groups of a batch: its titles by drawn label."""
 
-    own: Tensor  # int64 (titles,): a title's group
-    forbidden: Tensor  # bool (titles, groups): carries that group's label; False for its own group
+    group_ids: Tensor  # int64 (titles,): group of each title
+    forbidden: Tensor  # bool (titles, groups): another group whose label the title has as well
 
 
 @configurable
 class _LeaveOneOut(BaseObjective):
-    """A title belongs to the other titles of its category, and to no other category's.
+    """Base: a title should be close to the other titles of its category and far from other categories.
 
-    An epoch shows every labelled training title once, under one of its labels drawn at random. A label's
-    titles are cut into packs, a batch is a number of packs, its titles of one label a group. With a group's
-    sum S of n unit vectors, score(i, own) = (v_i·S − v_i·v_i) / (n − 1) and score(i, h) = v_i·S_h / n_h,
-    unless i has h's label too. The softmax brings means to unit norm, so that one temperature serves small
-    and large groups; the hinge does not: its margin (the customer's design) is meant for the raw mean.
+    An epoch shows every labelled training title once, under one of its labels drawn at random. The titles of
+    a label are split into packs, and a batch consists of ``packs`` packs. Its titles of a label are a group.
+    With the sum S of the n unit vectors of a group, score(i, own group) = (v_i·S − v_i·v_i) / (n − 1) and
+    score(i, h) = v_i·S_h / n_h, unless i also has the label of h. The softmax normalises the means, so that
+    one temperature fits small and large groups. The hinge does not normalise: its margin (the customer's
+    design) refers to the raw mean.
     """
 
     pack: int = setting(8, "Titles of one label drawn together", ge=2)
@@ -55,73 +56,74 @@ class _LeaveOneOut(BaseObjective):
         return [GroupPlan(rows[batch], chosen[batch]) for batch in batches]
 
     def collate(self, plan: GroupPlan, labels: Ragged, aired: np.ndarray) -> Groups:
-        names, own = np.unique(plan.chosen, return_inverse=True)
-        carried = labels.take(plan.rows)
-        found = np.searchsorted(names, carried.values).clip(max=len(names) - 1)
-        here = names[found] == carried.values
-        forbidden = np.zeros((len(plan.rows), len(names)), dtype=bool)
-        forbidden[carried.owners[here], found[here]] = True
-        forbidden[np.arange(len(plan.rows)), own] = False
-        return Groups(torch.from_numpy(own.astype(np.int64)), torch.from_numpy(forbidden))
+        group_labels, group_ids = np.unique(plan.chosen, return_inverse=True)
+        title_labels = labels.take(plan.rows)
+        columns = np.searchsorted(group_labels, title_labels.values).clip(max=len(group_labels) - 1)
+        in_batch = group_labels[columns] == title_labels.values
+        forbidden = np.zeros((len(plan.rows), len(group_labels)), dtype=bool)
+        forbidden[title_labels.owners[in_batch], columns[in_batch]] = True
+        forbidden[np.arange(len(plan.rows)), group_ids] = False
+        return Groups(torch.from_numpy(group_ids.astype(np.int64)), torch.from_numpy(forbidden))
 
     @staticmethod
     def scores(vectors: Tensor, groups: Groups, *, unit_means: bool) -> tuple[Tensor, Tensor]:
-        # Of unit vectors: (titles, groups), a title's own group without itself; and which are not alone.
-        # Not by autocast's bfloat16: in small groups a difference of products would have few bits left.
+        # Returns the scores (titles, groups) and which titles are not alone in their group. Autocast is off:
+        # in small groups, the difference of bfloat16 products would have too few significant bits.
         with torch.autocast(vectors.device.type, enabled=False):
             vectors = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
-            n_groups, own = groups.forbidden.shape[1], groups.own.unsqueeze(1)
+            n_groups, columns = groups.forbidden.shape[1], groups.group_ids.unsqueeze(1)
             sums = vectors.new_zeros(n_groups, vectors.shape[1])  # (groups, dim)
             if vectors.device.type == "cpu":
-                sums = sums.index_add(0, groups.own, vectors)
-            else:  # a GPU's index_add adds in another order every time; its index_put sorts first
-                sums = sums.index_put((groups.own,), vectors, accumulate=True)
-            sizes = count(groups.own, n_groups).to(vectors.dtype)
+                sums = sums.index_add(0, groups.group_ids, vectors)
+            else:  # on a GPU, index_add is not deterministic; index_put sorts first
+                sums = sums.index_put((groups.group_ids,), vectors, accumulate=True)
+            sizes = count(groups.group_ids, n_groups).to(vectors.dtype)
             products = vectors @ sums.T  # (titles, groups)
-            itself = torch.linalg.vecdot(
-                vectors, vectors
-            )  # 1, or 0 for a title of which dropout left nothing
-            others, with_self = sizes.index_select(0, groups.own) - 1, products.gather(1, own).squeeze(1)
-            rest = with_self - itself
+            squares = torch.linalg.vecdot(vectors, vectors)  # 1, or 0 if dropout removed all tokens
+            others = sizes.index_select(0, groups.group_ids) - 1
+            group_products = products.gather(1, columns).squeeze(1)
+            rest = group_products - squares
             if unit_means:
                 squared = torch.linalg.vecdot(sums, sums)
-                of_group = squared.index_select(0, groups.own)
-                length = (of_group - 2 * with_self + itself).clamp(min=1e-6).sqrt()  # ‖S − v‖
-                of_own, scores = rest / length, products / squared.clamp(min=1e-12).sqrt()
+                of_group = squared.index_select(0, groups.group_ids)
+                length = (of_group - 2 * group_products + squares).clamp(min=1e-6).sqrt()  # ‖S − v‖
+                group_scores, scores = rest / length, products / squared.clamp(min=1e-12).sqrt()
             else:
-                of_own, scores = rest / others.clamp(min=1), products / sizes
-            return scores.scatter(1, own, of_own.unsqueeze(1)), others > 0
+                group_scores, scores = rest / others.clamp(min=1), products / sizes
+            return scores.scatter(1, columns, group_scores.unsqueeze(1)), others > 0
 
 
 @configurable
 class LeaveOneOutSoftmax(_LeaveOneOut):
-    """Cross-entropy of a title's own group against all groups of the batch."""
+    """Cross-entropy of the group of a title against all groups of the batch."""
 
     name: Literal["leave_one_out_softmax"] = "leave_one_out_softmax"
-    temperature: float = setting(0.2, "Divides the cosines; lower pulls harder", gt=0)
+    temperature: float = setting(0.2, "Divides the cosines; lower values pull harder", gt=0)
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Mean over the titles that are not alone; zero (and no gradient) where all are."""
+        """Mean loss of the titles that are not alone in their group; zero without gradient if all are."""
         scores, counted = self.scores(vectors, groups, unit_means=True)
         logits = (scores / self.temperature).masked_fill(groups.forbidden, float("-inf"))
-        return _mean(F.cross_entropy(logits, groups.own, reduction="none") * self.temperature, counted)
+        return _mean(F.cross_entropy(logits, groups.group_ids, reduction="none") * self.temperature, counted)
 
 
 @configurable
 class LeaveOneOutHinge(_LeaveOneOut):
-    """Margin ranking of a title's own group against the groups that come too near."""
+    """Margin ranking loss of the group of a title against the other groups of the batch."""
 
     name: Literal["leave_one_out_hinge"] = "leave_one_out_hinge"
-    margin: float = setting(0.2, "How much nearer its own group must be", gt=0, le=2)
+    margin: float = setting(
+        0.2, "Margin by which the score of a title's group must exceed that of other groups", gt=0, le=2
+    )
 
     def loss(self, vectors: Tensor, groups: Groups, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Mean over the titles that are not alone of the mean over the groups that violate the margin."""
+        """Averages over the groups that violate the margin, then over the titles not alone in their group."""
         scores, counted = self.scores(vectors, groups, unit_means=False)
-        own = groups.own.unsqueeze(1)
-        excluded = groups.forbidden.scatter(1, own, True)
-        violations = (self.margin - scores.gather(1, own) + scores).clamp(min=0) * ~excluded
+        columns = groups.group_ids.unsqueeze(1)
+        excluded = groups.forbidden.scatter(1, columns, True)
+        violations = (self.margin - scores.gather(1, columns) + scores).clamp(min=0) * ~excluded
         return _mean(violations.sum(1) / (violations > 0).sum(1).clamp(min=1), counted)
 
 
-def _mean(each: Tensor, counted: Tensor) -> Tensor:
-    return torch.where(counted, each, torch.zeros_like(each)).sum() / counted.sum().clamp(min=1)
+def _mean(losses: Tensor, counted: Tensor) -> Tensor:
+    return torch.where(counted, losses, torch.zeros_like(losses)).sum() / counted.sum().clamp(min=1)

@@ -1,4 +1,4 @@
-"""Titles against the titles of their own topic, and no others of their class."""
+"""Neighbourhood objective: titles against titles of the same topic and titles of other classes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,66 +13,67 @@ from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
-from tasks.train.objectives.label import FEWEST, STEPS
+from tasks.train.objectives.label import MIN_STEPS, MIN_TITLES
 from tasks.train.objectives.positives import Draw, Nearest, Positives
 
 
 class NeighbourhoodPlan(NamedTuple):
     """The titles of a batch."""
 
-    rows: np.ndarray  # int64 (2 anchors,): corpus rows of the anchors, then of the positive of each
+    rows: np.ndarray  # int64 (2 anchors,): corpus rows of the anchors, then of their positives
 
 
 class NeighbourhoodTargets(NamedTuple):
-    """Which categories the titles of a batch have."""
+    """Categories of the titles of a batch."""
 
-    members: Tensor  # float32 (2 anchors, labels of the batch): 1 for a title's own
+    members: Tensor  # float32 (2 anchors, labels of the batch): 1 if the title has the label
 
 
 @configurable
 class Neighbourhood(BaseObjective):
-    """An anchor is nearer to its positive than to any title of other classes, by a margin.
+    """Triplet loss: an anchor should be closer to its positive than to titles of other classes, by a margin.
 
         loss = mean_a mean_n [m − cos(a, p) + cos(a, n)]₊
 
-    n is any title of the batch that shares no category with a and violates the margin. Other titles of a's
-    class are neither drawn in nor pushed away, so that two tastes of one class need not lie in one corner.
-    After Schroff et al. FaceNet. CVPR 2015. https://arxiv.org/abs/1503.03832, equation 3. We differ: cosines;
-    all negatives of the batch that violate the margin (Hermans et al. In Defense of the Triplet Loss. 2017.
-    https://arxiv.org/abs/1703.07737, section 2), averaged for each anchor first: the mean over all pairs
-    together was worse (docs/log).
+    The negatives n are the titles of the batch that share no category with a and violate the margin. Other
+    titles of the class of a are neither attracted nor repelled, so one class may form several clusters. An
+    epoch shows every labelled training title once as anchor, together with its positive.
 
-    An epoch shows every labelled training title once as anchor, and as many positives beside them.
+    References:
+        Schroff et al. FaceNet. CVPR 2015. https://arxiv.org/abs/1503.03832, equation 3.
+        Hermans et al. In Defense of the Triplet Loss. 2017. https://arxiv.org/abs/1703.07737, section 2.
+
+    We differ: cosines; losses are averaged per anchor first, the mean over all pairs was worse (docs/log).
     """
 
     name: Literal["neighbourhood"] = "neighbourhood"
-    batch_size: int = setting(512, "Anchors in a step, fewer where an epoch would have too few steps", ge=2)
+    batch_size: int = setting(512, "Anchors per step; fewer if an epoch would have too few steps", ge=2)
     margin: float = setting(
-        0.2, "How much nearer the positive must be than titles of other classes", gt=0, le=2
+        0.2, "Margin by which the positive must be closer than titles of other classes", gt=0, le=2
     )
     positives: Positives = setting(Nearest(), "Where the positive of an anchor comes from")
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
-        """What the choice of positives needs."""
+        """Returns the buffers of the strategy for positives."""
         return self.positives.buffers(corpus)
 
     def sampler(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> "NeighbourhoodSampler":
-        """What forms the batches."""
+        """Returns the sampler of batches."""
         return NeighbourhoodSampler(self.batch_size, self.positives.draw(corpus, buffers))
 
     @property
     def refresh_steps(self) -> int:
-        """Steps between looking for positives anew."""
+        """Steps between updates of the positives."""
         return self.positives.refresh_steps
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """Brings the choice of positives up to date."""
+        """Updates the buffers of the strategy for positives."""
         self.positives.refresh_(buffers, rows, labels, vectors)
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """The topics, where there are some."""
+        """Returns the topics, if the strategy has topics."""
         return self.positives.details(folder, buffers)
 
     def loss(
@@ -81,18 +82,18 @@ class Neighbourhood(BaseObjective):
         targets: NeighbourhoodTargets,
         parameters: Mapping[str, Tensor] | None = None,
     ) -> Tensor:
-        """Over unit vectors (2 anchors, dim); zero, and no gradient, where nothing violates the margin."""
+        """Mean loss of unit vectors (2 anchors, dim); zero without gradient if no margin is violated."""
         anchors = len(vectors) // 2
-        apart = targets.members[:anchors] @ targets.members.T == 0  # (anchors, titles)
-        near = torch.linalg.vecdot(vectors[:anchors], vectors[anchors:]).unsqueeze(1)
-        far = (vectors[:anchors] @ vectors.T).to(vectors.dtype)
-        violations = (self.margin - near + far).clamp(min=0) * apart
+        is_negative = targets.members[:anchors] @ targets.members.T == 0  # (anchors, titles)
+        positive_cosines = torch.linalg.vecdot(vectors[:anchors], vectors[anchors:]).unsqueeze(1)
+        cosines = (vectors[:anchors] @ vectors.T).to(vectors.dtype)
+        violations = (self.margin - positive_cosines + cosines).clamp(min=0) * is_negative
         return (violations.sum(1) / (violations > 0).sum(1).clamp(min=1)).mean()
 
 
 @dataclass
 class NeighbourhoodSampler:
-    """Forms the batches; pickled for workers, which collate alone, it holds no arrays."""
+    """Plans and collates batches. Pickled copies have no ``draw``: loader processes only collate."""
 
     batch_size: int
     draw: Draw | None
@@ -103,17 +104,17 @@ class NeighbourhoodSampler:
     def plan_epoch(
         self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator
     ) -> list[NeighbourhoodPlan]:
-        """The batches of one epoch: every title once as anchor, in a new order; STEPS of FEWEST at least."""
+        """Splits the shuffled anchors into batches; MIN_STEPS and MIN_TITLES limit their size."""
         assert self.draw
         anchors = rng.permutation(rows)
-        size = min(self.batch_size, max(FEWEST, len(rows) // STEPS))
+        size = min(self.batch_size, max(MIN_TITLES, len(rows) // MIN_STEPS))
         pairs = np.stack([anchors, self.draw(anchors, rng)])
         parts = np.split(pairs, range(size, len(rows), size), axis=1)
         return [NeighbourhoodPlan(part.reshape(-1)) for part in parts]
 
     def collate(self, plan: NeighbourhoodPlan, labels: Ragged, aired: np.ndarray) -> NeighbourhoodTargets:
-        """The categories of a batch."""
-        own = labels.take(plan.rows)
-        names, columns = np.unique(own.values, return_inverse=True)
-        members = Ragged(own.offsets, columns).members(len(names))
+        """Returns the categories of the titles of a batch."""
+        title_labels = labels.take(plan.rows)
+        distinct, columns = np.unique(title_labels.values, return_inverse=True)
+        members = Ragged(title_labels.offsets, columns).members(len(distinct))
         return NeighbourhoodTargets(torch.from_numpy(members.astype(np.float32)))

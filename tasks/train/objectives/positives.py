@@ -1,9 +1,8 @@
-"""Where the positives of the neighbourhood objective come from: what counts as an anchor's own topic.
+"""Strategies that draw the positives of the neighbourhood objective.
 
-A strategy draws a positive for each anchor, a title that shares a category with it: one with the same tags,
-of the same topic, or near it now. A title without company (no other has its set of tags, its class has one
-title) is its own positive: dropout shows it twice with other tokens, and the negatives still train the words
-that no other title has.
+The positive of an anchor shares a category with it: it has the same set of categories, the same topic, or is
+one of its nearest neighbours. If there is no such title, the anchor is its own positive: dropout then removes
+different tokens from the two copies, and the negatives still train words that occur in this title only.
 """
 
 import warnings
@@ -25,47 +24,48 @@ from tasks.text.titles import FUNCTION_WORDS
 from tasks.text.words import WORD
 
 Draw = Callable[[np.ndarray, np.random.Generator], np.ndarray]
-COMMON, FEW = 0.02, 20  # words in more titles than this share (and than so many) make no topic: the, of, with
-WORDS, EXAMPLES = 10, 5  # that are shown of a topic
+# Topics ignore words in more titles than this share and this number, as they carry no topic: the, of, with.
+MAX_WORD_SHARE, MAX_WORD_TITLES = 0.02, 20
+SHOWN_WORDS, SHOWN_TITLES = 10, 5  # per topic in the details of a checkpoint
 
 
 @configurable
 class BasePositives:
-    """Base of the strategies; ``draw`` is what each has of its own."""
+    """Base of the strategies; subclasses implement ``draw``."""
 
     name: str
 
     @property
     def refresh_steps(self) -> int:
-        """See the objective's."""
+        """See BaseObjective."""
         return 0
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
-        """State kept in checkpoints, at the start."""
+        """Returns the initial state, which checkpoints contain."""
         return {}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """A function of anchors, int64 (anchors,), and a generator: a positive of each, alike."""
+        """Returns a function of anchors, int64 (anchors,), and a generator that draws their positives."""
         raise NotImplementedError
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """See the objective's."""
+        """See BaseObjective."""
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """What people are shown of the state, as JSON; ``folder`` is the Corpus'."""
+        """Returns a JSON summary of the state; ``folder`` is the Corpus folder."""
         return {}
 
 
 @configurable
 class Tags(BasePositives):
-    """A title with the same whole set of categories."""
+    """The positive is a title with the same set of categories."""
 
     name: Literal["tags"] = "tags"
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """See the base."""
+        """See BasePositives."""
         sets = np.packbits(corpus.labels.members(len(corpus.label_names)), axis=1)
         number = np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1)
         groups = Ragged(np.arange(len(number) + 1), number)
@@ -74,21 +74,23 @@ class Tags(BasePositives):
 
 @configurable
 class Topics(BasePositives):
-    """A title of the same class and the same topic.
+    """The positive is a title of the same class and topic.
 
-    Topics come from a non-negative factorisation X ≈ W H of the training titles' words, X weighted by TF-IDF:
-    a title's topic is the argmax of its row of W (none, where that is zero), a topic's words are the greatest
-    of its row of H. Words of one title, those of too many, and articles and the like are left out.
-    scikit-learn computes it when training begins; a machine without it can train with tags or nearest. After
-    Lee, Seung. Learning the parts of objects by non-negative matrix factorization. Nature 401, 1999.
-    https://doi.org/10.1038/44565
+    Topics come from a non-negative factorisation X ≈ W H of the TF-IDF matrix X of words of training titles.
+    The topic of a title is the argmax of its row of W (none if the row is zero); the words of a topic are the
+    largest entries of its row of H. Words of a single title, of too many titles, and function words are left
+    out. scikit-learn computes the factorisation when training begins; tags and nearest do not need it.
+
+    References:
+        Lee, Seung. Learning the parts of objects by non-negative matrix factorization. Nature 401, 1999.
+        https://doi.org/10.1038/44565
     """
 
     name: Literal["topics"] = "topics"
-    topics: int = setting(50, "Topics of all training titles together", ge=2, le=1000)
+    topics: int = setting(50, "Number of topics in all training titles", ge=2, le=1000)
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
-        """Of each title its topic, -1 for none; of each topic its words and the titles with most of it."""
+        """Returns the topic of each title, -1 for none, and the top words and titles of each topic."""
         try:
             from scipy.sparse import csr_matrix
             from sklearn.decomposition import NMF
@@ -96,91 +98,90 @@ class Topics(BasePositives):
             from sklearn.feature_extraction.text import TfidfTransformer
             from threadpoolctl import threadpool_limits
         except ImportError as error:
-            why = "is topics, which needs scikit-learn, and that is not installed here"
-            raise ValueError(f"objective.positives {why}; install it, or choose tags or nearest") from error
-        rows, most = corpus.training, max(FEW, int(COMMON * len(corpus.training)))
+            problem = "is topics, which needs scikit-learn, but it is not installed"
+            text = f"objective.positives {problem}; install it, or choose tags or nearest"
+            raise ValueError(text) from error
+        rows, max_titles = corpus.training, max(MAX_WORD_TITLES, int(MAX_WORD_SHARE * len(corpus.training)))
         tokens = corpus.tokens.take(rows)
         frequency = np.bincount(tokens.values, minlength=len(corpus.kinds))
         vocabulary = np.flatnonzero(
-            (np.asarray(corpus.kinds) == WORD) & (frequency > 1) & (frequency <= most)
+            (np.asarray(corpus.kinds) == WORD) & (frequency > 1) & (frequency <= max_titles)
         )
         names = pq.read_table(corpus.folder / "token_names.parquet", columns=["token"])["token"]
         words = names.take(vocabulary).to_pylist()
         vocabulary = vocabulary[np.array([word not in FUNCTION_WORDS for word in words], dtype=bool)]
         cells = np.ones(len(tokens.values)), tokens.values, tokens.offsets
         counts = csr_matrix(cells, (len(rows), len(corpus.kinds)))[:, vocabulary]
-        wanted = max(1, min(self.topics, *counts.shape))
-        model = NMF(wanted, init="nndsvd", random_state=0)  # pyright: ignore[reportArgumentType]
-        with warnings.catch_warnings(), threadpool_limits(1):  # more threads are slower, and other bits
-            warnings.simplefilter("ignore", ConvergenceWarning)  # an argmax needs no last digit
+        count = max(1, min(self.topics, *counts.shape))
+        model = NMF(count, init="nndsvd", random_state=0)  # pyright: ignore[reportArgumentType]
+        with warnings.catch_warnings(), threadpool_limits(1):  # several threads are slower, not reproducible
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the argmax needs no full convergence
             shares = model.fit_transform(TfidfTransformer().fit_transform(counts))  # (rows, topics)
         topics = np.full(len(corpus), -1, dtype=np.int32)
         topics[rows] = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
-        strongest = _greatest(model.components_, WORDS), _greatest(shares.T, EXAMPLES)
-        named = {"topic_words": _named(vocabulary, strongest[0]), "topic_titles": _named(rows, strongest[1])}
-        return {name: torch.from_numpy(array) for name, array in ({"topics": topics} | named).items()}
+        top = _top_columns(model.components_, SHOWN_WORDS), _top_columns(shares.T, SHOWN_TITLES)
+        top_ids = {"topic_words": _take(vocabulary, top[0]), "topic_titles": _take(rows, top[1])}
+        return {name: torch.from_numpy(array) for name, array in ({"topics": topics} | top_ids).items()}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """See the base; a title of several classes draws one of them each time."""
+        """See BasePositives; for a title of several classes, each call draws one of them."""
         topics, owners = buffers["topics"].cpu().numpy().astype(np.int64), corpus.labels.owners
-        own = topics.take(owners)
-        of_class = corpus.labels.values.astype(np.int64) * (topics.max(initial=0) + 1) + own
-        groups = Ragged(np.asarray(corpus.labels.offsets), np.where(own < 0, -1 - owners, of_class))
+        topic_ids = topics.take(owners)
+        class_topics = corpus.labels.values.astype(np.int64) * (topics.max(initial=0) + 1) + topic_ids
+        groups = Ragged(np.asarray(corpus.labels.offsets), np.where(topic_ids < 0, -1 - owners, class_topics))
         return lambda anchors, rng: draw_companion(groups, anchors, rng)
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """``topics``: a dictionary for each, largest first."""
+        """Returns {"topics": [...]}, one dictionary per topic, largest first."""
         words = pq.read_table(folder / "token_names.parquet", columns=["token"])["token"].to_pylist()
         titles = pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"].to_pylist()
-        topics, of_words, of_titles = (
+        topics, topic_words, topic_titles = (
             buffers[name].cpu().numpy() for name in ("topics", "topic_words", "topic_titles")
         )
-        sizes = np.bincount(topics[topics >= 0], minlength=len(of_words))
-        found = []
+        sizes = np.bincount(topics[topics >= 0], minlength=len(topic_words))
+        details = []
         for topic in np.argsort(-sizes, kind="stable").tolist():
-            named = {
-                name: [names[row] for row in own[topic] if row >= 0]
-                for name, names, own in (("words", words, of_words), ("examples", titles, of_titles))
+            examples = {
+                name: [names[row] for row in ids[topic] if row >= 0]
+                for name, names, ids in (("words", words, topic_words), ("examples", titles, topic_titles))
             }
-            found.append({"topic": topic, "titles": int(sizes[topic]), **named})
-        return {"topics": found}
+            details.append({"topic": topic, "titles": int(sizes[topic]), **examples})
+        return {"topics": details}
 
 
 @configurable
 class Nearest(BasePositives):
-    """One of the titles that are nearest to the anchor now, within a class of its own, by the learner's
-    vectors of titles as they air.
+    """The positive is one of the nearest neighbours of the anchor within one of its classes.
 
-    They are looked up at the start of each epoch, and every ``refresh`` steps within it: first by the rows'
-    random start, by which titles are near that share words.
+    Neighbours are searched with the current vectors of titles with context, at the start of each epoch and
+    every ``refresh`` steps. The first search uses the random initial rows, with which titles that share words
+    are close.
     """
 
     name: Literal["nearest"] = "nearest"
     neighbours: int = setting(50, "Nearest titles that a positive is drawn from", ge=1, le=1000)
-    refresh: int = setting(
-        0, "Steps of an epoch after which they are looked up again; 0: at its start alone", ge=0
-    )
+    refresh: int = setting(0, "Steps between neighbour searches in an epoch; 0: only at its start", ge=0)
 
     @property
     def refresh_steps(self) -> int:
-        """See the objective's."""
+        """See BaseObjective."""
         return self.refresh
 
     def buffers(self, corpus: OpenCorpus) -> dict[str, Tensor]:
-        """Nearest titles, int32 (titles, neighbours): best first, -1 behind the last."""
+        """Returns the nearest titles, int32 (titles, neighbours), best first, padded with -1."""
         return {"neighbours": torch.full((len(corpus), self.neighbours), -1, dtype=torch.int32)}
 
     def refresh_(
         self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
-        """See the base."""
+        """See BasePositives."""
         near = nearest_of_class(vectors().numpy(), labels.take(rows), self.neighbours)
         table = np.full(tuple(buffers["neighbours"].shape), -1, dtype=np.int32)
-        table[rows] = _named(rows, near)
+        table[rows] = _take(rows, near)
         buffers["neighbours"].copy_(torch.from_numpy(table))
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """See the base; each call reads the table anew."""
+        """See BasePositives; each call of the function reads the current neighbours."""
 
         def draw(anchors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
             near = buffers["neighbours"].cpu().numpy()[anchors]
@@ -195,43 +196,46 @@ Positives = Tags | Topics | Nearest
 
 
 def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -> Int64[np.ndarray, " any"]:
-    """For each of ``rows`` another one of them that shares one of its groups (a title has one or more), drawn
-    evenly; the row itself where there is none.
+    """Draws for each of ``rows`` one of its groups and another of ``rows`` in it, both uniformly.
+
+    A row has one or more ``groups``. If there is no other row in the group, the row itself is returned.
     """
-    own = groups.take(rows)
-    order = own.values.argsort(kind="stable")  # entries, group by group
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    number, sizes = np.unique(own.values, return_inverse=True, return_counts=True)[1:]
-    entry = own.offsets[:-1] + (rng.random(len(rows)) * own.lengths).astype(np.int64)
+    memberships = groups.take(rows)
+    order = memberships.values.argsort(kind="stable")  # entries, group by group
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    number, sizes = np.unique(memberships.values, return_inverse=True, return_counts=True)[1:]
+    entry = memberships.offsets[:-1] + (rng.random(len(rows)) * memberships.lengths).astype(np.int64)
     size, start = sizes[number[entry]], offsets_of(sizes)[number[entry]]
-    ahead = 1 + (rng.random(len(rows)) * (size - 1)).astype(np.int64)
-    return rows[own.owners[order[start + (place[entry] - start + ahead) % size]]]
+    shift = 1 + (rng.random(len(rows)) * (size - 1)).astype(np.int64)
+    return rows[memberships.owners[order[start + (rank[entry] - start + shift) % size]]]
 
 
 def nearest_of_class(
     vectors: Float32[np.ndarray, "titles dim"], labels: Ragged, k: int
 ) -> Int64[np.ndarray, "titles neighbours"]:
-    """The k nearest of each title among those that share a class with it, best first, -1 behind the last; one
-    that shares two classes may be there twice.
+    """Returns the k nearest titles that share a class with each title, best first, padded with -1.
+
+    A title that shares two classes may occur twice.
     """
     near, cosines = np.full((len(vectors), k), -1), np.full((len(vectors), k), -np.inf)
     by_label = labels.owners[labels.values.argsort(kind="stable")]
-    for own in np.split(by_label, np.cumsum(np.bincount(labels.values))[:-1]):
-        ids, values = top_neighbours(vectors[own], vectors[own], k, exclude_self=True)
-        both = np.hstack([near[own], np.where(ids >= 0, own[ids], -1)])
-        values = np.hstack([cosines[own], np.where(ids >= 0, values, -np.inf)])
+    for members in np.split(by_label, np.cumsum(np.bincount(labels.values))[:-1]):
+        ids, values = top_neighbours(vectors[members], vectors[members], k, exclude_self=True)
+        candidates = np.hstack([near[members], np.where(ids >= 0, members[ids], -1)])
+        values = np.hstack([cosines[members], np.where(ids >= 0, values, -np.inf)])
         order = np.argsort(-values, axis=1, kind="stable")[:, :k]
-        near[own], cosines[own] = (np.take_along_axis(some, order, 1) for some in (both, values))
+        near[members] = np.take_along_axis(candidates, order, 1)
+        cosines[members] = np.take_along_axis(values, order, 1)
     return near
 
 
-def _greatest(values: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the k greatest values of each row, int64 (any, at most k); -1 for those not above zero."""
+def _top_columns(values: np.ndarray, k: int) -> np.ndarray:
+    """Returns the columns of the k largest values per row, int64 (any, at most k); -1 if not positive."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :k]
     return np.where(np.take_along_axis(values, order, 1) > 0, order, -1)
 
 
-def _named(names: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Names of places, int32; -1 stays."""
-    return np.where(places >= 0, names[places], -1).astype(np.int32)
+def _take(values: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Returns values[positions] as int32; keeps -1."""
+    return np.where(positions >= 0, values[positions], -1).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Label mode with a memory of rare events beside it."""
+"""Label objective with an additional memory of rare events."""
 
 import json
 from collections.abc import Mapping
@@ -14,80 +14,88 @@ from tasks.form import configurable, setting
 from tasks.train.memory import EMPTY, HitOrMiss, Memory, Rule
 from tasks.train.objectives.label import LabelMode, LabelTargets
 
-PREFIX = "memory_"  # of the buffers: memory_keys, memory_values, …
-TITLES = f"{PREFIX}titles"  # int64 (labels,): training titles of each label
+PREFIX = "memory_"  # of buffer names: memory_keys, memory_values, …
+TITLES = f"{PREFIX}titles"  # int64 (labels,): number of training titles of each label
 
 
 @configurable
 class RareMemory(LabelMode):
-    """A title also belongs to the nearest memory slot of its category, more than to any other category's.
+    """Adds a margin loss: the nearest memory slot of a title should have its category.
 
-        loss = label mode + memory_weight · mean [ q·K[n_b] − q·K[n_p] + margin ]₊
+        loss = label loss + memory_weight · mean [ q·K[n_b] − q·K[n_p] + margin ]₊
 
-    n_p is the nearest slot with the title's value, n_b the nearest with none of its categories, both as the
-    memory was before the batch; no gradient goes into slots. Then the batch is written. A title that lacks
-    either slot adds nothing. The value of a title is the rarest of its categories: it is for rare ones that
-    slots are kept, and a title drawn under another each time would miss its own slot.
+    n_p is the nearest slot with the value of the title, n_b the nearest slot with none of its categories,
+    both before the batch is written. Slots get no gradient. Titles without n_p or n_b contribute no loss. The
+    value of a title is always the rarest of its categories, because the memory is meant for rare ones, and
+    with varying values a title would miss the slot it has written.
 
     References:
         Kaiser, Nachum, Roy, Bengio. Learning to Remember Rare Events. ICLR 2017, equation 2.
         https://arxiv.org/abs/1703.03129
 
-    We differ: label mode trains beside it; titles are their own queries, without a learnt projection; the
+    We differ: the label loss is added; title vectors are the queries, without a trained projection; the
     margin is 0.2, not 0.1 (docs/log).
     """
 
     name: Literal["rare_memory"] = "rare_memory"
     slots: int = setting(2048, "Slots of the memory", ge=1, le=1_048_576)
-    memory_weight: float = setting(0.5, "Weight of the memory's loss beside label mode's", ge=0)
-    margin: float = setting(0.2, "How much nearer its own category's slot must be", gt=0, le=2)
+    memory_weight: float = setting(0.5, "Weight of the memory loss relative to the label loss", ge=0)
+    margin: float = setting(
+        0.2, "Margin by which the slot of the title's category must be closer", gt=0, le=2
+    )
     rule: Rule = setting(HitOrMiss(), "How a title is written into the memory")
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
-        """An empty memory, and how many training titles each label has."""
-        held = corpus.labels.take(corpus.training).values
-        titles = torch.from_numpy(np.bincount(held, minlength=len(corpus.label_names)).astype(np.int64))
+        """Returns an empty memory and the number of training titles of each label."""
+        labels = corpus.labels.take(corpus.training).values
+        titles = torch.from_numpy(np.bincount(labels, minlength=len(corpus.label_names)).astype(np.int64))
         memory = Memory.empty(self.slots, dim)
-        return {TITLES: titles} | {f"{PREFIX}{name}": own for name, own in memory._asdict().items()}
+        return {TITLES: titles} | {f"{PREFIX}{name}": tensor for name, tensor in memory._asdict().items()}
 
     def loss(self, vectors: Tensor, targets: LabelTargets, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Label mode's loss of unit vectors (titles, dim) and the memory's; writes the titles into it."""
+        """Returns label loss plus memory loss of unit vectors (titles, dim); writes them to the memory."""
         loss = super().loss(vectors, targets, parameters)
         memory = Memory(*(parameters[f"{PREFIX}{name}"] for name in Memory._fields))
         queries, (values, others) = vectors.float(), rarest(targets, parameters[TITLES], len(vectors))
-        known = torch.linalg.vector_norm(queries.detach(), dim=1) > 0.5  # dropout may leave nothing
-        values = values.masked_fill(~known, EMPTY)
-        found = memory.write_(queries, values, self.rule, others=others, label_count=len(parameters[TITLES]))
-        counted = (found.same != EMPTY) & (found.other != EMPTY)
-        away, towards = (found.start.index_select(0, own.clamp(min=0)) for own in (found.other, found.same))
-        excess = (torch.linalg.vecdot(queries, away - towards) + self.margin).clamp(min=0)
+        # A query is zero if dropout removed all tokens; it is not written.
+        nonzero = torch.linalg.vector_norm(queries.detach(), dim=1) > 0.5
+        values = values.masked_fill(~nonzero, EMPTY)
+        label_count = len(parameters[TITLES])
+        same, other, _, keys = memory.write_(
+            queries, values, self.rule, others=others, label_count=label_count
+        )
+        counted = (same != EMPTY) & (other != EMPTY)
+        difference = keys.index_select(0, other.clamp(min=0)) - keys.index_select(0, same.clamp(min=0))
+        excess = (torch.linalg.vecdot(queries, difference) + self.margin).clamp(min=0)
         margins = torch.where(counted, excess, torch.zeros_like(excess)).sum() / counted.sum().clamp(min=1)
         return loss + self.memory_weight * margins
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
-        """``memory``: a dictionary for each label that has slots, most slots first; ``ages``, in titles
-        written since, are the least, the quartiles and the greatest.
+        """Returns {"memory": [...]}, one dictionary per label with slots, most slots first.
+
+        ``ages`` are the minimum, quartiles and maximum of the number of titles written since.
         """
         names = json.loads((folder / "label_names.json").read_text(encoding="utf-8"))
-        own = (buffers[f"{PREFIX}{name}"].cpu().numpy() for name in ("values", "ages", "hits"))
-        values, ages, hits = own
-        counts, found = np.bincount(values[values != EMPTY], minlength=len(names)), []
+        keys = (f"{PREFIX}{name}" for name in ("values", "ages", "hits"))
+        values, ages, hits = (buffers[name].cpu().numpy() for name in keys)
+        counts, details = np.bincount(values[values != EMPTY], minlength=len(names)), []
         for label in np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)].tolist():
-            held = values == label
-            spread = np.percentile(ages[held], (0, 25, 50, 75, 100)).tolist()
-            about = {"slots": int(counts[label]), "never_hit": int((hits[held] == 0).sum())}
-            found.append({"label": names[label], **about, "ages": spread})
-        return {"memory": found}
+            of_label = values == label
+            percentiles = np.percentile(ages[of_label], (0, 25, 50, 75, 100)).tolist()
+            about = {"slots": int(counts[label]), "never_hit": int((hits[of_label] == 0).sum())}
+            details.append({"label": names[label], **about, "ages": percentiles})
+        return {"memory": details}
 
 
 def rarest(targets: LabelTargets, titles: Tensor, count: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The rarest label of each of ``count`` titles, the lowest of equal ones, int64 (titles,), and offsets,
-    int64 (titles + 1,), and labels of its others; ``titles`` are the training titles of each label.
+    """Returns the rarest label of ``count`` titles (the lowest in a tie), int64 (titles,), and their others.
+
+    The others are offsets, int64 (titles + 1,), and ids. ``titles`` are training titles per label.
     """
     rank = titles.index_select(0, targets.labels) * len(titles) + targets.labels
     lowest = torch.full((count,), torch.iinfo(torch.int64).max, device=rank.device)
     lowest.scatter_reduce_(0, targets.titles, rank, "amin")
     other = rank != lowest.index_select(0, targets.titles)
-    held = torch.bincount(targets.titles[other], minlength=count)
-    offsets = torch.cat([held.new_zeros(1), held.cumsum(0)])
+    other_counts = torch.bincount(targets.titles[other], minlength=count)
+    offsets = torch.cat([other_counts.new_zeros(1), other_counts.cumsum(0)])
     return lowest % len(titles), (offsets, targets.labels[other])

@@ -188,7 +188,7 @@ def test_collate_forbids_the_labels_a_title_carries_too():
     labels = Ragged.from_rows([[0, 2], [0], [1, 2], [2], [2, 0], [1]])
     plan = GroupPlan(np.array([0, 1, 3, 4, 5]), np.array([0, 0, 2, 2, 1], dtype=np.int32))
     found = LeaveOneOutSoftmax().collate(plan, labels, np.zeros(len(plan.rows), dtype=bool))
-    assert found.own.tolist() == [0, 0, 2, 2, 1]  # groups in the order of their labels
+    assert found.group_ids.tolist() == [0, 0, 2, 2, 1]  # groups in the order of their labels
     assert found.forbidden.tolist() == [
         [False, False, True],
         [False] * 3,
@@ -203,7 +203,7 @@ def test_collate_with_labels_that_nobody_is_shown_under():
     found = LeaveOneOutSoftmax().collate(
         GroupPlan(np.array([0, 1]), np.array([3, 3], dtype=np.int32)), labels, np.zeros(2, dtype=bool)
     )
-    assert found.own.tolist() == [0, 0] and not found.forbidden.any()
+    assert found.group_ids.tolist() == [0, 0] and not found.forbidden.any()
 
 
 def test_half_precision_of_the_encoder_leaves_scores_in_float32():

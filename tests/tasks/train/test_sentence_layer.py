@@ -11,7 +11,7 @@ from storage.arrays import Ragged
 from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import LAYER, Bagger
 from tasks.train.loop import Training
-from tasks.train.objectives.label import FEWEST, STEPS, Label
+from tasks.train.objectives.label import MIN_STEPS, MIN_TITLES, Label
 from tests.tasks.train.training import same_bits, trained
 from tests.worlds import TRAINING
 
@@ -54,6 +54,11 @@ def test_one_seed_gives_the_same_bits(toy_corpus: Path):
 
 def test_a_small_guide_has_sixteen_steps_an_epoch_and_a_large_one_full_batches():
     labels, rng = Ragged.from_rows([[0]] * 20_000), np.random.default_rng(0)
-    for titles, steps in ((20_000, 40), (8192, STEPS), (2048, STEPS), (STEPS * FEWEST // 2, STEPS // 2)):
+    for titles, steps in (
+        (20_000, 40),
+        (8192, MIN_STEPS),
+        (2048, MIN_STEPS),
+        (MIN_STEPS * MIN_TITLES // 2, MIN_STEPS // 2),
+    ):
         plans = Label(batch_size=512).plan_epoch(np.arange(titles), labels, rng)
         assert len(plans) == steps and sum(len(plan.rows) for plan in plans) == titles
