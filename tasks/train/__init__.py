@@ -1,1 +1,1 @@
-"""Corpus to Checkpoint: objective, encoder, table, optimizer and the training loop."""
+"""Trains a Checkpoint on a Corpus: objective, encoder, table, optimizer and the training loop."""

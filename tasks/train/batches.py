@@ -1,4 +1,4 @@
-"""The batches of a run, for whoever steps."""
+"""Batches of a training run, for the main process and for learner processes."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def open_batches(
     workers: int,
     pin: bool = False,
 ) -> BatchLoader:
-    """Loads batches of ``rows``, int64 (titles,), of a Corpus folder; ``buffers`` are the objective's."""
+    """Opens a loader of batches of ``rows``, int64 (titles,); ``buffers`` are those of the objective."""
     return BatchLoader(
         folder,
         settings.objective.sampler(corpus, buffers),
@@ -35,7 +35,7 @@ def open_batches(
     )
 
 
-def ids_of_a_batch(corpus: OpenCorpus, settings: TrainSettings, buffers: dict[str, Tensor]) -> Tensor:
-    """Table ids of the first batch, rising."""
+def first_batch_ids(corpus: OpenCorpus, settings: TrainSettings, buffers: dict[str, Tensor]) -> Tensor:
+    """Returns the table ids of the first batch in ascending order."""
     loader = open_batches(corpus.folder, corpus, settings, corpus.training, buffers, workers=0)
     return next(loader.epoch(0)[1]).bags.ids

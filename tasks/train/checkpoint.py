@@ -1,6 +1,7 @@
-"""Checkpoints: rows, optimizer state and parameters with the position of the next batch. A file
-is written beside its place and renamed, so a kill leaves the one before. The best is a second name (a hard
-link) of what was the last when it was best: no copy on disk or in memory.
+"""Checkpoints: rows, optimizer state and parameters with the position of the next batch.
+
+A file is written under a temporary name and renamed, so an interrupted write leaves the previous file intact.
+The best checkpoint is a hard link to the last one of its epoch, which avoids a copy on disk or in memory.
 """
 
 import json
@@ -17,94 +18,86 @@ from storage.atomic import replaced_file
 from storage.tables import write_safetensors
 from tasks.train.step import Trainer
 
-# Settings that may change when a run is resumed: how long, and where and how fast it computes.
-MAY_CHANGE_ON_RESUME = (
-    "epochs",
-    "patience",
-    "save_seconds",
-    "table",
-    "device",
-    "threads",
-    "workers",
-    "precision",
-)
-MAY_CHANGE_ON_RESUME += ("runner",)
+# Settings that may change when a run is resumed: its duration, and where and how fast it computes.
+_DURATION = ("epochs", "patience", "save_seconds")
+MAY_CHANGE_ON_RESUME = (*_DURATION, "table", "device", "threads", "workers", "precision", "runner")
 
 
 @dataclass
 class Position:
-    """Where a run is."""
+    """Position of a run; stored in checkpoints as JSON."""
 
-    epoch: int = 0  # epochs finished
-    batch: int = 0  # batches done of the current epoch
-    loss: float = 0.0  # the sum of their losses
+    epoch: int = 0  # finished epochs
+    batch: int = 0  # finished batches of the current epoch
+    loss: float = 0.0  # sum of the losses of these batches
     history: list[dict[str, float]] = field(default_factory=list)  # metrics of each finished epoch
-    best: int = 0  # the best epoch so far, from 1; 0 before the first
+    best: int = 0  # best epoch so far, from 1; 0 before the first epoch ends
 
 
 def write_checkpoint(file: Path, trainer: Trainer, position: Position) -> None:
-    """Writes everything into one safetensors file, in one rename."""
-    about = {"settings": asdict(trainer.settings), "position": asdict(position), "steps": trainer.steps}
-    write_safetensors(file, trainer.parts(), {"about": json.dumps(about)})
+    """Writes the state of the trainer and the position to one safetensors file, atomically."""
+    metadata = {"settings": asdict(trainer.settings), "position": asdict(position), "steps": trainer.steps}
+    write_safetensors(file, trainer.parts(), {"about": json.dumps(metadata)})
 
 
 def read_checkpoint(file: Path, trainer: Trainer) -> Position:
-    """Restores a learner, and returns where its run was; ValueError if settings or corpus were others."""
-    with safe_open(file, framework="pt", device="cpu") as opened:
-        about = json.loads(opened.metadata()["about"])
-        found = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118  (no mapping: safe_open has keys() alone)
+    """Restores the trainer and returns the position; ValueError for other settings or another corpus."""
+    with safe_open(file, framework="pt", device="cpu") as checkpoint:
+        metadata = json.loads(checkpoint.metadata()["about"])
+        shapes = {name: tuple(checkpoint.get_slice(name).get_shape()) for name in checkpoint.keys()}  # noqa: SIM118  (safe_open is no mapping)
         expected = {name: part.shape for name, part in trainer.parts().items()}
-        before, now = about["settings"], json.loads(json.dumps(asdict(trainer.settings)))
-        changed = [name for name in now if name not in MAY_CHANGE_ON_RESUME and before.get(name) != now[name]]
-        if bool(before.get("patience")) != bool(now["patience"]):  # titles are set aside or not
+        saved, current = metadata["settings"], json.loads(json.dumps(asdict(trainer.settings)))
+        fixed = (name for name in current if name not in MAY_CHANGE_ON_RESUME)
+        changed = [name for name in fixed if saved.get(name) != current[name]]
+        if bool(saved.get("patience")) != bool(current["patience"]):  # validation titles are not trained on
             changed.append("patience")
-        if found != expected or changed:
-            those = ", ".join(f"train.{name} was {before.get(name)}, is {now[name]}" for name in changed)
-            why = f"was made with other settings: {those}"
-            why = f"holds {found}, this run needs {expected}" if found != expected else why
-            raise ValueError(f"{file} {why}. Choose another folder, or delete it")
-        trainer.restore(opened.get_slice)
-    trainer.steps = about["steps"]
-    return Position(**about["position"])
+        if shapes != expected or changed:
+            lines = ", ".join(f"train.{name} was {saved.get(name)}, is {current[name]}" for name in changed)
+            problem = f"was written with other settings: {lines}"
+            problem = f"contains {shapes}, this run needs {expected}" if shapes != expected else problem
+            raise ValueError(f"{file} {problem}. Choose another folder, or delete the file")
+        trainer.restore(checkpoint.get_slice)
+    trainer.steps = metadata["steps"]
+    return Position(**metadata["position"])
 
 
 class MemoryCheckpointer:
-    """Keeps a copy of the best epoch in memory, for a run that is not meant to be resumed."""
+    """Keeps a copy of the best epoch in memory, for runs that are never resumed."""
 
     def __init__(self) -> None:
         self._best: dict[str, Tensor] = {}
         self._steps = 0
 
     def save(self, trainer: Trainer, position: Position) -> None:
-        """Does nothing."""
+        """Does nothing: there is no file."""
 
     def mark_best(self, trainer: Trainer) -> None:
-        """Copies everything, into memory used before where there is some (much faster to write)."""
+        """Copies the state; reuses the memory of the previous copy, which is much faster."""
         for name, part in trainer.parts().items():
             copy = self._best.setdefault(name, torch.empty(part.shape, dtype=part.dtype))
             torch.cat([piece.cpu() for piece in part.pieces()], out=copy)
         self._steps = trainer.steps
 
     def restore_best(self, trainer: Trainer) -> None:
-        """Restores the copy."""
+        """Restores the trainer from the copy."""
         trainer.restore(self._best.__getitem__)
         trainer.steps = self._steps
 
 
 class Checkpointer:
-    """Keeps ``last.safetensors`` and ``best.safetensors`` in a folder, which is made if missing."""
+    """Writes ``last.safetensors`` and ``best.safetensors`` to a folder, which is created if missing."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.last, self.best = folder / "last.safetensors", folder / "best.safetensors"
 
     def resume(self, trainer: Trainer) -> Position:
-        """Restores the last checkpoint, if any; returns the position. Raises like ``read_checkpoint``."""
+        """Restores the last checkpoint, if any, and returns its position; raises like ``read_checkpoint``."""
         if not self.last.exists():
             return Position()
         position = read_checkpoint(self.last, trainer)
         if position.best == position.epoch and not position.batch:
-            self.mark_best(trainer)  # in case of a kill between save and mark_best
+            self.mark_best(trainer)  # the run may have been killed between save and mark_best
         return position
 
     def save(self, trainer: Trainer, position: Position) -> None:
@@ -112,7 +105,7 @@ class Checkpointer:
         write_checkpoint(self.last, trainer, position)
 
     def mark_best(self, trainer: Trainer) -> None:
-        """Links the last checkpoint as the best."""
+        """Makes ``best.safetensors`` a link to the last checkpoint."""
         with replaced_file(self.best) as new:
             new.unlink(missing_ok=True)  # left by a killed process
             try:
@@ -121,5 +114,5 @@ class Checkpointer:
                 shutil.copyfile(self.last, new)
 
     def restore_best(self, trainer: Trainer) -> None:
-        """Restores the best checkpoint."""
+        """Restores the trainer from the best checkpoint."""
         read_checkpoint(self.best, trainer)

@@ -1,12 +1,12 @@
-"""The training step of tasks/train/step.py as machine code, for the settings that most runs have: the label
-objective and a resident table on a CPU. Its numbers are the mechanism's to rounding (1e-5 of a step).
+"""The training step of tasks/train/step.py compiled by numba, for the most common settings: the label
+objective and a resident table on a CPU. Its result equals that of autograd up to rounding (1e-5 of a step).
 
-What it saves: no row, state or gradient is gathered, scattered or kept, as a row's gradient is summed from
-the titles that hold it and moves it at once; the softmax runs in place. The products are BLAS's, by torch.
-Loops release the interpreter and change the table in place. The key of an artifact does
-not tell which step ran; its details do.
+It is faster because rows, state and gradients are neither gathered nor scattered: the gradient of a row is
+summed over the titles that contain its token and applied at once, and the softmax runs in place. torch's BLAS
+computes the matrix products. The loops release the GIL and update the table in place. The details of an
+artifact say which step ran; its key does not depend on it.
 
-A step with a gradient that is not finite changes nothing and is left to the mechanism, which explains it.
+A step with a non-finite gradient changes nothing; the autograd step then repeats it and raises the error.
 """
 
 import math
@@ -31,50 +31,48 @@ from tasks.train import step_loops
 from tasks.train.objectives import Label
 from tasks.train.settings import TrainSettings
 
-COOLEST = 0.03  # temperature at which exp(−2 / τ) is still a normal float32
-FEWEST = 80_000  # titles shown: each saves some 6 µs, loading the machine code takes .5 s
+MIN_TEMPERATURE = 0.03  # lowest τ for which exp(−2 / τ) is a normal float32
+MIN_TITLES_SHOWN = 80_000  # loading the machine code takes 0.5 s, and each title saves about 6 µs
 RULES = {SGD: step_loops.SGD, RowwiseAdagrad: step_loops.ROWWISE_ADAGRAD, Adam: step_loops.ADAM}
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-Owner = tuple[
-    int, int
-]  # number of an owner, and of how many: the owner of a row is its id modulo their number
+Owner = tuple[int, int]  # (owner, number of owners): owner ``id % owners`` updates row ``id``
 
 
 def unsupported_reason(
     settings: TrainSettings, groups: ParameterGroups, device: torch.device, resident: bool
 ) -> str:
-    """Why the compiled step does not know these settings, in a few words; "" where it does."""
+    """Returns why the compiled step does not support these settings; "" if it does."""
     objective, rules = settings.objective, (updater.optimizer for updater in groups.updaters.values())
-    unknown = sorted({rule.name for rule in rules if type(rule) not in RULES})
+    unsupported_rules = sorted({rule.name for rule in rules if type(rule) not in RULES})
     reasons = {
         "numba is not installed": not available(),
         f"the table is {settings.table.name} on {device}": not resident or device.type != "cpu",
         f"the objective is {objective.name}": type(objective) is not Label,
         f"the encoder is {settings.encoder.name}": type(settings.encoder) is not Bag,
-        f"the optimizer is {', '.join(unknown)}": unknown,
+        f"the optimizer is {', '.join(unsupported_rules)}": unsupported_rules,
         f"the tuner is {settings.tuner.name}": not isinstance(settings.tuner, NoTuner),
         f"clipping is {settings.clipping.name}": not isinstance(settings.clipping, NoClipping),
         f"precision is {settings.precision}": settings.precision == "bfloat16",
         "rows count their own steps": settings.per_row_steps,
-        f"a temperature is below {COOLEST}": type(objective) is Label
-        and min(objective.temperature, objective.context_temperature) < COOLEST,
+        f"a temperature is below {MIN_TEMPERATURE}": type(objective) is Label
+        and min(objective.temperature, objective.context_temperature) < MIN_TEMPERATURE,
     }
-    return next((reason for reason, holds in reasons.items() if holds), "")
+    return next((reason for reason, applies in reasons.items() if applies), "")
 
 
-class _Run:
-    """The loops by name, compiled at the first use."""
+class _CompiledLoops:
+    """Loops of step_loops.py as attributes, compiled at first use."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return compiled(getattr(step_loops, name), fastmath=True)
 
 
-_run = _Run()
+_loops = _CompiledLoops()
 
 
 class _Parameter:
-    """A table or dense parameter, its state and its rule, as the loops take them."""
+    """NumPy views of a table or dense parameter, its optimizer state and its update rule."""
 
     def __init__(
         self, rows: Tensor, state: Mapping[str, Tensor], weights: Tensor, optimizer: Optimizer
@@ -82,22 +80,23 @@ class _Parameter:
         self._optimizer, self._rule = optimizer, RULES[type(optimizer)]
         first, second = state.get("first", state.get("sum")), state.get("second")
         absent = torch.zeros(0, 1)
-        tensors = (rows, *(absent if own is None else own for own in (first, second)))
+        tensors = (rows, *(absent if moment is None else moment for moment in (first, second)))
         self.arrays, self._weights = [tensor.numpy() for tensor in tensors], weights.numpy()
-        every = np.arange(len(rows) + 1, dtype=np.int32)  # a dense parameter's rows have one gradient each
-        self._entries = every[:-1].astype(np.int64), every, every[:-1], np.ones(len(rows), dtype=np.float32)
+        # The entries of a dense parameter: each row has exactly one gradient.
+        ends, ones = np.arange(len(rows) + 1, dtype=np.int32), np.ones(len(rows), dtype=np.float32)
+        self._entries = ends[:-1].astype(np.int64), ends, ends[:-1], ones
 
     def update_(
         self, grads: np.ndarray, factor: float, step: int, owner: Owner, entries: Entries | None = None
     ) -> None:
-        """Moves the owner's rows by one step, all or those of ``entries``."""
+        """Updates the rows of ``owner`` by one step: those of ``entries``, or all."""
         ids, *others = entries or self._entries
-        numbers = tuple(map(np.float32, self._numbers(factor, step)))
-        arguments = self._weights, *others, grads, self._rule, numbers
-        _run.update_(*self.arrays, ids, *arguments, *owner)
+        constants = tuple(map(np.float32, self._constants(factor, step)))
+        arguments = self._weights, *others, grads, self._rule, constants
+        _loops.update_(*self.arrays, ids, *arguments, *owner)
 
-    def _numbers(self, factor: float, step: int) -> Sequence[float]:
-        """Rate, ε and what else the rule needs, as in tasks/optimizers."""
+    def _constants(self, factor: float, step: int) -> Sequence[float]:
+        """Returns the constants of the update rule that ``step_loops.update_`` expects."""
         rule = self._optimizer
         rate, epsilon = rule.learning_rate * factor, getattr(rule, "epsilon", 0.0)
         if not isinstance(rule, Adam):
@@ -106,8 +105,8 @@ class _Parameter:
         return rate / (1 - rule.beta1**step), epsilon, 1 - rule.beta1, rule.beta2, 1 - rule.beta2, root
 
 
-class _Layered(NamedTuple):
-    """Titles with their sentence part: unit vectors (titles, dim), and factors (titles,) of gradients."""
+class _SentenceVectors(NamedTuple):
+    """Title vectors with the sentence part: unit vectors (titles, dim) and gradient factors (titles,)."""
 
     vectors: np.ndarray
     factors: np.ndarray
@@ -116,25 +115,25 @@ class _Layered(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """What a batch asks for. Arrays are used again by the next batch."""
+    """Gradients of a batch. The next batch overwrites the arrays."""
 
     loss: float
-    entries: Entries  # ids of rows, and for each where its entries start; the entries' titles and values
+    entries: Entries  # row ids, offsets of their entries; titles and values of the entries
     titles: np.ndarray  # float32 (titles, dim)
     labels: np.ndarray  # float32 (labels, dim)
     layer: np.ndarray | None  # float32 (dim, features)
 
 
 class CompiledStep:
-    """The step over the tensors of a learner, which it changes in place.
+    """Compiled training step that updates the tensors of a trainer in place.
 
     Args:
-        settings: That ``unsupported_reason`` has nothing against.
+        settings: Settings for which ``unsupported_reason`` returns "".
         groups: Optimizers by parameter.
         tensors: Rows, labels, sentence layer, their state, and ``touched``, by their names in a checkpoint.
-        weights: Factor on each row's step, float32 (tokens, 1).
-        longest: Most tokens of a title.
-        rooms: Memory to work in, by name; what is missing or too small is allocated.
+        weights: Factor on the step of each row, float32 (tokens, 1).
+        max_tokens: Maximum number of tokens of a title.
+        scratch: Scratch arrays by name; missing or too small ones are allocated.
     """
 
     def __init__(
@@ -143,29 +142,31 @@ class CompiledStep:
         groups: ParameterGroups,
         tensors: Mapping[str, Tensor],
         weights: Tensor,
-        longest: int,
-        rooms: Mapping[str, np.ndarray] | None = None,
+        max_tokens: int,
+        scratch: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         assert isinstance(settings.objective, Label)
         self._encoder, self._rows = settings.encoder, tensors["rows"].numpy()
         self._touched = tensors["touched"].numpy()
-        objective, counts = settings.objective, torch.arange(longest + 1).clamp(min=1).float()
+        objective, counts = settings.objective, torch.arange(max_tokens + 1).clamp(min=1).float()
         self._temperatures = np.float32(objective.temperature), np.float32(objective.context_temperature)
         self._alpha = settings.encoder.weights().numpy()
         self._powers = counts.pow(-settings.encoder.length_power).numpy()
         self._labels, self._layer = (tensors[f"{name}.rows"].numpy() for name in ("labels", LAYER))
-        self._rooms = dict(rooms or {})
+        self._scratch = dict(scratch or {})
         self.parameters = {}
         for name, updater in groups.updaters.items():
             prefix, rows = ("", "rows") if name == "rows" else (f"{name}.", f"{name}.rows")
             prefix += "state."
-            state = {key.removeprefix(prefix): own for key, own in tensors.items() if key.startswith(prefix)}
+            state = {key.removeprefix(prefix): tensors[key] for key in tensors if key.startswith(prefix)}
             factors = weights.squeeze(1) if name == "rows" else torch.ones(len(tensors[rows]))
             self.parameters[name] = _Parameter(tensors[rows], state, factors, updater.optimizer)
 
     def step(self, batch: Batch, factor: float, step: int) -> Tensor | None:
-        """Step number ``step`` (from 1) with learning rates times ``factor``; the loss, a float64 number, or
-        None where a gradient is not finite.
+        """Performs step number ``step`` (from 1) with the learning rates multiplied by ``factor``.
+
+        Returns:
+            The loss, a float64 scalar, or None if a gradient is not finite; nothing is changed then.
         """
         gradients = self.gradients(batch)
         if gradients is None:
@@ -174,83 +175,82 @@ class CompiledStep:
         return torch.tensor(gradients.loss, dtype=torch.float64)
 
     def apply(self, gradients: Gradients, factor: float, step: int, owner: Owner = (0, 1)) -> None:
-        """Moves the owner's rows."""
-        own, (_, entries, titles, labels, layer) = self.parameters, gradients
+        """Updates the rows of ``owner``."""
+        parameters, (_, entries, titles, labels, layer) = self.parameters, gradients
         self._touched[entries[0]] = True
-        own["rows"].update_(titles, factor, step, owner, entries)
-        own["labels"].update_(labels, factor, step, owner)
+        parameters["rows"].update_(titles, factor, step, owner, entries)
+        parameters["labels"].update_(labels, factor, step, owner)
         if layer is not None:
-            own[LAYER].update_(layer, factor, step, owner)
+            parameters[LAYER].update_(layer, factor, step, owner)
 
     def gradients(self, batch: Batch) -> Gradients | None:
-        """Those of a batch, which change nothing; None where one is not finite."""
-        bags, targets, room = batch.bags, batch.groups, self._room
+        """Computes the gradients of a batch without changing parameters; None if one is not finite."""
+        bags, targets, scratch = batch.bags, batch.groups, self._scratch_array
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
-        starts, owners = (
-            room("starts", len(ids) + 1, dtype=torch.int32),
-            room("owners", len(tokens), dtype=torch.int32),
-        )
-        entries = ids, starts, owners, room("values", len(tokens))
-        _run.by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
-        bag, bag_factors = room("bag", titles, dim), room("bag_factors", titles)
-        _run.sum_rows(self._rows, *entries, bag)
-        _run.make_unit(bag, bag_factors)
-        vectors, layered = bag, None
+        starts = scratch("starts", len(ids) + 1, dtype=torch.int32)
+        owners = scratch("owners", len(tokens), dtype=torch.int32)
+        entries = ids, starts, owners, scratch("values", len(tokens))
+        _loops.by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
+        bag, bag_factors = scratch("bag", titles, dim), scratch("bag_factors", titles)
+        _loops.sum_rows(self._rows, *entries, bag)
+        _loops.make_unit(bag, bag_factors)
+        vectors, combined = bag, None
         if bags.dense.shape[1]:
-            layered = self._with_sentences(bag, bags)
-            vectors = layered.vectors
-        units, unit_factors = room("units", labels, dim), room("unit_factors", labels)
+            combined = self._with_sentences(bag, bags)
+            vectors = combined.vectors
+        units, unit_factors = scratch("units", labels, dim), scratch("unit_factors", labels)
         np.copyto(units, self._labels)
-        _run.make_unit(units, unit_factors)
+        _loops.make_unit(units, unit_factors)
         excess = self._product(vectors, units.T, "excess")
-        facts = (targets.aired, targets.titles, targets.labels, targets.shares)
-        loss = _run.softmax(excess, *self._temperatures, *(tensor.numpy() for tensor in facts))
-        of_labels = self._product(excess.T, vectors, "of_labels")
-        size = _run.through_unit(of_labels, units, unit_factors, of_labels)
-        grads, of_layer = self._product(excess, units, "grads"), None
-        if layered:
-            size += _run.through_unit(grads, vectors, layered.factors, grads)
-            part = layered.part
-            size += _run.through_unit(grads, part, layered.part_factors, part)
-            of_layer = self._product(part.T, bags.dense.numpy(), "of_layer")
-            size += _run.sum_of_squares(of_layer)
-        size += _run.through_unit(grads, bag, bag_factors, grads)
-        return Gradients(loss, entries, grads, of_labels, of_layer) if np.isfinite(size) else None
+        target_tensors = (targets.aired, targets.titles, targets.labels, targets.shares)
+        loss = _loops.softmax(excess, *self._temperatures, *(tensor.numpy() for tensor in target_tensors))
+        label_grads = self._product(excess.T, vectors, "of_labels")
+        squared_norm = _loops.through_unit(label_grads, units, unit_factors, label_grads)
+        grads, layer_grads = self._product(excess, units, "grads"), None
+        if combined:
+            squared_norm += _loops.through_unit(grads, vectors, combined.factors, grads)
+            part = combined.part
+            squared_norm += _loops.through_unit(grads, part, combined.part_factors, part)
+            layer_grads = self._product(part.T, bags.dense.numpy(), "of_layer")
+            squared_norm += _loops.sum_of_squares(layer_grads)
+        squared_norm += _loops.through_unit(grads, bag, bag_factors, grads)
+        result = Gradients(loss, entries, grads, label_grads, layer_grads)
+        return result if np.isfinite(squared_norm) else None
 
-    def _with_sentences(self, bag: np.ndarray, bags: Bags) -> _Layered:
-        """Unit bags, (titles, dim), and β · |x| · normalise(W x), at unit norm."""
+    def _with_sentences(self, bag: np.ndarray, bags: Bags) -> _SentenceVectors:
+        """Adds β · |x| · normalise(W x) to the unit vectors ``bag`` (titles, dim) and normalises the sum."""
         titles, dim = bag.shape
-        vectors, factors = self._room("vectors", titles, dim), self._room("factors", titles)
-        part_factors = self._room("part_factors", titles)
+        vectors, factors = self._scratch_array("vectors", titles, dim), self._scratch_array("factors", titles)
+        part_factors = self._scratch_array("part_factors", titles)
         part = self._product(bags.dense.numpy(), self._layer.T, "part")
-        _run.make_unit(part, part_factors)
+        _loops.make_unit(part, part_factors)
         scales = self._encoder.sentence_scales(bags).numpy()
         np.add(bag, np.multiply(scales, part, out=vectors), out=vectors)
-        _run.make_unit(vectors, factors)
+        _loops.make_unit(vectors, factors)
         part_factors *= scales[:, 0]
-        return _Layered(vectors, factors, part, part_factors)
+        return _SentenceVectors(vectors, factors, part, part_factors)
 
     def _product(self, left: np.ndarray, right: np.ndarray, name: str) -> np.ndarray:
-        """The product, in the room of that name."""
-        product = self._room(name, left.shape[0], right.shape[1])
+        """Computes the matrix product in the scratch array ``name``."""
+        product = self._scratch_array(name, left.shape[0], right.shape[1])
         torch.mm(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(product))
         return product
 
-    def _room(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> np.ndarray:
-        """Memory of this shape, of any values: the same again where it suffices."""
+    def _scratch_array(self, name: str, *shape: int, dtype: torch.dtype = torch.float32) -> np.ndarray:
+        """Returns an uninitialised array of this shape; reuses the memory of ``name`` if it fits."""
         size = math.prod(shape)
-        if name not in self._rooms or len(self._rooms[name]) < size:
-            self._rooms[name] = torch.empty(size * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
-        return self._rooms[name][:size].reshape(shape)
+        if name not in self._scratch or len(self._scratch[name]) < size:
+            self._scratch[name] = torch.empty(size * 5 // 4, dtype=dtype).numpy()  # aligned to 64 bytes
+        return self._scratch[name][:size].reshape(shape)
 
 
 def max_title_tokens(corpus: OpenCorpus) -> int:
-    """Most tokens of a title."""
+    """Returns the maximum number of tokens of a title."""
     return int(corpus.tokens.lengths.max(initial=0))
 
 
-class _Learner(Protocol):
+class _TrainerState(Protocol):
     settings: TrainSettings
     groups: ParameterGroups
     table: Table
@@ -260,23 +260,25 @@ class _Learner(Protocol):
 
 
 def choose_step(
-    learner: _Learner, corpus: OpenCorpus, wanted: bool | None
+    trainer: _TrainerState, corpus: OpenCorpus, compiled: bool | None
 ) -> tuple[CompiledStep | None, str]:
-    """The compiled step where it is wanted or, if None, known and faster; and a line for the log.
+    """Returns the compiled step, or None for autograd, and a line for the log.
+
+    If ``compiled`` is None, the compiled step is used if it supports the settings and saves time.
 
     Raises:
-        ValueError: It is wanted, and does not know the settings.
+        ValueError: ``compiled`` is true, but the settings are not supported.
     """
-    settings, table, shown = learner.settings, learner.table, len(corpus.training)
-    reason = unsupported_reason(settings, learner.groups, table.device, isinstance(table, Resident))
-    shown *= settings.epochs
-    if wanted and reason:
-        raise ValueError(f"the compiled step was asked for, but {reason}")
-    if wanted is None and not reason and shown < FEWEST:
-        reason = f"only {shown:,} titles are shown, {FEWEST:,} are worth loading it"
-    if wanted is False or reason:
-        return None, f"training by torch's autograd: {reason or 'as asked'}"
+    settings, table, titles_shown = trainer.settings, trainer.table, len(corpus.training)
+    reason = unsupported_reason(settings, trainer.groups, table.device, isinstance(table, Resident))
+    titles_shown *= settings.epochs
+    if compiled and reason:
+        raise ValueError(f"the compiled step is requested, but {reason}")
+    if compiled is None and not reason and titles_shown < MIN_TITLES_SHOWN:
+        reason = f"only {titles_shown:,} titles are shown; compiling pays off from {MIN_TITLES_SHOWN:,}"
+    if compiled is False or reason:
+        return None, f"training by torch's autograd: {reason or 'as requested'}"
     assert isinstance(table, Resident)
-    tensors = table.tensors() | learner.dense.tensors() | {"touched": learner.touched}
-    step = CompiledStep(settings, learner.groups, tensors, learner.weights, max_title_tokens(corpus))
+    tensors = table.tensors() | trainer.dense.tensors() | {"touched": trainer.touched}
+    step = CompiledStep(settings, trainer.groups, tensors, trainer.weights, max_title_tokens(corpus))
     return step, "training by the compiled step"

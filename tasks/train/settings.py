@@ -1,4 +1,4 @@
-"""Settings of the train stage: objective × encoder × table × optimizer, and how long."""
+"""Settings of the train stage: objective, encoder, table, optimizer and duration."""
 
 from typing import Literal
 
@@ -17,32 +17,36 @@ from tasks.train.tables import ResidentTable, TableSettings
 
 @configurable
 class TrainSettings(UpdateSettings):
-    """What is learnt, how and for how long."""
+    """Objective, encoder, table, optimizer, schedule and duration of training."""
 
     schedule: Schedule = setting(Linear(), "How the learning rate changes during training")
     warm_up: float = setting(0.0, "Share of training in which the rate rises from zero", ge=0, lt=1)
     groups: tuple[ParameterGroup, ...] = setting(
         (ParameterGroup(pattern=LAYER, optimizer=Adam(learning_rate=0.01)),),
-        "Parameters with an optimizer of their own, by name",
+        "Parameters with a separate optimizer, by name",
     )
     objective: Objective = setting(Label(), "What a batch is, and its loss")
     encoder: Encoder = setting(Bag(), "Tokens to a title's vector")
     table: TableSettings = setting(ResidentTable(), "Where rows and their state are stored")
-    runner: Runner = setting(OneProcess(), "Who makes the steps: this process, or several at once")
+    runner: Runner = setting(
+        OneProcess(), "What performs the steps: this process, or several processes at once"
+    )
     dim: int = setting(128, "Dimensions of a vector", title="Dimensions", ge=2, le=4096)
     epochs: int = setting(5, "How often every labelled training title is shown", ge=1, le=10000)
     initial_std: float = setting(0.1, "Standard deviation of the rows at the start", gt=0)
-    dropout: float = setting(0.4, "Share of a title's own tokens left out, drawn anew each time", ge=0, lt=1)
-    context_dropout: float = setting(0.5, "Share of titles shown without how they air", ge=0, le=1)
+    dropout: float = setting(0.4, "Share of title tokens that are dropped, drawn anew each time", ge=0, lt=1)
+    context_dropout: float = setting(0.5, "Share of titles shown without context tokens", ge=0, le=1)
     patience: int = setting(
         0, "Epochs without a better tuning score after which training ends; 0: never", ge=0
     )
-    tuning_share: float = setting(0.05, "Share of the first words set aside for that score", gt=0, lt=0.5)
+    tuning_share: float = setting(
+        0.05, "Share of the first words whose titles are used for that score only", gt=0, lt=0.5
+    )
     save_seconds: float = setting(60.0, "Seconds between checkpoints within an epoch, besides its end", ge=0)
     precision: Literal["float32", "bfloat16", "auto"] = setting(
-        "float32", "Of matrix products; auto is bfloat16 on a GPU that has it"
+        "float32", "Type of matrix products; auto is bfloat16 on a GPU that supports it"
     )
-    seed: int = setting(1, "Of everything drawn by chance", ge=0)
+    seed: int = setting(1, "Seed of all random numbers", ge=0)
     device: str = setting("auto", "auto, cpu, cuda or cuda:N")
     threads: int = setting(1, "CPU threads; more gain little; 0 leaves torch's choice", ge=0)
     order: Order = setting(ByGroup(), "Which titles an epoch shows, and in what order")
@@ -56,6 +60,6 @@ class TrainSettings(UpdateSettings):
             )
 
     def rate_factor(self, epoch: int, batch: int, batches: int) -> float:
-        """Of the learning rates in one of an epoch's batches, both counted from 0."""
-        done, after = ((epoch + number / batches) / self.epochs for number in (batch, batch + 1))
-        return warmed(self.schedule, done, after, self.warm_up)
+        """Returns the factor on the learning rates in a batch; ``epoch`` and ``batch`` count from 0."""
+        start, end = ((epoch + number / batches) / self.epochs for number in (batch, batch + 1))
+        return warmed(self.schedule, start, end, self.warm_up)

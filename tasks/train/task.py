@@ -1,4 +1,4 @@
-"""Stage train: Corpus to Checkpoint."""
+"""Stage train: trains a Checkpoint on a Corpus."""
 
 import shutil
 
@@ -19,7 +19,7 @@ STAGE = Stage(Checkpoint, __file__)
 
 @task(**STAGE.options)
 def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = None) -> Checkpoint:
-    """Learns a row for every token; resumes a killed run. ``run`` is the MLflow run that gets the metrics."""
+    """Trains a row per token; resumes an interrupted run. Logs metrics to the MLflow run ``run``."""
     logger, workspace, bar = get_run_logger(), Workspace(home), None
     folder = workspace.folder(corpus)
     training = Training(folder, settings)
@@ -28,7 +28,7 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
     position = training.position
     logger.info("%s", training.trainer.step_description)
     if position.epoch or position.batch:
-        logger.info("going on after epoch %d of %d", position.epoch, settings.epochs)
+        logger.info("resuming after epoch %d of %d", position.epoch, settings.epochs)
     if TaskRunContext.get():
         bar = create_progress_artifact(progress=0.0, key="training", description="Epochs of training done")
     for progress in training.run(checkpointer):
@@ -44,6 +44,8 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
         draft.counts |= {"epochs": position.epoch, "steps": training.trainer.steps}
         draft.details |= {"history": training.history, "best_epoch": position.best}
         draft.details |= settings.objective.details(folder, training.trainer.buffers)
-        draft.details["step"] = training.trainer.step_description  # the same artifact either way: 1e-5 apart
+        draft.details["step"] = (
+            training.trainer.step_description
+        )  # not part of the key: both steps agree to 1e-5
     shutil.rmtree(partial, ignore_errors=True)
     return draft.artifact

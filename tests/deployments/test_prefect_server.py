@@ -304,6 +304,6 @@ def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(
     )
     ended = site.wait(run_id)
     assert ended["state_name"] == "Completed", site.logs(run_id)
-    assert "going on after epoch" in site.logs(run_id)
+    assert "resuming after epoch" in site.logs(run_id)
     (run,) = tracking._runs_of(run_id)
     assert run.info.status == "FINISHED"

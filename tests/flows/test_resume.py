@@ -155,7 +155,7 @@ def test_a_killed_run_goes_on_where_it_was(crashed: tuple[Path, Ended]) -> None:
     made |= {"draw", "pack"}
     assert {*again.made} | {"baselines"} == made | {"baselines", "register", "promote", "report"}
     assert {*again.made} | {*again.kept} == {*STAGES, "ingest", "check", "register", "promote", "report"}
-    resumed = re.search(rf"going on after epoch (\d+) of {EPOCHS}", again.output)
+    resumed = re.search(rf"resuming after epoch (\d+) of {EPOCHS}", again.output)
     assert resumed and 4 <= int(resumed[1]) < EPOCHS
     assert f"epoch {resumed[1]} of" not in again.output.partition("going on")[2].partition("\n")[2]
     assert f"epoch {EPOCHS} of {EPOCHS}" in again.output

@@ -90,7 +90,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
             state = {"type": "SCHEDULED", "name": "AwaitingRetry"}
             second.post(f"/flow_runs/{killed}/set_state", {"state": state, "force": True})
             second.wait(killed)
-            assert "going on after epoch" in log.read_text(encoding="utf-8")
+            assert "resuming after epoch" in log.read_text(encoding="utf-8")
             assert night_contents(home / "other") == night_contents(home / "smoke")
             kept = second.get("/deployments/name/nightly/nightly")
             assert kept["parameters"] == edited["parameters"]

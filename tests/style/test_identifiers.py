@@ -58,7 +58,6 @@ PENDING = frozenset(
         "tasks/scoring",
         "tasks/search",
         "tasks/sentences",
-        "tasks/train",
         "tasks/train/population",
         "tasks/train/runners",
         "tasks/train/tuning",

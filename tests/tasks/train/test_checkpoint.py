@@ -118,14 +118,14 @@ def test_a_file_holds_rows_state_and_position_and_no_other_is_left(toy_corpus: P
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dim": 8}, r"holds .*this run needs"),
-        ({"optimizer": Adam()}, r"holds .*this run needs"),
-        ({"optimizer": SGD()}, r"holds .*this run needs"),
-        ({"dropout": 0.1}, r"was made with other settings: train\.dropout was 0\.4, is 0\.1"),
-        ({"seed": 2}, r"was made with other settings: train\.seed was 1, is 2"),
+        ({"dim": 8}, r"contains .*this run needs"),
+        ({"optimizer": Adam()}, r"contains .*this run needs"),
+        ({"optimizer": SGD()}, r"contains .*this run needs"),
+        ({"dropout": 0.1}, r"was written with other settings: train\.dropout was 0\.4, is 0\.1"),
+        ({"seed": 2}, r"was written with other settings: train\.seed was 1, is 2"),
         (
             {"patience": 2},
-            r"was made with other settings: train\.patience was 0, is 2",
+            r"was written with other settings: train\.patience was 0, is 2",
         ),  # titles it was trained on would be set aside
     ],
     ids=str,
@@ -136,7 +136,7 @@ def test_other_settings_are_refused(toy_corpus: Path, tmp_path: Path, changes: d
     before = other.table.rows.clone()
     with pytest.raises(
         ValueError,
-        match=rf"last\.safetensors {message}.*Choose another folder, or delete it",
+        match=rf"last\.safetensors {message}.*Choose another folder, or delete the file",
     ):
         other.resume(Checkpointer(tmp_path))
     assert other.position == Position() and torch.equal(other.table.rows, before)

@@ -153,17 +153,17 @@ def test_what_it_does_not_know_is_left_to_the_mechanism(toy_corpus: Path, change
     settings = replace(SETTINGS, device="cpu", epochs=10_000, **changes)
     learner = Training(toy_corpus, settings).trainer
     assert learner.compiled is None and learner.step_description == f"training by torch's autograd: {reason}"
-    with pytest.raises(ValueError, match=f"the compiled step was asked for, but {reason}"):
+    with pytest.raises(ValueError, match=f"the compiled step is requested, but {reason}"):
         Training(toy_corpus, settings, True)
 
 
 def test_it_is_chosen_where_enough_titles_are_shown_and_numba_is_there(
     toy_corpus: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    few = -(-compiled_step.FEWEST // len(open_corpus(toy_corpus).training))
+    few = -(-compiled_step.MIN_TITLES_SHOWN // len(open_corpus(toy_corpus).training))
     chosen, left = (Training(toy_corpus, replace(SETTINGS, epochs=few - own)).trainer for own in (0, 1))
     assert chosen.compiled and chosen.step_description == "training by the compiled step"
-    assert not left.compiled and "titles are shown, 80,000 are worth loading it" in left.step_description
+    assert not left.compiled and "titles are shown; compiling pays off from 80,000" in left.step_description
     monkeypatch.setattr(compiled_step, "available", lambda: False)
     left = Training(toy_corpus, replace(SETTINGS, epochs=few)).trainer
     assert not left.compiled and left.step_description.endswith("numba is not installed")

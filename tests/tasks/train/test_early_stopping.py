@@ -86,7 +86,7 @@ def test_vectors_that_are_all_alike_end_the_run(toy_corpus: Path):
     training.trainer.dense.parameters[LAYER].detach().zero_()
     training.trainer.step = lambda batch, factor: torch.tensor(0.1)
     assert re.match(
-        r"all vectors are alike \(mean cosine 1\.00.*in epoch 2; "
+        r"the vectors have collapsed \(mean cosine 1\.00.*in epoch 2; "
         r"lower train\.optimizer\.learning_rate \(now 0\.07\); epoch 1 is kept",
         next(epochs).note,
     )
@@ -112,7 +112,7 @@ def test_numbers_that_are_none_end_the_run_and_the_best_epoch_is_kept(toy_corpus
     training.table.rows[:] = torch.nan
     told = list(epochs)
     assert re.search(
-        r"^non-finite gradient for .* in step \d+ \(epoch 2\); the step was refused.*"
+        r"^non-finite gradient for .* in step \d+ \(epoch 2\); the step was rejected.*"
         r" Lower train\.optimizer\.learning_rate \(now 5\).*; epoch 1 is kept$",
         told[0].note,
     )

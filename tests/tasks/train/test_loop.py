@@ -144,7 +144,7 @@ def test_a_gradient_that_is_no_number_is_refused_with_its_tokens_named(
     before = {name: tensor.clone() for name, tensor in tensors(training).items()}
     training.loader.epoch = lambda epoch, first, stop: (2, iter([second]))
     with pytest.raises(
-        Diverged, match=r"in step 2 \(epoch 1\); the step was refused, all rows are as before it"
+        Diverged, match=r"in step 2 \(epoch 1\); the step was rejected and changed no row"
     ) as caught:
         list(training.run())
     assert all(
@@ -193,14 +193,14 @@ def test_a_group_moves_the_table_by_its_own_optimizer(toy_corpus: Path):
 def test_a_missing_gpu_is_said(toy_corpus: Path, name: str):
     with pytest.raises(
         ValueError,
-        match=rf"train\.device is '{name}', but torch sees no CUDA device here; use 'auto' or 'cpu'",
+        match=rf"train\.device is '{name}', but torch finds no CUDA device; use 'auto' or 'cpu'",
     ):
         Training(toy_corpus, replace(TRAINING, device=name))
     assert choose_device("auto") == torch.device("cpu")
 
 
 def test_an_unknown_device_is_said():
-    with pytest.raises(ValueError, match=r"device is 'gpu'; it can be 'auto', 'cpu', 'cuda' or 'cuda:N'"):
+    with pytest.raises(ValueError, match=r"device is 'gpu'; expected 'auto', 'cpu', 'cuda' or 'cuda:N'"):
         choose_device("gpu")
 
 
@@ -209,5 +209,5 @@ def test_two_titles_are_needed(toy_corpus: Path, tmp_path: Path):
         (tmp_path / file.name).symlink_to(file)
     (tmp_path / "split.npy").unlink()
     np.save(tmp_path / "split.npy", np.full(len(np.load(toy_corpus / "split.npy")), 4, dtype=np.int8))
-    with pytest.raises(ValueError, match="0 labelled training titles; two or more are needed"):
+    with pytest.raises(ValueError, match="0 labelled training titles; at least two are needed"):
         Training(tmp_path, TRAINING)
