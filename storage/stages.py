@@ -114,8 +114,8 @@ def _canonical(value: object) -> object:
         fields = [field for field in dataclasses.fields(value) if field.metadata.get("keyed", True)]
         content = {field.name: getattr(value, field.name) for field in fields}
         for name in (field.name for field in fields if field.metadata.get("content")):  # a file or folder
-            if isinstance(path := content[name], str) and path and (found := content_digest(path)) != ABSENT:
-                content[name] = found  # what is neither may be a name that a package knows: it stays
+            if isinstance(path := content[name], str) and path and (digest := content_digest(path)) != ABSENT:
+                content[name] = digest  # what is neither may be a name that a package knows: it stays
         return [type(value).__name__, _canonical(content)]
     if isinstance(value, Mapping):
         return {str(name): _canonical(item) for name, item in value.items()}

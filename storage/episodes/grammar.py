@@ -65,8 +65,7 @@ def grammar() -> Grammar:
 
 
 def words_pattern(kind: str) -> str:
-    """A pattern of the words of a kind with their dot; of the words for episodes none is a single letter."""
-    words = [
-        word for word, own in grammar().kinds.items() if own == kind and (kind == "season" or len(word) > 1)
-    ]
+    """Pattern of the words of a kind, each with an optional dot. Episode words have at least two letters."""
+    min_length = 1 if kind == "season" else 2
+    words = [word for word, group in grammar().kinds.items() if group == kind and len(word) >= min_length]
     return rf"(?:(?:{'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))})\.?)"

@@ -225,15 +225,15 @@ def _pairs(text: str, place: int, end: int) -> Iterator[tuple[str, int, int | No
         side = "before" if pair["before"] else "behind"
         word = pair[side].casefold()
         if word not in rules.kinds:
-            known = False
+            accepted = False
         elif side == "before":  # "show/S3535" is an id
-            known = len(word) > 2 or not text[: pair.start()].endswith(("/", "-"))
+            accepted = len(word) > 2 or not text[: pair.start()].endswith(("/", "-"))
         else:
-            known = bool(pair["ordinal"]) or not (ascii_only or _LATIN.match(word))
-        if known:
+            accepted = bool(pair["ordinal"]) or not (ascii_only or _LATIN.match(word))
+        if accepted:
             total = pair["total"]
             yield word, int(pair["number"] or pair["first"]), int(total) if total else None, pair.span()
-        place = pair.end() if known else pair.start("number" if side == "before" else side)
+        place = pair.end() if accepted else pair.start("number" if side == "before" else side)
     if not ascii_only:
         for pair in rules.signs.finditer(text):
             yield pair["before"] or pair["behind"], int(pair["number"] or pair["first"]), None, pair.span()
