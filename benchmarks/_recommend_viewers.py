@@ -23,7 +23,7 @@ from storage.formats.corpus import open_corpus
 from storage.workspace import Workspace, newest_first
 from tasks.neighbours.similarity import nonzero_rows
 from tasks.recommend import ChannelHabits, Likes, NearestLikes, Popularity, Titles, best_titles
-from tasks.recommend.lists import POOL, best_places
+from tasks.recommend.lists import POOL, top_indices
 
 TOP, NOISE, LEAST, SMALLEST, LARGEST = 10, 0.2, 3, 30, 600
 SHARED = 0.002  # two tastes of a viewer share at most this share of the guide's titles
@@ -114,14 +114,14 @@ def _strategy(kind: type[NearestLikes] | type[Popularity] | type[ChannelHabits])
 
 def _averaged(titles: Titles, viewer: Viewer) -> np.ndarray:
     mean = titles.vectors[viewer.likes].mean(axis=0)
-    return viewer.coming[best_places(titles.vectors[viewer.coming] @ mean, TOP)]
+    return viewer.coming[top_indices(titles.vectors[viewer.coming] @ mean, TOP)]
 
 
 def _averaged_mmr(titles: Titles, viewer: Viewer) -> np.ndarray:
     """(1 - λ) cos(mean, t) - λ max cos(chosen, t); Carbonell, Goldstein, SIGIR 1998."""
     mean = unit_rows(titles.vectors[viewer.likes].mean(axis=0)[None])[0]
     scores = titles.vectors[viewer.coming] @ mean
-    pool = best_places(scores, POOL)
+    pool = top_indices(scores, POOL)
     rows, value = viewer.coming[pool], (1 - MMR) * scores[pool]
     chosen, nearest = [], np.zeros(len(pool), np.float32)
     for _ in range(TOP):

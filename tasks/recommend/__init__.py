@@ -1,9 +1,9 @@
-"""What a viewer may want to watch: likes and titles to scores, reasons and lists.
+"""Recommenders: compute scores, reasons and lists of titles from the likes of viewers.
 
-The contract of the family (tests/contracts/test_recommenders.py): ``fit(likes, titles)`` takes Likes and
-Titles and gives a Fitted (tasks/recommend/lists.py): ``scores(viewers, titles)`` is float32 (viewers, titles)
-and finite, higher is better; ``shares`` and ``why`` name the likes that decided; ``revised`` answers as if a
-viewer's likes were others. The order of likes does not matter; a viewer without likes gets popular titles.
+Contract of the family (tests/contracts/test_recommenders.py): ``fit(likes, titles)`` takes Likes and Titles
+and returns a Fitted (tasks/recommend/lists.py). ``scores(viewers, titles)`` is float32 (viewers, titles) and
+finite, higher is better. ``shares`` and ``why`` return the likes that determine a score. ``revised`` replaces
+the likes of a viewer. The order of likes does not matter; a viewer without likes gets popular titles.
 """
 
 from tasks.recommend.channel_habits import ChannelHabits

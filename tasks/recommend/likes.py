@@ -1,4 +1,4 @@
-"""What strategies learn from: who liked which title, and what is known of the titles. NumPy alone."""
+"""Inputs of recommenders: likes of viewers, and data of titles. Depends only on NumPy."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,14 +10,14 @@ from storage.arrays import Ragged, offsets_of
 
 @dataclass(frozen=True)
 class Likes:
-    """Likes and dislikes of viewers, in any order; of several of one viewer and title the latest counts.
+    """Likes and dislikes of viewers, in any order. The latest like of a viewer and title counts.
 
     Attributes:
         viewers: int32 (likes,), from 0 to viewer_count - 1.
         titles: int32 (likes,), rows of Titles.
-        values: float32 (likes,), from -1 (dislike) to 1 (like): of a rating, or of the share watched.
+        values: float32 (likes,), from -1 (dislike) to 1 (like), from a rating or the share watched.
         times: float64 (likes,), POSIX seconds.
-        viewer_count: Viewers, also those without likes.
+        viewer_count: Number of viewers, including viewers without likes.
     """
 
     viewers: np.ndarray
@@ -31,41 +31,41 @@ class Likes:
         if len(set(lengths)) > 1:
             raise ValueError(f"viewers, titles, values and times must have one entry a like, got {lengths}")
         if len(self) and not 0 <= self.viewers.min() <= self.viewers.max() < self.viewer_count:
-            found = f"{self.viewers.min()} to {self.viewers.max()}"
-            raise ValueError(f"viewers must be from 0 to {self.viewer_count - 1}, got {found}")
-        wrong = np.flatnonzero(~((np.abs(self.values) <= 1) & np.isfinite(self.times)))  # NaN is wrong, too
-        if len(wrong):
-            found = f"value {self.values[wrong[0]]} at time {self.times[wrong[0]]} (like {wrong[0]})"
-            raise ValueError(f"values must be from -1 (dislike) to 1 (like) and times finite, got {found}")
+            got = f"{self.viewers.min()} to {self.viewers.max()}"
+            raise ValueError(f"viewers must be from 0 to {self.viewer_count - 1}, got {got}")
+        invalid = np.flatnonzero(~((np.abs(self.values) <= 1) & np.isfinite(self.times)))  # rejects NaN, too
+        if len(invalid):
+            got = f"value {self.values[invalid[0]]} at time {self.times[invalid[0]]} (like {invalid[0]})"
+            raise ValueError(f"values must be from -1 (dislike) to 1 (like) and times finite, got {got}")
 
     def __len__(self) -> int:
         return len(self.viewers)
 
-    def settled(self) -> Self:
-        """The latest like of each viewer and title, ordered by viewer and title, without values of zero."""
+    def deduplicate(self) -> Self:
+        """Returns the latest like of each viewer and title if it is not 0, sorted by viewer and title."""
         order = np.lexsort((self.values, self.times, self.titles, self.viewers))
-        kept = self.take(order)
-        last = np.ones(len(kept), dtype=bool)
-        last[:-1] = (np.diff(kept.viewers) != 0) | (np.diff(kept.titles) != 0)
-        return kept.take(np.flatnonzero(last & (kept.values != 0)))
+        ordered = self.take(order)
+        is_last = np.ones(len(ordered), dtype=bool)
+        is_last[:-1] = (np.diff(ordered.viewers) != 0) | (np.diff(ordered.titles) != 0)
+        return ordered.take(np.flatnonzero(is_last & (ordered.values != 0)))
 
     def take(self, rows: np.ndarray) -> Self:
-        """Some of the likes."""
+        """Selects likes by row."""
         viewers, titles, values = self.viewers[rows], self.titles[rows], self.values[rows]
         return type(self)(viewers, titles, values, self.times[rows], self.viewer_count)
 
     def offsets(self) -> np.ndarray:
-        """int64 (viewers + 1,): where each viewer's likes begin, where likes are ordered by viewer."""
+        """Returns the offsets of each viewer in likes sorted by viewer, int64 (viewers + 1,)."""
         return offsets_of(np.bincount(self.viewers, minlength=self.viewer_count))
 
 
 @dataclass(frozen=True)
 class Titles:
-    """What is known of titles.
+    """Data of titles.
 
     Attributes:
-        vectors: float32 (titles, dim), unit norm, or zero where nothing is known.
-        airings: int64 (titles,), how often each airs.
+        vectors: float32 (titles, dim), unit norm, or zero if unknown.
+        airings: int64 (titles,), number of airings.
         channels: Ids of the channels of each title, from 0; rows may be empty.
     """
 
@@ -76,22 +76,22 @@ class Titles:
     def __post_init__(self) -> None:
         lengths = [len(self.vectors), len(self.airings), len(self.channels)]
         if len(set(lengths)) > 1:
-            found = "{} vectors, {} airings, {} rows of channels".format(*lengths)
-            raise ValueError(f"titles need a vector, airings and channels each, got {found}")
+            got = "{} vectors, {} airings, {} rows of channels".format(*lengths)
+            raise ValueError(f"titles need a vector, airings and channels each, got {got}")
 
     def __len__(self) -> int:
         return len(self.vectors)
 
     def check(self, likes: Likes) -> None:
-        """Raises a ValueError where likes are of titles that are none of these."""
+        """Raises a ValueError if likes refer to unknown titles."""
         if len(likes) and not 0 <= likes.titles.min() <= likes.titles.max() < len(self):
-            found = f"{likes.titles.min()} to {likes.titles.max()}"
-            raise ValueError(f"likes must be of titles 0 to {len(self) - 1}, got {found}")
+            got = f"{likes.titles.min()} to {likes.titles.max()}"
+            raise ValueError(f"likes must be of titles 0 to {len(self) - 1}, got {got}")
 
 
 @dataclass(frozen=True)
 class Reason:
-    """A title that a viewer liked or disliked, and its share of what decided a score; shares sum to 1."""
+    """A title that a viewer liked or disliked, and its share of a score; shares sum to 1."""
 
     title: int
     share: float

@@ -1,15 +1,16 @@
-"""From scores to a list that serves every taste of a viewer.
+"""Builds lists that cover all tastes of a viewer from scores.
 
-The best scores alone are of one taste: football is nearest to a football fan who also cooks. Each place of
-the list goes to the title of the largest
+The titles of the highest scores often belong to a single taste: for a football fan who also cooks, they are
+all football. Each position of the list is therefore filled with the title that maximizes
 
     score(t) + trade_off · Σ_likes share(l, t) · Π_chosen (1 - share(l, c))
 
-so a like that chosen titles stand for counts no more, and a taste gets places by the number of its likes.
+A like that is covered by chosen titles has no further weight, so the number of positions of a taste depends
+on its number of likes.
 
 References: Santos, Macdonald, Ounis, *Exploiting query reformulations for web search result
-diversification*, WWW 2010 (xQuAD, eq. 5). We differ: the aspects of a request are the viewer's likes, and the
-sum is of counts, not of probabilities.
+diversification*, WWW 2010 (xQuAD, eq. 5). We differ: the aspects are the viewer's likes, and we sum
+counts instead of probabilities.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,47 +23,47 @@ import numpy as np
 from tasks.recommend.likes import Reason
 
 TRADE_OFF = 0.35
-POOL = 200  # titles of best score that a list is chosen from
-VIEWERS = 1_024  # scored at once
+POOL = 200  # titles of the highest scores from which a list is chosen
+VIEWER_BATCH = 1_024  # scored at once
 
 
 class Fitted(Protocol):
-    """A strategy that has seen the likes."""
+    """A fitted recommender."""
 
     def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
-        """float32 (viewers, titles), finite, higher is better."""
+        """Computes scores, float32 (viewers, titles), finite, higher is better."""
         ...
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of a viewer's likes, and which of them a title stands for: float32 (likes, titles)."""
+        """Returns liked titles of a viewer and how far each title covers them: float32 (likes, titles)."""
         ...
 
     def why(self, viewer: int, title: int) -> list[Reason]:
-        """By falling share; empty where no like decides."""
+        """Returns the reasons in descending order of share; empty if no like contributes."""
         ...
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
-        """As if this viewer's likes were others; asked of this viewer alone."""
+        """Replaces the likes of one viewer; the result is valid only for this viewer."""
         ...
 
 
 def diversify(scores: np.ndarray, shares: np.ndarray, count: int, trade_off: float = TRADE_OFF) -> np.ndarray:
-    """Chooses a list, int64 (at most count,), places in ``scores``, first place first.
+    """Chooses a list of indices into ``scores``, int64 (at most count,), best first.
 
     Args:
         scores: float32 (titles,).
-        shares: Of each like, float32 (likes, titles), columns sum to 1 or 0; without likes the best scores.
-        count: Titles on the list.
-        trade_off: Weight of likes that nothing chosen stands for; 0 gives the best scores.
+        shares: float32 (likes, titles), columns sum to 1 or 0; without likes, scores alone decide.
+        count: Number of titles on the list.
+        trade_off: Weight of likes that are not covered yet; with 0, scores alone decide.
     """
-    left, value = np.ones(len(shares), dtype=np.float32), scores.astype(np.float32)
+    uncovered, value = np.ones(len(shares), dtype=np.float32), scores.astype(np.float32)
     chosen: list[int] = []
     for _ in range(min(count, len(scores))):
-        gains = value + np.float32(trade_off) * (left @ shares)
+        gains = value + np.float32(trade_off) * (uncovered @ shares)
         best = int(gains.argmax())
         chosen.append(best)
         value[best] = -np.inf
-        left *= 1 - shares[:, best]
+        uncovered *= 1 - shares[:, best]
     return np.array(chosen, dtype=np.int64)
 
 
@@ -73,34 +74,35 @@ def best_titles(
     count: int = 10,
     trade_off: float = TRADE_OFF,
 ) -> Iterator[np.ndarray]:
-    """The list of each viewer, rows of titles, first place first; without titles that they liked or disliked
-    the caller leaves out.
+    """Yields the list of each viewer, rows of titles, best first.
+
+    Liked and disliked titles are not excluded; the caller passes ``titles`` without them.
     """
-    for begin, end in pairwise([*range(0, len(viewers), VIEWERS), len(viewers)]):
-        some = viewers[begin:end]
-        for viewer, own in zip(some.tolist(), fitted.scores(some, titles), strict=True):
-            pool = best_places(own, max(POOL, count))
+    for begin, end in pairwise([*range(0, len(viewers), VIEWER_BATCH), len(viewers)]):
+        batch = viewers[begin:end]
+        for viewer, viewer_scores in zip(batch.tolist(), fitted.scores(batch, titles), strict=True):
+            pool = top_indices(viewer_scores, max(POOL, count))
             _, shares = fitted.shares(viewer, titles[pool])
-            yield titles[pool[diversify(own[pool], shares, count, trade_off)]]
+            yield titles[pool[diversify(viewer_scores[pool], shares, count, trade_off)]]
 
 
-def best_places(scores: np.ndarray, count: int) -> np.ndarray:
-    """Places of the largest scores, int64 (at most count,), largest first, equal ones in order of place."""
+def top_indices(scores: np.ndarray, count: int) -> np.ndarray:
+    """Returns the indices of the largest scores, int64 (at most count,), descending; ties by index."""
     if count < len(scores):
-        least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        places = np.flatnonzero(scores >= least)
+        threshold = np.partition(scores, len(scores) - count)[len(scores) - count]
+        indices = np.flatnonzero(scores >= threshold)
     else:
-        places = np.arange(len(scores))
-    return places[np.argsort(-scores[places], kind="stable")][:count]
+        indices = np.arange(len(scores))
+    return indices[np.argsort(-scores[indices], kind="stable")][:count]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What would take a title off a list.
+    """A change of likes that removes a title from a list.
 
     Attributes:
-        without: The fewest liked titles without which it is not listed; empty where none were found.
-        disliked: One liked title that takes it off if it were disliked, where leaving out takes several.
+        without: A small set of liked titles whose removal removes the title; empty if none was found.
+        disliked: A liked title that removes the title if it is disliked, if no single removal does.
     """
 
     without: tuple[int, ...]
@@ -113,44 +115,44 @@ def what_would_change(
     likes: dict[int, float],
     title: int,
     listed: Callable[[Fitted], np.ndarray],
-    most: int = 5,
+    max_removed: int = 5,
 ) -> Change:
-    """Looks for the smallest change of a viewer's likes that takes a title off the list.
+    """Searches for a small change of a viewer's likes that removes a title from the list.
 
-    Every single like among the reasons is tried; of several the first, second, … reason together, up to
-    ``most``: that set need not be the smallest.
+    First, each like among the reasons is removed alone. Then the strongest reasons are removed together, one
+    more at a time up to ``max_removed``; this set is not necessarily the smallest.
 
     Args:
-        fitted: What the list was made with.
-        viewer: Whose list it is.
-        likes: The viewer's likes and dislikes: value by title.
+        fitted: The recommender that produced the list.
+        viewer: The viewer of the list.
+        likes: The viewer's likes and dislikes, value by title.
         title: A title of the list.
-        listed: The list, rows of titles, of a revised strategy.
-        most: Likes left out at most.
+        listed: Computes the list, rows of titles, of a revised recommender.
+        max_removed: Maximum number of removed likes.
     """
 
-    def takes_off(changed: dict[int, float]) -> bool:
+    def is_removed(changed: dict[int, float]) -> bool:
         rows, values = np.array(list(changed), np.int32), np.array(list(changed.values()), np.float32)
         return title not in listed(fitted.revised(viewer, rows, values))
 
-    def without(some: tuple[int, ...]) -> dict[int, float]:
-        return {row: value for row, value in likes.items() if row not in some}
+    def without(removed: tuple[int, ...]) -> dict[int, float]:
+        return {row: value for row, value in likes.items() if row not in removed}
 
     reasons = [reason.title for reason in fitted.why(viewer, title) if reason.liked]
-    for one in reasons:
-        if takes_off(without((one,))):
-            return Change((one,))
-    disliked = next((one for one in reasons if takes_off(likes | {one: -1.0})), None)
-    # behind the nearest likes others move up: the reasons of what is left follow
-    gone: tuple[int, ...] = ()
-    while len(gone) < min(most, len(likes)):
-        left = without(gone)
-        rows, values = np.array(list(left), np.int32), np.array(list(left.values()), np.float32)
+    for liked in reasons:
+        if is_removed(without((liked,))):
+            return Change((liked,))
+    disliked = next((liked for liked in reasons if is_removed(likes | {liked: -1.0})), None)
+    # Removing the nearest likes makes others contribute, so the reasons are recomputed after each removal.
+    removed_titles: tuple[int, ...] = ()
+    while len(removed_titles) < min(max_removed, len(likes)):
+        remaining = without(removed_titles)
+        rows, values = np.array(list(remaining), np.int32), np.array(list(remaining.values()), np.float32)
         revised = fitted.revised(viewer, rows, values)
-        following = [reason.title for reason in revised.why(viewer, title) if reason.liked]
-        if not following:
+        next_reasons = [reason.title for reason in revised.why(viewer, title) if reason.liked]
+        if not next_reasons:
             break
-        gone = (*gone, following[0])
-        if len(gone) > 1 and takes_off(without(gone)):
-            return Change(gone, disliked)
+        removed_titles = (*removed_titles, next_reasons[0])
+        if len(removed_titles) > 1 and is_removed(without(removed_titles)):
+            return Change(removed_titles, disliked)
     return Change((), disliked)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from storage.episodes.numbers import fold_sub_title
 from tasks.recommend import Change, Likes, Titles, diversify, what_would_change
-from tasks.recommend.lists import Fitted, best_places
+from tasks.recommend.lists import Fitted, top_indices
 from tasks.tonight.programmes import Programme, Show
 from tasks.tonight.settings import TonightSettings
 
@@ -146,7 +146,7 @@ class Evening:
         """Chooses the shows of a viewer's list, each with its first unseen programme."""
         seen, disliked = self.seen.get(self.viewers[code], {}), self._disliked.get(code, ())
         candidates: list[tuple[int, Programme]] = []
-        for place in best_places(scores, self.settings.pool + len(seen) + len(disliked)).tolist():
+        for place in top_indices(scores, self.settings.pool + len(seen) + len(disliked)).tolist():
             programmes, seen_episodes = self.shows[place].programmes, seen.get(place)
             programme = (
                 next((programme for programme in programmes if not programme.seen_in(seen_episodes)), None)

@@ -54,7 +54,6 @@ PENDING = frozenset(
         "tasks/publish/nights",
         "tasks/publish/plots",
         "tasks/publish/registry",
-        "tasks/recommend",
         "tasks/scoring",
         "tasks/search",
         "tasks/sentences",

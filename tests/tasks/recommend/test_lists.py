@@ -3,7 +3,7 @@ import pytest
 
 from storage.arrays import Ragged, unit_rows
 from tasks.recommend import Likes, NearestLikes, Titles, best_titles, diversify, what_would_change
-from tasks.recommend.lists import best_places
+from tasks.recommend.lists import top_indices
 
 SHARES = np.array([[1, 1, 1, 0], [0, 0, 0, 1]], dtype=np.float32)  # three titles of one like, one of another
 
@@ -29,10 +29,10 @@ def test_without_likes_the_best_scores_are_listed():
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 9, 50])
-def test_best_places_are_those_of_a_stable_sort(count: int):
+def test_top_indices_are_those_of_a_stable_sort(count: int):
     scores = np.random.default_rng(0).integers(5, size=50).astype(np.float32)
     expected = np.argsort(-scores, kind="stable")[:count]
-    np.testing.assert_array_equal(best_places(scores, count) if count else expected, expected)
+    np.testing.assert_array_equal(top_indices(scores, count) if count else expected, expected)
 
 
 def world() -> tuple[Titles, dict[int, float], np.ndarray]:
@@ -63,8 +63,8 @@ def test_many_viewers_get_the_lists_that_each_gets_alone(monkeypatch: pytest.Mon
     rows = np.random.default_rng(1).integers(len(titles), size=count).astype(np.int32)
     fitted = NearestLikes().fit(Likes(viewers, rows, np.ones(15, np.float32), np.zeros(15), 3), titles)
     alone = [next(best_titles(fitted, np.array([viewer]), coming)).tolist() for viewer in range(3)]
-    monkeypatch.setattr("tasks.recommend.lists.VIEWERS", 2)
-    monkeypatch.setattr("tasks.recommend.nearest_likes.TILE", 256)
+    monkeypatch.setattr("tasks.recommend.lists.VIEWER_BATCH", 2)
+    monkeypatch.setattr("tasks.recommend.nearest_likes.TILE_SIZE", 256)
     assert [rows.tolist() for rows in best_titles(fitted, np.arange(3), coming)] == alone
 
 

@@ -123,7 +123,7 @@ def test_nothing_is_near_to_a_title_without_a_vector():
 def test_the_latest_of_several_likes_counts():
     column = np.zeros(3, np.int32)
     values = np.array([1, -1, 0.5], np.float32)
-    settled = Likes(column, column, values, np.array([1.0, 3.0, 2.0]), 1).settled()
+    settled = Likes(column, column, values, np.array([1.0, 3.0, 2.0]), 1).deduplicate()
     assert settled.values.tolist() == [-1]
 
 
