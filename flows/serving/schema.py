@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tasks.enrich.explain import Decision
 from tasks.search.query import Query
-from tasks.search.search import MOST, Neighbour
+from tasks.search.search import MAX_NEIGHBOURS, Neighbour
 
 MOST_TITLES = 256  # of one request, which the others wait for
 MOST_BYTES = 1 << 20
@@ -48,7 +48,7 @@ class Asked(BaseModel):
 class AskedSimilar(Asked):
     """Titles whose like is looked for."""
 
-    k: int = Field(10, ge=1, le=MOST, description="neighbours of each title")
+    k: int = Field(10, ge=1, le=MAX_NEIGHBOURS, description="neighbours of each title")
     tonight: bool = Field(False, description="only titles that are still to begin this evening")
 
 

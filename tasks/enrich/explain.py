@@ -13,7 +13,7 @@ import numpy as np
 
 from tasks.enrich.model import Ballot, CategoryModel
 from tasks.enrich.vocabulary import GuideVocabulary
-from tasks.search.search import SearchError, nothing_known
+from tasks.search.search import SearchError, no_match_message
 from tasks.text.titles import parse_title
 
 
@@ -68,7 +68,7 @@ def decide_many(model: CategoryModel, titles: Sequence[str], ballot: Ballot) -> 
     for place, (title, row, top) in enumerate(zip(titles, rows.tolist(), votes, strict=True)):
         correction = model.corrections.get(shows[place])
         if not (queries[place].any() or correction):
-            decisions.append(SearchError(nothing_known(title)))
+            decisions.append(SearchError(no_match_message(title)))
             continue
         guide = model.labels[row] if row >= 0 else []
         if correction:

@@ -34,7 +34,7 @@ from tasks.publish.provenance import render_artifacts, trace
 from tasks.publish.report import Report, Verdict, headline, report_markdown
 from tasks.scoring.confidence import held_out_votes
 from tasks.scoring.protocols import Titles
-from tasks.search.search import COLUMNS, FURTHER, SIMILARITY
+from tasks.search.search import COLUMNS, OPTIONAL_COLUMNS, SIMILARITY_ARRAYS
 
 LAYOUT = Stage(Layout, __file__, "layout")
 PAGE = Stage(Page, __file__, "draw")
@@ -83,7 +83,7 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
     titles with which predictions are calibrated.
     """
     folder = Workspace(home).folder
-    columns = [*COLUMNS, *FURTHER, "split", "language"]
+    columns = [*COLUMNS, *OPTIONAL_COLUMNS, "split", "language"]
     titles = pq.read_table(folder(corpus) / "titles.parquet", columns=columns)
     shown = pc.not_equal(titles["split"], "placeholder").to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
     with MODEL.publish(home, corpus, encoder, vectors) as draft:
@@ -93,7 +93,7 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
         opened, bag = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder)).bag
         rows = np.flatnonzero(shown)
         blocks = [rows[block] for block in row_blocks(len(rows))]
-        for name in SIMILARITY:
+        for name in SIMILARITY_ARRAYS:
             array = open_array(folder(vectors), name)
             with array_writer(draft.folder, name, array.dtype, array.shape[1:]) as add:
                 for block in blocks:

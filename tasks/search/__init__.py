@@ -1,1 +1,1 @@
-"""What a person asks of a model: similar titles, and why."""
+"""Search for similar titles, and explanations of their similarity."""

@@ -1,4 +1,4 @@
-"""How a programme airs, as a person says it, as tokens of a title (storage/catalogue/contexts.py)."""
+"""Converts channel names typed by users to context tokens of titles (storage/catalogue/contexts.py)."""
 
 import difflib
 import re
@@ -10,44 +10,52 @@ _LETTERS = re.compile(r"[^\W\d_]{2,}")
 
 
 class UnknownChannel(ValueError):
-    """The guide has no such channel."""
+    """The guide has no channel of this name."""
 
 
 def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[str]]) -> dict[str, list[str]]:
-    """Tokens of each channel, by its name and by its id, without regard to case.
+    """Maps each channel name and channel id, case-folded, to the tokens of the channel.
 
-    Titles have channels' names and, apart from them, the tokens of their ids: a name's id is the one that is
-    on most of its titles and on fewest others (the largest Dice coefficient); of two that are always together
-    (HD beside SD) the one that shares more words with the name.
+    Titles list channel names and tokens of channel ids separately. A name is matched with the id of the
+    largest Dice coefficient over titles. Of two ids that always occur together (HD and SD), the one that
+    shares more words with the name is chosen.
 
     Args:
-        names: Of the channels of each title.
-        contexts: Tokens of how each title airs.
+        names: Channel names of each title.
+        contexts: Context tokens of each title.
     """
-    of_name, of_id, both = Counter(), Counter(), Counter()
-    for own, context in zip(names, contexts, strict=True):
+    name_counts, id_counts, pair_counts = Counter(), Counter(), Counter()
+    for title_channels, context in zip(names, contexts, strict=True):
         ids = [token for token in context if token.startswith(ID) and not token.startswith(WORD)]
-        of_name.update(own)
-        of_id.update(ids)
-        both.update((name, token) for name in own for token in ids)
-    shares = {pair: 2 * count / (of_name[pair[0]] + of_id[pair[1]]) for pair, count in both.items()}
-    rising = sorted(shares, key=lambda pair: (shares[pair], len(set(_words(pair[0])) & set(_words(pair[1])))))
-    id_of, name_of = dict(rising), {token: name for name, token in rising}
-    found = {token.removeprefix(ID): [token, *_words(name)] for token, name in name_of.items()}
-    named = {name.casefold(): [*([id_of[name]] if name in id_of else []), *_words(name)] for name in of_name}
-    return found | named
+        name_counts.update(title_channels)
+        id_counts.update(ids)
+        pair_counts.update((name, token) for name in title_channels for token in ids)
+
+    def rank(pair: tuple[str, str]) -> tuple[float, int]:
+        dice = 2 * pair_counts[pair] / (name_counts[pair[0]] + id_counts[pair[1]])
+        return dice, len(set(_word_tokens(pair[0])) & set(_word_tokens(pair[1])))
+
+    ascending = sorted(pair_counts, key=rank)
+    id_of, name_of = dict(ascending), {token: name for name, token in ascending}
+    tokens_by_id = {token.removeprefix(ID): [token, *_word_tokens(name)] for token, name in name_of.items()}
+    ids = {name: [id_of[name]] if name in id_of else [] for name in name_counts}
+    return tokens_by_id | {name.casefold(): [*ids[name], *_word_tokens(name)] for name in name_counts}
 
 
 def find_channel(channels: Mapping[str, Sequence[str]], channel: str) -> Sequence[str]:
-    """Tokens of a channel of ``channel_tokens``; UnknownChannel with near names where it is none."""
+    """Looks up the tokens of a channel in ``channel_tokens``.
+
+    Raises:
+        UnknownChannel: There is no such channel; the message lists similar names.
+    """
     if tokens := channels.get(channel.strip().casefold()):
         return tokens
     near = difflib.get_close_matches(channel.strip().casefold(), channels, n=5, cutoff=0.5)
-    some = f"near it are {', '.join(near)}" if near else f"some are {', '.join(list(channels)[-5:])}"
+    suggestion = f"near it are {', '.join(near)}" if near else f"some are {', '.join(list(channels)[-5:])}"
     raise UnknownChannel(
-        f"the guide has no channel {channel!r}; {some}" if channels else "the guide has no channels"
+        f"the guide has no channel {channel!r}; {suggestion}" if channels else "the guide has no channels"
     )
 
 
-def _words(name: str) -> list[str]:
+def _word_tokens(name: str) -> list[str]:
     return [f"{WORD}{word}" for word in _LETTERS.findall(name.lower())]

@@ -1,13 +1,13 @@
-"""Parts of titles: whose words, meaning and airing a similarity vector is made of.
+"""Decomposes similarity vectors into parts: words, meaning, context and memory.
 
-A similarity vector is the unit-norm pair of what a title means, m, and of the vector of its words and how
-it airs, v = normalise(bag + s), where s is the learnt layer's answer to the meaning (tasks/encoder/bags.py):
+A similarity vector is the unit-norm concatenation of the meaning m and of the vector of words and context,
+v = normalise(bag + s), where s is the output of the learnt layer for the meaning (tasks/encoder/bags.py):
 
     [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
 
-Where vectors have the nearest slot of a memory beside v (``beside_slot``), that is one part more.
-To a word belong its row, its character n-grams, its marks as first or last word, and half of each pair of
-words that it is in; what is left of the text is its form.
+If the nearest slot of a memory is concatenated with v (``beside_slot``), it is an additional part. The part
+of a word contains its row, its character n-grams, its first-word and last-word tokens, and half of each of
+its bigrams. The remaining tokens of the text are the part FORM.
 """
 
 import itertools
@@ -37,14 +37,14 @@ from tasks.text.words import (
 )
 
 FORM, MEANING, MEMORY = "(form)", "(meaning)", "(memory)"
-NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMORY)  # behind the words
+NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMORY)  # after the words
 _AIRING = {KINDS.index(kind): NO_WORDS.index(f"({kind})") for kind in CONTEXT_KINDS}
 
 
 def title_parts(
     encoder: TitleEncoder, title: str, context: Sequence[str] = (), dense: np.ndarray | None = None
 ) -> tuple[list[str], np.ndarray]:
-    """Parts of one title, NO_WORDS last: their names, and float64 (parts, meaning + dim)."""
+    """Returns names of one title's parts, NO_WORDS last, and the parts, float64 (parts, meaning + dim)."""
     names, _, parts = parts_of(encoder, [title], [context], dense)
     return names[0], parts.astype(np.float64)
 
@@ -54,36 +54,36 @@ def parts_of(
     titles: Sequence[str],
     contexts: Sequence[Sequence[str]] | None = None,
     dense: np.ndarray | None = None,
-    known: Ragged | None = None,
+    token_ids: Ragged | None = None,
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
-    """Parts of raw titles whose sums, at unit norm, are ``encoder.similarity``.
+    """Decomposes raw titles into parts whose normalized sums are ``encoder.similarity``.
 
     Args:
-        encoder: Whose vectors they are.
+        encoder: Encoder of the vectors.
         titles: Raw titles.
-        contexts: Tokens of how each airs; None: the titles alone.
-        dense: x of each, float32 (titles, features); that of the titles if None.
-        known: Ids of their tokens, as in ``TitleEncoder.embed_with_context``.
+        contexts: Context tokens of each title; None for titles without context.
+        dense: Dense inputs, float32 (titles, features); computed from the titles if None.
+        token_ids: Token ids, as in ``TitleEncoder.embed_with_context``.
 
     Returns:
-        Names of each title's parts, its words and NO_WORDS; int64 offsets, shape (titles + 1,); and float32
-        (all parts, meaning + dim): those of title i are ``parts[offsets[i]:offsets[i + 1]]``, zero where
-        nothing of it is known.
+        Names of each title's parts, its words and NO_WORDS; int64 offsets, shape (titles + 1,); and parts,
+        float32 (all parts, meaning + dim). The parts of title i are ``parts[offsets[i]:offsets[i + 1]]``,
+        zero if unknown.
     """
     contexts = [()] * len(titles) if contexts is None else contexts
     dense = encoder.dense(titles) if dense is None else dense
     words = [list(dict.fromkeys(split_words(parse_title(title).display))) for title in titles]
-    lengths = np.array([len(own) + len(NO_WORDS) for own in words], dtype=np.int64)
+    lengths = np.array([len(title_words) + len(NO_WORDS) for title_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    found = encoder.look_up(titles, contexts, known)
-    named = [*encoder.tokens, *((WORD, text) for text in found.unseen)]
-    entries, bounds = found.tokens.values.tolist(), itertools.pairwise(found.tokens.offsets.tolist())
-    tokens = ([named[row] for row in entries[begin:end]] for begin, end in bounds)
-    owners = [owner for mine, own in zip(tokens, words, strict=True) for owner in _owners(mine, own)]
-    bags = Bagger(found.kinds).bags(found.tokens, dense=dense)
-    rows = torch.from_numpy(encoder.rows_of(bags.ids.numpy(), found))
-    shares = np.array([len(own) for own in owners], dtype=np.int64)
-    part = np.array([owner for own in owners for owner in own], dtype=np.int64)
+    looked_up = encoder.look_up(titles, contexts, token_ids)
+    token_names = [*encoder.tokens, *((WORD, text) for text in looked_up.unseen)]
+    entries, bounds = looked_up.tokens.values.tolist(), itertools.pairwise(looked_up.tokens.offsets.tolist())
+    tokens = ([token_names[row] for row in entries[begin:end]] for begin, end in bounds)
+    owners = [owner for pair in zip(tokens, words, strict=True) for owner in _token_parts(*pair)]
+    bags = Bagger(looked_up.kinds).bags(looked_up.tokens, dense=dense)
+    rows = torch.from_numpy(encoder.rows_of(bags.ids.numpy(), looked_up))
+    shares = np.array([len(indices) for indices in owners], dtype=np.int64)
+    part = np.array([index for indices in owners for index in indices], dtype=np.int64)
     part += np.repeat(offsets[bags.titles.numpy()], shares)
     order = np.argsort(part, kind="stable")
     ids = torch.from_numpy(np.repeat(bags.tokens.numpy(), shares)[order])
@@ -94,26 +94,28 @@ def parts_of(
         parts = sum_bags(rows, ids, starts, each).numpy()
     bag = add_up_parts(parts, offsets)
     parts = parts * np.repeat(_inverse_norms(bag), lengths, axis=0)
-    places = offsets[1:] - len(NO_WORDS) + NO_WORDS.index(MEANING)
+    meaning_rows = offsets[1:] - len(NO_WORDS) + NO_WORDS.index(MEANING)
     meanings = np.zeros((len(titles), 0), dtype=np.float32)
     if encoder.meaning is not None:
         meanings = np.float32(WEIGHT) * encoder.meaning.project(dense)
         with torch.inference_mode():
-            parts[places] = encoder.bag.sentence_part(bags, torch.from_numpy(encoder.meaning.layer)).numpy()
-    parts *= np.repeat(_inverse_norms(unit_rows(bag) + parts[places]), lengths, axis=0)
+            parts[meaning_rows] = encoder.bag.sentence_part(
+                bags, torch.from_numpy(encoder.meaning.layer)
+            ).numpy()
+    parts *= np.repeat(_inverse_norms(unit_rows(bag) + parts[meaning_rows]), lengths, axis=0)
     if encoder.slots is not None:
         beside = beside_slot(add_up_parts(parts, offsets), encoder.slots, encoder.bag.nearest_slot)
-        own = beside[:, : encoder.dim]
-        parts *= np.repeat(np.linalg.norm(own, axis=1, keepdims=True), lengths, axis=0)
+        bag_vectors = beside[:, : encoder.dim]
+        parts *= np.repeat(np.linalg.norm(bag_vectors, axis=1, keepdims=True), lengths, axis=0)
         parts = np.hstack([parts, np.zeros_like(parts)])
         parts[offsets[1:] - len(NO_WORDS) + NO_WORDS.index(MEMORY), encoder.dim :] = beside[:, encoder.dim :]
     first = np.zeros((len(parts), meanings.shape[1]), dtype=np.float32)
-    first[places] = meanings
-    return [[*own, *NO_WORDS] for own in words], offsets, np.hstack([first, parts])
+    first[meaning_rows] = meanings
+    return [[*title_words, *NO_WORDS] for title_words in words], offsets, np.hstack([first, parts])
 
 
 def add_up_parts(parts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The sum of each title's parts (``parts_of``); NumPy's reduceat takes 20 times as long."""
+    """Sums the parts of each title (``parts_of``); NumPy's reduceat takes 20 times as long."""
     return sum_bags(torch.from_numpy(parts), torch.arange(len(parts)), torch.from_numpy(offsets)).numpy()
 
 
@@ -123,8 +125,8 @@ def _inverse_norms(vectors: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=16_384)  # words recur: 3 s for 22,000 titles without it
-def _tokens_of(word: str, lengths: Sequence[int]) -> frozenset[Token]:
-    """The tokens that belong to a word wherever it stands, with its n-grams of these lengths."""
+def _word_tokens(word: str, lengths: Sequence[int]) -> frozenset[Token]:
+    """Returns the tokens of a word at any position, with its n-grams of these lengths."""
     wrapped = f"<{word}>"
     starts = ((start, length) for length in lengths for start in range(len(wrapped) - length + 1))
     pieces = {(NGRAM, wrapped[start : start + length]) for start, length in starts}
@@ -132,30 +134,32 @@ def _tokens_of(word: str, lengths: Sequence[int]) -> frozenset[Token]:
 
 
 @lru_cache(maxsize=4096)
-def _places(bits: int) -> tuple[int, ...]:
+def _bit_positions(bits: int) -> tuple[int, ...]:
     return tuple(place for place in range(bits.bit_length()) if bits >> place & 1)
 
 
-def _owners(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[int, ...]]:
-    """Places of the words that each token belongs to, both of a bigram; of no word, a place in NO_WORDS."""
+def _token_parts(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[int, ...]]:
+    """Returns, per token, the indices of its words (two for a bigram) or the index of its NO_WORDS part."""
     lengths = tuple(sorted({len(text) for kind, text in tokens if kind == NGRAM}))
-    # Places as bits: with lists the garbage collector took as long as all else.
-    holders: dict[Token, int] = {}
+    # Positions are bit sets: with lists, garbage collection took as long as the rest of the function.
+    word_bits: dict[Token, int] = {}
     for place, word in enumerate(words):
-        for token in _tokens_of(word, lengths):
-            holders[token] = holders.get(token, 0) | 1 << place
-    rest = (len(words),)
+        for token in _word_tokens(word, lengths):
+            word_bits[token] = word_bits.get(token, 0) | 1 << place
+    form = (len(words),)
     airing = {kind: (len(words) + place,) for kind, place in _AIRING.items()}
-    found: list[tuple[int, ...]] = []
+    part_indices: list[tuple[int, ...]] = []
     for token in tokens:
         kind, text = token
         if kind >= CONTEXT:
-            found.append(airing[kind])
+            part_indices.append(airing[kind])
         elif kind == BIGRAM:
             pair = text.split(" ")
-            found.append(tuple(place for place, word in enumerate(words) if word in pair) or rest)
+            part_indices.append(tuple(place for place, word in enumerate(words) if word in pair) or form)
         elif kind == RAW:
-            found.append(_places(holders.get((WORD, text.removeprefix("raw:").casefold()), 0)) or rest)
+            part_indices.append(
+                _bit_positions(word_bits.get((WORD, text.removeprefix("raw:").casefold()), 0)) or form
+            )
         else:
-            found.append(_places(holders.get(token, 0)) or rest)
-    return found
+            part_indices.append(_bit_positions(word_bits.get(token, 0)) or form)
+    return part_indices

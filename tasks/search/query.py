@@ -1,28 +1,28 @@
-"""What is asked of a search: a programme, and what the guide has of it."""
+"""Search queries, before and after they are matched with the guide."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Query:
-    """A programme whose like is searched for. What is not known of it is left out."""
+    """A programme to find similar titles of. Unknown fields keep their defaults."""
 
     title: str
     description: str = ""
-    channel: str = ""  # name or id of one of the guide's
-    hour: int | None = None  # at which it begins, local to the channel
+    channel: str = ""  # name or id of a channel in the guide
+    hour: int | None = None  # start hour, local to the channel
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A query, and what the guide has of it."""
+class ResolvedQuery:
+    """A query and its matching title of the guide."""
 
     query: Query
-    row: int | None  # the guide's title of that show
-    raw_title: str  # the guide's, else the query's
-    context: list[str]  # tokens of how it airs: as the query says, else as the guide does
+    row: int | None  # of the title in the guide with the same show; None if there is none
+    raw_title: str  # from the guide if it has the title, else from the query
+    context: list[str]  # context tokens, from the query if given, else from the guide
 
     @property
     def aired(self) -> bool:
-        """Whether it is compared with titles as they air, or with titles alone."""
+        """Whether the query is compared with vectors of titles with context (else without)."""
         return self.row is not None or bool(self.context)

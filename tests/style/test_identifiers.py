@@ -55,7 +55,6 @@ PENDING = frozenset(
         "tasks/publish/plots",
         "tasks/publish/registry",
         "tasks/scoring",
-        "tasks/search",
         "tasks/sentences",
         "tasks/train/population",
         "tasks/train/runners",

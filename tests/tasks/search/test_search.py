@@ -14,7 +14,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours import index
 from tasks.neighbours.index import SearchSettings
 from tasks.search.query import Query
-from tasks.search.search import MOST, SearchError, TitleSearch
+from tasks.search.search import MAX_NEIGHBOURS, SearchError, TitleSearch
 from tests.worlds import UNSEEN, titles
 
 CATEGORY = dict(titles())
@@ -138,13 +138,13 @@ def test_editions_of_one_show_are_one_line(folder: Path, search: TitleSearch):
 
 def test_more_than_there_are_gives_all_others(search: TitleSearch):
     for title, others in ((titles()[0][0], len(titles()) - 1), ("Mercury kitchenette", len(titles()))):
-        found = search.similar(title, MOST)
+        found = search.similar(title, MAX_NEIGHBOURS)
         assert len(found) + sum(near.editions for near in found) == others
 
 
-@pytest.mark.parametrize("k", [0, -1, MOST + 1, 2.5, True, "3", None])
+@pytest.mark.parametrize("k", [0, -1, MAX_NEIGHBOURS + 1, 2.5, True, "3", None])
 def test_k_out_of_range_is_said(search: TitleSearch, k: object):
-    with pytest.raises(ValueError, match=rf"k is {k!r}; it is a whole number from 1 to {MOST}"):
+    with pytest.raises(ValueError, match=rf"k is {k!r}; it is a whole number from 1 to {MAX_NEIGHBOURS}"):
         search.similar(titles()[0][0], k)
 
 
