@@ -31,7 +31,7 @@ from tasks.cluster.stability import several_seeds
 from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import Submit
-from tasks.scoring.agreement import b_cubed_of_titles, noise_as_singletons, reference_labels
+from tasks.scoring.agreement import b_cubed_per_title, noise_as_singletons, reference_labels
 from tasks.scoring.folds import Answer, answer_knn
 from tasks.scoring.folds import Answers as Answered
 from tasks.scoring.protocols import Titles
@@ -108,6 +108,6 @@ def _answer_clusters(
     reference = reference_labels(labels, len(corpus.label_names), corpus.split[kept] == TRAIN)
     labelled = reference >= 0
     clusters = noise_as_singletons(found.labels)[labelled]
-    precision, recall = b_cubed_of_titles(clusters, reference[labelled])
+    precision, recall = b_cubed_per_title(clusters, reference[labelled])
     both = 2 * precision * recall / (precision + recall)
     return {(CLUSTERS, CLUSTERS): Answer(both, None, family[kept][labelled], corpus.oov[kept][labelled])}

@@ -1,4 +1,4 @@
-"""What the space has to beat, given the same titles."""
+"""Baselines that the space is compared with, trained and scored on the same titles."""
 
 from tasks.baselines.logistic import L1Logistic
 from tasks.baselines.majority import Majority

@@ -1,4 +1,4 @@
-"""What baselines read of titles: text, and the dense vector that training reads too."""
+"""Inputs of the baselines: texts, and the dense vectors that training reads too."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,16 +13,16 @@ _REMEDY = "the corpus holds no sentence vectors; choose an encoder in preprocess
 
 
 class NoSentenceVectors(ValueError):
-    """A baseline that reads dense vectors was given titles without; the message says why."""
+    """The titles of a baseline that reads dense vectors have none; the message states why."""
 
 
 @dataclass(frozen=True)
 class TitleInputs:
-    """Titles, one entry each; ``dense`` has no columns where the corpus holds no sentence vectors."""
+    """Titles, one entry each. ``dense`` has no columns if the corpus has no sentence vectors."""
 
     texts: Sequence[str]
-    dense: Float32[np.ndarray, "titles features"]  # unit norm, or zero where nothing is known of a title
-    contexts: Sequence[str] = ()  # how each airs, tokens between blanks; without rows: the titles alone
+    dense: Float32[np.ndarray, "titles features"]  # unit norm, or zero if unknown
+    contexts: Sequence[str] = ()  # context tokens of each, separated by spaces; empty: without context
     derived: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # see tfidf.py
 
     def __post_init__(self) -> None:
@@ -35,24 +35,24 @@ class TitleInputs:
         return len(self.texts)
 
     def take(self, rows: np.ndarray) -> Self:
-        """Some titles, by row."""
+        """Selects titles by row."""
         texts = [self.texts[int(row)] for row in rows]
         contexts = [self.contexts[int(row)] for row in rows] if self.contexts else ()
         return type(self)(texts, self.dense[rows], contexts)
 
-    def alone(self) -> Self:
-        """The titles without how they air; what is derived of their texts is shared."""
+    def without_contexts(self) -> Self:
+        """Returns the titles without contexts; data derived from the texts is shared."""
         return replace(self, contexts=())
 
-    def known_dense(self) -> Float32[np.ndarray, "titles features"]:
-        """The dense vectors; NoSentenceVectors where there are none."""
+    def require_dense(self) -> Float32[np.ndarray, "titles features"]:
+        """Returns the dense vectors, or raises NoSentenceVectors if there are none."""
         if not self.dense.shape[1]:
             raise NoSentenceVectors(_REMEDY)
         return self.dense
 
 
 def join_contexts(contexts: Iterable[Sequence[str] | None]) -> list[str]:
-    """Tokens of how each title airs as one text with blanks between tokens alone."""
+    """Joins the context tokens of each title with spaces; spaces inside a token become underscores."""
     return [" ".join("_".join(token.split()) for token in tokens or ()) for tokens in contexts]
 
 
@@ -61,14 +61,14 @@ def dense_inputs(
     descriptions: Float[np.ndarray, "titles others"],
     rows: Int[np.ndarray, " rows"],
 ) -> Float32[np.ndarray, "rows features"]:
-    """Unit-norm sum of the sentence vector and the description vector of some titles, or zero.
+    """Computes the unit-norm sum of sentence and description vectors of titles, or zero.
 
-    ``descriptions`` may have no columns: then it is the title's sentence vector.
+    ``descriptions`` may have no columns; the result is then the normalized sentence vector.
     """
     dense = np.empty((len(rows), sentences.shape[1]), dtype=np.float32)
-    for own in row_blocks(len(dense)):
-        dense[own] = sentences[rows[own]]
+    for block in row_blocks(len(dense)):
+        dense[block] = sentences[rows[block]]
         if descriptions.shape[1]:
-            dense[own] += descriptions[rows[own]]
-        dense[own] = unit_rows(dense[own])
+            dense[block] += descriptions[rows[block]]
+        dense[block] = unit_rows(dense[block])
     return dense

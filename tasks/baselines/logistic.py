@@ -1,11 +1,12 @@
-"""Logistic regression with L1 on TF-IDF of titles: a linear baseline most of whose weights are zero.
+"""Logistic regression with an L1 penalty on TF-IDF of titles, a linear baseline with sparse weights.
 
-One classifier per label (``tasks/linear/logistic.py``), all in the same passes over the titles. Labels are
-ranked by their margins; those with a positive one are predicted.
+All classifiers, one per label (``tasks/linear/logistic.py``), are trained in the same passes over the titles.
+Labels are ranked by their margins; labels with a positive margin are predicted.
 
-Chosen on four English guides (18,314 training titles, 132,619 features, 125 labels) and a German month
-(9,442; 108,265; 55): accuracy of unseen title, unseen show and next period; of the English, CPU seconds and
-weights that are not 0 (busy cores, 2026-11-23; four passes where none are named):
+The defaults were chosen on four English guides (18,314 training titles, 132,619 features, 125 labels) and a
+German month (9,442; 108,265; 55). The table shows the accuracy on unseen titles, unseen shows and the next
+period and, for English, CPU seconds and the share of nonzero weights (busy cores, 2026-11-23; four passes
+unless stated):
 
 =====================================  =================  =================  ====  =====
 title only                             English            German             s     not 0
@@ -39,14 +40,14 @@ from tasks.linear.proximal import ProximalSgd
 
 @dataclass(frozen=True)
 class FittedL1Logistic:
-    """The vectorizer and the classifiers."""
+    """Fitted vectorizers and classifiers."""
 
     features: Vectorizers
     model: SparseLogistic
     frequency: np.ndarray
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Ranks labels by their margins; predicts those with a positive one. Unseen labels are last."""
+        """Ranks labels by margin and predicts those with a positive margin. Unseen labels are last."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
             inputs = self.features.transform(titles)
@@ -57,7 +58,7 @@ class FittedL1Logistic:
 
 @configurable
 class L1Logistic:
-    """A logistic regression per label on TF-IDF, most weights of which are zero."""
+    """A logistic regression per label on TF-IDF, with sparse weights."""
 
     name: Literal["l1_logistic"] = "l1_logistic"
     alpha: float = setting(1e-6, "Weight of ‖w‖₁ against the mean loss: more, and more weights are 0.", ge=0)
@@ -67,7 +68,7 @@ class L1Logistic:
     features: TfidfFeatures = setting(TfidfFeatures(), "What is classified.")
 
     def fit(self, training: LabelledTitles) -> FittedL1Logistic:
-        """Fits a classifier per label; a ValueError where no title holds a feature."""
+        """Fits a classifier per label; raises a ValueError if no title has a feature."""
         features, words = self.features.fit_transform(training.titles)
         options: dict[str, Any] = {"alpha": self.alpha, "epochs": self.epochs, "seed": self.seed}
         solver = ProximalSgd(learning_rate=self.learning_rate)

@@ -1,4 +1,4 @@
-"""The floor: every title is given the training titles' most frequent label."""
+"""Majority class: predicts the most frequent training label for every title."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,19 +12,19 @@ from tasks.form import configurable
 
 @dataclass(frozen=True)
 class FittedMajority:
-    """Training titles that hold each label: int64, shape (labels,)."""
+    """``frequency`` is the number of training titles with each label: int64, shape (labels,)."""
 
     frequency: np.ndarray
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """The same ranking for every title."""
+        """Returns the same ranking for every title."""
         scores = np.zeros((len(titles), len(self.frequency)))
         return predict_from_scores(scores, np.zeros(scores.shape, dtype=bool), self.frequency)
 
 
 @configurable
 class Majority:
-    """Ranks labels by their frequency in training; predicts the first."""
+    """Ranks labels by their frequency in training and predicts the most frequent one."""
 
     name: Literal["majority"] = "majority"
 

@@ -1,8 +1,9 @@
-"""Exact k-NN of sparse rows by an inverted index: of each feature the rows that hold it, with their values.
+"""Exact k-NN of sparse rows with an inverted index, which maps a feature to its rows and values.
 
-A query adds up, feature by feature, the rows that share one with it, in float32 and in the order of the
-features, as a product of two CSR matrices does: the cosines are those of scikit-learn's ``NearestNeighbors``
-(``metric="cosine"``, ``algorithm="brute"``) bit for bit, which transposes the base once a block of queries.
+For each query, the products of shared features are summed per row, in float32 and in the order of the
+features, as in a product of two CSR matrices. The cosines are bitwise equal to those of scikit-learn's
+``NearestNeighbors`` (``metric="cosine"``, ``algorithm="brute"``), which transposes the base for each block of
+queries.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from tasks.compiled import compiled
 
 
 def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k rows of ``base`` of greatest cosine above 0 with each query, ties by rising id; else -1 and 0.
+    """Finds the k rows of ``base`` with the largest positive cosine; ties go to the lower id.
 
     Args:
         queries: float32 CSR, shape (queries, features).
@@ -21,26 +22,26 @@ def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarra
         k: At least 1.
 
     Returns:
-        Ids (int64) and cosines (float32), both of shape (queries, k).
+        Ids (int64) and cosines (float32), both of shape (queries, k); -1 and 0 if there are fewer rows.
     """
     from sklearn.preprocessing import normalize
 
-    of_unit_norm: Any = normalize  # annotated as an array or a pair
+    normalize_rows: Any = normalize  # its annotation is a union of array and pair
     ids = np.full((queries.shape[0], k), -1, dtype=np.int64)
     cosines = np.zeros(ids.shape, dtype=np.float32)
-    if not len(ids):  # scikit-learn refuses no rows
+    if not len(ids):  # scikit-learn rejects empty matrices
         return ids, cosines
-    asked, index = of_unit_norm(queries), of_unit_norm(base).tocsc()
+    normalized, index = normalize_rows(queries), normalize_rows(base).tocsc()
     sums = np.empty(base.shape[0], dtype=np.float32)
-    parts = [part for matrix in (asked, index) for part in (matrix.indptr, matrix.indices, matrix.data)]
+    parts = [part for matrix in (normalized, index) for part in (matrix.indptr, matrix.indices, matrix.data)]
     compiled(_search)(*parts, sums, ids, cosines)
     return ids, cosines
 
 
-def _search(  # numba: one function, arrays and numbers
-    asked_offsets: np.ndarray,
-    asked_features: np.ndarray,
-    asked_values: np.ndarray,
+def _search(  # compiled by numba: a single function of arrays and numbers
+    query_offsets: np.ndarray,
+    query_features: np.ndarray,
+    query_values: np.ndarray,
     offsets: np.ndarray,
     rows: np.ndarray,
     values: np.ndarray,
@@ -51,14 +52,14 @@ def _search(  # numba: one function, arrays and numbers
     k, one, zero = ids.shape[1], np.float32(1), np.float32(0)
     for query in range(len(ids)):
         sums[:] = zero
-        for place in range(asked_offsets[query], asked_offsets[query + 1]):
-            feature, value = asked_features[place], asked_values[place]
+        for position in range(query_offsets[query], query_offsets[query + 1]):
+            feature, value = query_features[position], query_values[position]
             for entry in range(offsets[feature], offsets[feature + 1]):
                 sums[rows[entry]] += value * values[entry]
         for row in range(len(sums)):
             if sums[row] > zero:
-                cosine = min(one - (one - sums[row]), one)  # rounded as a distance is
-                if cosine > cosines[query, k - 1]:  # sorted by falling cosine; of equal ones the first stays
+                cosine = min(one - (one - sums[row]), one)  # rounded like 1 − distance in scikit-learn
+                if cosine > cosines[query, k - 1]:  # descending; earlier rows win ties
                     rank = k - 1
                     while rank > 0 and cosines[query, rank - 1] < cosine:
                         cosines[query, rank] = cosines[query, rank - 1]

@@ -1,8 +1,8 @@
-"""Predictions of categories in one form, so that all predictors are scored by the same code; the k-NN vote.
+"""Common format of category predictions, which all predictors return, and the k-NN vote.
 
-A predictor scores every label; labels are ranked by score. Equal scores go to the label that more training
-titles hold, and labels equal even in that to a fixed shuffle of the label ids: labels that always stand
-together ("movie", "action") tie by construction, and an alphabetical winner costs up to three points.
+A predictor scores every label; labels are ranked by score. Ties are broken by the number of training titles
+with the label, then by a fixed permutation of the label ids: labels that always occur together ("movie",
+"action") tie by construction, and alphabetical order costs up to three points.
 """
 
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from tasks.baselines.inputs import TitleInputs
 from tasks.baselines.nearest import nearest_rows
 from tasks.neighbours.similarity import top_neighbours
 
-SHUFFLE = 2_654_435_761  # odd, about 2**32 / golden ratio: multiplying by it permutes the 32-bit numbers
-DECIMALS = 6  # similarities are float32: sums closer than this are a tie, whatever the order of adding
+SHUFFLE = 2_654_435_761  # odd, about 2**32 / golden ratio: multiplication permutes the 32-bit integers
+DECIMALS = 6  # sums of float32 similarities are rounded, so ties do not depend on the order of summation
 
 
 @dataclass(frozen=True)
 class LabelledTitles:
-    """Training titles with their label ids (0 to ``label_count``, exclusive), at least one each."""
+    """Training titles with at least one label id each, from 0 to ``label_count`` (exclusive)."""
 
     titles: TitleInputs
     labels: Ragged
@@ -41,49 +41,53 @@ class LabelledTitles:
 
     @cached_property
     def frequency(self) -> np.ndarray:
-        """Titles that hold each label: int64, shape (labels,)."""
+        """Number of titles with each label: int64, shape (labels,)."""
         return np.bincount(self.labels.values, minlength=self.label_count)
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions for some titles."""
+    """Predicted labels of titles."""
 
     ranks: np.ndarray  # int32 (queries, labels), 1 for the most likely label
-    predicted: np.ndarray  # bool (queries, labels), the labels it would assign, one at least
-    neighbours: np.ndarray | None = None  # int64 (queries, k), training titles, best first, -1 where absent
+    predicted: np.ndarray  # bool (queries, labels), assigned labels, at least one
+    neighbours: np.ndarray | None = None  # int64 (queries, k), training titles, nearest first, or -1
 
     def __len__(self) -> int:
         return len(self.ranks)
 
     @property
     def top(self) -> np.ndarray:
-        """The most likely label of each query."""
+        """Most likely label of each query."""
         return self.ranks.argmin(axis=1)
 
 
 def predict_from_scores(
-    scores: np.ndarray, written: np.ndarray, frequency: np.ndarray, neighbours: np.ndarray | None = None
+    scores: np.ndarray,
+    above_threshold: np.ndarray,
+    frequency: np.ndarray,
+    neighbours: np.ndarray | None = None,
 ) -> Predictions:
-    """Turns scores, float64, shape (queries, labels), greater is more likely, into predictions.
+    """Converts scores, float64 (queries, labels), higher is more likely, to predictions.
 
-    ``written`` (bool) are labels above the predictor's own threshold; where none is, the top label is
-    predicted, because every scored title holds one. ``frequency``: training titles that hold each label.
+    ``above_threshold`` (bool) marks labels above the threshold of the predictor. If there are none, the top
+    label is predicted, because every scored title has a label. ``frequency``: training titles per label.
     """
-    if scores.ndim != 2 or scores.shape != written.shape or scores.shape[1:] != frequency.shape:
-        got = f"{scores.shape}, {written.shape} and {frequency.shape}"
-        raise ValueError(f"scores and written must be (queries, labels) and frequency (labels,), got {got}")
+    if scores.ndim != 2 or scores.shape != above_threshold.shape or scores.shape[1:] != frequency.shape:
+        got = f"{scores.shape}, {above_threshold.shape} and {frequency.shape}"
+        expected = "scores and above_threshold must be (queries, labels) and frequency (labels,)"
+        raise ValueError(f"{expected}, got {got}")
     if nan := int(np.isnan(scores).any(axis=1).sum()):
         raise ValueError(f"{nan} of {len(scores)} queries have a score that is not a number")
     ranks = rank_labels(scores, frequency)
-    nothing = ~written.any(axis=1, keepdims=True)
-    return Predictions(ranks, written | (nothing & (ranks == 1)), neighbours)
+    has_none = ~above_threshold.any(axis=1, keepdims=True)
+    return Predictions(ranks, above_threshold | (has_none & (ranks == 1)), neighbours)
 
 
 def rank_labels(scores: np.ndarray, frequency: np.ndarray) -> np.ndarray:
-    """Ranks by score, then by frequency in training, then by a fixed shuffle: int32, 1 is best."""
+    """Ranks by score, then by frequency in training, then by a fixed permutation: int32, 1 is best."""
     shuffled = np.arange(len(frequency), dtype=np.uint64) * SHUFFLE % 2**32
-    tie_order = np.lexsort((shuffled, -frequency))  # a stable sort of columns in this order leaves ties in it
+    tie_order = np.lexsort((shuffled, -frequency))  # a stable sort keeps this order for ties
     order = tie_order[np.argsort(-scores[:, tie_order], axis=1, kind="stable")]
     ranks = np.empty(scores.shape, dtype=np.int32)
     np.put_along_axis(ranks, order, np.arange(1, len(frequency) + 1, dtype=np.int32)[None, :], axis=1)
@@ -93,38 +97,38 @@ def rank_labels(scores: np.ndarray, frequency: np.ndarray) -> np.ndarray:
 def vote(
     neighbours: np.ndarray, similarities: np.ndarray, labels: Ragged, frequency: np.ndarray
 ) -> Predictions:
-    """The vote of the nearest titles, the same for our vectors and for TF-IDF.
+    """Predicts labels by the vote of the nearest titles, for our vectors and for TF-IDF.
 
-    Labels are ranked by votes, then by the summed similarity of those who voted, then by frequency in
-    training. (Weighting votes by similarity changed nothing.) Predicted are the labels that at least half of
-    the neighbours hold, the best threshold for errors counted label by label; where none, the top one.
-    ``neighbours``, int64 (queries, k), are rows of ``labels``, -1 where absent; without any: the majority.
+    Labels are ranked by votes, then by the summed similarity of the voters, then by frequency in training.
+    (Weighting votes by similarity made no difference.) The labels of at least half of the neighbours are
+    predicted, which minimizes the number of wrong labels, or the top label if there are none. ``neighbours``,
+    int64 (queries, k), are rows of ``labels``, or -1; without neighbours, the majority class is predicted.
     """
     if neighbours.shape != similarities.shape or neighbours.ndim != 2:
         got = f"{neighbours.shape} and {similarities.shape}"
         raise ValueError(f"neighbours and similarities must both be (queries, k), got {got}")
     (query_count, k), label_count = neighbours.shape, len(frequency)
-    rows, places = np.nonzero(neighbours >= 0)
-    chosen = labels.take(neighbours[rows, places])
-    weights = similarities[rows, places].astype(np.float64)
+    rows, columns = np.nonzero(neighbours >= 0)
+    voted = labels.take(neighbours[rows, columns])
+    weights = similarities[rows, columns].astype(np.float64)
     if not (np.abs(weights) <= 1 + 1e-3).all():
         raise ValueError("similarities must lie between -1 and 1: are the vectors finite and of unit norm?")
-    cells = np.repeat(rows, chosen.lengths) * label_count + chosen.values  # of each (query, label)
+    cells = np.repeat(rows, voted.lengths) * label_count + voted.values  # (query, label) of each vote
     votes, summed = (
-        np.bincount(cells, own, query_count * label_count).reshape(query_count, label_count)
-        for own in (None, np.repeat(weights, chosen.lengths))
+        np.bincount(cells, summands, query_count * label_count).reshape(query_count, label_count)
+        for summands in (None, np.repeat(weights, voted.lengths))
     )
-    # One vote more weighs more than any sum of similarities; exact in float64 up to k = 40,000.
+    # An additional vote outweighs any sum of similarities; exact in float64 up to k = 40,000.
     scores = votes * float(4 * k * 10**DECIMALS) + np.rint(summed * 10**DECIMALS)
     present = (neighbours >= 0).sum(axis=1, keepdims=True)
     return predict_from_scores(scores, (votes > 0) & (2 * votes >= present), frequency, neighbours)
 
 
 def top_by_cosine(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k rows of ``base`` of greatest cosine above 0 with each query, ties by rising id; else -1 and 0.
+    """Finds the k rows of ``base`` with the largest positive cosine; ties go to the lower id.
 
-    Both are arrays with rows of norm 1 (or all zero), or CSR matrices, of shape (titles, features); ids int64
-    and cosines float32, (queries, k).
+    ``queries`` and ``base`` are arrays of unit-norm (or zero) rows, or CSR matrices, of shape (titles,
+    features). Returns ids, int64, and cosines, float32, (queries, k); -1 and 0 if there are fewer rows.
     """
     if not isinstance(queries, np.ndarray):
         return nearest_rows(queries, base, k)

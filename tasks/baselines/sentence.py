@@ -1,7 +1,7 @@
-"""k-NN by the frozen sentence vectors alone: what the pretrained encoder knows without any training of ours.
+"""k-NN on the frozen sentence vectors: measures the pretrained encoder without our training.
 
-It reads nothing of how titles air, so its scores are the same in both forms, like the majority class's; its
-neighbours are found once for both.
+The baseline does not read contexts, so its scores are equal in both forms, and its neighbours are searched
+once.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class FittedSentenceKnn:
     k: int
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """The vote of each title's neighbours; a title of which nothing is known has none."""
+        """Predicts by the vote of the neighbours; a title with a zero vector has none."""
         base, ids, cosines = titles.derived.get((SentenceKnn, self.k), (None, None, None))
         if base is not self.base:
             ids, cosines = top_by_cosine(titles.dense, self.base, self.k)
@@ -34,11 +34,11 @@ class FittedSentenceKnn:
 
 @configurable
 class SentenceKnn:
-    """The k training titles of greatest cosine of sentence vectors vote."""
+    """Vote of the k training titles with the most similar sentence vectors."""
 
     name: Literal["sentence_knn"] = "sentence_knn"
     k: int = setting(10, "Neighbours that vote.", ge=1)
 
     def fit(self, training: LabelledTitles) -> FittedSentenceKnn:
-        """Keeps the training titles; NoSentenceVectors where the corpus holds none."""
-        return FittedSentenceKnn(training.titles.known_dense(), training, self.k)
+        """Stores the training titles; raises NoSentenceVectors if the corpus has none."""
+        return FittedSentenceKnn(training.titles.require_dense(), training, self.k)

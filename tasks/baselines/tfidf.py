@@ -1,12 +1,13 @@
-"""The text baselines, k-NN and a linear SVM per label on TF-IDF of titles; the SVM is the one to beat.
+"""Text baselines on TF-IDF of titles: k-NN and a linear SVM per label, the strongest baseline.
 
-scikit-learn is imported where it is used: every `--help` reads these settings, and it takes a second.
+scikit-learn is imported inside functions, because importing it takes a second and `--help` reads the settings
+of this module.
 
-For each label the SVM nears min_w ½‖w‖² + C Σ max(0, 1 − y w·x)² (``tasks/linear/svm.py``). Labels are ranked
-by w·x; those with w·x > 0 are predicted.
+For each label the SVM approximates min_w ½‖w‖² + C Σ max(0, 1 − y w·x)² (``tasks/linear/svm.py``). Labels are
+ranked by w·x; those with w·x > 0 are predicted.
 
-Chosen with liblinear on four English guides (19,658 training titles, 138,236 features, 142 labels,
-2026-11-21):
+The defaults were chosen with liblinear on four English guides (19,658 training titles, 138,236 features, 142
+labels, 2026-11-21):
 
 ====================================  =====================  ====================
 choice                                accuracy unseen title  accuracy unseen show
@@ -18,11 +19,11 @@ one multi-class machine               .477                   .412
 features in two titles at least, .3   .467                   .391
 ====================================  =====================  ====================
 
-The multi-class machine's micro-F1 on unseen titles is .342 against .410: its margins do not say which labels
-to predict.
+The micro-F1 of the multi-class machine on unseen titles is .342 instead of .410, because its margins do not
+determine which labels to predict.
 
-With the sentence vector of 512 numbers (18,314 titles, 125 labels, liblinear, 2026-11-23; accuracy of unseen
-title, unseen show, next period, CPU seconds of all labels):
+With the sentence vector of 512 numbers (18,314 titles, 125 labels, liblinear, 2026-11-23; accuracy on unseen
+titles, unseen shows and the next period, CPU seconds of all labels):
 
 ================================================  ==================  ====
 inputs                                            accuracy            s
@@ -34,8 +35,7 @@ and 128 principal components                      .487 .461 .374      16.1
 margins of TF-IDF and of ridge regression, added  .482 .452 .384      5
 ================================================  ==================  ====
 
-Four passes of our loop in the place of liblinear at tolerance 1, mean accuracy of fourteen guides
-(2026-11-23):
+Four passes of our solver instead of liblinear at tolerance 1, mean accuracy of fourteen guides (2026-11-23):
 
 =====================  ================  ================
 inputs                 liblinear         ours
@@ -46,8 +46,8 @@ with context           .679 .651 .672    .678 .650 .671
 and the sentence       .700 .676 .688    .700 .674 .686
 =====================  ================  ================
 
-CPU seconds of four guides as one (125 labels): about a tenth (benchmarks/linear.py); of each guide apart (13
-to 61 labels) a seventh to an eighth.
+Our solver takes about a tenth of the CPU time on four guides merged (125 labels; benchmarks/linear.py), and a
+seventh to an eighth on single guides (13 to 61 labels).
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ _MIN_TITLES = "Features in fewer training titles are dropped (2 instead of 1 cos
 
 @configurable
 class TfidfFeatures:
-    """Which n-grams count. Their range and count are those that scored best on four English guides."""
+    """N-grams used as features. The defaults scored best on four English guides."""
 
     longest_word_ngram: int = setting(2, "Longest run of words that is a feature.", ge=1, le=5)
     shortest_char_ngram: int = setting(3, "Shortest character n-gram, within words.", ge=1, le=10)
@@ -88,21 +88,24 @@ class TfidfFeatures:
             raise ValueError(f"character n-grams of {lengths} are none; raise longest_char_ngram")
 
     def fit_transform(self, titles: TitleInputs) -> tuple["Vectorizers", Any]:
-        """Fitted vectorizers and the features of the titles: float32 CSR, shape (titles, features).
+        """Fits the vectorizers and computes the features of the titles: float32 CSR, (titles, features).
 
-        Each part has unit norm (or is zero where nothing in it is known), so that none outweighs the others.
-        Computed once for all baselines with these settings, the features of the texts also for both forms. A
-        ValueError where no text holds a feature.
+        Words, characters and contexts each have unit norm (or are zero if unknown), so that they have equal
+        weight. The result is cached for all baselines with these settings; text features are cached for both
+        forms. Raises a ValueError if no text has a feature.
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         derived, shared = titles.derived, {"min_df": self.min_titles, "sublinear_tf": True}
         make = partial(TfidfVectorizer, dtype=np.float32, **shared)
         if self not in derived:
-            runs = self.shortest_char_ngram, self.longest_char_ngram
+            lengths = self.shortest_char_ngram, self.longest_char_ngram
             words = make(ngram_range=(1, self.longest_word_ngram), token_pattern=r"\b\w+\b")
-            vectorizers = Vectorizers(words, make(ngram_range=runs, analyzer="char_wb"))
-            parts = [own.fit_transform(titles.texts) for own in (vectorizers.words, vectorizers.chars)]
+            vectorizers = Vectorizers(words, make(ngram_range=lengths, analyzer="char_wb"))
+            parts = [
+                vectorizer.fit_transform(titles.texts)
+                for vectorizer in (vectorizers.words, vectorizers.chars)
+            ]
             derived[self] = vectorizers, _stack(parts)
         if not any(titles.contexts):
             return derived[self]
@@ -116,17 +119,19 @@ class TfidfFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Vectorizers:
-    """The fitted TfidfVectorizer of each part; ``contexts`` is None where no training title has one."""
+    """Fitted TfidfVectorizers; ``contexts`` is None if no training title has a context."""
 
     words: Any
     chars: Any
     contexts: Any = None
 
     def transform(self, titles: TitleInputs) -> Any:
-        """Features of titles, CSR; computed once for all baselines that share the vectorizers."""
+        """Computes the features of titles, CSR; cached for all baselines that share the vectorizers."""
         derived = titles.derived
         if self.words not in derived:
-            derived[self.words] = _stack([own.transform(titles.texts) for own in (self.words, self.chars)])
+            derived[self.words] = _stack(
+                [vectorizer.transform(titles.texts) for vectorizer in (self.words, self.chars)]
+            )
         if self.contexts is None:
             return derived[self.words]
         if self.contexts not in derived:
@@ -143,7 +148,7 @@ def _stack(parts: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class FittedTfidfKnn:
-    """Training titles and their features, a CSR of shape (titles, features)."""
+    """Training titles and their features ``base``, CSR of shape (titles, features)."""
 
     features: Vectorizers
     base: Any
@@ -151,46 +156,46 @@ class FittedTfidfKnn:
     k: int
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """The vote of each title's neighbours; titles that share no feature with it are no neighbours."""
-        asked = self.features.transform(titles) if len(titles) else self.base[:0]
-        ids, cosines = top_by_cosine(asked, self.base, self.k)
+        """Predicts by the vote of the neighbours, which share at least one feature with the title."""
+        queries = self.features.transform(titles) if len(titles) else self.base[:0]
+        ids, cosines = top_by_cosine(queries, self.base, self.k)
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
 
 @configurable
 class TfidfKnn:
-    """The k training titles of greatest cosine vote."""
+    """Vote of the k training titles with the largest cosine."""
 
     name: Literal["tfidf_knn"] = "tfidf_knn"
     k: int = setting(10, "Neighbours that vote.", ge=1)
     features: TfidfFeatures = setting(TfidfFeatures(), "What is compared.")
 
     def fit(self, training: LabelledTitles) -> FittedTfidfKnn:
-        """Indexes the training titles; a ValueError where none holds a feature."""
+        """Indexes the training titles; raises a ValueError if none has a feature."""
         return FittedTfidfKnn(*self.features.fit_transform(training.titles), training, self.k)
 
 
 @dataclass(frozen=True)
 class FittedTfidfSvm:
-    """The machines of all labels, on TF-IDF beside directions of the dense vectors."""
+    """Classifiers of all labels on TF-IDF and directions of the dense vectors."""
 
     features: Vectorizers
-    directions: np.ndarray  # float32 (dense features, kept), orthonormal columns
-    machines: OnlineSvm
+    directions: np.ndarray  # float32 (dense features, directions), orthonormal columns
+    classifiers: OnlineSvm
     frequency: np.ndarray
 
     def predict(self, titles: TitleInputs) -> Predictions:
-        """Ranks labels by margin, those of no training title last; predicts those with a positive one."""
+        """Ranks labels by margin, unseen labels last, and predicts those with a positive margin."""
         margins = np.zeros((0, len(self.frequency)))
         if len(titles):
-            inputs = _beside(self.features.transform(titles), titles.dense @ self.directions)
-            margins = np.where(self.frequency > 0, self.machines.decision_function(inputs), -np.inf)
+            inputs = _append_dense(self.features.transform(titles), titles.dense @ self.directions)
+            margins = np.where(self.frequency > 0, self.classifiers.decision_function(inputs), -np.inf)
         return predict_from_scores(margins, margins > 0, self.frequency)
 
 
 @configurable
 class LinearSvm:
-    """Base of the linear classifiers: one per label, on TF-IDF and on directions of the dense vectors."""
+    """Base of the linear classifiers, one per label, on TF-IDF and directions of the dense vectors."""
 
     cost: float = setting(0.2, "C: price of a margin not kept.", gt=0)
     epochs: int = setting(4, "Passes over the titles.", ge=1)
@@ -200,11 +205,11 @@ class LinearSvm:
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:
         """Fits the classifiers of all labels."""
         features, words = self.features.fit_transform(training.titles)
-        inputs = _beside(words, training.titles.dense @ directions)
+        inputs = _append_dense(words, training.titles.dense @ directions)
         options = {"cost": self.cost, "epochs": self.epochs, "seed": self.seed}
-        machines = OnlineSvm(inputs.shape[1], training.label_count, **options)
-        machines.partial_fit(inputs, training.labels)
-        return FittedTfidfSvm(features, directions, machines, training.frequency)
+        classifiers = OnlineSvm(inputs.shape[1], training.label_count, **options)
+        classifiers.partial_fit(inputs, training.labels)
+        return FittedTfidfSvm(features, directions, classifiers, training.frequency)
 
 
 @configurable
@@ -214,39 +219,39 @@ class TfidfSvm(LinearSvm):
     name: Literal["tfidf_svm"] = "tfidf_svm"
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
-        """Fits the classifiers to the texts alone."""
+        """Fits the classifiers without dense vectors."""
         return self.fit_to(training, np.zeros((training.titles.dense.shape[1], 0), dtype=np.float32))
 
 
 @configurable
 class TfidfSvmSentence(LinearSvm):
-    """A linear classifier per label on TF-IDF and the sentence vector: what our model reads."""
+    """A linear classifier per label on TF-IDF and the sentence vector, the inputs of our model."""
 
     name: Literal["tfidf_svm_sentence"] = "tfidf_svm_sentence"
     directions: int = setting(32, "Directions of the sentence vectors that are kept.", ge=1)
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
-        """Fits the classifiers; NoSentenceVectors where the corpus holds none."""
-        dense = training.titles.known_dense()
+        """Fits the classifiers; raises NoSentenceVectors if the corpus has none."""
+        dense = training.titles.require_dense()
         targets = training.labels.members(training.label_count)
         return self.fit_to(training, label_directions(dense, targets, self.directions))
 
 
 def label_directions(dense: np.ndarray, targets: np.ndarray, count: int) -> np.ndarray:
-    """The directions of dense vectors that tell the labels of training titles most.
+    """Computes the directions of dense vectors that best predict the labels of training titles.
 
-    W = (XᵀX + λI)⁻¹XᵀY of centred vectors X and labels Y (ridge regression); its first left singular vectors.
-    Float32, shape (features, kept), orthonormal columns.
+    They are the first left singular vectors of W = (XᵀX + λI)⁻¹XᵀY (ridge regression) for centred vectors X
+    and labels Y. Float32, shape (features, count), orthonormal columns.
     """
     mean, share = dense.mean(axis=0), targets.mean(axis=0)
     blocks = row_blocks(len(dense))
-    squares = sum((centred := dense[own] - mean).T @ centred for own in blocks)
-    shared = sum((dense[own] - mean).T @ (targets[own] - share) for own in blocks)
-    weights = np.linalg.solve(squares + RIDGE * np.eye(len(mean)), shared)
+    gram = sum((centred := dense[block] - mean).T @ centred for block in blocks)
+    products = sum((dense[block] - mean).T @ (targets[block] - share) for block in blocks)
+    weights = np.linalg.solve(gram + RIDGE * np.eye(len(mean)), products)
     return np.linalg.svd(weights, full_matrices=False)[0][:, :count].astype(np.float32)
 
 
-def _beside(words: Any, dense: np.ndarray) -> Any:
+def _append_dense(words: Any, dense: np.ndarray) -> Any:
     from scipy import sparse
 
     return _stack([words, sparse.csr_matrix(dense)]) if dense.shape[1] else words

@@ -207,7 +207,8 @@ class CategoryModel:
         truth = labels.take(self.votes.titles[with_labels])
         votes = self.votes.neighbours[with_labels], self.votes.cosines[with_labels]
         answers, scores = scoring.score_votes(*votes, labels, len(names))
-        correct, languages = scoring.holds(truth, answers), self.languages[self.votes.titles[with_labels]]
+        correct = scoring.contains_label(truth, answers)
+        languages = self.languages[self.votes.titles[with_labels]]
         families = [parse_title(self.shows[row]).family for row in self.votes.titles[with_labels]]
         groups = np.unique(np.array(families, dtype=str), return_inverse=True)[1]
         try:
@@ -235,7 +236,7 @@ class CategoryModel:
         held_out = ballot.scores, ballot.correct
         crossed = scoring.cross_fitted(*held_out, ballot.groups, ballot.languages)
         figures = scoring.measure_confidence(crossed, *held_out, ballot.languages, (minimum_precision,))
-        chosen = ballot.calibrations.reach(scores, languages, minimum_precision)
+        chosen = ballot.calibrations.select(scores, languages, minimum_precision)
         return Voted(names, confidence, chosen, figures)
 
     def _names(self, vocabulary: Vocabulary, level: int) -> tuple[list[str], Ragged]:

@@ -1,1 +1,1 @@
-"""Is it any good: k-NN against held-out categories, agreement of clusters, the gate."""
+"""Stage evaluate: scores of the space and of the baselines on held-out titles, and cluster agreement."""

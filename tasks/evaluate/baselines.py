@@ -1,5 +1,6 @@
-"""What is asked of baselines and the space alike, and the baselines' answers; without Prefect, for a process
-of its own.
+"""Held-out sets, shared by the baselines and the space, and the scores of the baselines.
+
+This module does not import Prefect, because it runs in a helper process.
 """
 
 from collections.abc import Generator, Iterator
@@ -14,46 +15,46 @@ from storage.formats.corpus import open_corpus
 from storage.workspace import Workspace
 from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.evaluate.settings import EvaluateSettings
-from tasks.scoring.baselines import ask_baselines
+from tasks.scoring.baselines import run_baselines
 from tasks.scoring.protocols import HeldOut, Titles, held_out_sets
 
-CONTEXT_REASON = "tokenize.context is empty: nothing is known of how titles air"
+CONTEXT_REASON = "tokenize.context is empty: titles have no context tokens"
 
 
-def fit_and_ask(
+def fit_and_score_baselines(
     home: str, corpus: Corpus, settings: EvaluateSettings
 ) -> Generator[Progress, None, BaselineScores]:
-    """Scores the baselines on held-out titles; the generator's value is the result."""
+    """Scores the baselines on held-out titles; the generator's return value is the result."""
     workspace = Workspace(home)
-    titles, about = Titles.of(open_corpus(workspace.folder(corpus))), read_titles(workspace, corpus)
-    reasons = reasons_for_none(workspace, corpus, about)
-    used = titles.used
-    titles, about = titles.take(used), about.take(used)
+    titles, table = Titles.of(open_corpus(workspace.folder(corpus))), read_titles(workspace, corpus)
+    reasons = empty_reasons(workspace, corpus, table)
+    used_rows = titles.used_rows
+    titles, table = titles.take(used_rows), table.take(used_rows)
 
     def read(rows: np.ndarray) -> TitleInputs:
-        opened, some = open_corpus(workspace.folder(corpus)), about.take(rows)
-        dense = dense_inputs(opened.sentences, opened.descriptions, used[rows])
-        spoken = "title_context" not in reasons
-        contexts = join_contexts(some["context"].to_pylist()) if spoken else ()
-        return TitleInputs(some["raw_title"].to_pylist(), dense, contexts)
+        corpus_files, selected = open_corpus(workspace.folder(corpus)), table.take(rows)
+        dense = dense_inputs(corpus_files.sentences, corpus_files.descriptions, used_rows[rows])
+        has_context = "title_context" not in reasons
+        contexts = join_contexts(selected["context"].to_pylist()) if has_context else ()
+        return TitleInputs(selected["raw_title"].to_pylist(), dense, contexts)
 
     sets = draw_held_out(titles, reasons, settings)
-    return (yield from ask_baselines(titles, read, settings.baselines, sets))
+    return (yield from run_baselines(titles, read, settings.baselines, sets))
 
 
 def read_titles(workspace: Workspace, corpus: Corpus) -> pa.Table:
-    """What is written of titles: as they aired, how they air, and their language."""
+    """Reads the raw title, context tokens and language of each title."""
     columns = ["raw_title", "context", "language"]
     return pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=columns)
 
 
-def reasons_for_none(workspace: Workspace, corpus: Corpus, about: pa.Table) -> dict[str, str]:
-    """Why a form or a protocol of held-out sets is empty, by name."""
-    no_period = workspace.details(corpus)["next_period_reason"] or "no labelled title is in next_period"
-    tokens = sum(len(chunk.flatten()) for chunk in about["context"].chunks)
-    return {"next_period": str(no_period)} | ({} if tokens else {"title_context": CONTEXT_REASON})
+def empty_reasons(workspace: Workspace, corpus: Corpus, table: pa.Table) -> dict[str, str]:
+    """Returns, by name of a form or protocol, why its held-out sets are empty."""
+    next_period = workspace.details(corpus)["next_period_reason"] or "no labelled title is in next_period"
+    tokens = sum(len(chunk.flatten()) for chunk in table["context"].chunks)
+    return {"next_period": str(next_period)} | ({} if tokens else {"title_context": CONTEXT_REASON})
 
 
 def draw_held_out(titles: Titles, reasons: dict[str, str], settings: EvaluateSettings) -> Iterator[HeldOut]:
-    """Held-out sets and resamples, the same for the space and for the baselines."""
+    """Draws the held-out sets and resamples, identical for the space and the baselines."""
     return held_out_sets(titles, settings.resamples, np.random.default_rng(settings.seed), reasons)

@@ -1,4 +1,4 @@
-"""Settings of scoring."""
+"""Settings of the stage evaluate."""
 
 from tasks.baselines import (
     Baseline,
@@ -17,7 +17,7 @@ _RIVALS = "Rivals scored in the same run, on the same titles."
 
 @configurable
 class EvaluateSettings:
-    """How the space is scored."""
+    """Settings of scoring the space and the baselines."""
 
     k: int = setting(10, _NEIGHBOURS, title="Neighbours that vote", ge=1, le=1000)
     resamples: int = setting(1000, "Bootstrap resamples of shows behind each interval.", ge=100)

@@ -1,4 +1,4 @@
-"""Stage evaluate: Corpus to Baselines, beside training; Corpus, Vectors, Clustering, Baselines to Scores."""
+"""Stages baselines (Corpus to Baselines) and evaluate (also Vectors and Clustering, to Scores)."""
 
 import json
 from collections.abc import Sequence
@@ -14,30 +14,38 @@ from storage.formats.baselines import read_baselines, write_baselines
 from storage.formats.corpus import open_corpus
 from storage.stages import Stage
 from storage.workspace import Workspace
-from tasks.evaluate.baselines import draw_held_out, fit_and_ask, read_titles, reasons_for_none
+from tasks.evaluate.baselines import draw_held_out, empty_reasons, fit_and_score_baselines, read_titles
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.evaluate.unseen_words import measure_unseen_words
 from tasks.pool import beside, iterate
-from tasks.scoring import confidence as sure
 from tasks.scoring.agreement import measure_agreement, reference_labels
+from tasks.scoring.confidence import (
+    HeldOutVotes,
+    TooFewHeldOut,
+    contains_label,
+    cross_fitted,
+    held_out_votes,
+    measure_confidence,
+    score_votes,
+)
 from tasks.scoring.protocols import Titles, score_space
 
 STAGE = Stage(Scores, __file__)
 BASELINES = Stage(Baselines, __file__, "baselines")
-ARRAYS = {"title_only": "vectors", "title_context": "full"}  # of the Vectors, by form
+ARRAYS = {"title_only": "vectors", "title_context": "full"}  # names of the arrays of Vectors, by form
 
 
 @task(**BASELINES.options)
 def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Baselines:
-    """Scores plain baselines on held-out titles; they read the corpus alone."""
+    """Scores the baselines on held-out titles; they read only the corpus, so this can run during training."""
     logger = get_run_logger()
-    scoring = iterate(beside(corpus.counts["titles"]), fit_and_ask, home, corpus, settings)
+    scoring = iterate(beside(corpus.counts["titles"]), fit_and_score_baselines, home, corpus, settings)
     while True:
         try:
             progress = next(scoring)
             logger.info("%3.0f %%  %s", progress.percent, progress.note)
-        except StopIteration as ended:
-            scores = ended.value
+        except StopIteration as stop:
+            scores = stop.value
             break
     with BASELINES.publish(home, corpus, settings) as draft:
         write_baselines(draft.folder, scores)
@@ -54,56 +62,58 @@ def evaluate(
     baselines: Baselines,
     settings: EvaluateSettings,
 ) -> Scores:
-    """Scores the space on held-out titles (the gate reads them) beside the baselines, and the clusters."""
+    """Scores the space on held-out titles together with the baselines, and the clusters."""
     workspace = Workspace(home)
-    opened, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
-    titles, about = Titles.of(opened), read_titles(workspace, corpus)
+    corpus_files, folder = open_corpus(workspace.folder(corpus)), workspace.folder(vectors)
+    titles, table = Titles.of(corpus_files), read_titles(workspace, corpus)
     forms = {form: np.asarray(open_array(folder, name)) for form, name in ARRAYS.items()}
-    kept = np.flatnonzero(titles.split != "placeholder")
-    is_training = titles.split[kept] == "train"
-    reference = reference_labels(opened.labels.take(kept), len(opened.label_names), is_training)
-    clusters = np.asarray(open_array(workspace.folder(clustering), "clusters"))[kept]
-    comparing = beside(corpus.counts["titles"])(measure_agreement, clusters, reference, held_out=~is_training)
-    sets = draw_held_out(titles, reasons_for_none(workspace, corpus, about), settings)
-    rivals = workspace.folder(baselines)
-    scored = score_space(titles, forms, read_baselines(rivals), sets, settings.k)
+    rows = np.flatnonzero(titles.split != "placeholder")
+    is_training = titles.split[rows] == "train"
+    reference = reference_labels(corpus_files.labels.take(rows), len(corpus_files.label_names), is_training)
+    clusters = np.asarray(open_array(workspace.folder(clustering), "clusters"))[rows]
+    submit = beside(corpus.counts["titles"])
+    pending_agreement = submit(measure_agreement, clusters, reference, held_out=~is_training)
+    sets = draw_held_out(titles, empty_reasons(workspace, corpus, table), settings)
+    baselines_folder = workspace.folder(baselines)
+    scored = score_space(titles, forms, read_baselines(baselines_folder), sets, settings.k)
 
     augmented = forms["title_only"]
     unaugmented = augmented.copy()
-    unaugmented[opened.oov] = open_array(folder, "unaugmented")
+    unaugmented[corpus_files.oov] = open_array(folder, "unaugmented")
     words, unseen = (np.asarray(open_array(folder, name)) for name in ("words", "unseen"))
-    spoken, both = about["language"].to_pylist(), (augmented, unaugmented)
-    unseen_words = measure_unseen_words(titles, spoken, words, unseen, *both, settings.k)
-    agreement = comparing.result()
+    languages, augmentations = table["language"].to_pylist(), (augmented, unaugmented)
+    unseen_words = measure_unseen_words(titles, languages, words, unseen, *augmentations, settings.k)
+    agreement = pending_agreement.result()
     for name in ("run_to_run_ari", "stayed_share", "neighbour_recall"):
         agreement[name] = workspace.details(clustering).get(name)
     document = {"protocols": scored.protocols, "k": settings.k, "clusters": agreement}
     document["unseen_words"] = unseen_words
-    votes = sure.held_out_votes(titles, forms["title_context"], settings.seed)
-    document["confidence"], sureness = measure_votes(titles, votes, spoken)
+    votes = held_out_votes(titles, forms["title_context"], settings.seed)
+    document["confidence"], confidence_rows = measure_votes(titles, votes, languages)
     with STAGE.publish(home, corpus, vectors, clustering, baselines, settings) as draft:
         (draft.folder / "scores.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
         pq.write_table(pa.table(scored.rows), draft.folder / "queries.parquet")
-        pq.write_table(pa.table(sureness), draft.folder / "confidence.parquet")
+        pq.write_table(pa.table(confidence_rows), draft.folder / "confidence.parquet")
         draft.counts |= {"queries": len(scored.rows["title_id"]), "clusters": int(str(agreement["count"]))}
-        draft.details["k"] = settings.k  # the gate lets as many neighbours vote on the champion
-        draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")  # that has these scores
+        draft.details["k"] = settings.k  # the gate evaluates the champion with the same k
+        draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")  # of the scored vectors
     return draft.artifact
 
 
 def measure_votes(
-    titles: Titles, votes: sure.HeldOutVotes, languages: Sequence[str | None]
+    titles: Titles, votes: HeldOutVotes, languages: Sequence[str | None]
 ) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-    """Section ``confidence`` of scores.json, and columns of confidence.parquet, a row a held-out title."""
+    """Returns section ``confidence`` of scores.json and columns of confidence.parquet, a row per title."""
     queries = votes.titles
-    first, scores = sure.score_votes(votes.neighbours, votes.cosines, titles.labels, titles.label_count)
-    correct = sure.holds(titles.labels.take(queries), first)
-    spoken = np.array([languages[title] or "" for title in queries], dtype=str)
-    rows = {"title_id": queries.astype(np.int32), "language": spoken, "score": scores, "correct": correct}
+    first, scores = score_votes(votes.neighbours, votes.cosines, titles.labels, titles.label_count)
+    correct = contains_label(titles.labels.take(queries), first)
+    language_column = np.array([languages[title] or "" for title in queries], dtype=str)
+    rows = {"title_id": queries.astype(np.int32), "language": language_column}
+    rows |= {"score": scores, "correct": correct}
     try:
-        confidence = sure.cross_fitted(scores, correct, titles.family[queries], spoken)
-    except sure.TooFewHeldOut as error:
-        nothing = {name: column[:0] for name, column in rows.items()}
-        return {"n": 0, "reason": str(error)}, {**nothing, "confidence": np.zeros(0)}
-    figures = sure.measure_confidence(confidence, scores, correct, spoken)
+        confidence = cross_fitted(scores, correct, titles.family[queries], language_column)
+    except TooFewHeldOut as error:
+        no_rows = {name: column[:0] for name, column in rows.items()}
+        return {"n": 0, "reason": str(error)}, {**no_rows, "confidence": np.zeros(0)}
+    figures = measure_confidence(confidence, scores, correct, language_column)
     return figures, {**rows, "confidence": confidence}

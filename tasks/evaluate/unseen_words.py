@@ -1,6 +1,7 @@
-"""What words that no training title holds do to the space: their share, and where titles with them lie.
+"""Effect of unseen words, which no training title contains: their share, distances and scores.
 
-All over held-out titles. "Without augmentation" is the same model with those words left out of the bag.
+Everything is measured on held-out titles. "Without augmentation" is the same model with the unseen words
+removed from the bag.
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,9 @@ import torch
 
 from storage.sums import add_up
 from tasks.scoring.metrics import measure
-from tasks.scoring.protocols import NO_UNSEEN, PROTOCOLS, Titles, judge_knn
+from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, Titles, judge_knn
 
-FEWEST = 20  # held-out titles that a language needs for a line of its own
+MIN_LANGUAGE_TITLES = 20  # held-out titles needed to report a language
 MEASURES = ("accuracy", "precision_at_k", "mrr")
 
 
@@ -25,12 +26,13 @@ def measure_unseen_words(
     unaugmented: np.ndarray,
     k: int,
 ) -> dict[str, object]:
-    """Shares (also by language), distances and, by protocol, scores with and without augmentation.
+    """Measures shares (also by language), distances and, by protocol, scores with and without augmentation.
 
-    ``words`` are in each title, ``unseen`` of them in no training title. ``distance`` is the cosine distance
-    to the mean of the other titles with the same first word; ``known``: of titles without such words.
+    ``words`` is the number of words of each title, ``unseen`` the number of unseen ones. ``distance`` is the
+    cosine distance to the mean of the other titles with the same first word; ``known`` refers to titles
+    without unseen words.
     """
-    held = np.isin(titles.split, PROTOCOLS)
+    is_held_out = np.isin(titles.split, PROTOCOLS)
     names = np.array([language or "unknown" for language in languages])
 
     def shares(chosen: np.ndarray) -> dict[str, object]:
@@ -41,14 +43,15 @@ def measure_unseen_words(
             "tokens_share": float(unseen[chosen].sum()) / tokens if tokens else None,
         }
 
-    spoken, counts = np.unique(names[held], return_counts=True)
-    strange = held & titles.oov
-    chosen = {"augmented": (vectors, strange), "unaugmented": (unaugmented, strange)}
-    chosen["known"] = vectors, held & ~titles.oov
-    found = {
-        **shares(held),
-        "languages": {str(name): shares(held & (names == name)) for name in spoken[counts >= FEWEST]},
-        "distance": {name: _distance(own, titles.family, rows) for name, (own, rows) in chosen.items()},
+    language_names, counts = np.unique(names[is_held_out], return_counts=True)
+    reported = language_names[counts >= MIN_LANGUAGE_TITLES]
+    has_unseen = is_held_out & titles.oov
+    chosen = {"augmented": (vectors, has_unseen), "unaugmented": (unaugmented, has_unseen)}
+    chosen["known"] = vectors, is_held_out & ~titles.oov
+    result = {
+        **shares(is_held_out),
+        "languages": {str(name): shares(is_held_out & (names == name)) for name in reported},
+        "distance": {name: _distance(array, titles.family, rows) for name, (array, rows) in chosen.items()},
     }
     training = titles.labelled("train")
     for protocol in PROTOCOLS:
@@ -56,21 +59,24 @@ def measure_unseen_words(
         queries = labelled[titles.oov[labelled]]
         if not len(labelled) or not len(training):
             missing = "training title" if len(labelled) else f"title of {protocol}"
-            found[protocol] = {"n": 0, "reason": f"no {missing} holds a label"}
+            result[protocol] = {"n": 0, "reason": f"no {missing} holds a label"}
         elif not len(queries):
-            found[protocol] = {"n": 0, "reason": NO_UNSEEN}
+            result[protocol] = {"n": 0, "reason": NO_UNSEEN_REASON}
         else:
-            found[protocol] = {"n": len(queries)}
-            for name, own in (("augmented", vectors), ("unaugmented", unaugmented)):
-                measured = measure(judge_knn(titles, own, queries, training, k))
-                found[protocol][name] = {metric: measured[metric] for metric in MEASURES}
-    return found
+            result[protocol] = {"n": len(queries)}
+            for name, array in (("augmented", vectors), ("unaugmented", unaugmented)):
+                measured = measure(judge_knn(titles, array, queries, training, k))
+                result[protocol][name] = {metric: measured[metric] for metric in MEASURES}
+    return result
 
 
 def _distance(vectors: np.ndarray, family: np.ndarray, chosen: np.ndarray) -> dict[str, object]:
-    """Mean of 1 − cosine to the mean of the family's other titles, where there are others and a vector."""
-    values, places = torch.from_numpy(vectors.astype(np.float64)), torch.from_numpy(family.astype(np.int64))
-    sums = add_up(values, places, int(family.max(initial=-1)) + 1).numpy()
+    """Averages 1 − cosine(title, mean of the other titles of its family) where both are nonzero."""
+    values, family_ids = (
+        torch.from_numpy(vectors.astype(np.float64)),
+        torch.from_numpy(family.astype(np.int64)),
+    )
+    sums = add_up(values, family_ids, int(family.max(initial=-1)) + 1).numpy()
     others = sums[family[chosen]] - vectors[chosen]
     norms = np.linalg.norm(others, axis=1) * np.linalg.norm(vectors[chosen], axis=1)
     usable = norms > 1e-6

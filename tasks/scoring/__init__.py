@@ -1,1 +1,1 @@
-"""k-NN protocols, metrics and intervals."""
+"""Evaluation protocols, metrics and confidence intervals of category predictors."""

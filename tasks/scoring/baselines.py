@@ -1,4 +1,4 @@
-"""The scores of the baselines: each is fitted once a form and asked about every held-out set."""
+"""Scores of the baselines: each is fitted once per form and evaluated on every held-out set."""
 
 import itertools
 import time
@@ -15,45 +15,46 @@ from tasks.scoring.metrics import judge
 from tasks.scoring.protocols import HeldOut, Titles
 
 
-def ask_baselines(
+def run_baselines(
     titles: Titles,
     read: Callable[[np.ndarray], TitleInputs],
     baselines: Sequence[Baseline],
     sets: Iterable[HeldOut],
 ) -> Generator[Progress, None, BaselineScores]:
-    """Scores baselines on every held-out set; the generator's value is the result.
+    """Scores baselines on every held-out set; the generator's return value is the result.
 
-    ``read`` gives the inputs of some titles, by row; their contexts are used in the form title_context alone.
-    One baseline is in memory at a time: a linear one of 400,000 features and 150 labels takes some 500 MB.
+    ``read`` returns the inputs of titles, by row; contexts are used only in the form title_context. Only one
+    baseline is in memory at a time: a linear model of 400,000 features and 150 labels takes about 500 MB.
     """
     scores: dict[tuple[str, str], dict[str, object]] = {}
     training = titles.labelled("train")
-    own, known, asked = titles.labels.take(training), read(training), {}
-    total = (1 + bool(known.contexts)) * len(baselines)
-    scored = (held for held in sets if not held.reason)
-    for form, of_form in itertools.groupby(scored, lambda held: held.form):
-        with_context, shown, some = form == "title_context", form.replace("_", " "), list(of_form)
-        left_out: dict[str, dict[str, object]] = {}
-        labelled = LabelledTitles(known if with_context else known.alone(), own, titles.label_count)
+    training_labels, training_inputs, query_inputs = titles.labels.take(training), read(training), {}
+    total = (1 + bool(training_inputs.contexts)) * len(baselines)
+    scorable = (held_out for held_out in sets if not held_out.reason)
+    for form, group in itertools.groupby(scorable, lambda held_out: held_out.form):
+        with_context, form_name, form_sets = form == "title_context", form.replace("_", " "), list(group)
+        skipped: dict[str, dict[str, object]] = {}
+        inputs = training_inputs if with_context else training_inputs.without_contexts()
+        labelled = LabelledTitles(inputs, training_labels, titles.label_count)
         for step, baseline in enumerate(baselines, 1 + with_context * len(baselines)):
-            began, name = time.perf_counter(), baseline.name
+            started, name = time.perf_counter(), baseline.name
             try:
                 predictor = baseline.fit(labelled)
-            except NoSentenceVectors as missing:
-                left_out[name] = {"n": 0, "reason": str(missing)}
-                yield Progress(step=step, total=total, note=f"{shown}: {name} left out: {missing}")
+            except NoSentenceVectors as error:
+                skipped[name] = {"n": 0, "reason": str(error)}
+                yield Progress(step=step, total=total, note=f"{form_name}: {name} left out: {error}")
                 continue
-            seconds = time.perf_counter() - began
-            note = f"{shown}: {name} fitted on {len(training)} titles in {seconds:.1f} s"
+            seconds = time.perf_counter() - started
+            note = f"{form_name}: {name} fitted on {len(training)} titles in {seconds:.1f} s"
             yield Progress(step=step, total=total, note=note)
-            for held in some:
-                if held.protocol not in asked:
-                    asked[held.protocol] = read(held.queries)
-                queries, truth = asked[held.protocol], titles.labels.take(held.queries)
-                answer = predictor.predict(queries if with_context else queries.alone())
-                judged = judge(answer, truth, own)
-                scores.setdefault((form, held.protocol), {})[name] = held.drawn.score(judged)
+            for held_out in form_sets:
+                if held_out.protocol not in query_inputs:
+                    query_inputs[held_out.protocol] = read(held_out.queries)
+                queries, truth = query_inputs[held_out.protocol], titles.labels.take(held_out.queries)
+                predictions = predictor.predict(queries if with_context else queries.without_contexts())
+                judged = judge(predictions, truth, training_labels)
+                scores.setdefault((form, held_out.protocol), {})[name] = held_out.resamples.score(judged)
             del predictor
-        for held in some:
-            scores.setdefault((form, held.protocol), {}).update(left_out)
+        for held_out in form_sets:
+            scores.setdefault((form, held_out.protocol), {}).update(skipped)
     return dict(scores)

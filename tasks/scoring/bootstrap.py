@@ -1,10 +1,10 @@
-"""Intervals by resampling groups: the titles of one show (or franchise) are drawn together.
+"""Cluster bootstrap: confidence intervals by resampling groups, the titles of one show (or franchise).
 
-Metrics come from the groups' sums, so a thousand resamples are a few matrix products. The same resamples
-serve every predictor of a protocol, so differences are paired. Groups are numbered from 0 without gaps.
+Metrics are computed from sums per group, so a thousand resamples take a few matrix products. All predictors
+of a protocol use the same resamples, so differences are paired. Groups are numbered from 0 without gaps.
 
 References: Efron, Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13; Field, Welsh,
-*Bootstrapping clustered data*, 2007 (resample the clusters, keep what is in them).
+*Bootstrapping clustered data*, 2007 (resample clusters with all their members).
 """
 
 import numpy as np
@@ -25,14 +25,14 @@ def number_groups(*keys: np.ndarray) -> Int64[np.ndarray, " queries"]:
 
 
 def count_groups(groups: Int[np.ndarray, " queries"]) -> int:
-    """How many groups there are."""
+    """Returns the number of groups."""
     return int(groups.max(initial=-1)) + 1
 
 
 def draw_groups(
     group_count: int, resamples: int, rng: np.random.Generator
 ) -> Float32[np.ndarray, "resamples groups"]:
-    """How often each group is drawn in each resample; rows sum to ``group_count``."""
+    """Counts how often each group is drawn in each resample; rows sum to ``group_count``."""
     drawn = rng.integers(group_count, size=(resamples, group_count))
     cells = drawn + np.arange(resamples)[:, None] * group_count
     counts = np.bincount(cells.ravel(), minlength=resamples * group_count)
@@ -42,7 +42,7 @@ def draw_groups(
 def intervals(
     judged: Judged, groups: Int[np.ndarray, " queries"], counts: Float[np.ndarray, "resamples groups"]
 ) -> dict[str, list[float] | None]:
-    """The 95 % interval of each metric; ``counts`` are drawn groups. None with fewer than two groups."""
+    """Computes the 95 % interval of each metric; ``counts`` as in ``draw_groups``. None for < 2 groups."""
     if counts.shape[1] < 2 or not len(judged):
         return dict.fromkeys(METRICS)
     resampled = measure_weighted(judged, groups, counts)
@@ -54,13 +54,13 @@ def resample_mean(
     groups: Int[np.ndarray, " queries"],
     counts: Float[np.ndarray, "resamples groups"],
 ) -> Float[np.ndarray, " resamples"]:
-    """Means of per-query values in each resample; of differences, the paired bootstrap."""
+    """Computes the mean per resample; paired bootstrap if ``values`` are differences."""
     exact = counts.astype(np.float64)
-    sums, sizes = (np.bincount(groups, own, minlength=counts.shape[1]) for own in (values, None))
+    sums, sizes = (np.bincount(groups, weights, minlength=counts.shape[1]) for weights in (values, None))
     return exact @ sums / (exact @ sizes)
 
 
 def percentiles(values: np.ndarray) -> list[float]:
-    """Lower and upper end of the middle 95 %."""
+    """Returns the bounds of the central 95 %."""
     tail = (1 - LEVEL) / 2
     return np.quantile(values, [tail, 1 - tail]).tolist()

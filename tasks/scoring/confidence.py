@@ -1,16 +1,16 @@
-"""How sure the vote of the nearest titles is: the probability that the label it puts first is right.
+"""Calibrated confidence of the k-NN vote: the probability that its top label is correct.
 
-    score = 1/k Σ cos(title, neighbour), over the neighbours that hold the label
+    score = 1/k Σ cos(title, neighbour), over the neighbours with the label
 
-is the share of votes times their mean similarity. Isotonic regression on held-out titles turns it into a
-probability, which is measured on other held-out titles (cross-fitting: five folds by franchise).
+The score is the share of votes times their mean similarity. Isotonic regression on held-out titles maps it to
+a probability, which is evaluated on other held-out titles (cross-fitting: five folds by franchise).
 
-Labels are assigned to the surest titles, as many as keep the mean confidence of the chosen at the precision
-asked for: the precision is that of all that is assigned. (A bound on each title's own confidence reached .97
-where .9 was asked and filled .35 of the titles; this one .91 and .55. docs/log) The score from which on
-titles are chosen is that of held-out titles, so that what a title gets does not depend on others in its file.
-A language with enough held-out titles has a calibration of its own: where .8 was asked of 13 guides, their
-precisions missed it by .045 with one each and by .077 with one for all (root mean square).
+Labels are assigned to the largest set of most confident titles whose mean confidence reaches the requested
+precision, so the precision refers to all assigned labels. (A threshold on the confidence of each title
+reached .97 and covered .35 of the titles for a requested .9; this rule reached .91 and .55. docs/log) The
+score threshold is computed on held-out titles, so the result of a title does not depend on others in its
+file. A language with enough held-out titles has a separate calibration: for a requested precision of .8, the
+root-mean-square error over 13 guides was .045 with separate calibrations and .077 with a shared one.
 
 References:
     Zadrozny, Elkan. Transforming classifier scores into accurate multiclass probability estimates. KDD 2002.
@@ -28,14 +28,14 @@ from tasks.baselines.predictions import vote
 from tasks.neighbours.similarity import top_neighbours
 from tasks.scoring.protocols import PROTOCOLS, Titles
 
-K = 10  # neighbours that vote
-MOST = 5_000  # held-out titles that a calibration is fitted on
-FEWEST = 50  # with fewer, the precision of what is assigned is unknown
+K = 10  # voting neighbours
+MAX_HELD_OUT = 5_000  # held-out titles used to fit a calibration
+MIN_HELD_OUT = 50  # held-out titles needed to estimate the precision
 FOLDS = 5
-ENOUGH = 200  # held-out titles of a language that has a calibration of its own
-ASKED = (0.8, 0.9)  # precisions at which the coverage is measured
-BINS = 10  # of the calibration error and the reliability plot, with equally many titles
-_CHUNK = 4096  # titles whose scores are in memory at a time, one a label
+MIN_GROUP_TITLES = 200  # held-out titles for a separate calibration of a language
+PRECISION_TARGETS = (0.8, 0.9)  # requested precisions at which coverage is measured
+BINS = 10  # of equal size, for the calibration error and the reliability plot
+_CHUNK = 4096  # titles scored at once; a score per title and label is in memory
 
 
 class TooFewHeldOut(ValueError):
@@ -44,7 +44,7 @@ class TooFewHeldOut(ValueError):
 
 @dataclass(frozen=True)
 class HeldOutVotes:
-    """Labelled held-out titles, and the labelled training titles nearest to each, best first."""
+    """Labelled held-out titles and the nearest labelled training titles of each, nearest first."""
 
     titles: Int[np.ndarray, " queries"]
     neighbours: Int[np.ndarray, "queries k"]  # titles; -1 where absent
@@ -52,13 +52,13 @@ class HeldOutVotes:
 
 
 def held_out_votes(titles: Titles, vectors: Float32[np.ndarray, "titles dim"], seed: int = 0) -> HeldOutVotes:
-    """Of all held-out sets together, at most MOST titles, drawn at random.
+    """Finds the neighbours of a random sample of at most MAX_HELD_OUT titles of all held-out sets.
 
     ``vectors`` have unit norm or are zero.
     """
     queries = np.sort(np.concatenate([titles.labelled(protocol) for protocol in PROTOCOLS]))
-    if len(queries) > MOST:
-        queries = np.sort(np.random.default_rng(seed).choice(queries, MOST, replace=False))
+    if len(queries) > MAX_HELD_OUT:
+        queries = np.sort(np.random.default_rng(seed).choice(queries, MAX_HELD_OUT, replace=False))
     training = titles.labelled("train")
     ids, cosines = top_neighbours(vectors[queries], np.ascontiguousarray(vectors[training]), K)
     if not len(training):
@@ -72,21 +72,21 @@ def score_votes(
     labels: Ragged,
     label_count: int,
 ) -> tuple[Int[np.ndarray, " queries"], Float[np.ndarray, " queries"]]:
-    """The label that the vote puts first, and its score, 0 to 1; -1 and 0 where no neighbour holds a label.
+    """Returns the top label of each vote and its score in [0, 1]; -1 and 0 if no neighbour has a label.
 
-    ``neighbours`` are rows of ``labels``, -1 where absent; a neighbour without labels votes for none.
+    ``neighbours`` are rows of ``labels``, or -1 if absent. A neighbour without labels does not vote.
     """
     first, scores = np.full(len(neighbours), -1), np.zeros(len(neighbours))
     frequency = np.bincount(labels.values, minlength=label_count)
     for start in range(0, len(neighbours) if label_count else 0, _CHUNK):
         chunk = slice(start, start + _CHUNK)
         top = vote(neighbours[chunk], cosines[chunk], labels, frequency).top
-        rows, places = np.nonzero(neighbours[chunk] >= 0)
-        theirs = labels.take(neighbours[chunk][rows, places])
-        owners = theirs.owners
-        agree = theirs.values == top[rows[owners]]
-        weights = np.maximum(cosines[chunk][rows, places].astype(np.float64)[owners[agree]], 0)
-        summed = np.bincount(rows[owners[agree]], weights, minlength=len(top))
+        rows, columns = np.nonzero(neighbours[chunk] >= 0)
+        neighbour_labels = labels.take(neighbours[chunk][rows, columns])
+        owners = neighbour_labels.owners
+        is_agreement = neighbour_labels.values == top[rows[owners]]
+        weights = np.maximum(cosines[chunk][rows, columns].astype(np.float64)[owners[is_agreement]], 0)
+        summed = np.bincount(rows[owners[is_agreement]], weights, minlength=len(top))
         scores[chunk] = summed / neighbours.shape[1]
         first[chunk] = np.where(summed > 0, top, -1)
     return first, scores
@@ -94,7 +94,7 @@ def score_votes(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Score to confidence: piecewise linear, rising; ``held_out`` are the scores it was fitted on."""
+    """Piecewise linear, increasing map of score to confidence; ``held_out`` are the scores of the fit."""
 
     held_out: Float[np.ndarray, " titles"]
     scores: Float[np.ndarray, " knots"]
@@ -102,20 +102,21 @@ class Calibration:
 
     @staticmethod
     def fit(scores: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]) -> "Calibration":
-        """Isotonic regression."""
-        from scipy.optimize import isotonic_regression  # scikit-learn's takes 100 MB more
+        """Fits an isotonic regression."""
+        from scipy.optimize import isotonic_regression  # scikit-learn's needs 100 MB more
 
-        knots, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-        shares = np.bincount(place, correct) / count
+        knots, knot_ids, count = np.unique(scores, return_inverse=True, return_counts=True)
+        shares = np.bincount(knot_ids, correct) / count
         return Calibration(scores, knots, isotonic_regression(shares, weights=count).x)
 
     def confidence(self, scores: Float[np.ndarray, " titles"]) -> Float[np.ndarray, " titles"]:
-        """The probability that the first label is right; 0 where there is none (a score of 0)."""
+        """Returns the probability that the top label is correct; 0 without a label (score 0)."""
         return np.where(scores > 0, np.interp(scores, self.scores, self.probabilities), 0.0)
 
-    def least_score(self, minimum_precision: float) -> float:
-        """The score from which on the precision is reached on held-out titles; infinite where none is, the
-        smallest above zero where it is on all.
+    def score_threshold(self, minimum_precision: float) -> float:
+        """Returns the lowest score at which the precision is reached on held-out titles.
+
+        The threshold is the smallest positive number if all titles reach it, and infinite if none do.
         """
         chosen = choose(self.confidence(self.held_out), self.held_out, minimum_precision)
         if chosen.sum() == np.count_nonzero(self.held_out) > 0:
@@ -125,10 +126,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Calibrations:
-    """One of all titles, and one of each group (language) that has ENOUGH held-out titles."""
+    """Calibration of all titles, and of each group (language) of at least MIN_GROUP_TITLES titles."""
 
-    of_all: Calibration
-    of_group: Mapping[str, Calibration]
+    overall: Calibration
+    by_group: Mapping[str, Calibration]
 
     @staticmethod
     def fit(
@@ -136,49 +137,49 @@ class Calibrations:
         correct: Bool[np.ndarray, " titles"],
         groups: np.ndarray,
     ) -> "Calibrations":
-        """Of held-out titles; TooFewHeldOut with fewer than FEWEST."""
-        _require(len(scores))
-        return Calibrations._fit(scores, correct, _large(groups))
+        """Fits held-out titles; raises TooFewHeldOut if there are fewer than MIN_HELD_OUT."""
+        _check_count(len(scores))
+        return Calibrations._fit(scores, correct, _pool_small_groups(groups))
 
     @staticmethod
     def _fit(scores: np.ndarray, correct: np.ndarray, groups: np.ndarray) -> "Calibrations":
-        own = {str(name): groups == name for name in np.unique(groups) if name}
-        fitted = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in own.items()}
+        rows_by_group = {str(name): groups == name for name in np.unique(groups) if name}
+        fitted = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()}
         return Calibrations(Calibration.fit(scores, correct), fitted)
 
     def confidence(
         self, scores: Float[np.ndarray, " titles"], groups: np.ndarray
     ) -> Float[np.ndarray, " titles"]:
-        """The probability that the first label of each title is right."""
-        found = self.of_all.confidence(scores)
-        for name, calibration in self.of_group.items():
-            found[groups == name] = calibration.confidence(scores[groups == name])
-        return found
+        """Returns the probability that the top label of each title is correct."""
+        confidence = self.overall.confidence(scores)
+        for name, calibration in self.by_group.items():
+            confidence[groups == name] = calibration.confidence(scores[groups == name])
+        return confidence
 
-    def reach(
+    def select(
         self,
         scores: Float[np.ndarray, " titles"],
         groups: np.ndarray,
         minimum_precision: float,
     ) -> Bool[np.ndarray, " titles"]:
-        """Which titles are assigned their first label, so that the precision is reached in each group."""
-        found = scores >= self.of_all.least_score(minimum_precision)
-        for name, calibration in self.of_group.items():
-            own = groups == name
-            found[own] = scores[own] >= calibration.least_score(minimum_precision)
-        return found
+        """Marks titles to be assigned their top label, so that each group reaches the precision."""
+        selected = scores >= self.overall.score_threshold(minimum_precision)
+        for name, calibration in self.by_group.items():
+            rows = groups == name
+            selected[rows] = scores[rows] >= calibration.score_threshold(minimum_precision)
+        return selected
 
 
-def _large(groups: np.ndarray) -> np.ndarray:
-    """Groups, empty where one has fewer than ENOUGH titles."""
-    names, place, count = np.unique(groups, return_inverse=True, return_counts=True)
-    return np.where(count >= ENOUGH, names, "")[place]
+def _pool_small_groups(groups: np.ndarray) -> np.ndarray:
+    """Replaces the name of each group with fewer than MIN_GROUP_TITLES titles by ''."""
+    names, group_ids, count = np.unique(groups, return_inverse=True, return_counts=True)
+    return np.where(count >= MIN_GROUP_TITLES, names, "")[group_ids]
 
 
-def _require(held_out: int) -> None:
-    if held_out < FEWEST:
-        problem = f"{held_out} held-out titles have a category, {FEWEST} are needed"
-        raise TooFewHeldOut(f"{problem} to tell how sure a prediction is; read more feeds or days")
+def _check_count(held_out: int) -> None:
+    if held_out < MIN_HELD_OUT:
+        problem = f"{held_out} held-out titles have a category, {MIN_HELD_OUT} are needed"
+        raise TooFewHeldOut(f"{problem} to calibrate the confidence of predictions; read more feeds or days")
 
 
 def cross_fitted(
@@ -187,26 +188,27 @@ def cross_fitted(
     families: Int[np.ndarray, " titles"],
     groups: np.ndarray,
 ) -> Float[np.ndarray, " titles"]:
-    """Confidence of each title by calibrations on the other folds; titles of one family share a fold.
+    """Computes the confidence of each title with calibrations fitted on the other folds, split by family.
 
     Raises:
-        TooFewHeldOut: As ``Calibrations.fit``.
+        TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
     """
-    _require(len(scores))
-    fold, groups = np.unique(families, return_inverse=True)[1] % FOLDS, _large(groups)
+    _check_count(len(scores))
+    fold, groups = np.unique(families, return_inverse=True)[1] % FOLDS, _pool_small_groups(groups)
     confidence = np.zeros(len(scores))
     for number in range(FOLDS):
-        own = fold == number
-        fitted = Calibrations._fit(scores[~own], correct[~own], groups[~own])
-        confidence[own] = fitted.confidence(scores[own], groups[own])
+        rows = fold == number
+        fitted = Calibrations._fit(scores[~rows], correct[~rows], groups[~rows])
+        confidence[rows] = fitted.confidence(scores[rows], groups[rows])
     return confidence
 
 
 def choose(
     confidence: Float[np.ndarray, " titles"], scores: Float[np.ndarray, " titles"], minimum_precision: float
 ) -> Bool[np.ndarray, " titles"]:
-    """The most titles, surest first, whose mean confidence is at least ``minimum_precision``; of equal
-    confidence the greater score goes first.
+    """Marks the largest set of most confident titles with mean confidence >= ``minimum_precision``.
+
+    Titles of equal confidence are ordered by score.
     """
     order = np.lexsort((-scores, -confidence))
     mean = np.cumsum(confidence[order]) / np.arange(1, len(order) + 1)
@@ -221,20 +223,21 @@ def choose_by_group(
     groups: np.ndarray,
     minimum_precision: float,
 ) -> Bool[np.ndarray, " titles"]:
-    """``choose`` in each group of ENOUGH titles, and in all others together."""
-    groups, chosen = _large(groups), np.zeros(len(scores), dtype=bool)
+    """Applies ``choose`` to each group of at least MIN_GROUP_TITLES titles, and to all other titles."""
+    groups, chosen = _pool_small_groups(groups), np.zeros(len(scores), dtype=bool)
     for name in np.unique(groups):
-        own = groups == name
-        chosen[own] = choose(confidence[own], scores[own], minimum_precision)
+        rows = groups == name
+        chosen[rows] = choose(confidence[rows], scores[rows], minimum_precision)
     return chosen
 
 
 def reliability(
     confidence: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]
 ) -> list[tuple[float, float, int]]:
-    """Mean confidence, share that is right, and number of titles of each bin of rising confidence."""
+    """Returns the mean confidence, accuracy and size of bins of increasing confidence."""
     bins = np.array_split(np.argsort(confidence, kind="stable"), BINS)
-    return [(float(confidence[own].mean()), float(correct[own].mean()), len(own)) for own in bins if len(own)]
+    nonempty = (rows for rows in bins if len(rows))
+    return [(float(confidence[rows].mean()), float(correct[rows].mean()), len(rows)) for rows in nonempty]
 
 
 def measure_confidence(
@@ -242,28 +245,30 @@ def measure_confidence(
     scores: Float[np.ndarray, " titles"],
     correct: Bool[np.ndarray, " titles"],
     groups: np.ndarray,
-    asked: tuple[float, ...] = ASKED,
+    precisions: tuple[float, ...] = PRECISION_TARGETS,
 ) -> dict[str, object]:
-    """Figures of cross-fitted confidences.
+    """Evaluates cross-fitted confidences.
 
     Returns:
-        n; brier_score, the mean of (confidence − right)²; expected_calibration_error, the mean distance of
-        confidence and precision over bins; and for each precision asked for, ``asked_0.9``: the
-        ``precision`` reached (None where nothing is assigned) and the ``coverage``, the share of titles that
-        are assigned a label.
+        n; brier_score, the mean of (confidence − correct)²; expected_calibration_error, the mean difference
+        of confidence and precision over bins; and for each requested precision, as in ``asked_0.9``: the
+        reached ``precision`` (None if no title is assigned a label) and the ``coverage``, the share of titles
+        that are assigned a label.
     """
     bins = reliability(confidence, correct)
-    apart = sum(abs(sure - right) * count for sure, right, count in bins) / max(1, len(correct))
+    errors = (abs(mean_confidence - accuracy) * count for mean_confidence, accuracy, count in bins)
+    calibration_error = sum(errors) / max(1, len(correct))
     brier = float(((confidence - correct) ** 2).mean())
-    found: dict[str, object] = {"n": len(correct), "brier_score": brier, "expected_calibration_error": apart}
-    for precision in asked:
+    figures: dict[str, object] = {"n": len(correct), "brier_score": brier}
+    figures["expected_calibration_error"] = calibration_error
+    for precision in precisions:
         chosen = choose_by_group(confidence, scores, groups, precision)
         reached = float(correct[chosen].mean()) if chosen.any() else None
-        found[f"asked_{precision:g}"] = {"precision": reached, "coverage": float(chosen.mean())}
-    return found
+        figures[f"asked_{precision:g}"] = {"precision": reached, "coverage": float(chosen.mean())}
+    return figures
 
 
-def holds(labels: Ragged, first: Int[np.ndarray, " queries"]) -> Bool[np.ndarray, " queries"]:
-    """Whether each row of ``labels`` holds the label put first."""
+def contains_label(labels: Ragged, first: Int[np.ndarray, " queries"]) -> Bool[np.ndarray, " queries"]:
+    """Tells whether each row of ``labels`` contains the top label ``first``."""
     owners = labels.owners
     return np.bincount(owners, labels.values == first[owners], minlength=len(labels)) > 0

@@ -1,4 +1,4 @@
-"""One guide split several times, by salt: answers to the held-out titles, and figures over all folds."""
+"""Repeated splits of one guide, by salt: results per held-out title, and means over all folds."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,8 +14,10 @@ K, RESAMPLES = 10, 1000
 
 
 class Answer(NamedTuple):
-    """One number a held-out title; precision is None where nothing is a neighbour, family a hash, oov whether
-    it holds a word that no training title holds.
+    """Results of a predictor, an entry per held-out title.
+
+    ``precision_at_10`` is None for predictors without neighbours, ``family`` is a hash, and ``oov`` marks
+    titles with a word that no training title contains.
     """
 
     correct: np.ndarray
@@ -25,15 +27,15 @@ class Answer(NamedTuple):
 
     @property
     def quality(self) -> np.ndarray:
-        """Mean of both, the measure that the gate goes by; of correct alone where there is no precision."""
+        """Mean of ``correct`` and ``precision_at_10``, the gate's metric; ``correct`` without neighbours."""
         return self.correct if self.precision_at_10 is None else (self.correct + self.precision_at_10) / 2
 
 
-Answers = dict[tuple[str, str], Answer]  # of (form, protocol); without protocols that hold no labelled title
+Answers = dict[tuple[str, str], Answer]  # by (form, protocol); protocols without labelled titles are absent
 
 
 class Figure(NamedTuple):
-    """A mean over titles or guides, its standard error, and how many titles or guides."""
+    """A mean over titles or guides, its standard error and their number."""
 
     value: float
     error: float
@@ -41,17 +43,17 @@ class Figure(NamedTuple):
 
     @property
     def margin(self) -> float:
-        """Half of the 95 % interval."""
+        """Half the width of the 95 % interval."""
         return 1.96 * self.error
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of 95 %."""
+        """Bounds of the 95 % interval."""
         return self.value - self.margin, self.value + self.margin
 
 
 def answer_knn(titles: Titles, family: np.ndarray, form: str, vectors: np.ndarray, k: int = K) -> Answers:
-    """Answers of the k-NN by unit vectors, float32 (titles, dim), zero where nothing is known of a title."""
+    """Evaluates the k-NN on unit vectors, float32 (titles, dim), zero for titles without known tokens."""
     training, answers = titles.labelled("train"), {}
     for protocol in PROTOCOLS:
         queries = titles.labelled(protocol)
@@ -62,15 +64,16 @@ def answer_knn(titles: Titles, family: np.ndarray, form: str, vectors: np.ndarra
 
 
 def to_answer(judged: Judged, family: np.ndarray, oov: np.ndarray) -> Answer:
-    """What is kept of a judged held-out set."""
+    """Converts a judged held-out set."""
     return Answer(judged.correct.astype(np.float64), judged.precision_at_k, family, oov)
 
 
 def pool(answers: Sequence[Answer], resamples: int = RESAMPLES) -> dict[str, Figure]:
-    """Accuracy and, of a k-NN, precision_at_10 of one held-out set over the folds."""
-    family = np.concatenate([own.family for own in answers])
-    columns = {"accuracy": [own.correct for own in answers]}
-    columns["precision_at_10"] = [own.precision_at_10 for own in answers if own.precision_at_10 is not None]
+    """Pools the accuracy and, for a k-NN, precision_at_10 of one held-out set over the folds."""
+    family = np.concatenate([answer.family for answer in answers])
+    columns = {"accuracy": [answer.correct for answer in answers]}
+    precisions = [answer.precision_at_10 for answer in answers]
+    columns["precision_at_10"] = [precision for precision in precisions if precision is not None]
     values = {name: np.concatenate(column) for name, column in columns.items() if column}
     return pool_values(values, family, resamples)
 
@@ -78,9 +81,9 @@ def pool(answers: Sequence[Answer], resamples: int = RESAMPLES) -> dict[str, Fig
 def pool_values(
     columns: dict[str, np.ndarray], family: np.ndarray, resamples: int = RESAMPLES
 ) -> dict[str, Figure]:
-    """Means of columns, one value a held-out title and fold.
+    """Computes the mean of each column; columns have a value per held-out title and fold.
 
-    The bootstrap behind their errors draws families, each with its titles of all folds; the same for all.
+    Standard errors come from a bootstrap over families with their titles of all folds, shared by all columns.
     """
     if not len(family):
         return dict.fromkeys(columns, Figure(0.0, 0.0, 0))

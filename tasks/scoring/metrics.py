@@ -1,12 +1,13 @@
 """The five metrics of a predictor of categories.
 
-- accuracy: share of titles whose top label is one of their own.
+- accuracy: share of titles whose top-ranked label is correct.
 - micro-F1: 2 tp / (2 tp + fp + fn) over all (title, label) pairs.
-- macro-F1: mean F1 of the labels that some scored title holds: the same labels for every predictor.
-- precision at k: share of a title's k neighbours with a label of its own; 0 without any, None for no k-NN.
-- mrr: mean of 1 / rank of the first of a title's own labels.
+- macro-F1: mean F1 of the labels of all scored titles, the same labels for every predictor.
+- precision at k: share of a title's k neighbours that share a label with it; 0 without neighbours, None for
+  predictors other than k-NN.
+- mrr: mean of 1 / rank of the best-ranked correct label.
 
-All are functions of sums over titles, so the bootstrap over groups needs sums of the groups only.
+All are functions of sums over titles, so the bootstrap over groups needs only the sums per group.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ METRICS = ("accuracy", "micro_f1", "macro_f1", "precision_at_k", "mrr")
 
 @dataclass(frozen=True)
 class Judged:
-    """Predictions compared with the labels of titles; ``correct``: the top label is one of the title's."""
+    """Predictions compared with the labels of titles; ``correct`` marks correct top labels."""
 
     correct: Bool[np.ndarray, " queries"]
     reciprocal_rank: Float[np.ndarray, " queries"]
@@ -36,52 +37,53 @@ class Judged:
         return len(self.correct)
 
     def take(self, rows: np.ndarray) -> Self:
-        """Some queries, by row or by mask."""
-        columns = {name: own if own is None else own[rows] for name, own in vars(self).items()}
+        """Selects queries by row or mask."""
+        columns = {name: column if column is None else column[rows] for name, column in vars(self).items()}
         return replace(self, **columns)
 
 
 def judge(predictions: Predictions, labels: Ragged, training_labels: Ragged) -> Judged:
-    """Compares predictions with the labels of the queries; ``training_labels`` are the neighbours'."""
+    """Compares predictions with query labels; ``Predictions.neighbours`` index ``training_labels``."""
     if len(predictions) != len(labels):
         raise ValueError(f"{len(predictions)} predictions for {len(labels)} titles")
     if len(empty := np.flatnonzero(labels.lengths == 0)):
         raise ValueError(f"query {empty[0]} holds no label; only labelled titles can be scored")
     label_count = predictions.ranks.shape[1]
     truth = labels.members(label_count)
-    first = np.where(truth, predictions.ranks, label_count + 1).min(axis=1, initial=label_count + 1)
-    near = predictions.neighbours
-    precision = None if near is None else share_of_alike(near, truth, training_labels)
-    return Judged(first == 1, 1.0 / first, precision, predictions.predicted, truth)
+    first_rank = np.where(truth, predictions.ranks, label_count + 1).min(axis=1, initial=label_count + 1)
+    neighbours = predictions.neighbours
+    precision = None if neighbours is None else neighbour_precision(neighbours, truth, training_labels)
+    return Judged(first_rank == 1, 1.0 / first_rank, precision, predictions.predicted, truth)
 
 
-def share_of_alike(
+def neighbour_precision(
     neighbours: Int[np.ndarray, "queries k"],
     truth: Bool[np.ndarray, "queries labels"],
     training_labels: Ragged,
 ) -> Float[np.ndarray, " queries"]:
-    """Share of each query's neighbours (rows of ``training_labels``, or -1) that hold one of its labels."""
-    rows, places = np.nonzero(neighbours >= 0)
-    theirs = training_labels.take(neighbours[rows, places])
-    entries = theirs.owners  # the neighbour of each (neighbour, label)
-    alike = np.bincount(entries, weights=truth[rows[entries], theirs.values], minlength=len(rows)) > 0
-    shared = np.bincount(rows, weights=alike, minlength=len(neighbours))
-    return shared / np.maximum((neighbours >= 0).sum(axis=1), 1)
+    """Computes the share of each query's neighbours (rows of ``training_labels``, or -1) with its labels."""
+    rows, columns = np.nonzero(neighbours >= 0)
+    neighbour_labels = training_labels.take(neighbours[rows, columns])
+    entries = neighbour_labels.owners  # the neighbour of each (neighbour, label)
+    is_shared = truth[rows[entries], neighbour_labels.values]
+    is_match = np.bincount(entries, weights=is_shared, minlength=len(rows)) > 0
+    matches = np.bincount(rows, weights=is_match, minlength=len(neighbours))
+    return matches / np.maximum((neighbours >= 0).sum(axis=1), 1)
 
 
 def measure(judged: Judged) -> dict[str, float | None]:
-    """The five metrics; all None where there is no query."""
+    """Computes the five metrics; None without queries."""
     if not len(judged):
         return dict.fromkeys(METRICS)
-    whole = np.zeros(len(judged), dtype=np.int64)
-    measured = measure_weighted(judged, whole, np.ones((1, 1), dtype=np.float32))
+    one_group = np.zeros(len(judged), dtype=np.int64)
+    measured = measure_weighted(judged, one_group, np.ones((1, 1), dtype=np.float32))
     return {name: None if values is None else float(values[0]) for name, values in measured.items()}
 
 
 def measure_weighted(
     judged: Judged, groups: Int[np.ndarray, " queries"], counts: Float[np.ndarray, "resamples groups"]
 ) -> dict[str, np.ndarray | None]:
-    """The five metrics in each resample, where a group (numbered from 0) counts ``counts`` times."""
+    """Computes the five metrics per resample; group g (from 0) has the weight ``counts[:, g]``."""
     shape, columns = (counts.shape[1], len(judged)), np.arange(len(judged))
     members = sparse.csr_array((np.ones(len(judged), np.float32), (groups, columns)), shape=shape)
     exact = counts.astype(np.float64)
@@ -90,7 +92,7 @@ def measure_weighted(
     def mean(values: np.ndarray | None) -> np.ndarray | None:
         return None if values is None else exact @ (members @ values) / size
 
-    def summed(cells: np.ndarray) -> np.ndarray:  # (resamples, labels); whole numbers below 2**24 are exact
+    def summed(cells: np.ndarray) -> np.ndarray:  # (resamples, labels); integers below 2**24 are exact
         return counts @ (members @ cells.astype(np.float32))
 
     hits = summed(judged.predicted & judged.truth)

@@ -113,8 +113,8 @@ def test_sentence_knn_finds_neighbours_once_for_both_forms_and_anew_among_other_
     monkeypatch.setattr(sentence, "top_by_cosine", lambda *given: searched.append(1) or search(*given))
     asked = titles(["Football", "Kitchen News"])
     first = SentenceKnn(k=3).fit(WORLD).predict(asked)
-    alone = dataclasses.replace(WORLD, titles=WORLD.titles.alone())
-    again = SentenceKnn(k=3).fit(alone).predict(asked.alone())
+    alone = dataclasses.replace(WORLD, titles=WORLD.titles.without_contexts())
+    again = SentenceKnn(k=3).fit(alone).predict(asked.without_contexts())
     np.testing.assert_array_equal(first.top, again.top)
     assert len(searched) == 1
     SentenceKnn(k=2).fit(WORLD).predict(asked)
@@ -255,7 +255,7 @@ def test_svm_margins_are_close_to_scikit_learns_one_against_the_rest():
             for label in range(3)
         ]
     )
-    margins = predictor.machines.decision_function(predictor.features.transform(titles(queries)))
+    margins = predictor.classifiers.decision_function(predictor.features.transform(titles(queries)))
     np.testing.assert_allclose(margins, expected, atol=0.1)  # its intercept is drawn to 0, ours to −1
     assert (predictor.predict(titles(queries)).ranks == (-expected).argsort(axis=1).argsort(axis=1) + 1).all()
 

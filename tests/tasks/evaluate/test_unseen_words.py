@@ -55,7 +55,7 @@ def test_no_such_word():
     assert found["titles_share"] == 0 and found["distance"]["augmented"] == {"n": 0, "mean": None}
     assert found["unseen_title"] == {
         "n": 0,
-        "reason": "every word of these titles stands in a training title",
+        "reason": "every word of these titles occurs in a training title",
     }
     assert found["next_period"] == {"n": 0, "reason": "no title of next_period holds a label"}
     assert list(found["languages"]) == ["unknown"]

@@ -7,11 +7,11 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_m
 from storage.arrays import Ragged
 from tasks.scoring.agreement import (
     b_cubed,
-    compare,
     measure_agreement,
     measure_sizes,
     noise_as_singletons,
     reference_labels,
+    score_partition,
 )
 
 
@@ -39,7 +39,7 @@ def test_scores_equal_scikit_learns():
     rng = np.random.default_rng(1)
     reference = rng.integers(0, 6, 200)
     clusters = np.where(rng.random(200) < 0.7, reference, rng.integers(0, 6, 200))
-    found = compare(clusters, reference)
+    found = score_partition(clusters, reference)
     assert found["ari"] == pytest.approx(adjusted_rand_score(reference, clusters))
     assert found["ami"] == pytest.approx(adjusted_mutual_info_score(reference, clusters))
     assert found["v_measure"] == pytest.approx(v_measure_score(reference, clusters))
@@ -110,8 +110,8 @@ def test_sizes_known_by_hand():
 
 
 def test_agreement_single_and_all_equal():
-    assert compare(np.array([5]), np.array([2]))["b_cubed"] == 1.0
-    merged = compare(np.zeros(10, dtype=int), np.arange(10) % 2)
+    assert score_partition(np.array([5]), np.array([2]))["b_cubed"] == 1.0
+    merged = score_partition(np.zeros(10, dtype=int), np.arange(10) % 2)
     assert merged["ari"] == 0.0 and merged["b_cubed_precision"] == 0.5 and merged["b_cubed_recall"] == 1.0
 
 

@@ -6,15 +6,15 @@ from sklearn.isotonic import IsotonicRegression
 
 from storage.arrays import Ragged
 from tasks.scoring.confidence import (
-    FEWEST,
+    MIN_HELD_OUT,
     Calibration,
     Calibrations,
     HeldOutVotes,
     TooFewHeldOut,
     choose,
+    contains_label,
     cross_fitted,
     held_out_votes,
-    holds,
     measure_confidence,
     reliability,
     score_votes,
@@ -70,7 +70,7 @@ def test_cross_fitting_sees_no_title_of_the_group() -> None:
     np.testing.assert_array_equal(before[groups == 7], after[groups == 7])
     assert (before != after).any()
     with pytest.raises(TooFewHeldOut, match="50 are needed"):
-        Calibrations.fit(*drawn(FEWEST - 1), ONE[: FEWEST - 1])
+        Calibrations.fit(*drawn(MIN_HELD_OUT - 1), ONE[: MIN_HELD_OUT - 1])
 
 
 @pytest.mark.parametrize("asked", [0.8, 0.9, 0.95])
@@ -97,13 +97,13 @@ def test_as_many_are_chosen_as_keep_the_mean() -> None:
 
 
 @pytest.mark.parametrize("asked", [0.8, 0.9])
-def test_the_least_score_of_held_out_titles_reaches_the_precision_on_others(asked: float) -> None:
+def test_the_score_threshold_of_held_out_titles_reaches_the_precision_on_others(asked: float) -> None:
     calibration = Calibration.fit(*drawn(20_000))
     scores, correct = drawn(20_000)
-    assert abs(correct[scores >= calibration.least_score(asked)].mean() - asked) < 0.02
-    assert 0 < Calibration.fit(scores, correct | True).least_score(asked) < scores.min()
+    assert abs(correct[scores >= calibration.score_threshold(asked)].mean() - asked) < 0.02
+    assert 0 < Calibration.fit(scores, correct | True).score_threshold(asked) < scores.min()
     scores, never = drawn(100)
-    assert Calibration.fit(scores, never & False).least_score(asked) == np.inf
+    assert Calibration.fit(scores, never & False).score_threshold(asked) == np.inf
 
 
 def test_a_language_with_enough_titles_has_a_calibration_of_its_own() -> None:
@@ -112,12 +112,12 @@ def test_a_language_with_enough_titles_has_a_calibration_of_its_own() -> None:
     groups = np.repeat(["aa", "bb", "cc"], [1450, 1450, 100])
     correct = RNG.uniform(0, 1, 3000) < np.where(groups == "aa", scores, scores**3)
     fitted = Calibrations.fit(scores, correct, groups)
-    assert set(fitted.of_group) == {"aa", "bb"}
+    assert set(fitted.by_group) == {"aa", "bb"}
     same = np.full(4, 0.7)
     sure = fitted.confidence(same, np.array(["aa", "bb", "cc", "unknown"]))
     assert sure[0] > sure[2] == sure[3] > sure[1]
     np.testing.assert_allclose(sure[:2], [0.7, 0.343], atol=0.1)
-    chosen = fitted.reach(scores, groups, 0.8)
+    chosen = fitted.select(scores, groups, 0.8)
     for name in ("aa", "bb"):
         assert abs(correct[chosen & (groups == name)].mean() - 0.8) < 0.04
     crossed = cross_fitted(scores, correct, np.arange(3000), groups)
@@ -139,4 +139,4 @@ def test_neighbours_of_held_out_titles_are_labelled_training_titles() -> None:
     assert votes.neighbours[:, 0].tolist() == [0, 2, 0] and votes.cosines[:, 0].tolist() == [1, 1, 0]
     assert set(votes.neighbours.ravel()) == {-1, 0, 2}
     first, _ = score_votes(votes.neighbours, votes.cosines, titles.labels, 2)
-    assert holds(titles.labels.take(votes.titles), first).tolist() == [True, False, False]
+    assert contains_label(titles.labels.take(votes.titles), first).tolist() == [True, False, False]

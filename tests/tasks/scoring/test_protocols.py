@@ -10,12 +10,12 @@ from storage.arrays import Ragged
 from tasks.baselines import Majority, TfidfKnn, TfidfSvm
 from tasks.baselines.inputs import TitleInputs
 from tasks.evaluate.settings import EvaluateSettings
-from tasks.scoring.baselines import ask_baselines
+from tasks.scoring.baselines import run_baselines
 from tasks.scoring.metrics import METRICS
 from tasks.scoring.protocols import (
     FORMS,
-    MOST_SCORED,
-    MOST_TRAINING,
+    MAX_SCORED,
+    MAX_TRAINING,
     PROTOCOLS,
     ProtocolScores,
     Titles,
@@ -70,7 +70,7 @@ def run(
     def sets():
         return held_out_sets(titles, settings.resamples, np.random.default_rng(seed), reasons)
 
-    work = ask_baselines(titles, inputs.take, settings.baselines, sets())
+    work = run_baselines(titles, inputs.take, settings.baselines, sets())
     while True:
         try:
             steps.append(next(work))
@@ -239,7 +239,7 @@ def test_settings_speak_to_the_form():
 
 
 def test_of_many_titles_the_same_ones_are_drawn_each_time():
-    sizes = [MOST_TRAINING + 9, MOST_SCORED + 9]
+    sizes = [MAX_TRAINING + 9, MAX_SCORED + 9]
     ids = np.zeros(sum(sizes), dtype=np.int32)
     titles = Titles(
         split=np.repeat(["train", "unseen_title"], sizes),
@@ -249,7 +249,7 @@ def test_of_many_titles_the_same_ones_are_drawn_each_time():
         family=ids,
         oov=ids > 0,
     )
-    for split, most in (("train", MOST_TRAINING), ("unseen_title", MOST_SCORED)):
+    for split, most in (("train", MAX_TRAINING), ("unseen_title", MAX_SCORED)):
         drawn = titles.labelled(split)
         assert len(drawn) == most and (np.diff(drawn) > 0).all() and (titles.split[drawn] == split).all()
         np.testing.assert_array_equal(titles.labelled(split), drawn)
