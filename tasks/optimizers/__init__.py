@@ -1,7 +1,8 @@
-"""Optimizers: how a row (gathered, offloaded or dense) is updated from its gradient and its state. Lazily: a
-row that a step does not touch keeps its value and state, where dense Adam would go on moving it.
-tests/contracts/test_optimizers.py holds that each equals torch.optim where every row is touched and a float64
-loop where touches are sparse, and steps w times as far for a row of weight w.
+"""Optimizers: update rows (gathered, offloaded or dense) from their gradients and state.
+
+Updates are lazy: a row that a step does not touch keeps its value and state, unlike with dense Adam.
+tests/contracts/test_optimizers.py checks that each optimizer equals torch.optim if all rows are touched and a
+float64 loop if touches are sparse, and that a row of weight w moves w times as far.
 """
 
 from tasks.optimizers.adam import Adam, Adamax, AdamW, AMSGrad, NAdam

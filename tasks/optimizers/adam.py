@@ -1,5 +1,7 @@
-"""Adam and its variants, lazily: only touched rows move, and only their moments decay. The bias correction
-counts global steps, or each row's own (``train.per_row_steps``). Order of operations as in torch.optim.
+"""Lazy versions of Adam and its variants: only touched rows move, and only their moments decay.
+
+The bias correction counts global steps, or the steps of each row (``train.per_row_steps``). The order of
+operations is that of torch.optim.
 """
 
 from functools import lru_cache
@@ -9,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tasks.form import configurable, setting
-from tasks.optimizers.base import RowOptimizer, State, Steps, bias, over
+from tasks.optimizers.base import RowOptimizer, State, Steps, bias_correction, divide_rate
 
 
 @configurable
@@ -27,10 +29,10 @@ class _Adam(RowOptimizer):
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``rows -= lr · weight · first / (1 − β₁^t) / (√(second / (1 − β₂^t)) + ε)``."""
         first, second = self._moments_(grad, state)
-        if "largest" in state:  # takes the place of the second moment
+        if "largest" in state:  # replaces the second moment
             second = torch.maximum(state["largest"], second, out=state["largest"])
-        denominator = (second.sqrt() / bias(self.beta2, step) ** 0.5).add_(self.epsilon)
-        rows.addcdiv_(first * -over(rate, bias(self.beta1, step)), denominator)
+        denominator = (second.sqrt() / bias_correction(self.beta2, step) ** 0.5).add_(self.epsilon)
+        rows.addcdiv_(first * -divide_rate(rate, bias_correction(self.beta1, step)), denominator)
 
 
 @configurable
@@ -43,7 +45,7 @@ class Adam(_Adam):
 @configurable
 class AMSGrad(_Adam):
     """AMSGrad: Adam with the largest second moment so far, so that the denominator never falls (Reddi, Kale,
-    Kumar. ICLR 2018, algorithm 2. https://arxiv.org/abs/1904.09237). Bias corrections as in torch.
+    Kumar. ICLR 2018, algorithm 2. https://arxiv.org/abs/1904.09237). The bias corrections are those of torch.
     """
 
     STATE = {"first": 0.0, "second": 0.0, "largest": 0.0}
@@ -52,7 +54,7 @@ class AMSGrad(_Adam):
 
 @configurable
 class AdamW(_Adam):
-    """AdamW: Adam with decoupled weight decay, lazily: a row decays once for each touch (Loshchilov, Hutter.
+    """AdamW: Adam with lazy decoupled weight decay: a row decays once per touch (Loshchilov, Hutter.
     ICLR 2019, algorithm 2. https://arxiv.org/abs/1711.05101).
     """
 
@@ -60,14 +62,14 @@ class AdamW(_Adam):
     weight_decay: float = setting(0.01, "Fraction of a row that a step of rate one takes away", ge=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``rows *= 1 − lr · weight · decay``, then Adam's step."""
+        """``rows *= 1 − lr · weight · decay``, followed by the step of Adam."""
         rows.mul_((1 - rate.double() * self.weight_decay).to(rows.dtype))
         super().update_(rows, grad, state, rate, step)
 
 
 @configurable
 class Adamax(_Adam):
-    """Adamax: Adam with the decayed maximum of the gradient (same paper, algorithm 2)."""
+    """Adamax: Adam with the decayed maximum of the gradient (Kingma, Ba. ICLR 2015, algorithm 2)."""
 
     STATE = {"first": 0.0, "largest": 0.0}
     name: Literal["adamax"] = "adamax"
@@ -79,12 +81,12 @@ class Adamax(_Adam):
         first = state["first"].lerp_(grad, 1 - self.beta1)
         largest = state["largest"].mul_(self.beta2)
         torch.maximum(largest, grad.abs().add_(self.epsilon), out=largest)
-        rows.addcdiv_(first * -over(rate, bias(self.beta1, step)), largest)
+        rows.addcdiv_(first * -divide_rate(rate, bias_correction(self.beta1, step)), largest)
 
 
 @configurable
 class NAdam(_Adam):
-    """NAdam: Adam with Nesterov's momentum, which warms up (Dozat. ICLR workshop 2016, algorithm 2)."""
+    """NAdam: Adam with Nesterov momentum that warms up (Dozat. ICLR workshop 2016, algorithm 2)."""
 
     name: Literal["nadam"] = "nadam"
     learning_rate: float = setting(0.03, "Step at the start of training", gt=0)
@@ -96,12 +98,12 @@ class NAdam(_Adam):
         and ``b = μ_{t+1} / (1 − M_{t+1})``.
         """
         first, second = self._moments_(grad, state)
-        denominator = second.div(bias(self.beta2, step)).sqrt_().add_(self.epsilon)
-        rate, now, ahead = rate.double(), self._momentum(step), self._momentum(step + 1)
-        of_grad = rate * ((1 - now) / (1 - self._product(step)))
-        of_first = rate * (ahead / (1 - self._product(step + 1)))
-        rows.addcdiv_(grad * -of_grad.to(grad.dtype), denominator)
-        rows.addcdiv_(first * -of_first.to(grad.dtype), denominator)
+        denominator = second.div(bias_correction(self.beta2, step)).sqrt_().add_(self.epsilon)
+        rate, momentum, next_momentum = rate.double(), self._momentum(step), self._momentum(step + 1)
+        grad_factor = rate * ((1 - momentum) / (1 - self._product(step)))
+        first_factor = rate * (next_momentum / (1 - self._product(step + 1)))
+        rows.addcdiv_(grad * -grad_factor.to(grad.dtype), denominator)
+        rows.addcdiv_(first * -first_factor.to(grad.dtype), denominator)
 
     def _momentum(self, step: Steps) -> Any:
         step = step.double() if isinstance(step, Tensor) else step
@@ -114,7 +116,7 @@ class NAdam(_Adam):
 
 @lru_cache
 def _products(optimizer: NAdam) -> Tensor:
-    # M_0 = 1, M_1 … until 1 − M is 1 in float64, after some hundred steps; the zero stands for the rest.
+    # M_0 = 1, M_1 … until 1 − M rounds to 1 in float64 (some hundred steps); 0 represents all later products.
     products = [1.0]
     while products[-1] > 2**-54:
         products.append(products[-1] * optimizer._momentum(len(products)))

@@ -1,4 +1,4 @@
-"""Steps divided by the size of past gradients, or by signs and agreement; order of operations as in torch."""
+"""Optimizers that scale steps by past gradients or their signs, with the operation order of torch.optim."""
 
 from typing import Literal
 
@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from tasks.form import configurable, setting
-from tasks.optimizers.base import RowOptimizer, State, Steps, over
+from tasks.optimizers.base import RowOptimizer, State, Steps, divide_rate
 
 
 @configurable
 class Adagrad(RowOptimizer):
-    """Adagrad, with an accumulator for each coordinate (Duchi, Hazan, Singer. JMLR 12, 2011, figure 1)."""
+    """Adagrad with an accumulator per coordinate (Duchi, Hazan, Singer. JMLR 12, 2011, figure 1)."""
 
     STATE = {"sum": "initial_accumulator_value"}
     name: Literal["adagrad"] = "adagrad"
@@ -27,8 +27,8 @@ class Adagrad(RowOptimizer):
 
 @configurable
 class RowwiseAdagrad(RowOptimizer):
-    """Row-wise Adagrad, with one accumulator for each row, as StarSpace and PyTorch-BigGraph train: a quarter
-    of Adam's memory traffic at 128 dimensions, and the step keeps the direction of the gradient (Lerer et al.
+    """Row-wise Adagrad with one accumulator per row, as in StarSpace and PyTorch-BigGraph. Needs a quarter of
+    Adam's memory traffic at 128 dimensions, and steps have the direction of the gradient (Lerer et al.
     PyTorch-BigGraph. SysML 2019, section 3.1. https://arxiv.org/abs/1903.12287).
     """
 
@@ -37,7 +37,7 @@ class RowwiseAdagrad(RowOptimizer):
     epsilon: float = setting(1e-10, "Keeps the first division finite", gt=0)
 
     def initial_state(self, rows: Tensor) -> State:
-        """The accumulator, (tokens, 1)."""
+        """Returns the accumulator, (tokens, 1)."""
         return {"sum": rows.new_zeros(len(rows), 1)}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
@@ -49,7 +49,7 @@ class RowwiseAdagrad(RowOptimizer):
 
 @configurable
 class Adadelta(RowOptimizer):
-    """Adadelta: steps in units of the rows' own recent steps, recorded without rate and weight (Zeiler. 2012,
+    """Adadelta: scales steps by recent steps, recorded without learning rate and weight (Zeiler. 2012,
     algorithm 1. https://arxiv.org/abs/1212.5701).
     """
 
@@ -69,9 +69,9 @@ class Adadelta(RowOptimizer):
 
 @configurable
 class RMSprop(RowOptimizer):
-    """RMSprop (Hinton. Neural Networks for Machine Learning, lecture 6e, 2012), or as Graves has it:
-    centered, with mean² subtracted from the squares, and with momentum, where such steps feed a velocity
-    (2013, equations 38 to 41. https://arxiv.org/abs/1308.0850).
+    """RMSprop (Hinton. Neural Networks for Machine Learning, lecture 6e, 2012). Options of Graves (2013,
+    equations 38 to 41. https://arxiv.org/abs/1308.0850): ``centered`` subtracts mean² from the squares, and
+    ``momentum`` accumulates the steps in a velocity.
     """
 
     name: Literal["rmsprop"] = "rmsprop"
@@ -82,7 +82,7 @@ class RMSprop(RowOptimizer):
     centered: bool = setting(False, "Divide by the gradient's standard deviation, not by its size")
 
     def initial_state(self, rows: Tensor) -> State:
-        """What the options need, zeros of the rows' shape."""
+        """Returns the state that the options need, zeros of the rows' shape."""
         needed = {"squares": True, "mean": self.centered, "velocity": self.momentum}
         return {name: torch.zeros_like(rows) for name, used in needed.items() if used}
 
@@ -101,9 +101,10 @@ class RMSprop(RowOptimizer):
 
 @configurable
 class Rprop(RowOptimizer):
-    """Rprop: a coordinate's step grows while its gradient keeps the sign and shrinks when it turns. Made for
-    whole-batch gradients. ``learning_rate`` is the first step length; schedule and weight multiply the step,
-    never the kept length. Riedmiller, Braun. ICNN 1993; without weight backtracking, as in torch.
+    """Rprop: the step of a coordinate grows while its gradient keeps the sign and shrinks if the sign
+    changes. Designed for full-batch gradients. ``learning_rate`` is the initial step length; schedule and
+    weight multiply the step but not the stored length. Riedmiller, Braun. ICNN 1993; no weight backtracking,
+    as in torch.
     """
 
     STATE = {"length": "learning_rate", "last": 0.0}
@@ -115,22 +116,23 @@ class Rprop(RowOptimizer):
     step_size_max: float = setting(50.0, "Upper bound of the step length", gt=0)
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``rows -= sign(grad) · length``; a coordinate whose sign has turned stays for one step."""
+        """``rows -= sign(grad) · length``; a coordinate whose sign changed skips one step."""
         turned = grad * state["last"]
         factor = torch.ones_like(turned).masked_fill_(turned > 0, self.etaplus)
         factor.masked_fill_(turned < 0, self.etaminus)
         length = state["length"].mul_(factor).clamp_(self.step_size_min, self.step_size_max)
         used = grad.masked_fill(turned < 0, 0)
-        rows.addcmul_(used.sign() * length, over(rate, self.learning_rate), value=-1)
+        rows.addcmul_(used.sign() * length, divide_rate(rate, self.learning_rate), value=-1)
         state["last"].copy_(used)
 
 
 @configurable
 class SMORMS3(RowOptimizer):
-    """SMORMS3: rate and memory of a coordinate by how well its gradients agree. ``learning_rate`` is the
-    largest rate, which binds at first and wherever they agree; schedule and weight multiply the step.
-    Gradients near 1e-8 are damped by ε. As in Funk. RMSprop loses to SMORMS3: Beware the Epsilon! 2015.
-    https://sifter.org/~simon/journal/20150420.html the memory takes the agreement unclamped.
+    """SMORMS3: adapts learning rate and memory of a coordinate to the agreement of its gradients.
+
+    ``learning_rate`` is the maximum rate, reached at first and wherever gradients agree; schedule and weight
+    multiply the step. ε damps gradients near 1e-8. The memory uses the unclamped agreement, as in Funk.
+    RMSprop loses to SMORMS3: Beware the Epsilon! 2015. https://sifter.org/~simon/journal/20150420.html
     """
 
     STATE = {"memory": 1.0, "mean": 0.0, "squares": 0.0}
@@ -140,7 +142,7 @@ class SMORMS3(RowOptimizer):
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``agreed = mean² / (squares + ε);  rows -= weight · grad · min(lr, agreed) / (√squares + ε)``; the
-        newest grad and grad² weigh 1 / (memory + 1);  ``memory = 1 + memory · (1 − agreed)``.
+        newest grad and grad² have weight 1 / (memory + 1);  ``memory = 1 + memory · (1 − agreed)``.
         """
         memory, mean, squares = state["memory"], state["mean"], state["squares"]
         newest = 1 / (memory + 1)
@@ -148,5 +150,5 @@ class SMORMS3(RowOptimizer):
         squares.lerp_(grad * grad, newest)
         agreed = mean * mean / (squares + self.epsilon)
         length = agreed.clamp(max=self.learning_rate).div_(squares.sqrt().add_(self.epsilon))
-        rows.addcmul_(grad * length, over(rate, self.learning_rate), value=-1)
+        rows.addcmul_(grad * length, divide_rate(rate, self.learning_rate), value=-1)
         memory.mul_(1 - agreed).add_(1)

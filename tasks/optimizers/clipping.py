@@ -1,4 +1,4 @@
-"""Gradient clipping, over all gradients of a step together: gathered rows and dense parameters."""
+"""Gradient clipping over all gradients of a step: gathered rows and dense parameters."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,7 +11,7 @@ from tasks.form import configurable, setting
 
 @configurable
 class NoClipping:
-    """Gradients as they are."""
+    """Leaves gradients unchanged."""
 
     name: Literal["none"] = "none"
 
@@ -21,7 +21,7 @@ class NoClipping:
 
 @configurable
 class ClipByNorm:
-    """Scales the gradient of the whole step by min(1, max_norm / ‖grad‖) (Pascanu, Mikolov, Bengio. ICML
+    """Scales all gradients of a step by min(1, max_norm / ‖grad‖) (Pascanu, Mikolov, Bengio. ICML
     2013, algorithm 1. https://arxiv.org/abs/1211.5063).
     """
 
@@ -31,7 +31,7 @@ class ClipByNorm:
     def clip_(self, grads: Sequence[Tensor]) -> None:
         """Scales finite gradients of any shapes, in place."""
         norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(grad) for grad in grads]))
-        factor = (self.max_norm / norm).clamp(max=1.0)  # of a norm of zero: infinity, clamped to one
+        factor = (self.max_norm / norm).clamp(max=1.0)  # a norm of zero gives infinity, clamped to one
         for grad in grads:
             grad.mul_(factor)
 

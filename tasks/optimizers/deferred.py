@@ -1,7 +1,7 @@
-"""Steps whose gradients the host does not wait for.
+"""Checks gradients on the device, without host synchronization.
 
-On a GPU a look at a gradient costs the step its head start: nothing is queued while the host waits. So the
-device looks: a step with a non-finite gradient, and every one after it, changes nothing and is counted.
+If the host reads a gradient on a GPU, it waits and queues no further work. Therefore the device checks: a
+step with a non-finite gradient and all later steps change nothing and are counted.
 """
 
 from collections.abc import Mapping
@@ -14,24 +14,24 @@ from tasks.optimizers.parameter_groups import ParameterGroups
 
 
 class DeferredCheck:
-    """Updates by ``groups`` (without a tuner); what a step would have changed is copied before."""
+    """Updates by ``groups`` (without a tuner) and reverts steps with non-finite gradients from copies."""
 
     def __init__(self, groups: ParameterGroups) -> None:
         self._groups, self._skipped = groups, None
 
     def update_(self, updates: Mapping[str, ParameterUpdate], factor: float, step: int) -> None:
-        """As in ParameterGroups, where it raises no exception."""
-        fine = torch.stack([torch.isfinite(update.grad).all() for update in updates.values()]).all()
-        before = fine.new_zeros((), dtype=torch.int64) if self._skipped is None else self._skipped
-        self._skipped = before + (~fine | (before > 0))
+        """See ParameterGroups; skips the step instead of raising NonFiniteGradient."""
+        all_finite = torch.stack([torch.isfinite(update.grad).all() for update in updates.values()]).all()
+        skipped = all_finite.new_zeros((), dtype=torch.int64) if self._skipped is None else self._skipped
+        self._skipped = skipped + (~all_finite | (skipped > 0))
         changed = [tensor for update in updates.values() for tensor in (update.rows, *update.state.values())]
-        kept = [tensor.clone() for tensor in changed]
-        self._groups.move_(updates, factor, step)
-        for tensor, old in zip(changed, kept, strict=True):
-            torch.where(self._skipped > 0, old, tensor, out=tensor)
+        copies = [tensor.clone() for tensor in changed]
+        self._groups.update_finite_(updates, factor, step)
+        for tensor, copy in zip(changed, copies, strict=True):
+            torch.where(self._skipped > 0, copy, tensor, out=tensor)
 
     def skipped(self) -> int:
-        """Steps skipped since the last call; the host waits for them."""
+        """Returns the number of steps skipped since the last call; synchronizes with the device."""
         skipped: Tensor | None = self._skipped
         self._skipped = None
         return 0 if skipped is None else int(skipped)

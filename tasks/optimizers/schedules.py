@@ -1,4 +1,4 @@
-"""Learning-rate schedules: a factor on the learning rate, given the fraction of training done, in [0, 1)."""
+"""Schedules: factors on the learning rate as functions of the completed fraction of training, in [0, 1)."""
 
 import math
 from typing import Literal
@@ -8,12 +8,12 @@ from tasks.form import configurable, setting
 
 @configurable
 class Constant:
-    """The same learning rate in every step."""
+    """A constant learning rate."""
 
     name: Literal["constant"] = "constant"
 
-    def factor(self, done: float) -> float:
-        """One."""
+    def factor(self, fraction: float) -> float:
+        """Returns 1."""
         return 1.0
 
 
@@ -24,22 +24,22 @@ class Linear:
     name: Literal["linear"] = "linear"
     end_factor: float = setting(0.0, "Factor at the end of training", ge=0, le=1)
 
-    def factor(self, done: float) -> float:
-        """1 − (1 − end_factor) · done."""
-        return 1 - (1 - self.end_factor) * done
+    def factor(self, fraction: float) -> float:
+        """1 − (1 − end_factor) · fraction."""
+        return 1 - (1 - self.end_factor) * fraction
 
 
 @configurable
 class Step:
-    """Step decay: the rate is multiplied by ``gamma`` after each fraction ``step_size`` of training."""
+    """Step decay: multiplies the rate by ``gamma`` after each fraction ``step_size`` of training."""
 
     name: Literal["step"] = "step"
     step_size: float = setting(0.25, "Fraction of training between two drops", gt=0, le=1)
     gamma: float = setting(0.3, "Factor on the rate at each drop", gt=0, le=1)
 
-    def factor(self, done: float) -> float:
-        """gamma^⌊done / step_size⌋."""
-        return self.gamma ** int(done / self.step_size + 1e-9)  # 0.3 / 0.1 is 2.9999999999999996
+    def factor(self, fraction: float) -> float:
+        """gamma^⌊fraction / step_size⌋."""
+        return self.gamma ** int(fraction / self.step_size + 1e-9)  # 0.3 / 0.1 is 2.9999999999999996
 
 
 @configurable
@@ -52,16 +52,21 @@ class Cosine:
     eta_min: float = setting(0.0, "Factor at the end of each cycle", ge=0, le=1)
     cycles: int = setting(1, "Number of cycles", ge=1)
 
-    def factor(self, done: float) -> float:
+    def factor(self, fraction: float) -> float:
         """eta_min + (1 − eta_min) · (1 + cos(π · position in the cycle)) / 2."""
-        return self.eta_min + (1 - self.eta_min) * (1 + math.cos(math.pi * (done * self.cycles % 1))) / 2
+        return self.eta_min + (1 - self.eta_min) * (1 + math.cos(math.pi * (fraction * self.cycles % 1))) / 2
 
 
 Schedule = Constant | Linear | Step | Cosine
 
 
-def warmed(schedule: Schedule, done: float, after: float, warm_up: float) -> float:
-    """The schedule's factor with a linear warm-up from zero during the fraction ``warm_up`` of training;
-    ``done`` is the fraction before this step, ``after`` that after it, so that the first step is not zero.
+def warmed_up_factor(schedule: Schedule, fraction: float, fraction_after: float, warm_up: float) -> float:
+    """Returns the factor of the schedule with linear warm-up from zero.
+
+    Args:
+        schedule: The schedule.
+        fraction: Completed fraction of training before this step.
+        fraction_after: Completed fraction after this step, so that the factor of the first step is not zero.
+        warm_up: Fraction of training in which the factor rises.
     """
-    return schedule.factor(done) * (min(1.0, after / warm_up) if warm_up else 1.0)
+    return schedule.factor(fraction) * (min(1.0, fraction_after / warm_up) if warm_up else 1.0)

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum and with averaging; order of operations as in torch.optim."""
+"""Stochastic gradient descent, with momentum or averaging, with the operation order of torch.optim."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tasks.form import configurable, setting
-from tasks.optimizers.base import RowOptimizer, State, Steps, over
+from tasks.optimizers.base import RowOptimizer, State, Steps, divide_rate
 
 
 @configurable
@@ -23,7 +23,7 @@ class SGD(RowOptimizer):
 
 @configurable
 class Momentum(RowOptimizer):
-    """Momentum, as torch.optim.SGD(momentum=…) (Polyak. USSR Comput. Math. Math. Phys. 4, 1964)."""
+    """SGD with momentum, as torch.optim.SGD(momentum=…) (Polyak. USSR Comput. Math. Math. Phys. 4, 1964)."""
 
     STATE = {"velocity": 0.0}
     name: Literal["momentum"] = "momentum"
@@ -34,7 +34,7 @@ class Momentum(RowOptimizer):
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``velocity = momentum · velocity + (1 − dampening) · grad;  rows -= lr · weight · velocity``."""
         velocity = state["velocity"]
-        # A row's first grad, which torch.optim.SGD does not dampen, is where the velocity is zero.
+        # torch.optim.SGD does not dampen the first gradient of a row, whose velocity is still zero.
         first = ~velocity.any(1, keepdim=True) if self.dampening else None
         velocity.mul_(self.momentum).add_(grad, alpha=1 - self.dampening)
         if first is not None:
@@ -44,7 +44,7 @@ class Momentum(RowOptimizer):
 
 @configurable
 class Nesterov(RowOptimizer):
-    """Nesterov's momentum, as torch.optim.SGD(nesterov=True) (Sutskever et al. ICML 2013, section 2)."""
+    """Nesterov momentum, as torch.optim.SGD(nesterov=True) (Sutskever et al. ICML 2013, section 2)."""
 
     STATE = {"velocity": 0.0}
     name: Literal["nesterov"] = "nesterov"
@@ -59,8 +59,8 @@ class Nesterov(RowOptimizer):
 
 @configurable
 class ASGD(RowOptimizer):
-    """Averaged SGD. As in torch.optim.ASGD the rows are used, and the average is state. The decay uses the
-    optimizer's own learning rate, so that a weight scales the whole step. Polyak, Juditsky. SIAM J. Control
+    """Averaged SGD. As in torch.optim.ASGD, the model uses the rows; the average is state. The decay uses the
+    unscheduled learning rate, so that a weight scales the complete step. Polyak, Juditsky. SIAM J. Control
     and Optimization 30 (1992). Schedule: Bottou. Stochastic Gradient Descent Tricks. 2012, section 5.
     """
 
@@ -71,13 +71,13 @@ class ASGD(RowOptimizer):
     t0: float = setting(1e6, "Step after which rows are averaged", ge=0)
 
     def initial_state(self, rows: Tensor) -> State:
-        """The average, which begins as the rows."""
+        """Returns the average, a copy of the rows."""
         return {"average": rows.clone()}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
         """``η = lr · weight / (1 + λ · lr · (t − 1))^α;  rows = (1 − λη) · rows − η · grad``."""
         past = step - 1
-        eta = over(rate, (1 + self.lambd * self.learning_rate * past) ** self.alpha)
+        eta = divide_rate(rate, (1 + self.lambd * self.learning_rate * past) ** self.alpha)
         rows.mul_((1 - self.lambd * eta.double()).to(rows.dtype)).addcmul_(grad, eta, value=-1)
-        since = (past - self.t0).clamp(min=1) if isinstance(past, Tensor) else max(1.0, past - self.t0)
-        state["average"].lerp_(rows, 1 / since)
+        averaged = (past - self.t0).clamp(min=1) if isinstance(past, Tensor) else max(1.0, past - self.t0)
+        state["average"].lerp_(rows, 1 / averaged)

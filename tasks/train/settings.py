@@ -8,7 +8,7 @@ from tasks.form import configurable, setting
 from tasks.loading.orders import ByGroup, Order
 from tasks.optimizers import Adam
 from tasks.optimizers.parameter_groups import ParameterGroup, UpdateSettings
-from tasks.optimizers.schedules import Linear, Schedule, warmed
+from tasks.optimizers.schedules import Linear, Schedule, warmed_up_factor
 from tasks.pool import AUTOMATIC
 from tasks.train.objectives import Label, Objective, RareMemory
 from tasks.train.runners import OneProcess, Runner
@@ -62,4 +62,4 @@ class TrainSettings(UpdateSettings):
     def rate_factor(self, epoch: int, batch: int, batches: int) -> float:
         """Returns the factor on the learning rates in a batch; ``epoch`` and ``batch`` count from 0."""
         start, end = ((epoch + number / batches) / self.epochs for number in (batch, batch + 1))
-        return warmed(self.schedule, start, end, self.warm_up)
+        return warmed_up_factor(self.schedule, start, end, self.warm_up)

@@ -45,7 +45,6 @@ PENDING = frozenset(
         "tasks/ingest/xmltv",
         "tasks/ingest/xmltv/fallback",
         "tasks/likes",
-        "tasks/optimizers",
         "tasks/preprocess",
         "tasks/publish",
         "tasks/publish/map",

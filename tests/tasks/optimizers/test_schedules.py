@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from tasks.optimizers.schedules import Constant, Cosine, Linear, Schedule, Step, warmed
+from tasks.optimizers.schedules import Constant, Cosine, Linear, Schedule, Step, warmed_up_factor
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,6 @@ def test_no_factor_leaves_zero_to_one(kind: type):
 
 
 def test_warm_up_rises_in_a_straight_line_and_lies_below_the_schedule():
-    ten_steps = [warmed(Linear(), number / 10, (number + 1) / 10, 0.4) for number in range(10)]
+    ten_steps = [warmed_up_factor(Linear(), number / 10, (number + 1) / 10, 0.4) for number in range(10)]
     assert ten_steps == pytest.approx([0.25, 0.45, 0.6, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
-    assert warmed(Linear(), 0.3, 0.4, 0.0) == Linear().factor(0.3)
+    assert warmed_up_factor(Linear(), 0.3, 0.4, 0.0) == Linear().factor(0.3)
