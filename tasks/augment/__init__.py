@@ -1,1 +1,1 @@
-"""Checkpoint to TitleEncoderFiles: vectors for words never seen."""
+"""Augmentation: vectors of unseen words, from a Checkpoint to TitleEncoderFiles."""

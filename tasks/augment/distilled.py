@@ -1,7 +1,7 @@
-"""What the trained words know, put into n-grams: each word's target is the mean of its n-grams' rows.
+"""Distils trained word rows into n-gram rows: the mean of a word's n-gram rows approximates its row.
 
-An unseen word is then the mean of its n-grams' rows plus the mean of the trained words, at the
-length of the rarest of them. The rows are found by ridge regression (ridge.py).
+The vector of an unseen word is the mean of its n-gram rows plus the mean of the trained words, scaled to the
+norm of rare trained words. The rows are the solution of a ridge regression (ridge.py).
 
 References:
     Zhao, Mudgal, Liang. Generalizing Word Embeddings using Bag of Subwords. EMNLP 2018.
@@ -22,30 +22,34 @@ from tasks.form import configurable, setting
 
 @configurable
 class Distilled:
-    """n-gram rows from trained word rows."""
+    """Fits n-gram rows to trained word rows."""
 
     name: Literal["distilled"] = "distilled"
     shortest: int = setting(3, "Shortest n-gram; the edges of the word count as characters", ge=1, le=10)
-    longest: int = setting(6, "Longest n-gram, counted alike", ge=1, le=10)
+    longest: int = setting(6, "Longest n-gram, counted in the same way", ge=1, le=10)
     buckets: int = setting(2_000_000, "Hash buckets; only those in use take memory", ge=1, le=2**31 - 1)
     alpha: float = setting(0.1, "Ridge regularization: higher trusts single n-grams less", gt=0)
-    max_iter: int = setting(30, "Most iterations of conjugate gradients", ge=1)
+    max_iter: int = setting(30, "Maximum number of iterations of conjugate gradients", ge=1)
     tol: float = setting(1e-2, "Relative residual at which the iterations end", gt=0)
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
-        """N-gram rows in the space of trained words (case-folded), from their rows, float32 (words, dim), and
-        the number of training titles that hold each, int64 (words,).
+        """Fits n-gram rows in the space of the trained words.
+
+        Args:
+            words: Trained words, case-folded.
+            rows: Their rows, float32 (words, dim).
+            document_frequency: Number of training titles that contain each word, int64 (words,).
         """
         if not len(words):
-            raise ValueError("no trained word to distil n-grams from; the vocabulary holds none")
+            raise ValueError("no trained word to distil n-grams from; the vocabulary has none")
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         used, columns = np.unique(ids.values, return_inverse=True)
         centred, mean, norm = centre(rows, document_frequency)
-        found = solve_ridge(
+        ngram_rows = solve_ridge(
             Ragged(ids.offsets, columns), len(used), centred,
             alpha=self.alpha, max_iter=self.max_iter, tol=self.tol,
         )  # fmt: skip
         return NgramRows(
             shortest=self.shortest, longest=self.longest, buckets=self.buckets,
-            bucket_ids=used, rows=found, mean=mean, norm=norm,
+            bucket_ids=used, rows=ngram_rows, mean=mean, norm=norm,
         )  # fmt: skip

@@ -1,5 +1,5 @@
-"""No vector of their own for unseen words: the default. The rows of their n-grams are in the bag, and more
-adds nothing there (docs/log).
+"""Default strategy: no separate vectors for unseen words. The bag contains the rows of their n-grams, and
+other vectors do not improve it (docs/log).
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from tasks.form import configurable
 
 @configurable
 class NoNgramRows:
-    """Words that training has not seen are in the bag by their n-grams alone."""
+    """Represents unseen words only by the n-grams in the bag."""
 
     name: Literal["none"] = "none"
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
-        """No rows."""
+        """Returns no rows."""
         return NgramRows.none(rows.shape[1])

@@ -1,10 +1,9 @@
-"""n-gram rows of a pretrained fastText model, brought into our space by a learnt linear map.
+"""Maps n-gram rows of a pretrained fastText model linearly into the space of the trained words.
 
-With X (words × fastText's dimensions) the means of the trained words' n-gram rows and T their own unit-norm
-rows less their mean, the map is A = (XᵀX + λI)⁻¹ XᵀT, and a bucket's row is its row in the file times A: the
-mean of mapped rows is the mapped mean, so an unseen word is placed by n-grams that a far larger text has
-trained. X is made of n-grams alone (not of the file's rows for whole words), since an unseen word has nothing
-else.
+X (words × fastText dimensions) contains the means of the n-gram rows of the trained words, and T their
+centred unit-norm rows. The map is A = (XᵀX + λI)⁻¹ XᵀT, and the row of a bucket is its row in the file times
+A. The mean of mapped rows is the mapped mean, so unseen words benefit from n-grams trained on a much larger
+corpus. X uses n-grams only (not the word rows of the file), because an unseen word has nothing else.
 
 References:
     Mikolov, Le, Sutskever. Exploiting Similarities among Languages for Machine Translation. 2013, section 4
@@ -24,18 +23,18 @@ from tasks.fasttext.matrices import sum_rows
 from tasks.fasttext.ngrams import bucket_ids
 from tasks.form import configurable, setting
 
-_BLOCK = 16_384  # rows mapped at once: 20 MB of 300 dimensions
+_BLOCK = 16_384  # rows mapped at a time: 20 MB at 300 dimensions
 
 
 @configurable
 class Pretrained:
-    """N-gram rows of a fastText model, mapped linearly to where the trained words are."""
+    """N-gram rows of a fastText model, mapped linearly into the space of the trained words."""
 
     name: Literal["pretrained"] = "pretrained"
     model: str = setting("", "fastText model file (.bin) with n-grams, not pruned", content=True)
     vocabulary: int = setting(
         20_000,
-        "Most frequent words of the file whose n-grams are kept beside those of the trained words",
+        "Most frequent words of the file whose n-grams are stored in addition to those of the trained words",
         ge=0,
     )
     map_ridge: float = setting(
@@ -43,21 +42,21 @@ class Pretrained:
     )
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
-        """N-gram rows in the space of trained words; arguments as of Distilled.fit."""
+        """Returns n-gram rows in the space of the trained words; see Distilled.fit for the arguments."""
         if not self.model:
             option = "augment.strategy.model"
             raise ValueError(f"{option} names no fastText model file; --set {option}=FILE.bin does")
         file = FastText.open(self.model)
         header, dictionary = file.header, file.dictionary
         if header.maxn == 0 or header.bucket == 0 or dictionary.pruned is not None:
-            found = f"(maxn {header.maxn}, pruned: {dictionary.pruned is not None})"
-            lacks = f"{self.model} has no n-grams of its own for every bucket {found}"
-            raise ValueError(f"{lacks}; give a model trained with them")
+            details = f"(maxn {header.maxn}, pruned: {dictionary.pruned is not None})"
+            problem = f"{self.model} has no n-grams for every bucket {details}"
+            raise ValueError(f"{problem}; give a model trained with them")
         ids = bucket_ids(words, header.minn, header.maxn, header.bucket)
         usable = ids.lengths > 0
         if usable.sum() < 2:
-            long = f"{int(usable.sum())} of {len(words)} trained words are long enough"
-            raise ValueError(f"{long} for an n-gram of {header.minn} characters; two or more are needed")
+            counts = f"{int(usable.sum())} of {len(words)} trained words are long enough"
+            raise ValueError(f"{counts} for an n-gram of {header.minn} characters; two or more are needed")
         offset = dictionary.word_count
         sums = sum_rows(file.matrix.take, Ragged(ids.offsets, ids.values + offset), file.dim)
         sources = sums / np.maximum(ids.lengths, 1)[:, None]

@@ -9,7 +9,7 @@ from tasks.form import configurable, setting
 
 @configurable
 class AugmentSettings:
-    """How unseen words get a vector."""
+    """Settings of the vectors of unseen words."""
 
     strategy: Distilled | NoNgramRows | Pretrained | Stems = setting(
         NoNgramRows(), "Where vectors of unseen words come from"

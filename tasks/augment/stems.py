@@ -1,18 +1,19 @@
-"""Words never seen, by their stem: a character encoder learns to bring words of one stem together.
+"""Represents unseen words by a character encoder that is trained to place words of the same stem together.
 
-Two words of each stem of a batch (a word twice, under two dropouts, where its stem has no other) are pulled
-together, and away from the nearest word of another stem:
+A batch has two words per stem (the same word with two dropout masks if the stem has only one). The loss pulls
+them together and pushes them away from the nearest word of another stem:
 
     loss = mean of max(0, margin − cos(word, partner) + cos(word, nearest word of another stem))
 
-An unseen word then gets the rows of the trained words nearest to it in the encoder's space. A linear map from
-there to the trained rows, as for a fastText model, is worth less (docs/log). Stems are needed in training
-alone: the published encoder has no stemmer.
+An unseen word gets the rows of the nearest trained words in the space of the encoder. A linear map to the
+trained rows, as for a fastText model, scores lower (docs/log). Stems are needed for training only: the
+published encoder has no stemmer.
 
 References:
     Porter. Snowball: A language for stemming algorithms. 2001. https://snowballstem.org.
-    Hermans, Beyer, Leibe. In Defense of the Triplet Loss for Person Re-Identification. 2017, equation 5 (the
-    hardest of a batch). https://arxiv.org/abs/1703.07737. We differ: one partner, drawn, not the farthest.
+    Hermans, Beyer, Leibe. In Defense of the Triplet Loss for Person Re-Identification. 2017, equation 5
+    (batch hard). https://arxiv.org/abs/1703.07737. We differ: the positive is a random partner, not the
+    farthest.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ class Stems(RecurrentTrainingSettings, Recurrent):
     name: Literal["stems"] = "stems"
     language: Language = setting("english", "Algorithm of the package snowballstemmer that finds stems")
     margin: float = setting(
-        0.3, "How much nearer, in cosine, a word of the same stem shall be than any other", gt=0, le=2
+        0.3, "Margin in cosine by which a word of the same stem must be nearer than any other", gt=0, le=2
     )
     hidden: int = setting(64, "Dimensions of the encoder's state", ge=1, le=4096)
     batch_size: int = setting(512, "Words of a batch, two of each stem", ge=4)
@@ -54,9 +55,9 @@ class Stems(RecurrentTrainingSettings, Recurrent):
     neighbours: int = setting(20, "Trained words whose rows an unseen word gets", ge=1)
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NearestWords:
-        """What unseen words get, in the space of trained words; arguments as of Distilled.fit."""
+        """Trains the encoder and returns the vectors of unseen words; see Distilled.fit for the arguments."""
         if not len(words):
-            raise ValueError("no trained word to learn stems from; the vocabulary holds none")
+            raise ValueError("no trained word to learn stems from; the vocabulary has none")
         frequent = np.argsort(-document_frequency, kind="stable")[: self.most_words]
         encoder = self.train([words[int(place)] for place in frequent])
         centred, mean, norm = centre(rows, document_frequency)
@@ -66,7 +67,7 @@ class Stems(RecurrentTrainingSettings, Recurrent):
         )
 
     def train(self, words: Sequence[str]) -> CharacterEncoder:
-        """The encoder, on the CPU, trained on the stems of words, on a GPU if there is one."""
+        """Trains the encoder on the stems of words, on a GPU if available, and returns it on the CPU."""
         encoder = CharacterEncoder(self, Alphabet.of(words), seed=self.seed)
         encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
         strings, pairs = encoder.alphabet.ids(words), StemPairs(find_stems(words, self.language))
@@ -83,33 +84,33 @@ class Stems(RecurrentTrainingSettings, Recurrent):
 
 
 def find_stems(words: Sequence[str], language: Language) -> np.ndarray:
-    """The number of each word's stem, from 0: int64 (words,)."""
-    import snowballstemmer  # here: who opens what was trained needs none
+    """Returns the stem id of each word, from 0: int64 (words,)."""
+    import snowballstemmer  # imported here: a trained encoder does not need it
 
     stems = snowballstemmer.stemmer(language).stemWords(words)
     return np.unique(stems, return_inverse=True)[1]
 
 
 class StemPairs:
-    """Draws two words of each stem."""
+    """Draws two words per stem."""
 
     def __init__(self, stems: np.ndarray) -> None:
         self._words, self._counts = np.argsort(stems, kind="stable"), np.bincount(stems)
         self._first = offsets_of(self._counts)[:-1]
 
     def batches(self, rng: np.random.Generator, pairs: int) -> Iterator[np.ndarray]:
-        """Batches of so many stems: a word of each, then another of each, int64 (2 · stems,)."""
+        """Yields batches of ``pairs`` stems: a word of each, then another of each, int64 (2 · stems,)."""
         order = rng.permutation(len(self._counts))
         for start in range(0, len(order), pairs):
             chosen = order[start : start + pairs]
             counts = self._counts[chosen]
-            one = rng.integers(counts)
-            other = (one + rng.integers(1, np.maximum(counts, 2))) % counts
-            yield self._words[np.concatenate([self._first[chosen] + one, self._first[chosen] + other])]
+            first = rng.integers(counts)
+            second = (first + rng.integers(1, np.maximum(counts, 2))) % counts
+            yield self._words[np.concatenate([self._first[chosen] + first, self._first[chosen] + second])]
 
 
 def triplet_loss(vectors: Tensor, margin: float) -> Tensor:
-    """Of vectors (2 · stems, hidden), partners half of them apart; zero where the batch is of one stem."""
+    """Computes the loss of vectors (2 · stems, hidden); partners are ``stems`` rows apart. 0 for one stem."""
     unit, stems = F.normalize(vectors, dim=1), len(vectors) // 2
     cosines = unit @ unit.T
     partner = cosines.diagonal(stems).repeat(2)

@@ -1,4 +1,4 @@
-"""Stage augment: Checkpoint to TitleEncoderFiles."""
+"""Stage augment: turns a Checkpoint into TitleEncoderFiles."""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -32,14 +32,14 @@ def augment(
     encoder: Encoder,
     settings: AugmentSettings,
 ) -> TitleEncoderFiles:
-    """Learns what unseen words get from the trained ones; publishes all that is needed to embed any title.
+    """Fits vectors of unseen words to the trained words and publishes the files needed to embed any title.
 
     ``encoder`` is the one that the checkpoint was trained with.
     """
     workspace = Workspace(home)
     tokens_parquet = workspace.folder(vocabulary) / "tokens.parquet"
     table = pq.read_table(tokens_parquet, columns=["kind", "token", "document_frequency"])
-    # Mapped (by torch; for NumPy they are copied), and saved piece by piece: rows may be more than memory.
+    # Rows may exceed memory, so torch maps them (NumPy would copy them) and they are saved in blocks.
     with safe_open(workspace.folder(checkpoint) / "checkpoint.safetensors", framework="pt") as opened:
         rows, touched, layer = (
             opened.get_tensor(name).numpy() for name in ("rows", "touched", f"{LAYER}.rows")
@@ -51,24 +51,24 @@ def augment(
     frequency, tokens = table["document_frequency"].to_numpy(), table["token"].to_pylist()
     touched &= frequency > 0
     kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
-    learnt = np.flatnonzero((kinds == WORD) & touched)
+    trained = np.flatnonzero((kinds == WORD) & touched)
     unseen_words: UnseenWords = NgramRows.none(rows.shape[1])
-    if len(learnt):
-        words = [tokens[row] for row in learnt]
-        unseen_words = settings.strategy.fit(words, rows[learnt], frequency[learnt])
+    if len(trained):
+        words = [tokens[row] for row in trained]
+        unseen_words = settings.strategy.fit(words, rows[trained], frequency[trained])
     ids = token_index(kinds, tokens, touched)
     tokenizer = read_tokenizer(workspace.folder(vocabulary))
     titles, meaning = open_corpus(workspace.folder(corpus)), None
     if layer.shape[1]:
-        shown = np.flatnonzero(titles.split != PLACEHOLDER)
-        parts = [shown[own] for own in row_blocks(len(shown))]
-        dense = (encoder.dense(titles.sentences[own], titles.descriptions[own]) for own in parts)
+        titles_with_text = np.flatnonzero(titles.split != PLACEHOLDER)
+        parts = [titles_with_text[block] for block in row_blocks(len(titles_with_text))]
+        dense = (encoder.dense(titles.sentences[block], titles.descriptions[block]) for block in parts)
         meaning = Meaning.fit(workspace.details(corpus)["sentences"], layer, dense)
     with STAGE.publish(home, vocabulary, corpus, checkpoint, encoder, settings) as draft:
-        made = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)
-        made.save(draft.folder, tokens_parquet)
-        draft.counts |= {"tokens": len(ids), "words": len(learnt), unseen_words.key: unseen_words.size}
+        title_encoder = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)
+        title_encoder.save(draft.folder, tokens_parquet)
+        draft.counts |= {"tokens": len(ids), "words": len(trained), unseen_words.key: unseen_words.size}
         draft.details["checkpoint"] = checkpoint.digest
     logger = get_run_logger()
-    logger.info("%d rows (%s) from %d trained words", unseen_words.size, unseen_words.key, len(learnt))
+    logger.info("%d rows (%s) from %d trained words", unseen_words.size, unseen_words.key, len(trained))
     return draft.artifact

@@ -37,7 +37,6 @@ PENDING = frozenset(
         "storage/tracking",
         "tasks",
         "tasks/ablate",
-        "tasks/augment",
         "tasks/encoder",
         "tasks/fasttext",
         "tasks/ingest",
