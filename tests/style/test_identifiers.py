@@ -52,7 +52,6 @@ PENDING = frozenset(
         "tasks/publish/registry",
         "tasks/sentences",
         "tasks/train/population",
-        "tasks/train/runners",
         "tasks/train/tuning",
     ]
 )

@@ -1,27 +1,29 @@
-"""Who makes the steps of an epoch: the settings of train.runner (docs/runners.md)."""
+"""Settings of train.runner: the processes that compute the steps of an epoch (docs/runners.md)."""
 
 from typing import Literal
 
 from tasks.form import configurable, setting
 
-_LEARNERS: int = setting(2, "Processes that step, one a core", ge=1, le=256)
+_LEARNERS: int = setting(2, "Number of learner processes, one per core", ge=1, le=256)
 
 
 @configurable
 class OneProcess:
-    """One step after the other, in the process that trains."""
+    """Computes the steps sequentially in the training process."""
 
     name: Literal["sequential"] = "sequential"
 
 
 @configurable
 class Hogwild:
-    """Learners step at once on shared rows, without locks: who reads while another writes gets some of both.
+    """Learners update shared rows concurrently and without locks.
+
+    Reads may see half-updated rows; concurrent updates may be lost.
 
     Recht, Ré, Wright, Niu. Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent. NIPS
     2011. https://arxiv.org/abs/1106.5730 Zhang, Wang, Zhou. GaDei: On Scale-up Training As A Service For Deep
-    Learning. ICDM 2017. https://arxiv.org/abs/1611.06213 We differ: rows are shared themselves, so
-    that ``interval`` is that of the dense parameters alone.
+    Learning. ICDM 2017. https://arxiv.org/abs/1611.06213 We differ: the rows themselves are shared,
+    so ``interval`` applies to the dense parameters only.
     """
 
     name: Literal["hogwild"] = "hogwild"
@@ -31,8 +33,9 @@ class Hogwild:
 
 @configurable
 class Owners:
-    """Each row is written by one learner alone: n batches at once on the same rows, then all of their steps.
-    The same bits at each run with as many learners, whatever is killed.
+    """Each row is written by one learner only. The gradients of n batches are computed on the same rows, then
+    all n steps are applied. Results are bitwise reproducible for a fixed number of learners, even if some are
+    killed.
     """
 
     name: Literal["owners"] = "owners"

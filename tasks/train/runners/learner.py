@@ -1,10 +1,9 @@
-"""A learner: a process that makes every n-th step of an epoch, on rows that it shares with the others.
+"""A learner process, which computes every n-th step of an epoch on rows that it shares with other learners.
 
-Nothing is sent and nothing is locked: each learner draws the epoch's plan from its seed and takes its own
-share of it; a word of shared memory has one writer. The parent writes ``control``; a learner writes its row
-of ``marks``, from which its replacement sees, should it be killed, where to go on. That a word is seen after
-what was written before it is the order of x86-64; elsewhere the interpreter's own locks between the two order
-them.
+There are no messages and no locks: each learner derives the plan of the epoch from the seed and takes its
+share of it, and each word of shared memory has one writer. The parent writes ``control``. A learner writes
+its row of ``marks``, from which its replacement resumes if it is killed. A word becomes visible after all
+earlier writes: x86-64 guarantees this order; on other processors, the locks of the interpreter do.
 """
 
 import time
@@ -27,107 +26,110 @@ from tasks.train.runners import Hogwild, Owners
 from tasks.train.settings import TrainSettings
 
 PARAMETERS = ["rows", "labels", LAYER]
-# of control: number of the epoch's run (0: being written), epoch, its first batch and how many it has, steps
-# before the first, rounds that may be made; whether to end
-RUN, EPOCH, FIRST, BATCHES, STEPS, UNTIL, STOP = range(7)
-# of marks: rounds finished; rounds whose gradients are there, batches whose rows are copied, batches whose
-# rows are moved (Owners); batch with a gradient that is not finite, from 1; steps of others, and the most of
-# them, between a learner's reading and writing; titles shown; batches cut off by a kill
-DONE, COMPUTED, COPIED, MOVED, FAILED, STALE, STALEST, SHOWN, CUT = range(9)
-WORDS = 16  # of 8 bytes: no two learners write one line of the processor's cache
-SPINS, POLL = 2000, 0.0005  # how often a learner looks before it sleeps, and for how long, in seconds
+# words of control: run number (0: being written), epoch, first batch, number of batches, steps before the
+# first batch, rounds that may be run, whether to stop
+RUN, EPOCH, FIRST, BATCHES, STEPS, MAX_ROUNDS, STOP = range(7)
+# words of marks: finished rounds; rounds with computed gradients, batches with copied rows, batches with
+# updated rows (all Owners); batch with a non-finite gradient, from 1; sum and maximum of the steps of other
+# learners between reading and writing; titles shown; batches cut off by a kill
+DONE, COMPUTED, COPIED, MOVED, FAILED, STALE, MAX_STALE, SHOWN, CUT_OFF = range(9)
+WORDS = 16  # of 8 bytes per row: no two learners write to the same cache line
+SPINS, POLL_SECONDS = 2000, 0.0005  # polls before a learner sleeps between polls, and for how long
 
 
 def learn(shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
-    """The process: steps until it is told to stop, or its parent is gone."""
+    """Entry point of the process; runs until the parent requests a stop or ends."""
     with worker_process():
         torch.set_num_threads(settings.threads or 1)
         kind = _Owner if isinstance(settings.runner, Owners) else _Hogwild
-        kind(shared, place, folder, settings).work()
+        kind(shared, place, folder, settings).run()
 
 
 class _Learner:
-    """What both kinds do: waits for work, takes its batches, keeps its marks."""
+    """Base class: waits for runs, takes its share of the batches and updates its marks."""
 
     def __init__(self, shared: Shared, place: int, folder: Path, settings: TrainSettings) -> None:
         self.shared, self.place, self.settings, corpus = shared, place, settings, open_corpus(folder)
         self.control, self.marks = shared["control"].numpy(), shared["marks"].numpy()
-        self.learners, self.own = len(self.marks), self.marks[place]
-        self.losses, self.handed = shared["losses"].numpy(), shared["handed"].numpy()
+        self.learners, self.progress = len(self.marks), self.marks[place]
+        self.losses, self.claimed = shared["losses"].numpy(), shared["claimed"].numpy()
         self.loader = open_batches(folder, corpus, settings, shared["titles"].numpy(), {}, workers=0)
         groups, weights = ParameterGroups(PARAMETERS, settings), torch.from_numpy(corpus.weights.copy())
-        tensors, rooms = self.tensors(), self.rooms()
+        tensors, scratch = self.tensors(), self.scratch_buffers()
         self.step = CompiledStep(
-            settings, groups, tensors, weights.unsqueeze(1), max_title_tokens(corpus), rooms
+            settings, groups, tensors, weights.unsqueeze(1), max_title_tokens(corpus), scratch
         )
 
     def tensors(self) -> Mapping[str, Tensor]:
-        """Parameters and state that the step changes, by name."""
+        """Returns the parameters and state that the step updates, by name."""
         return self.shared.tensors
 
-    def rooms(self) -> Mapping[str, np.ndarray]:
-        """Memory that the step shall work in."""
+    def scratch_buffers(self) -> Mapping[str, np.ndarray]:
+        """Returns scratch buffers of the step by name; others are allocated."""
         return {}
 
     def begin(self) -> None:
-        """Called when the parent has written the parameters."""
+        """Called after the parent has written the parameters of a run."""
 
-    def turn(self, work: np.ndarray, done: int, batch: Batch | None) -> None:
-        """Makes round ``done``; None where the epoch has no batch left for this learner."""
+    def run_round(self, assignment: np.ndarray, round_number: int, batch: Batch | None) -> None:
+        """Computes a round, numbered from 0; ``batch`` is None if the learner has none left in the epoch."""
         raise NotImplementedError
 
-    def work(self) -> None:
-        """Makes its share of every run."""
-        seen = 0
+    def run(self) -> None:
+        """Computes the share of this learner in every run until the parent requests a stop."""
+        last_run = 0
         while not self.control[STOP]:
-            work, own = self.control.copy(), self.own.copy()
-            if work[RUN] in (0, seen) or self.control[RUN] != work[RUN]:
-                time.sleep(POLL)
+            assignment, progress = self.control.copy(), self.progress.copy()
+            if assignment[RUN] in (0, last_run) or self.control[RUN] != assignment[RUN]:
+                time.sleep(POLL_SECONDS)
                 continue
-            seen, done, learners = work[RUN], int(own[DONE]), self.learners
-            rounds = -(-int(work[BATCHES] - work[FIRST]) // learners)
+            last_run, finished, learners = assignment[RUN], int(progress[DONE]), self.learners
+            rounds = -(-int(assignment[BATCHES] - assignment[FIRST]) // learners)
             self.begin()
-            first = int(work[FIRST]) + done * learners + self.place
-            _, batches = self.loader.epoch(int(work[EPOCH]), first, every=learners)
-            for number in range(done, rounds):
-                self.wait(lambda number=number: self.control[UNTIL] > number)
-                self.turn(work, number, next(batches, None))
-                self.own[DONE] = number + 1
+            first = int(assignment[FIRST]) + finished * learners + self.place
+            _, batches = self.loader.epoch(int(assignment[EPOCH]), first, every=learners)
+            for number in range(finished, rounds):
+                self.wait(lambda number=number: self.control[MAX_ROUNDS] > number)
+                self.run_round(assignment, number, next(batches, None))
+                self.progress[DONE] = number + 1
 
-    def wait(self, holds: Callable[[], bool]) -> None:
-        """Returns when a condition holds; leaves the process when it is to stop."""
-        looks = 0
-        while not holds():
+    def wait(self, condition: Callable[[], bool]) -> None:
+        """Blocks until the condition holds; exits the process if the parent requests a stop."""
+        polls = 0
+        while not condition():
             if self.control[STOP]:
                 raise SystemExit
-            time.sleep(POLL if looks > SPINS else 0)
-            looks += 1
+            time.sleep(POLL_SECONDS if polls > SPINS else 0)
+            polls += 1
 
     def gradients(self, batch: Batch, number: int) -> Gradients:
-        """Those of batch ``number``, with its loss noted; waits for the end where one is not finite."""
-        found = self.step.gradients(batch)
-        if found is None:
-            self.own[FAILED] = number + 1
+        """Computes the gradients of batch ``number`` and stores its loss.
+
+        If a gradient is not finite, marks the failure and blocks until the parent requests a stop.
+        """
+        gradients = self.step.gradients(batch)
+        if gradients is None:
+            self.progress[FAILED] = number + 1
             self.wait(lambda: False)
-        assert found is not None
-        self.losses[number] = found.loss
-        return found
+        assert gradients is not None
+        self.losses[number] = gradients.loss
+        return gradients
 
-    def count(self, titles: int, stale: int) -> None:
-        """Counts a step."""
-        self.own[SHOWN] += titles
-        self.own[STALE] += stale
-        self.own[STALEST] = max(self.own[STALEST], stale)
+    def count_step(self, titles: int, stale: int) -> None:
+        """Adds a step to the marks."""
+        self.progress[SHOWN] += titles
+        self.progress[STALE] += stale
+        self.progress[MAX_STALE] = max(self.progress[MAX_STALE], stale)
 
-    def place_of(self, work: np.ndarray, number: int) -> tuple[float, int]:
-        """Factor on the learning rates, and number, of a batch's step."""
-        factor = self.settings.rate_factor(int(work[EPOCH]), number, int(work[BATCHES]))
-        return factor, int(work[STEPS]) + number - int(work[FIRST]) + 1
+    def rate_and_step(self, assignment: np.ndarray, number: int) -> tuple[float, int]:
+        """Returns the learning-rate factor and the number of the step of a batch."""
+        factor = self.settings.rate_factor(int(assignment[EPOCH]), number, int(assignment[BATCHES]))
+        return factor, int(assignment[STEPS]) + number - int(assignment[FIRST]) + 1
 
 
 class _Hogwild(_Learner):
-    """Steps on the shared rows as they are. A batch is marked before its rows move, so that the replacement
-    of a learner that was killed in between does not show it again: some of its rows were not moved.
+    """Updates shared rows without waiting. A batch is claimed before its rows are updated, so the replacement
+    of a killed learner does not repeat it; some of its rows may not have been updated.
     """
 
     def tensors(self) -> Mapping[str, Tensor]:
@@ -135,106 +137,113 @@ class _Hogwild(_Learner):
         self._interval, tensors = self.settings.runner.interval, self.shared.tensors
         dense = [name for name in tensors if name.startswith(("labels.", f"{LAYER}."))]
         self._private = {name: tensors[name].clone() for name in dense if self._interval > 1}
-        self._read = {name: own.clone() for name, own in self._private.items()}
+        self._read = {name: tensor.clone() for name, tensor in self._private.items()}
         return {**tensors, **self._private}
 
     def begin(self) -> None:
-        for name, own in self._private.items():
-            self._read[name].copy_(own.copy_(self.shared[name]))
+        for name, tensor in self._private.items():
+            self._read[name].copy_(tensor.copy_(self.shared[name]))
 
-    def turn(self, work: np.ndarray, done: int, batch: Batch | None) -> None:
-        number = int(work[FIRST]) + done * self.learners + self.place
-        if batch is not None and self.handed[number]:
-            self.own[CUT] += 1
+    def run_round(self, assignment: np.ndarray, round_number: int, batch: Batch | None) -> None:
+        number = int(assignment[FIRST]) + round_number * self.learners + self.place
+        if batch is not None and self.claimed[number]:
+            self.progress[CUT_OFF] += 1
         elif batch is not None:
-            before = self._others()
+            steps_before = self._steps_of_others()
             gradients = self.gradients(batch, number)
-            self.count(len(gradients.titles), self._others() - before)
-            self.handed[number] += 1
-            self.step.apply(gradients, *self.place_of(work, number))
-        if (done + 1) % self._interval == 0 or done + 1 >= self.control[UNTIL]:
-            self._exchange()
+            self.count_step(len(gradients.titles), self._steps_of_others() - steps_before)
+            self.claimed[number] += 1
+            self.step.apply(gradients, *self.rate_and_step(assignment, number))
+        if (round_number + 1) % self._interval == 0 or round_number + 1 >= self.control[MAX_ROUNDS]:
+            self._exchange_dense()
 
-    def _others(self) -> int:
-        """Steps that the others have made."""
-        return int(self.marks[:, DONE].sum() - self.own[DONE])
+    def _steps_of_others(self) -> int:
+        """Returns the number of steps of the other learners."""
+        return int(self.marks[:, DONE].sum() - self.progress[DONE])
 
-    def _exchange(self) -> None:
-        """Adds what the private copies moved by, and reads them anew. Sums of squares add up as well; Adam's
-        moments, which shrink at every step, stay each learner's own.
+    def _exchange_dense(self) -> None:
+        """Adds the changes of the private copies to the shared parameters and reloads the copies.
+
+        Sums of squares are added as well. Adam's moments decay at each step, so each learner has separate
+        ones.
         """
-        for name, own in self._private.items():
+        for name, private in self._private.items():
             shared, read = self.shared[name], self._read[name]
             if name.endswith((".rows", ".sum")):
-                read.copy_(own.copy_(shared.add_(own - read)))
+                read.copy_(private.copy_(shared.add_(private - read)))
             else:
-                shared.copy_(own)
+                shared.copy_(private)
 
 
 class _Owner(_Learner):
-    """A round: each learner leaves the gradients of its batch in shared memory; when all are there, each
-    moves the rows that it owns by one batch after the other; when all have, the next round begins. Rows are
-    copied before they are moved, so that the replacement of a learner that was killed can begin again.
+    """Writes only the rows that it owns. In a round, each learner stores the gradients of its batch in shared
+    memory. After all have done so, each updates its rows batch by batch. The next round starts when all have
+    finished. Rows are copied before an update, so that the replacement of a killed learner can repeat it.
     """
 
-    def rooms(self) -> Mapping[str, np.ndarray]:
+    def scratch_buffers(self) -> Mapping[str, np.ndarray]:
         self._slots = [
-            {name: own.numpy() for name, own in self.shared.below(f"slot.{place}.").items()}
+            {name: tensor.numpy() for name, tensor in self.shared.below(f"slot.{place}.").items()}
             for place in range(self.learners)
         ]
         self._copies = {
             name: list(self.shared.below(f"copy.{self.place}.{name}.").values()) for name in PARAMETERS
         }
-        return {name: own for name, own in self._slots[self.place].items() if name not in ("ids", "sizes")}
+        return {
+            name: tensor for name, tensor in self._slots[self.place].items() if name not in ("ids", "sizes")
+        }
 
-    def turn(self, work: np.ndarray, done: int, batch: Batch | None) -> None:
-        first, learners, own = int(work[FIRST]) + done * self.learners, self.learners, self.own
-        if own[COMPUTED] <= done:
+    def run_round(self, assignment: np.ndarray, round_number: int, batch: Batch | None) -> None:
+        learners, progress = self.learners, self.progress
+        first = int(assignment[FIRST]) + round_number * learners
+        if progress[COMPUTED] <= round_number:
             slot = self._slots[self.place]
             slot["sizes"][:] = 0
             if batch is not None:
-                found = self.gradients(batch, first + self.place)
-                ids, titles = found.entries[0], len(found.titles)
+                gradients = self.gradients(batch, first + self.place)
+                ids, titles = gradients.entries[0], len(gradients.titles)
                 slot["ids"][: len(ids)] = ids
-                slot["sizes"][:] = len(ids), len(found.entries[2]), titles, found.layer is not None
-                self.count(titles, self.place)
-                self.handed[first + self.place] = 1
-            own[COMPUTED] = done + 1
-        self.wait(lambda: self.marks[:, COMPUTED].min() > done)
+                slot["sizes"][:] = len(ids), len(gradients.entries[2]), titles, gradients.layer is not None
+                self.count_step(titles, self.place)
+                self.claimed[first + self.place] = 1
+            progress[COMPUTED] = round_number + 1
+        self.wait(lambda: self.marks[:, COMPUTED].min() > round_number)
         for place in range(learners):
-            if own[MOVED] > (mark := done * learners + place):
+            if progress[MOVED] > (mark := round_number * learners + place):
                 continue
-            if gradients := self._left(place):
-                self._copy(gradients.entries[0], back=bool(own[COPIED] > mark))
-                own[COPIED] = mark + 1
-                self.step.apply(gradients, *self.place_of(work, first + place), (self.place, learners))
-            own[MOVED] = mark + 1
-        self.wait(lambda: self.marks[:, MOVED].min() >= (done + 1) * learners)
+            if gradients := self._read_gradients(place):
+                self._copy_rows(gradients.entries[0], restore=bool(progress[COPIED] > mark))
+                progress[COPIED] = mark + 1
+                self.step.apply(
+                    gradients, *self.rate_and_step(assignment, first + place), (self.place, learners)
+                )
+            progress[MOVED] = mark + 1
+        self.wait(lambda: self.marks[:, MOVED].min() >= (round_number + 1) * learners)
 
-    def _left(self, place: int) -> Gradients | None:
-        """What a learner left in this round."""
+    def _read_gradients(self, place: int) -> Gradients | None:
+        """Returns the gradients that a learner stored in this round, or None if it had no batch."""
         slot, (dim, features) = self._slots[place], self.shared[f"{LAYER}.rows"].shape
-        ids, entries, titles, layered = slot["sizes"].tolist()
+        ids, entry_count, titles, layered = slot["sizes"].tolist()
         if not titles:
             return None
-        held = (
+        entries = (
             slot["ids"][:ids],
             slot["starts"][: ids + 1],
-            slot["owners"][:entries],
-            slot["values"][:entries],
+            slot["owners"][:entry_count],
+            slot["values"][:entry_count],
         )
         layer = slot["of_layer"][: dim * features].reshape(dim, features) if layered else None
         grads = slot["grads"][: titles * dim].reshape(titles, dim)
-        return Gradients(0.0, held, grads, slot["of_labels"].reshape(-1, dim), layer)
+        return Gradients(0.0, entries, grads, slot["of_labels"].reshape(-1, dim), layer)
 
-    def _copy(self, ids: np.ndarray, back: bool) -> None:
-        """Copies the rows and state that this learner is about to move, or brings them back."""
+    def _copy_rows(self, ids: np.ndarray, restore: bool) -> None:
+        """Copies the rows and state that this learner updates next, or restores them from the copy."""
         for name, copies in self._copies.items():
             arrays = self.step.parameters[name].arrays
-            every = ids if name == "rows" else np.arange(len(arrays[0]))
-            own = every[every % self.learners == self.place]
+            candidates = ids if name == "rows" else np.arange(len(arrays[0]))
+            selected = candidates[candidates % self.learners == self.place]
             for array, copy in zip((array for array in arrays if len(array)), copies, strict=True):
-                if back:
-                    array[own] = copy.numpy()[: len(own)]
+                if restore:
+                    array[selected] = copy.numpy()[: len(selected)]
                 else:
-                    copy.numpy()[: len(own)] = array[own]
+                    copy.numpy()[: len(selected)] = array[selected]

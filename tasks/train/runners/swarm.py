@@ -1,5 +1,6 @@
-"""Learners in processes of their own, beside the one that trains: it hands out epochs, reads how far they
-are, replaces those that were killed, and copies rows in before an epoch and out when it is done or saved.
+"""Supervises learner processes: assigns epochs, polls their progress and replaces killed ones.
+
+Parameters are copied into shared memory before an epoch, and back at its end and at each save.
 """
 
 import contextlib
@@ -24,99 +25,100 @@ from tasks.train.objectives import Label
 from tasks.train.runners import Hogwild, Owners
 from tasks.train.runners.learner import (
     BATCHES,
-    CUT,
+    CUT_OFF,
     DONE,
     EPOCH,
     FAILED,
     FIRST,
+    MAX_ROUNDS,
+    MAX_STALE,
     PARAMETERS,
     RUN,
     SHOWN,
     STALE,
-    STALEST,
     STEPS,
     STOP,
-    UNTIL,
     WORDS,
     learn,
 )
 from tasks.train.step import Trainer
 from tasks.train.tables import MappedTable
 
-AHEAD = 1024  # rounds that learners may make beyond the foremost: what a checkpoint within an epoch waits for
-POLL = 0.002  # seconds between two looks at the learners
-FUTILE = 20  # kills of one learner without a step between them, after which memory must be short
+MAX_LEAD = 1024  # rounds permitted beyond the fastest learner; a checkpoint within an epoch waits for them
+POLL_SECONDS = 0.002  # between two polls of the learners
+MAX_KILLS = 20  # of one learner without a finished round between them, after which training fails
 
 
 class Swarm:
     """The learners of a run.
 
     Args:
-        runner: How many, and how they share.
-        learner: Whose parameters they change.
-        folder: Of the Corpus.
-        corpus: The same, opened.
-        titles: That are trained on, int64.
-        loader: Of all batches.
+        runner: Number of learners, and how they share rows.
+        trainer: Holder of the parameters to train.
+        folder: Folder of the Corpus.
+        corpus: The opened Corpus.
+        titles: Training titles, int64.
+        loader: Loader of all batches.
 
     Raises:
-        ValueError: The compiled step does not know the settings.
+        ValueError: The compiled step does not support the settings.
     """
 
     def __init__(
         self,
         runner: Hogwild | Owners,
-        learner: Trainer,
+        trainer: Trainer,
         folder: Path,
         corpus: OpenCorpus,
         titles: np.ndarray,
         loader: BatchLoader,
     ) -> None:
-        if reason := unsupported_reason(learner.settings, learner.groups, learner.device, resident=True):
+        if reason := unsupported_reason(trainer.settings, trainer.groups, trainer.device, resident=True):
             raise ValueError(f"train.runner is {runner.name}, but {reason}; choose train.runner=sequential")
-        self.count, self.replaced, self._learner, self._loader = runner.learners, 0, learner, loader
+        self.count, self.replaced, self._trainer, self._loader = runner.learners, 0, trainer, loader
         self._folder, self._corpus, self._titles = folder, corpus, titles
         self.shared: Shared | None = None
         self._processes: list[BaseProcess] = []
-        self._futile = [(0, 0)] * self.count  # rounds done at its last kill, and kills since they were more
-        learner.step_description = f"training by {self.count} learners ({runner.name}), by the compiled step"
+        self._kills = [(0, 0)] * self.count  # rounds at the last kill, and kills since without a new round
+        trainer.step_description = f"training by {self.count} learners ({runner.name}), by the compiled step"
 
     @property
     def pids(self) -> list[int | None]:
-        """Process numbers of the learners."""
+        """Process ids of the learners."""
         return [process.pid for process in self._processes]
 
     def show(
         self, epoch: int, first: int, batches: int, save_seconds: float
     ) -> Iterator[tuple[list[float], dict[str, float]]]:
-        """Makes the steps of an epoch from batch ``first`` on. Each time the parameters are to be saved, and
-        at the end, the learner has them, and yielded are the losses of the batches since the last time and
-        what is known of the learners.
+        """Runs the steps of an epoch from batch ``first`` on.
+
+        At each save and at the end of the epoch, copies the parameters back and yields the losses of the
+        batches since the last yield, and metrics of the learners.
         """
         shared = self._begin(epoch, first, batches)
         control, marks = shared["control"].numpy(), shared["marks"].numpy()
-        rounds, steps = -(-(batches - first) // self.count), self._learner.steps
-        ahead, until, shown, saved = AHEAD if save_seconds else 1, 0, 0, time.monotonic()
+        rounds, steps = -(-(batches - first) // self.count), self._trainer.steps
+        lead, limit, shown, saved = MAX_LEAD if save_seconds else 1, 0, 0, time.monotonic()
         while True:
-            least, most = int(marks[:, DONE].min()), int(marks[:, DONE].max())
-            if least == until and (until == rounds or (until and time.monotonic() - saved >= save_seconds)):
-                done = min(until * self.count, batches - first)
-                assert (shared["handed"][first : first + done] == 1).all(), "a batch was lost or shown twice"
-                self._learner.restore(shared.__getitem__)
-                self._learner.steps, saved = steps + done, time.monotonic()
-                yield shared["losses"][first + shown : first + done].tolist(), self._known(marks, done)
+            slowest, fastest = int(marks[:, DONE].min()), int(marks[:, DONE].max())
+            if slowest == limit and (limit == rounds or (limit and time.monotonic() - saved >= save_seconds)):
+                done = min(limit * self.count, batches - first)
+                assert (shared["claimed"][first : first + done] == 1).all(), "a batch was lost or run twice"
+                self._trainer.restore(shared.__getitem__)
+                self._trainer.steps, saved = steps + done, time.monotonic()
+                yield shared["losses"][first + shown : first + done].tolist(), self._metrics(marks, done)
                 shown = done
-                if until == rounds:
+                if limit == rounds:
                     return
-            if until == least or time.monotonic() - saved < save_seconds:
-                control[UNTIL] = until = min(rounds, most + ahead)
-            multiprocessing.connection.wait([process.sentinel for process in self._processes], POLL)
+            if limit == slowest or time.monotonic() - saved < save_seconds:
+                control[MAX_ROUNDS] = limit = min(rounds, fastest + lead)
+            multiprocessing.connection.wait([process.sentinel for process in self._processes], POLL_SECONDS)
             self._replace(marks)
             if failed := int(marks[:, FAILED].max()):
-                self._refuse(shared, epoch, failed - 1)
+                self._raise_non_finite(shared, epoch, failed - 1)
 
     def close(self) -> None:
-        """Ends the learners."""
+        """Stops the learner processes."""
         if self.shared is not None:
             self.shared["control"][STOP] = 1
         for process in self._processes:
@@ -126,9 +128,9 @@ class Swarm:
         self._processes, self.shared = [], None
 
     def _begin(self, epoch: int, first: int, batches: int) -> Shared:
-        """Copies the parameters in and hands the epoch out; starts the learners before the first."""
+        """Copies parameters to shared memory and assigns the epoch; the first call starts the learners."""
         shared = self.shared = self.shared or self._allocate()
-        for name, part in self._learner.parts().items():
+        for name, part in self._trainer.parts().items():
             begin = 0
             for piece in part.pieces():
                 shared[name][begin : begin + len(piece)] = piece
@@ -136,23 +138,23 @@ class Swarm:
         control, run = shared["control"], int(shared["control"][RUN])
         control[RUN] = 0
         shared["marks"].zero_()
-        shared["handed"].zero_()
-        for word, value in ((EPOCH, epoch), (FIRST, first), (BATCHES, batches), (STEPS, self._learner.steps)):
+        shared["claimed"].zero_()
+        for word, value in ((EPOCH, epoch), (FIRST, first), (BATCHES, batches), (STEPS, self._trainer.steps)):
             control[word] = value
-        control[UNTIL], self.replaced = 0, 0
+        control[MAX_ROUNDS], self.replaced = 0, 0
         control[RUN] = run + 1
-        self._futile = [(0, 0)] * self.count
+        self._kills = [(0, 0)] * self.count
         self._processes = self._processes or [self._start(place) for place in range(self.count)]
         return shared
 
     def _allocate(self) -> Shared:
-        learner, settings, count = self._learner, self._learner.settings, self.count
-        parts = learner.parts()
+        trainer, settings, count = self._trainer, self._trainer.settings, self.count
+        parts = trainer.parts()
         shapes = {name: (part.shape, part.dtype) for name, part in parts.items()}
         shapes |= {"control": ((WORDS,), torch.int64), "marks": ((count, WORDS), torch.int64)}
         titles = len(self._titles)
         shapes |= {"titles": ((titles,), torch.int64)}
-        shapes |= {"losses": ((titles,), torch.float64), "handed": ((titles,), torch.uint8)}
+        shapes |= {"losses": ((titles,), torch.float64), "claimed": ((titles,), torch.uint8)}
         if isinstance(settings.runner, Owners):
             assert isinstance(settings.objective, Label)
             batch = min(settings.objective.batch_size, titles)
@@ -165,9 +167,9 @@ class Swarm:
             slot |= {"of_labels": (math.prod(dense["labels"]), torch.float32)}
             slot |= {"of_layer": (math.prod(dense[LAYER]), torch.float32)}
             for place in range(count):
-                shapes |= {f"slot.{place}.{name}": ((own[0],), own[1]) for name, own in slot.items()}
+                shapes |= {f"slot.{place}.{name}": ((size,), dtype) for name, (size, dtype) in slot.items()}
                 for name in PARAMETERS:
-                    prefix, most = ("", ids) if name == "rows" else (f"{name}.", dense[name][0])
+                    prefix, max_rows = ("", ids) if name == "rows" else (f"{name}.", dense[name][0])
                     for part in (
                         f"{prefix}rows",
                         f"{prefix}state.sum",
@@ -176,7 +178,7 @@ class Swarm:
                     ):
                         if part in parts:
                             shapes[f"copy.{place}.{name}.{part}"] = (
-                                (most, *parts[part].shape[1:]),
+                                (max_rows, *parts[part].shape[1:]),
                                 torch.float32,
                             )
         table, folder = settings.table, None
@@ -188,41 +190,45 @@ class Swarm:
 
     def _start(self, place: int) -> BaseProcess:
         context = multiprocessing.get_context("forkserver")  # a forked child of a Prefect task dies
-        context.set_forkserver_preload(["numba", learn.__module__])  # imported once, not by every learner
-        given = self.shared, place, self._folder, self._learner.settings
-        for _ in range(FUTILE):
-            process = context.Process(target=learn, args=given, name=f"learner {place}")
-            with contextlib.suppress(BrokenPipeError, EOFError):  # killed before it has its arguments
+        context.set_forkserver_preload(["numba", learn.__module__])  # imported once for all learners
+        arguments = self.shared, place, self._folder, self._trainer.settings
+        for _ in range(MAX_KILLS):
+            process = context.Process(target=learn, args=arguments, name=f"learner {place}")
+            with contextlib.suppress(BrokenPipeError, EOFError):  # killed before it has read its arguments
                 process.start()
                 return process
-        raise RuntimeError(f"learner {place} was killed {FUTILE} times while it started; is memory short?")
+        raise RuntimeError(f"learner {place} was killed {MAX_KILLS} times while it started; is memory short?")
 
     def _replace(self, marks: np.ndarray) -> None:
-        """Starts a learner in place of each that was killed."""
+        """Replaces killed learners.
+
+        Raises:
+            RuntimeError: A learner failed, or was killed too often without a finished round.
+        """
         for place, process in enumerate(self._processes):
             if (code := process.exitcode) is None:
                 continue
             if code >= 0:
-                raise RuntimeError(f"learner {place} ended with exit code {code}; what it printed says why")
-            done, (before, kills) = int(marks[place, DONE]), self._futile[place]
-            self._futile[place] = done, kills + 1 if done == before else 0
-            if kills >= FUTILE:
+                raise RuntimeError(f"learner {place} ended with exit code {code}; see its output")
+            done, (previous, kills) = int(marks[place, DONE]), self._kills[place]
+            self._kills[place] = done, kills + 1 if done == previous else 0
+            if kills >= MAX_KILLS:
                 text = f"learner {place} was killed {kills} times without a step between; is memory short?"
                 raise RuntimeError(f"{text} Take fewer train.runner.learners")
             self.replaced += 1
             self._processes[place] = self._start(place)
 
-    def _refuse(self, shared: Shared, epoch: int, number: int) -> None:
-        """Makes a step whose gradient was not finite by the mechanism, which raises NonFiniteGradient."""
-        self._learner.restore(shared.__getitem__)
-        self._learner.step(next(self._loader.epoch(epoch, number)[1]), 1.0)
+    def _raise_non_finite(self, shared: Shared, epoch: int, number: int) -> None:
+        """Repeats a step with a non-finite gradient by autograd, which raises NonFiniteGradient."""
+        self._trainer.restore(shared.__getitem__)
+        self._trainer.step(next(self._loader.epoch(epoch, number)[1]), 1.0)
         raise ArithmeticError(
-            f"a gradient of batch {number} was not finite, but is now; lower the learning rate"
+            f"a gradient of batch {number} was not finite, but its repetition is; lower the learning rate"
         )
 
-    def _known(self, marks: np.ndarray, steps: int) -> dict[str, float]:
-        """Of an epoch: staleness of its steps, learners replaced, batches cut off, titles shown."""
-        stale, stalest = marks[:, STALE].sum() / max(1, steps), marks[:, STALEST].max()
-        known = {"staleness": stale, "staleness_max": stalest, "learners_replaced": self.replaced}
-        known |= {"batches_cut_off": marks[:, CUT].sum(), "shown": marks[:, SHOWN].sum()}
-        return {name: float(value) for name, value in known.items()}
+    def _metrics(self, marks: np.ndarray, steps: int) -> dict[str, float]:
+        """Returns the metrics of an epoch: staleness, replaced learners, batches cut off, titles shown."""
+        stale, max_stale = marks[:, STALE].sum() / max(1, steps), marks[:, MAX_STALE].max()
+        metrics = {"staleness": stale, "staleness_max": max_stale, "learners_replaced": self.replaced}
+        metrics |= {"batches_cut_off": marks[:, CUT_OFF].sum(), "shown": marks[:, SHOWN].sum()}
+        return {name: float(value) for name, value in metrics.items()}

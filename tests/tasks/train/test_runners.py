@@ -171,7 +171,7 @@ def test_a_learner_that_ends_by_itself_or_is_killed_over_and_over_is_an_error(
     assert training.swarm is not None
     os.kill(training.swarm.pids[1] or 0, signal.SIGTERM)
     next(progress)  # replaced
-    monkeypatch.setattr("tasks.train.runners.swarm.FUTILE", 0)
+    monkeypatch.setattr("tasks.train.runners.swarm.MAX_KILLS", 0)
     start = Swarm._start
 
     def killed_at_once(swarm: Swarm, place: int):
