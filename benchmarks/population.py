@@ -79,7 +79,7 @@ def search(corpus: Path, method: str, seed: int) -> Result:
 def trained(space: Space, trial: Trial) -> Trainer:
     """The learner of a training that a search did, trained again."""
     entry = next(entry for entry in space.entries if entry.name == trial.name)
-    training = Training(space.corpus, entry.at(trial.factor))
+    training = Training(space.corpus, entry.scale_rate(trial.factor))
     for _ in training.run():
         pass
     return training.trainer

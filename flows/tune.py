@@ -18,7 +18,7 @@ from tasks.tokenize.task import tokenize
 from tasks.train.settings import TrainSettings
 from tasks.train.tuning.entries import entries
 from tasks.train.tuning.settings import TuningSettings
-from tasks.train.tuning.task import compete, conclude, conclude_searches, search, test_ranges
+from tasks.train.tuning.task import log_ranking, log_searches, search, test_ranges, train_candidates
 
 EVERYONE = TuningSettings()
 
@@ -42,7 +42,7 @@ def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: Tun
         for size in tuning.sizes
         for method in tuning.searches
     ]
-    return conclude_searches(home, outcomes, tuning, run)
+    return log_searches(home, outcomes, tuning, run)
 
 
 @flow(
@@ -84,9 +84,9 @@ def tune(
             tables.append(run_searches.with_options(task_runner=runner)(*given))
         else:
             courses = [
-                compete(home, corpus, entry, size, tuning, night.run)
+                train_candidates(home, corpus, entry, size, tuning, night.run)
                 for size in tuning.sizes
                 for entry in entries(settings.train, tuning.optimizers)
             ]
-            tables.append(conclude(home, courses, settings.train.optimizer.name, night.run))
+            tables.append(log_ranking(home, courses, settings.train.optimizer.name, night.run))
         return Compared(table="\n".join(tables), run=night.run, where=night.tracking.where(night.run))

@@ -1,1 +1,1 @@
-"""Training as a population of learners: gradient steps in turn with recombination and selection."""
+"""Population-based training: alternates gradient steps with recombination and selection."""

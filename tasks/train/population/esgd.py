@@ -1,14 +1,14 @@
-"""ESGD: stochastic gradient descent and evolution in turn.
+"""ESGD: alternates stochastic gradient descent and evolution.
 
-A generation is a step of gradient descent and a step of evolution. In the first each of the μ members draws a
-rule and a learning rate from the pool and trains K_s epochs; where its fitness (the tuning score) fell, it is
-set back (back-off). In the second λ offspring are made, each the mean of ρ members drawn at random plus N(0,
-σ_k²), with σ_k = σ / k in generation k; of the μ + λ the m best stay (m-elitist) and μ − m others drawn at
-random. The best fitness never falls: back-off keeps each member's, and m ≥ 1.
+A generation has two steps. Gradient descent: each of the μ members draws a rule and a learning rate from the
+pool and trains for K_s epochs; if its fitness (the tuning score) falls, its previous state is restored
+(back-off). Evolution: λ offspring are created, each the mean of ρ random members plus N(0, σ_k²) noise, with
+σ_k = σ / k in generation k; the m best of the μ + λ survive (m-elitist) and μ − m random others. The best
+fitness never falls, since back-off preserves that of each member and m ≥ 1.
 
 Cui et al. Evolutionary Stochastic Gradient Descent for Optimization of Deep Neural Networks. NeurIPS 2018,
-algorithm 1. https://arxiv.org/abs/1810.06773 We differ: members begin at the same rows, since the mean of
-states of different starts is none; the schedule of the learning rate runs over all generations.
+algorithm 1. https://arxiv.org/abs/1810.06773 We differ: members start from the same rows, since averaging
+states of different initializations is meaningless; the learning-rate schedule spans all generations.
 """
 
 import time
@@ -32,27 +32,27 @@ R = TypeVar("R")
 
 @configurable
 class ESGD:
-    """A population that trains and evolves. The budget decides how many generations there are."""
+    """A population that trains and evolves; the budget determines the number of generations."""
 
     name: Literal["esgd"] = "esgd"
     population: int = setting(8, "Members μ", ge=1, le=1000)
     offspring: int = setting(8, "Offspring λ of a generation", ge=0, le=10_000)
-    parents: int = setting(2, "Members ρ whose mean an offspring is", ge=1)
+    parents: int = setting(2, "Members ρ that are averaged into an offspring", ge=1)
     epochs: int = setting(1, "Epochs K_s that a member trains in a generation", ge=1)
-    elite: int = setting(4, "Best members m that stay; the others are drawn at random", ge=1)
+    elite: int = setting(4, "Best members m that survive; the others are drawn at random", ge=1)
     sigma: float = setting(0.01, "Standard deviation of the noise in the first generation", ge=0)
 
     def __post_init__(self) -> None:
         for name in ("elite", "parents"):
-            if (given := getattr(self, name)) > self.population:
-                raise ValueError(f"{name} is {given}; it is at most population, which is {self.population}")
+            if (value := getattr(self, name)) > self.population:
+                raise ValueError(f"{name} is {value}; it is at most population, which is {self.population}")
 
     def generations(self, space: Space) -> int:
-        """How many the budget pays for: population × epochs each."""
+        """Returns how many the budget allows; a generation costs population × epochs."""
         return max(1, space.trainings * space.epochs // (self.population * self.epochs))
 
     def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
-        """Spends the budget, a generation at a time (see tasks/train/tuning/space.py)."""
+        """Spends the budget generation by generation (see tasks/train/tuning/space.py)."""
         total = self.generations(space)
         journal = Journal(folder, self, space, total)
         for number in range(len(journal.rounds), total):
@@ -63,13 +63,13 @@ class ESGD:
             winners = tuple((member.rule, member.score) for member in members[: self.elite])
             state, seconds = [asdict(member) for member in members], time.perf_counter() - started
             yield journal.add(Round(trials, winners, seconds, state))
-            used = {file for member in members for file in member.files}
+            used_files = {file for member in members for file in member.files}
             for file in folder.glob("*.safetensors"):
-                if file.name not in used:
+                if file.name not in used_files:
                     file.unlink()
 
     def write_best(self, space: Space, folder: Path, file: Path) -> None:
-        """Writes the best member that a finished search has left as a checkpoint."""
+        """Writes the best member of a finished search as a checkpoint."""
         best = survivors(read_rounds(folder), self.population)[0]
         write_member(space.corpus, folder, space.entries[0].settings, best, file)
 
@@ -85,15 +85,15 @@ class ESGD:
         drawn = [space.draw(rng) for _ in members]
         all_epochs, jobs = self.epochs * self.generations(space), []
         for place, (member, (entry, factor)) in enumerate(zip(members, drawn, strict=True)):
-            seed = space.seed  # of the first generation: all begin at the same rows
+            seed = space.seed  # in the first generation, all members start from the same rows
             if number:
                 seed = int(np.random.SeedSequence([space.seed, place]).generate_state(1)[0])
-            settings = replace(entry.at(factor), epochs=all_epochs, patience=all_epochs, seed=seed)
+            settings = replace(entry.scale_rate(factor), epochs=all_epochs, patience=all_epochs, seed=seed)
             file = f"{number:04d}-{place:04d}.safetensors"
             jobs.append(Job(member, settings, number * self.epochs, self.epochs, file))
-        found = _map(train_members, jobs, space, folder, submit)
+        results = _map(train_members, jobs, space, folder, submit)
         trials, trained = [], []
-        for job, (entry, factor), (score, steps) in zip(jobs, drawn, found, strict=True):
+        for job, (entry, factor), (score, steps) in zip(jobs, drawn, results, strict=True):
             member, rate = job.member, entry.rate * factor
             kept = score > 0 and score >= member.score
             trials.append(Trial(entry.name, factor, rate, score, kept, steps))
@@ -110,7 +110,7 @@ class ESGD:
         rng: np.random.Generator,
         submit: Submit,
     ) -> list[Member]:
-        """The μ members of the next generation, the m best first."""
+        """Returns the μ members of the next generation, the m best first."""
         offspring = []
         for _ in range(self.offspring):
             drawn = rng.choice(len(members), self.parents, replace=False).tolist()
@@ -126,7 +126,7 @@ class ESGD:
 
 
 def survivors(rounds: Sequence[Round], population: int) -> list[Member]:
-    """The members behind a generation, the best first; before the first all are the start."""
+    """Returns the members after the last round, best first, or initial members if there is none."""
     if not rounds:
         return [Member()] * population
     return [Member(**{**each, "files": tuple(each["files"])}) for each in rounds[-1].state]
@@ -138,10 +138,10 @@ def _map(
     space: Space,
     folder: Path,
     submit: Submit,
-    *more: object,
+    *leading: object,
 ) -> list[R]:
-    """``function(corpus, folder, *more, items)`` in as many pieces as the space says; results in order."""
-    bounds = np.linspace(0, len(items), min(space.at_once, len(items)) + 1).astype(int).tolist()
+    """Calls ``function(corpus, folder, *leading, piece)`` per piece of ``items``; results are in order."""
+    bounds = np.linspace(0, len(items), min(space.pieces, len(items)) + 1).astype(int).tolist()
     pieces = [items[begin:end] for begin, end in pairwise(bounds)]
-    futures = [submit(function, space.corpus, folder, *more, piece) for piece in pieces]
+    futures = [submit(function, space.corpus, folder, *leading, piece) for piece in pieces]
     return [result for future in futures for result in future.result()]

@@ -1,8 +1,7 @@
 """Members of a population: states of a Trainer in files, trained and scored by workers.
 
-A member's state is its parameters, which rows were touched, and the objective's buffers. What an optimizer
-keeps is no part of it: each stretch of training begins with the optimizer's state anew, since the rule was
-drawn anew.
+The state of a member consists of its parameters, the touched rows and the buffers of the objective. It does
+not include optimizer state: each generation draws a new rule, so training starts with fresh optimizer state.
 """
 
 import math
@@ -24,10 +23,10 @@ from tasks.train.step import Trainer
 
 @dataclass(frozen=True)
 class Member:
-    """A state: of the start (no file), of a file, or the mean of several files plus noise."""
+    """A state: the initial one (no file), that of a file, or the mean of several files plus noise."""
 
     files: tuple[str, ...] = ()
-    rule: str = "start"  # that trained it last, with its rate; or how it came about
+    rule: str = "start"  # that trained it last; or "start" or "recombination"
     score: float = 0.0
     sigma: float = 0.0  # standard deviation of the noise
     seed: int = 0  # of the noise
@@ -35,27 +34,27 @@ class Member:
 
 @dataclass(frozen=True)
 class Job:
-    """What a member trains in a generation."""
+    """The training of a member in one generation."""
 
     member: Member
-    settings: TrainSettings  # the rule, the epochs of all generations, the seed of the batches
-    first: int  # epochs before this generation: where the schedule is
+    settings: TrainSettings  # the rule, the epochs of all generations, and the seed of the batches
+    first: int  # epochs before this generation, the position in the schedule
     epochs: int
-    file: str  # to write
+    file: str  # output file name
 
 
 def train_members(corpus: Path, folder: Path, jobs: Sequence[Job]) -> list[tuple[float, int]]:
-    """Trains members; the file of each has its best epoch, or its state before if that is worse (back-off).
+    """Trains members and writes the best epoch of each, or its previous state if that is better (back-off).
 
     Args:
         corpus: Folder of a Corpus.
-        folder: Of the files.
-        jobs: One for each member.
+        folder: Folder of the state files.
+        jobs: One per member.
 
     Returns:
-        Score and steps of each training; the score is 0 where it diverged.
+        Score and steps of each training; the score is 0 if it diverged.
     """
-    found = []
+    results = []
     for job in jobs:
         training, best, score = _open(corpus, job.settings, folder, job.member), MemoryCheckpointer(), 0.0
         training.position = position = Position(job.first, history=[{"loss": math.inf}] * job.first)
@@ -65,19 +64,19 @@ def train_members(corpus: Path, folder: Path, jobs: Sequence[Job]) -> list[tuple
             score = position.history[position.best - 1]["tuning_score"]
         except Diverged:
             pass
-        found.append((score, training.trainer.steps))
+        results.append((score, training.trainer.steps))
         if score < job.member.score or not position.best:
             training = _open(corpus, job.settings, folder, job.member)
         elif position.best != position.epoch:
             best.restore_best(training.trainer)
         _write(folder / job.file, training.trainer)
-    return found
+    return results
 
 
 def score_members(
     corpus: Path, folder: Path, settings: TrainSettings, members: Sequence[Member]
 ) -> list[float]:
-    """Tuning scores of members that nothing trains."""
+    """Computes tuning scores of members without training them."""
     training, scores = Training(corpus, settings), []
     for member in members:
         restore_member(training.trainer, folder, member)
@@ -85,19 +84,21 @@ def score_members(
     return scores
 
 
-def restore_member(learner: Trainer, folder: Path, member: Member) -> None:
-    """Brings a learner into a member's state, but for its optimizer's; nothing is changed for the start."""
-    parts = learner.parts()
-    state = {name: torch.cat(list(part.pieces())) for name, part in parts.items() if _is_optimizers(name)}
+def restore_member(trainer: Trainer, folder: Path, member: Member) -> None:
+    """Loads the state of a member, without optimizer state; an initial member changes nothing."""
+    parts = trainer.parts()
+    state = {
+        name: torch.cat(list(part.pieces())) for name, part in parts.items() if _is_optimizer_state(name)
+    }
     opened = [safe_open(folder / file, framework="pt", device="cpu") for file in member.files]
     for number, name in enumerate(sorted(parts.keys() - state.keys()) if opened else ()):
         state[name] = _blend(name, [file.get_tensor(name) for file in opened], member, number)
     if opened:
-        learner.restore(state.__getitem__)
+        trainer.restore(state.__getitem__)
 
 
 def write_member(corpus: Path, folder: Path, settings: TrainSettings, member: Member, file: Path) -> None:
-    """Writes a member's state as a checkpoint, from which the stages behind training continue."""
+    """Writes the state of a member as a checkpoint for the stages after training."""
     training = _open(corpus, settings, folder, member)
     write_checkpoint(file, training.trainer, training.position)
 
@@ -108,17 +109,17 @@ def _open(corpus: Path, settings: TrainSettings, folder: Path, member: Member) -
     return training
 
 
-def _write(file: Path, learner: Trainer) -> None:
-    parts = {name: part for name, part in learner.parts().items() if not _is_optimizers(name)}
+def _write(file: Path, trainer: Trainer) -> None:
+    parts = {name: part for name, part in trainer.parts().items() if not _is_optimizer_state(name)}
     write_safetensors(file, parts, {})
 
 
-def _is_optimizers(name: str) -> bool:
+def _is_optimizer_state(name: str) -> bool:
     return name.startswith(("state.", "tuner.")) or ".state." in name
 
 
 def _blend(name: str, parents: list[Tensor], member: Member, number: int) -> Tensor:
-    """Of rows and dense parameters the mean plus noise; touched by any parent; a buffer of the first."""
+    """Averages parameters and adds noise; ``touched`` is the union; buffers are those of the first parent."""
     if name == "touched":
         return torch.stack(parents).any(0)
     if name.startswith("buffer.") or (len(parents) == 1 and not member.sigma):

@@ -1,4 +1,4 @@
-"""The plot of a search: which rule won when, below the best and the mean score of each round."""
+"""Plots a search: the best and mean score of each round, and its winners by rule."""
 
 from collections.abc import Sequence
 
@@ -11,21 +11,22 @@ from tasks.train.tuning.space import Round
 
 
 def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
-    """Lines of the scores over bars of the winners by rule; one bar a round."""
+    """Draws lines of the scores above bars of the winners by rule, one bar per round."""
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.5, 0.5])
-    look = make_figure(title, height=640).layout.to_plotly_json()
-    figure.update_layout({name: value for name, value in look.items() if name not in ("xaxis", "yaxis")})
+    layout = make_figure(title, height=640).layout.to_plotly_json()
+    figure.update_layout({name: value for name, value in layout.items() if name not in ("xaxis", "yaxis")})
     figure.update_xaxes(gridcolor=GRID, zeroline=False)
     figure.update_yaxes(gridcolor=GRID, zeroline=False)
     numbers = list(range(1, len(rounds) + 1))
-    best = [found.winners[0][1] for found in rounds]
-    means = [sum(trial.score for trial in found.trials) / len(found.trials) for found in rounds]
+    best = [search_round.winners[0][1] for search_round in rounds]
+    scores = [[trial.score for trial in search_round.trials] for search_round in rounds]
+    means = [sum(each) / len(each) for each in scores]
     for name, values, colour in (("best", best, BLUE), ("mean of those trained", means, GREY)):
         line = {"color": colour, "width": 2}
         figure.add_scatter(x=numbers, y=values, name=name, mode="lines+markers", line=line, row=1, col=1)
-    rules = sorted({rule for found in rounds for rule, _ in found.winners})
+    rules = sorted({rule for search_round in rounds for rule, _ in search_round.winners})
     for place, rule in enumerate(rules):
-        counts = [sum(name == rule for name, _ in found.winners) for found in rounds]
+        counts = [sum(name == rule for name, _ in search_round.winners) for search_round in rounds]
         colour = PALETTE[place % len(PALETTE)]
         figure.add_bar(x=numbers, y=counts, name=rule, marker={"color": colour}, row=2, col=1)
     figure.update_yaxes(title_text="tuning score", row=1, col=1)

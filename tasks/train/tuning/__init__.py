@@ -1,1 +1,1 @@
-"""The comparison of optimizers: same titles, same batches, a few learning rates, several sizes."""
+"""Compares optimizers on the same titles and batches, at several learning rates and vector sizes."""

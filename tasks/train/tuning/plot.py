@@ -1,6 +1,4 @@
-"""Plots of a comparison: loss and score of each optimizer's best run, over steps and over seconds; range
-tests.
-"""
+"""Plots the loss and score of each optimizer's best run over steps and seconds, and range tests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +17,7 @@ TITLES = {"step": "steps", "seconds": "seconds of training", "loss": "mean loss"
 
 
 def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
-    """Four panels; a menu chooses the size, the legend which optimizers are shown."""
+    """Draws four panels; a menu selects the size, and the legend selects the optimizers."""
     runs = [ranking.run for ranking in table]
     sizes, names = sorted({run.size for run in runs}), sorted({run.name for run in runs})
     figure = make_subplots(rows=2, cols=2, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.1)
@@ -28,9 +26,9 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
     figure.update_xaxes(gridcolor=GRID, zeroline=False)
     figure.update_yaxes(gridcolor=GRID, zeroline=False)
     for number, (measure, along) in enumerate(PANELS):
-        place: dict[str, Any] = {"row": number // 2 + 1, "col": number % 2 + 1}
-        figure.update_xaxes(title_text=TITLES[along], **place)
-        figure.update_yaxes(title_text=None if number % 2 else TITLES[measure], **place)
+        panel: dict[str, Any] = {"row": number // 2 + 1, "col": number % 2 + 1}
+        figure.update_xaxes(title_text=TITLES[along], **panel)
+        figure.update_yaxes(title_text=None if number % 2 else TITLES[measure], **panel)
         for run in runs:
             x, y = ([getattr(mark, key) for mark in run.marks] for key in (along, measure))
             line = {"color": PALETTE[names.index(run.name) % len(PALETTE)], "width": 2}
@@ -38,16 +36,16 @@ def plot_ranking(table: Sequence[Ranking]) -> go.Figure:
             label = {"name": f"{run.name} ({run.rate:.3g})", "legendgroup": run.name}
             hover = f"{run.name}: %{{y:.4f}} at {along} %{{x:.4g}}<extra></extra>"
             visible = run.size == sizes[-1]
-            figure.add_scatter(x=x, y=y, visible=visible, hovertemplate=hover, **look, **label, **place)
-    shown = {size: [{"visible": [run.size == size for run in runs] * len(PANELS)}] for size in sizes}
-    buttons = [{"label": f"{size} dimensions", "method": "restyle", "args": shown[size]} for size in sizes]
+            figure.add_scatter(x=x, y=y, visible=visible, hovertemplate=hover, **look, **label, **panel)
+    filters = {size: [{"visible": [run.size == size for run in runs] * len(PANELS)}] for size in sizes}
+    buttons = [{"label": f"{size} dimensions", "method": "restyle", "args": filters[size]} for size in sizes]
     corner = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
     menu = {"buttons": buttons, "active": len(sizes) - 1, **corner}
     return figure.update_layout(showlegend=True, updatemenus=[menu])
 
 
 def plot_range_tests(tests: Sequence[RangeTest]) -> go.Figure:
-    """Smoothed loss over the learning rate, a line for each optimizer and size; a dot where suggested."""
+    """Draws the smoothed loss over the learning rate per optimizer and size, with a dot at the suggestion."""
     axis = {"type": "log", "title": {"text": "learning rate"}}
     loss = {"title": {"text": "smoothed loss"}}
     figure = make_figure("Learning-rate range tests", height=620, xaxis=axis, yaxis=loss, legend={})
@@ -57,7 +55,7 @@ def plot_range_tests(tests: Sequence[RangeTest]) -> go.Figure:
         label = {"name": f"{test.name} {test.size}" if len(sizes) > 1 else test.name}
         line = {"mode": "lines", "line": {"color": colour, "width": 2}}
         figure.add_scatter(x=test.rates, y=test.losses, legendgroup=label["name"], **line, **label)
-        at = [test.losses[test.rates.index(test.suggested)]]
+        suggested_loss = [test.losses[test.rates.index(test.suggested)]]
         dot = {"mode": "markers", "marker": {"color": colour, "size": 11}, "showlegend": False}
-        figure.add_scatter(x=[test.suggested], y=at, legendgroup=label["name"], **dot, **label)
+        figure.add_scatter(x=[test.suggested], y=suggested_loss, legendgroup=label["name"], **dot, **label)
     return figure

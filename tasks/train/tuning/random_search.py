@@ -1,4 +1,4 @@
-"""Random search: the rival that a search has to beat first."""
+"""Random search, the baseline of the other searches."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -13,13 +13,13 @@ from tasks.train.tuning.trials import Trials
 
 @configurable
 class RandomSearch(Trials):
-    """Rules and rates at random.
+    """Draws optimizers and learning rates at random.
 
     Bergstra, Bengio. Random Search for Hyper-Parameter Optimization. JMLR 2012.
     """
 
     name: Literal["random"] = "random"
 
-    def propose(self, space: Space, done: Sequence[Trial], number: int) -> tuple[Entry, float]:
-        """The same for a seed and a number, whatever was found before."""
+    def propose(self, space: Space, finished: Sequence[Trial], number: int) -> tuple[Entry, float]:
+        """Draws training ``number``; depends on the seed and the number only, not on finished trials."""
         return space.draw(np.random.default_rng([space.seed, number]))

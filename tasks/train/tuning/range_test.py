@@ -1,8 +1,8 @@
-"""The learning-rate range test: which rate to begin with, from one short training.
+"""Learning-rate range test: suggests an initial learning rate after one short training.
 
-The rate rises exponentially from step to step, over as many decades on both sides of the optimizer's own
-rate. The loss is smoothed by an exponential average without the bias of its start. Suggested is the rate at
-which the smoothed loss falls most steeply over the logarithm of the rate; where it begins to rise is too far.
+The rate grows exponentially from step to step, by DECADES decades below and above the rate of the entry. The
+loss is smoothed by a bias-corrected exponential moving average. The suggestion is the rate at which the
+smoothed loss falls most steeply over the logarithm of the rate; a rate at which it rises is too large.
 
 Smith. Cyclical Learning Rates for Training Neural Networks. WACV 2017. https://arxiv.org/abs/1506.01186,
 section 3.3; Gugger (fastai) for smoothing and the steepest slope.
@@ -18,36 +18,37 @@ from tasks.optimizers.parameter_groups import NonFiniteGradient
 from tasks.train.loop import Training
 from tasks.train.tuning.entries import Entry
 
-EPOCHS, DECADES, SMOOTHING, RISEN = 2, 2.0, 0.7, 2.0
+EPOCHS, DECADES, SMOOTHING = 2, 2.0, 0.7
+MAX_LOSS_RATIO = 2.0  # smoothed loss divided by its minimum at which the test ends
 
 
 @dataclass(frozen=True)
 class RangeTest:
-    """A range test of one optimizer at one size."""
+    """The result of a range test of one optimizer at one size."""
 
     name: str  # of the entry
     size: int  # dimensions
-    own: float  # the rate that the entry has
-    rates: tuple[float, ...]  # one for each step
+    rate: float  # of the entry
+    rates: tuple[float, ...]  # one per step
     losses: tuple[float, ...]  # smoothed
     suggested: float
 
 
 def range_test(corpus: Path, entry: Entry) -> RangeTest:
-    """Tests an entry (``Entry.scored``) on a Corpus folder, as far as the loss has not risen far."""
+    """Tests an entry (``Entry.for_scoring``) on a Corpus folder until the loss exceeds MAX_LOSS_RATIO."""
     training = Training(corpus, entry.settings)
     rates, losses, average, lowest = [], [], 0.0, math.inf
     for epoch in range(EPOCHS):
         for count, batch in training.batches(epoch):
-            done = len(rates) / max(1, EPOCHS * count - 1)
-            factor = 10 ** (DECADES * (2 * done - 1))
+            fraction = len(rates) / max(1, EPOCHS * count - 1)
+            factor = 10 ** (DECADES * (2 * fraction - 1))
             try:
                 loss = float(training.trainer.step(batch, factor))
             except NonFiniteGradient:
                 loss = math.inf
             average = SMOOTHING * average + (1 - SMOOTHING) * loss
             smoothed = average / (1 - SMOOTHING ** (len(rates) + 1))
-            if not smoothed < RISEN * lowest and len(rates) > 2:
+            if not smoothed < MAX_LOSS_RATIO * lowest and len(rates) > 2:
                 return _result(entry, rates, losses)
             rates.append(entry.rate * factor)
             losses.append(smoothed)
@@ -61,7 +62,7 @@ def _result(entry: Entry, rates: list[float], losses: list[float]) -> RangeTest:
 
 
 def suggest(rates: list[float], losses: list[float]) -> float:
-    """The rate of the steepest fall up to the lowest loss; of fewer than three steps the first rate."""
+    """Returns the rate of the steepest descent before the lowest loss, or the first if below three steps."""
     end = int(np.argmin(losses)) + 1
     if end < 3:
         return rates[0]
@@ -69,7 +70,7 @@ def suggest(rates: list[float], losses: list[float]) -> float:
 
 
 def table_markdown(tests: list[RangeTest]) -> str:
-    """A row for each test."""
+    """Renders a Markdown table with a row per test."""
     lines = ["| size | optimizer | own rate | suggested by the range test |", "| ---: | --- | ---: | ---: |"]
-    lines += [f"| {test.size} | {test.name} | {test.own:.3g} | {test.suggested:.3g} |" for test in tests]
+    lines += [f"| {test.size} | {test.name} | {test.rate:.3g} | {test.suggested:.3g} |" for test in tests]
     return "\n".join(lines) + "\n"

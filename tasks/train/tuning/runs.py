@@ -1,6 +1,7 @@
-"""Tuning runs: one optimizer at one size with one learning rate. All see the same batches, and those of one
-size begin at the same rows. Seconds are those of the steps: processor time on a CPU, so that other work on
-the machine does not count, wall clock on a GPU.
+"""Tuning runs: trainings of one optimizer at one size with one learning rate.
+
+All runs see the same batches, and runs of one size start from the same rows. Seconds are those of the steps:
+CPU time on a CPU, so that other processes do not count, and wall-clock time on a GPU.
 """
 
 import math
@@ -15,7 +16,7 @@ from tasks.train.tuning.entries import Entry
 
 @dataclass(frozen=True)
 class Mark:
-    """State of a run after an epoch."""
+    """The metrics of a run after an epoch."""
 
     step: int
     seconds: float
@@ -29,36 +30,36 @@ class TuningRun:
 
     name: str  # of the entry
     size: int  # dimensions
-    factor: float  # on the entry's own learning rate
-    rate: float  # the learning rate; of YellowFin the factor on the one that it finds
-    titles: int  # set aside to score on
-    state: float  # numbers of optimizer state for each number of a row
-    marks: tuple[Mark, ...]  # one for each epoch
-    trouble: str  # why it ended early; "" where it did not
+    factor: float  # on the learning rate of the entry
+    rate: float  # learning rate; for YellowFin, the factor on the one that it computes
+    titles: int  # in the tuning set
+    state: float  # numbers of optimizer state per number of a row
+    marks: tuple[Mark, ...]  # one per epoch
+    trouble: str  # why it ended early; "" if it did not
 
     @property
     def score(self) -> float:
-        """The last tuning score; 0 where the run failed."""
+        """The last tuning score; 0 if the run failed."""
         return self.marks[-1].score if self.marks and not self.trouble else 0.0
 
 
 def run_training(corpus: Path, entry: Entry, factor: float) -> TuningRun:
-    """Trains an entry (``Entry.scored``) at a rate; ``corpus`` is the folder of a Corpus."""
-    settings = entry.at(factor)
+    """Trains an entry (``Entry.for_scoring``) with its learning rate times ``factor`` on a Corpus folder."""
+    settings = entry.scale_rate(factor)
     training, marks, trouble = _TimedTraining(corpus, settings), [], ""
     try:
         for progress in training.run():
-            if got := progress.metrics:
+            if metrics := progress.metrics:
                 steps, seconds = training.trainer.steps, training.seconds
-                marks.append(Mark(steps, seconds, got["loss"], got["tuning_score"]))
+                marks.append(Mark(steps, seconds, metrics["loss"], metrics["tuning_score"]))
             elif progress.step < progress.total:
                 trouble = progress.note
     except Diverged as error:
         trouble = str(error)
-    numbers = {name: math.prod(part.shape) for name, part in training.table.sections().items()}
-    state, aside = sum(numbers.values()) / numbers["rows"] - 1, len(training.tuning_set.validation)
+    sizes = {name: math.prod(part.shape) for name, part in training.table.sections().items()}
+    state, tuning_titles = sum(sizes.values()) / sizes["rows"] - 1, len(training.tuning_set.validation)
     rate = entry.rate * factor
-    return TuningRun(entry.name, settings.dim, factor, rate, aside, state, tuple(marks), trouble)
+    return TuningRun(entry.name, settings.dim, factor, rate, tuning_titles, state, tuple(marks), trouble)
 
 
 class _TimedTraining(Training):

@@ -1,4 +1,4 @@
-"""What a search found: its table, round by round, and searches side by side."""
+"""Results of searches: a CSV table of rounds, and a Markdown table that compares searches."""
 
 import csv
 import io
@@ -11,46 +11,48 @@ from tasks.train.tuning.space import Round
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished search at one size."""
+    """The result of a search at one size."""
 
     search: str
     size: int  # dimensions
-    score: float  # tuning score of the best
-    rule: str  # of the best
-    trainings: int  # of all rounds
-    steps: int  # of all of them
-    seconds: float  # on the clock
+    score: float  # best tuning score
+    rule: str  # that reached it
+    trainings: int  # in all rounds
+    steps: int  # in all trainings
+    seconds: float  # wall-clock time
 
     @classmethod
     def of(cls, search: str, size: int, rounds: Sequence[Round]) -> "Outcome":
-        """Sums up the rounds."""
+        """Summarizes the rounds."""
         (rule, score), trials = rounds[-1].winners[0], [trial for each in rounds for trial in each.trials]
         steps, seconds = sum(trial.steps for trial in trials), sum(each.seconds for each in rounds)
         return cls(search, size, score, rule, len(trials), steps, seconds)
 
 
 def searches_markdown(outcomes: Sequence[Outcome], workers: str) -> str:
-    """Searches side by side, by size and falling score."""
+    """Renders a table of searches by size and descending score."""
     heading = "| size | search | best score | by | trainings | steps | seconds |"
     lines = [heading, "| ---: | --- | ---: | --- | ---: | ---: | ---: |"]
-    for each in sorted(outcomes, key=lambda outcome: (outcome.size, -outcome.score)):
-        numbers = f"{each.trainings} | {each.steps} | {each.seconds:.1f}"
-        lines.append(f"| {each.size} | {each.search} | {each.score:.4f} | {each.rule} | {numbers} |")
-    about = f"All had the same budget of epochs; seconds are those on the clock, {workers}."
-    return "\n".join([*lines, "", f"{about} A member of esgd trains for a part of a training at a time.\n"])
+    for outcome in sorted(outcomes, key=lambda outcome: (outcome.size, -outcome.score)):
+        numbers = f"{outcome.trainings} | {outcome.steps} | {outcome.seconds:.1f}"
+        cells = f"{outcome.size} | {outcome.search} | {outcome.score:.4f} | {outcome.rule}"
+        lines.append(f"| {cells} | {numbers} |")
+    note = f"All searches have the same budget of epochs; seconds are wall-clock time, {workers}."
+    return "\n".join([*lines, "", f"{note} A training of esgd is one generation of a member.\n"])
 
 
 def rounds_csv(rounds: Sequence[Round]) -> str:
-    """A line for each round: the fitness, who won, which rules were drawn and how many were set back."""
+    """Renders a row per round: best and mean score, winners, rules drawn, and members set back."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["round", "best", "by", "mean", "winners", "drawn", "set back", "seconds"])
-    for number, found in enumerate(rounds, start=1):
-        name, best = found.winners[0]
-        mean = sum(trial.score for trial in found.trials) / len(found.trials)
-        counts = (Counter(name for name, _ in found.winners), Counter(trial.name for trial in found.trials))
-        winners, drawn = (", ".join(f"{n} {rule}" for rule, n in each.most_common()) for each in counts)
-        back = sum(not trial.kept for trial in found.trials)
-        row = [number, f"{best:.4f}", name, f"{mean:.4f}", winners, drawn, back, f"{found.seconds:.2f}"]
+    for number, search_round in enumerate(rounds, start=1):
+        name, best = search_round.winners[0]
+        mean = sum(trial.score for trial in search_round.trials) / len(search_round.trials)
+        rules = [rule for rule, _ in search_round.winners], [trial.name for trial in search_round.trials]
+        winners, drawn = (", ".join(f"{n} {r}" for r, n in Counter(each).most_common()) for each in rules)
+        set_back = sum(not trial.kept for trial in search_round.trials)
+        seconds = f"{search_round.seconds:.2f}"
+        row = [number, f"{best:.4f}", name, f"{mean:.4f}", winners, drawn, set_back, seconds]
         writer.writerow(row)
     return text.getvalue()

@@ -1,5 +1,5 @@
-"""The comparison of optimizers as Prefect tasks: one for each optimizer and size, and one that concludes; and
-searches, whose trainings are tasks for the flow's task runner.
+"""Prefect tasks that compare optimizers (a task per optimizer and size, and one that logs the ranking) and
+run searches, whose trainings are tasks of the flow's task runner.
 """
 
 import json
@@ -25,7 +25,7 @@ from tasks.train.settings import TrainSettings
 from tasks.train.tuning import range_test
 from tasks.train.tuning.entries import Entry, entries
 from tasks.train.tuning.plot import plot_range_tests, plot_ranking
-from tasks.train.tuning.ranking import rank, table_markdown, verdict
+from tasks.train.tuning.ranking import compare_with_preset, rank, table_markdown
 from tasks.train.tuning.runs import TuningRun, run_training
 from tasks.train.tuning.searches import Outcome, rounds_csv, searches_markdown
 from tasks.train.tuning.settings import Search, TuningSettings
@@ -35,25 +35,28 @@ STAGE = Stage(Checkpoint, __file__, "search")
 
 
 @task(task_run_name="{entry.name}-{size}", cache_policy=NO_CACHE)
-def compete(
+def train_candidates(
     home: str, corpus: Corpus, entry: Entry, size: int, tuning: TuningSettings, run: str
 ) -> list[TuningRun]:
-    """Trains one optimizer at one size with every rate; the best is logged as an MLflow run below ``run``."""
+    """Trains an optimizer at one size with each rate and logs the best as a child MLflow run of ``run``."""
     logger, workspace, runs = get_run_logger(), Workspace(home), []
-    entry = entry.scored(size, tuning.share)
+    entry = entry.for_scoring(size, tuning.share)
     for factor in tuning.rates:
-        runs.append(found := run_training(workspace.folder(corpus), entry, factor))
-        ends = [
-            f"loss {end.loss:.4f}, score {end.score:.4f}, {end.seconds:.2f} s" for end in found.marks[-1:]
+        runs.append(tuning_run := run_training(workspace.folder(corpus), entry, factor))
+        results = [
+            f"loss {last_mark.loss:.4f}, score {last_mark.score:.4f}, {last_mark.seconds:.2f} s"
+            for last_mark in tuning_run.marks[-1:]
         ]
-        said = "; ".join([*ends, found.trouble])
-        logger.info("%s at %d, rate %.3g: %s", found.name, size, found.rate, said)
-    best, tracking = max(runs, key=lambda found: found.score), Tracking(workspace.home)
+        summary = "; ".join([*results, tuning_run.trouble])
+        logger.info("%s at %d, rate %.3g: %s", tuning_run.name, size, tuning_run.rate, summary)
+    best, tracking = max(runs, key=lambda tuning_run: tuning_run.score), Tracking(workspace.home)
     tags = {"mlflow.parentRunId": run, "guidespace.optimizer": entry.name}
-    parameters = {"size": size, "rate": best.rate, **asdict(entry.at(best.factor))}
+    parameters = {"size": size, "rate": best.rate, **asdict(entry.scale_rate(best.factor))}
     child = tracking.start_run(f"{run}/{entry.name}/{size}", f"{entry.name} {size}", tags, parameters)
-    scores = {f"score_at_rate_{found.rate:.3g}": found.score for found in runs}
-    steps = [(at.step, {"loss": at.loss, "score": at.score, "seconds": at.seconds}) for at in best.marks]
+    scores = {f"score_at_rate_{tuning_run.rate:.3g}": tuning_run.score for tuning_run in runs}
+    steps = [
+        (mark.step, {"loss": mark.loss, "score": mark.score, "seconds": mark.seconds}) for mark in best.marks
+    ]
     last = best.marks[-1].step if best.marks else 0
     tracking.log_steps(child, [*steps, (last, {"best_score": best.score, **scores})])
     tracking.end_run(child, "FINISHED" if best.score else "FAILED")
@@ -61,15 +64,15 @@ def compete(
 
 
 @task(task_run_name="conclude", cache_policy=NO_CACHE)
-def conclude(home: str, runs: Sequence[Sequence[TuningRun]], preset: str, run: str) -> str:
-    """Logs table, plot and verdict on the presets' optimizer to MLflow and Prefect; returns the Markdown."""
-    table = rank(every := [found for own in runs for found in own])
-    text, tracking = table_markdown(table, verdict(table, preset)), Tracking(Workspace(home).home)
+def log_ranking(home: str, runs: Sequence[Sequence[TuningRun]], preset: str, run: str) -> str:
+    """Logs the ranking, its plot and the comparison with the presets to MLflow; returns the Markdown."""
+    table = rank(all_runs := [tuning_run for group in runs for tuning_run in group])
+    text, tracking = table_markdown(table, compare_with_preset(table, preset)), Tracking(Workspace(home).home)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "tuning.md").write_text(text, encoding="utf-8")
         (folder / "runs.json").write_text(
-            json.dumps([asdict(found) for found in every], indent=0), encoding="utf-8"
+            json.dumps([asdict(tuning_run) for tuning_run in all_runs], indent=0), encoding="utf-8"
         )
         plot_ranking(table).write_html(folder / "tuning.html", include_plotlyjs=True, div_id="tuning")
         tracking.log_folder(run, folder)
@@ -82,9 +85,9 @@ def conclude(home: str, runs: Sequence[Sequence[TuningRun]], preset: str, run: s
 
 
 @task(task_run_name="member", cache_policy=NO_CACHE)
-def work(function: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-    """A piece of a search, where the flow's task runner has room."""
-    return function(*given)
+def run_piece(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Runs a piece of a search in the flow's task runner."""
+    return function(*arguments)
 
 
 @task(task_run_name="{method.name}-{size}", cache_policy=NO_CACHE)
@@ -97,17 +100,20 @@ def search(
     size: int,
     run: str,
 ) -> Outcome:
-    """Runs a search, resuming one that was killed; its table, its plot and its scores are an MLflow run below
-    ``run``, the best member of a population is published as a Checkpoint.
+    """Runs or resumes a search and logs its table, plot and scores as a child MLflow run of ``run``.
+
+    The best member of a population is published as a Checkpoint.
     """
     logger, workspace, tracking = get_run_logger(), Workspace(home), Tracking(Workspace(home).home)
     space = tuning.space(workspace.folder(corpus), settings, size)
     inputs = corpus, list(space.entries), list(space.rates), space.trainings, method
     folder = workspace.place(Checkpoint, STAGE.key(*inputs)).with_suffix(".partial")
     tags = {"mlflow.parentRunId": run, "guidespace.search": method.name}
-    about = {"size": size, **asdict(method)}
-    child = tracking.start_run(f"{run}/{method.name}/{size}", f"{method.name} {size}", tags, about)
-    for progress in method.search(space, folder, lambda function, *given: work.submit(function, given)):
+    parameters = {"size": size, **asdict(method)}
+    child = tracking.start_run(f"{run}/{method.name}/{size}", f"{method.name} {size}", tags, parameters)
+    for progress in method.search(
+        space, folder, lambda function, *arguments: run_piece.submit(function, arguments)
+    ):
         tracking.log_progress(child, progress.step, progress.metrics)
         logger.info("round %d of %d: %s", progress.step, progress.total, progress.note)
     rounds = read_rounds(folder)
@@ -126,13 +132,13 @@ def search(
 
 
 @task(task_run_name="conclude", cache_policy=NO_CACHE)
-def conclude_searches(home: str, outcomes: Sequence[Outcome], tuning: TuningSettings, run: str) -> str:
-    """Logs the table of searches to MLflow and Prefect; returns it as Markdown."""
-    workers = f"{tuning.pool}, {tuning.space(Path(), TrainSettings(), 2).at_once} at a time"
+def log_searches(home: str, outcomes: Sequence[Outcome], tuning: TuningSettings, run: str) -> str:
+    """Logs the table of searches to MLflow and Prefect and returns it as Markdown."""
+    workers = f"{tuning.pool}, {tuning.space(Path(), TrainSettings(), 2).pieces} at a time"
     text, tracking = searches_markdown(outcomes, workers), Tracking(Workspace(home).home)
     tracking.log_text(run, text, "searches.md")
-    scores = {f"score/{each.size}/{each.search}": each.score for each in outcomes}
-    seconds = {f"seconds/{each.size}/{each.search}": each.seconds for each in outcomes}
+    scores = {f"score/{outcome.size}/{outcome.search}": outcome.score for outcome in outcomes}
+    seconds = {f"seconds/{outcome.size}/{outcome.search}": outcome.seconds for outcome in outcomes}
     tracking.log_progress(run, 0, scores | seconds)
     if TaskRunContext.get():
         create_markdown_artifact(text, key="searches", description="Searches side by side at equal budgets")
@@ -141,10 +147,10 @@ def conclude_searches(home: str, outcomes: Sequence[Outcome], tuning: TuningSett
 
 @task(task_run_name="range-tests", cache_policy=NO_CACHE)
 def test_ranges(home: str, corpus: Corpus, settings: TrainSettings, tuning: TuningSettings, run: str) -> str:
-    """Range tests of all entries at all sizes: the plot goes to MLflow, the table is returned as Markdown."""
+    """Runs range tests of all entries at all sizes, logs the plot, and returns the table as Markdown."""
     folder, tracking = Workspace(home).folder(corpus), Tracking(Workspace(home).home)
-    own = entries(settings, tuning.optimizers)
-    scored = [entry.scored(size, tuning.share) for size in tuning.sizes for entry in own]
+    candidates = entries(settings, tuning.optimizers)
+    scored = [entry.for_scoring(size, tuning.share) for size in tuning.sizes for entry in candidates]
     tests = [range_test.range_test(folder, entry) for entry in scored]
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "range_tests.html"

@@ -1,4 +1,4 @@
-"""Optuna's tree-structured Parzen estimator (extra optuna): what one would take instead of our searches."""
+"""Optuna's tree-structured Parzen estimator (extra optuna), a reference for our searches."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -11,17 +11,17 @@ from tasks.train.tuning.trials import Trials
 
 @configurable
 class TPE(Trials):
-    """Optuna's default sampler with its default options, one training after the other.
+    """Optuna's default sampler with default options; proposes one training at a time.
 
-    Bergstra et al. Algorithms for Hyper-Parameter Optimization. NeurIPS 2011. The study is made anew for each
-    training from those before, so that a resumed search proposes what an undisturbed one does.
+    Bergstra et al. Algorithms for Hyper-Parameter Optimization. NeurIPS 2011. The study is rebuilt from
+    the finished trials for each training, so that a resumed search makes the same proposals.
     """
 
-    AT_ONCE: ClassVar[int] = 1
+    ROUND_SIZE: ClassVar[int] = 1
     name: Literal["tpe"] = "tpe"
 
-    def propose(self, space: Space, done: Sequence[Trial], number: int) -> tuple[Entry, float]:
-        """What the study asks for."""
+    def propose(self, space: Space, finished: Sequence[Trial], number: int) -> tuple[Entry, float]:
+        """Returns the proposal of the study."""
         import optuna  # pyright: ignore[reportMissingImports]  (extra optuna)
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -31,9 +31,9 @@ class TPE(Trials):
         names = optuna.distributions.CategoricalDistribution([entry.name for entry in space.entries])
         factors = optuna.distributions.FloatDistribution(*space.rates, log=True)
         axes = {"rule": names, "factor": factors}
-        for each in done:
-            known = {"rule": each.name, "factor": each.factor}
-            study.add_trial(optuna.trial.create_trial(params=known, distributions=axes, value=each.score))
-        asked = study.ask(axes).params
-        (entry,) = (entry for entry in space.entries if entry.name == asked["rule"])
-        return entry, asked["factor"]
+        for trial in finished:
+            params = {"rule": trial.name, "factor": trial.factor}
+            study.add_trial(optuna.trial.create_trial(params=params, distributions=axes, value=trial.score))
+        proposal = study.ask(axes).params
+        (entry,) = (entry for entry in space.entries if entry.name == proposal["rule"])
+        return entry, proposal["factor"]

@@ -1,4 +1,4 @@
-"""Searches by whole trainings: each proposes a rule and a rate, and learns at most the final score."""
+"""Searches by complete trainings: a strategy proposes rules and rates and gets the final scores."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,27 +15,27 @@ from tasks.train.tuning.space import Journal, Round, Space, Trial
 
 @configurable
 class Trials:
-    """Base of these searches."""
+    """Base class of searches by complete trainings."""
 
-    AT_ONCE: ClassVar[int] = 8  # proposals before their scores are known
+    ROUND_SIZE: ClassVar[int] = 8  # proposals per round, made before their scores are computed
     name: str
 
-    def propose(self, space: Space, done: Sequence[Trial], number: int) -> tuple[Entry, float]:
-        """Rule and factor of training ``number``, given those whose score is known."""
+    def propose(self, space: Space, finished: Sequence[Trial], number: int) -> tuple[Entry, float]:
+        """Proposes rule and factor of training ``number`` from the finished trials."""
         raise NotImplementedError
 
     def search(self, space: Space, folder: Path, submit: Submit) -> Iterator[Progress]:
-        """Spends the budget, a round at a time (see tasks/train/tuning/space.py)."""
-        journal = Journal(folder, self, space, -(-space.trainings // self.AT_ONCE))
-        done = [trial for found in journal.rounds for trial in found.trials]
-        while len(done) < space.trainings:
+        """Spends the budget round by round (see tasks/train/tuning/space.py)."""
+        journal = Journal(folder, self, space, -(-space.trainings // self.ROUND_SIZE))
+        finished = [trial for search_round in journal.rounds for trial in search_round.trials]
+        while len(finished) < space.trainings:
             started = time.perf_counter()
-            numbers = range(len(done), min(len(done) + self.AT_ONCE, space.trainings))
-            chosen = [self.propose(space, done, number) for number in numbers]
-            futures = [submit(run_training, space.corpus, *each) for each in chosen]
+            numbers = range(len(finished), min(len(finished) + self.ROUND_SIZE, space.trainings))
+            proposals = [self.propose(space, finished, number) for number in numbers]
+            futures = [submit(run_training, space.corpus, *proposal) for proposal in proposals]
             trials = [_to_trial(future.result()) for future in futures]
-            done += trials
-            best = max(done, key=lambda trial: trial.score)
+            finished += trials
+            best = max(finished, key=lambda trial: trial.score)
             winners = ((f"{best.name} {best.rate:.3g}", best.score),)
             yield journal.add(Round(tuple(trials), winners, time.perf_counter() - started))
 

@@ -21,9 +21,11 @@ def test_the_steepest_fall_is_suggested_and_what_lies_behind_the_lowest_loss_doe
 
 def test_rates_rise_exponentially_around_the_own_rate(toy_corpus: Path) -> None:
     settings = replace(TRAINING, workers=0)
-    tests = [range_test(toy_corpus, entry.scored(8, 0.2)) for entry in entries(settings, ("adam", "sgd"))]
+    tests = [
+        range_test(toy_corpus, entry.for_scoring(8, 0.2)) for entry in entries(settings, ("adam", "sgd"))
+    ]
     for test in tests:
-        assert test.rates[0] == pytest.approx(test.own / 100) and test.rates[0] < test.suggested
+        assert test.rates[0] == pytest.approx(test.rate / 100) and test.rates[0] < test.suggested
         assert len(test.rates) == len(test.losses) > 4 and test.suggested in test.rates
         assert np.allclose(np.diff(np.log(test.rates), 2), 0)
     figure = plot_range_tests(tests)

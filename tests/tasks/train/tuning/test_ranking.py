@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.train.tuning.plot import plot_ranking
-from tasks.train.tuning.ranking import rank, table_markdown, verdict
+from tasks.train.tuning.ranking import compare_with_preset, rank, table_markdown
 from tasks.train.tuning.runs import Mark, TuningRun
 
 
@@ -52,7 +52,7 @@ def test_a_run_in_trouble_has_no_score():
 
 
 def test_a_small_difference_does_not_sway_the_presets():
-    text = verdict(rank(RUNS), "plain")
+    text = compare_with_preset(rank(RUNS), "plain")
     assert "The presets use plain: score 0.400, the mean over 1 sizes, with 0.00 numbers of state" in text
     assert (
         "The best is clever: 0.405, 2.00 numbers of state, 3.0 times the seconds. "
@@ -63,13 +63,17 @@ def test_a_small_difference_does_not_sway_the_presets():
 def test_a_large_difference_is_said():
     assert (
         "The difference is more than two standard errors (0.100) of a score of 100 titles: "
-        "consider train.optimizer=clever." in verdict(rank(RUNS), "poor")
+        "consider train.optimizer=clever." in compare_with_preset(rank(RUNS), "poor")
     )
 
 
 def test_the_best_optimizer_being_the_presets_is_said():
-    assert "It has the best score; next is plain with 0.400 and 0.00." in verdict(rank(RUNS), "clever")
-    assert verdict(rank(RUNS), "absent") == "The presets use absent, which took no part."
+    assert "It has the best score; next is plain with 0.400 and 0.00." in compare_with_preset(
+        rank(RUNS), "clever"
+    )
+    assert (
+        compare_with_preset(rank(RUNS), "absent") == "The presets use absent, which is not in the comparison."
+    )
 
 
 def test_sizes_stand_apart():
@@ -89,7 +93,7 @@ def test_sizes_stand_apart():
         (16, "clever"),
         (16, "poor"),
     ]
-    assert "The presets use plain: score 0.500, the mean over 2 sizes" in verdict(table, "plain")
+    assert "The presets use plain: score 0.500, the mean over 2 sizes" in compare_with_preset(table, "plain")
 
 
 def test_the_table_has_a_row_a_optimizer_and_size():

@@ -20,7 +20,7 @@ SHORT = replace(TRAINING, epochs=2)
 
 def tuning_runs(corpus: Path, name: str, rates: tuple[float, ...]) -> list[TuningRun]:
     (entry,) = entries(SHORT, (name,))
-    return [run_training(corpus, entry.scored(8, 0.2), factor) for factor in rates]
+    return [run_training(corpus, entry.for_scoring(8, 0.2), factor) for factor in rates]
 
 
 def test_everybody_takes_part_by_default():
@@ -35,7 +35,7 @@ def test_everybody_takes_part_by_default():
 def test_the_presets_own_optimizer_takes_part_as_it_is_set():
     settings = replace(SHORT, optimizer=RowwiseAdagrad(learning_rate=0.5))
     (entry,) = entries(settings, ("rowwise_adagrad",))
-    assert entry.settings == settings and entry.at(2.0).optimizer.learning_rate == 1.0
+    assert entry.settings == settings and entry.scale_rate(2.0).optimizer.learning_rate == 1.0
 
 
 def test_an_unknown_optimizer_is_named_with_the_known_ones():

@@ -61,5 +61,5 @@ def test_searches_are_a_family_and_a_rival_that_is_missing_is_said(monkeypatch: 
     settings = TypeAdapter(TuningSettings).validate_python(given)
     assert settings.searches == (ESGD(population=4), RandomSearch())
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"searches: tpe needs Optuna, which is not here: pip install"):
+    with pytest.raises(ValueError, match=r"searches: tpe needs Optuna, which is not installed: pip install"):
         TuningSettings(searches=(TPE(),))
