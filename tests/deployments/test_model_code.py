@@ -11,6 +11,7 @@ def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
     carried = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")}
     assert {package.name for package in packages} == {"storage", "tasks"}
     assert {"tasks/search/search.py", "tasks/encoder/title_encoder.py", "storage/arrays.py"} <= carried
+    assert (tmp_path / "storage" / "episodes" / "words.toml").is_file()  # data that the code reads
     assert not any(
         path.endswith("task.py") or path.startswith(("storage/catalogue", "storage/tracking"))
         for path in carried
