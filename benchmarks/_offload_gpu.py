@@ -19,8 +19,8 @@ from storage.tables import (
     Section,
     Table,
     TransferKind,
+    as_section,
     random_rows,
-    whole,
 )
 from tasks.encoder.bags import Bags
 from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
@@ -90,7 +90,7 @@ class Contest:
     @cached_property
     def start(self) -> Section:
         """The initial rows, in memory."""
-        return whole(torch.cat(list(random_rows(self.rows, DIM, 0.1, 1).pieces())))
+        return as_section(torch.cat(list(random_rows(self.rows, DIM, 0.1, 1).pieces())))
 
     def bags(self, tokens: int) -> list[Bags]:
         """BATCHES of them."""
@@ -185,7 +185,7 @@ def _speedtorch(start: Section, bags: Sequence[Bags]) -> Measured:
     state = {name: torch.zeros_like(rows).pin_memory() for name in rule.initial_state(rows[:1])}
 
     class Pinned:
-        def ahead(self, batches, ids):
+        def prefetch(self, batches, ids):
             return batches
 
         def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

@@ -162,7 +162,7 @@ def profile(out: Path, contest: Contest) -> Iterator[Line]:
     rule, bags = Adam(), contest.bags(TOKENS)
     table = Offloaded(contest.start, rule, device=GPU, cache_rows=contest.rows // 20)
     with torch.profiler.profile(activities=TRACED) as trace:
-        for number, batch in enumerate(table.ahead(bags[:20], lambda batch: batch.ids), start=1):
+        for number, batch in enumerate(table.prefetch(bags[:20], lambda batch: batch.ids), start=1):
             step(table, rule, batch.to(GPU), number)
         torch.cuda.synchronize()
     trace.export_chrome_trace(str(out / "trace.json"))

@@ -1,6 +1,6 @@
 """Embedding tables with optimizer state in device memory, host memory or a mapped file.
 
-A library of its own: of this project it imports sums.py alone. Every table equals ``Resident`` bit for bit.
+The library depends only on storage/segment_sums.py. Every table equals ``Resident`` bit for bit.
 """
 
 from storage.tables.embedding import OffloadedEmbedding, RowOptimizer
@@ -10,11 +10,11 @@ from storage.tables.planner import Planner
 from storage.tables.resident import Resident
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.shared import Shared
-from storage.tables.streaming import Section, random_rows, whole, write_safetensors
+from storage.tables.streaming import Section, as_section, random_rows, write_safetensors
 from storage.tables.transfer import Staged, Transfer, TransferKind, check_kernels, choose_transfer
 
 Table = Resident | Offloaded
 
 __all__ = ["Host", "Offloaded", "OffloadedEmbedding", "Planner", "Resident", "RowOptimizer", "Section"]
 __all__ += ["Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind", "affordable_rows"]
-__all__ += ["check_kernels", "choose_transfer", "random_rows", "whole", "write_safetensors"]
+__all__ += ["as_section", "check_kernels", "choose_transfer", "random_rows", "write_safetensors"]

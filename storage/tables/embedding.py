@@ -1,6 +1,6 @@
-"""``nn.Embedding`` for tables larger than the GPU, for any PyTorch loop (docs/offload.md has an example).
+"""``nn.Embedding`` for tables larger than GPU memory, for any PyTorch loop (example: docs/offload.md).
 
-The rows are no parameters of the module: its own ``step`` updates those that had a gradient.
+The rows are not parameters of the module. Its method ``step`` updates the rows that received a gradient.
 """
 
 import json
@@ -12,39 +12,43 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from storage.sums import add_up
+from storage.segment_sums import segment_sum
 from storage.tables.offloaded import Offloaded
 from storage.tables.row_storage import StateInitializer, affordable_rows
-from storage.tables.streaming import random_rows, whole, write_safetensors
+from storage.tables.streaming import as_section, random_rows, write_safetensors
 from storage.tables.transfer import TransferKind
 
 B = TypeVar("B")
 
 
 class RowOptimizer(StateInitializer, Protocol):
-    """How rows are updated: any optimizer of tasks/optimizers, or one's own."""
+    """Update rule for rows: an optimizer of tasks/optimizers, or any object with these methods."""
 
     @property
     def learning_rate(self) -> float:
-        """Of a step that names none."""
+        """Default learning rate of a step."""
         ...
 
     def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
-        """Updates rows (unique, dim) and state in place; ``rate`` (unique, 1), ``step`` counts from 1."""
+        """Updates rows (unique, dim) and state in place; ``rate`` is (unique, 1), ``step`` counts from 1."""
 
 
 class OffloadedEmbedding(nn.Module):
-    """Rows and their optimizer state in host memory (or a mapped file), the ones in use on the device.
+    """Embedding with rows and optimizer state in host memory (or a mapped file) and a cache on the device.
 
     Args:
-        num_embeddings: Frequent ids should be small, since the first rows are always cached.
-        cache_bytes: Device memory for rows; 0: four fifths of what is free.
-        cache_rows: The same in rows; 0: as many as cache_bytes hold.
-        start: Initial rows, float32 (num_embeddings, embedding_dim), or the spread of normal ones.
-        seed: Of those, and of stochastic rounding; the other arguments are as in Offloaded.
+        num_embeddings: Number of rows. Assign small ids to frequent items, since the first rows are always
+        cached.
+        cache_bytes: Device memory for cached rows and state; 0: four fifths of the free memory.
+        cache_rows: Number of cached rows; 0: as many as fit into cache_bytes.
+        start: Initial rows, float32 (num_embeddings, embedding_dim), or the standard deviation of normal
+        rows.
+        seed: Seed of normal initial rows and of stochastic rounding.
+
+    The other arguments are those of ``Offloaded``.
 
     Raises:
-        ValueError: The cache holds not one row, or the transfer is not available.
+        ValueError: The cache is too small for one row, or the transfer is not available.
     """
 
     def __init__(
@@ -73,80 +77,85 @@ class OffloadedEmbedding(nn.Module):
         if not cache_rows:
             probe = torch.zeros(1, embedding_dim)
             cache_rows = affordable_rows(num_embeddings, probe, optimizer, cache_bytes, device, **types)
-        rows = whole(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)
+        rows = as_section(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)
         if rows.shape != shape:
             raise ValueError(f"start has shape {rows.shape}, expected {shape}")
-        about = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **types}
-        about |= {"cache_rows": cache_rows, "batch": batch}
-        self.table = Offloaded(rows, optimizer, device=device, **about)
+        options = {"lookahead": lookahead, "transfer": transfer, "folder": folder, "seed": seed, **types}
+        options |= {"cache_rows": cache_rows, "batch": batch}
+        self.table = Offloaded(rows, optimizer, device=device, **options)
         self.steps = 0
-        self._announced: Tensor | None = None  # ids of the batch under way, rising, on the device
+        self._announced: Tensor | None = None  # sorted ids of the current batch, on the device
         self._leaves: list[tuple[Tensor, Tensor]] = []  # ids and rows of each gather since the last step
 
-    def ahead(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
-        """The batches, read in a thread, with the rows of the next ones prefetched while a step runs.
+    def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
+        """Iterates over batches and prefetches the rows of the next batches while a step runs.
 
         Args:
-            batches: Of any kind.
-            ids: All ids that a batch's ``forward`` calls will use: one integer tensor, or several. ``step``
-                updates them all, those that ``forward`` then leaves out with a gradient of zero.
+            batches: Batches of any type; a background thread reads them.
+            ids: Returns all ids that the ``forward`` calls of a batch will use: one integer tensor, or
+                several. ``step`` updates all of them; ids that ``forward`` does not use have a gradient of
+                zero.
         """
 
         def distinct_ids(batch: B) -> Tensor:
-            found = ids(batch)
-            tensors = [found] if isinstance(found, Tensor) else found
-            return torch.cat([tensor.flatten().cpu() for tensor in tensors]).long().unique()  # rising
+            batch_ids = ids(batch)
+            tensors = [batch_ids] if isinstance(batch_ids, Tensor) else batch_ids
+            return torch.cat([tensor.flatten().cpu() for tensor in tensors]).long().unique()  # sorted
 
         announced = ((batch, distinct_ids(batch)) for batch in batches)
         try:
-            for batch, distinct in self.table.ahead(announced, lambda pair: pair[1]):
+            for batch, distinct in self.table.prefetch(announced, lambda pair: pair[1]):
                 self._leaves, self._announced = [], distinct.to(self.table.device)
                 yield batch
         finally:
             self._leaves, self._announced = [], None
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Rows of ids, (*ids.shape, embedding_dim), on the device.
+        """Returns the rows of ids, (*ids.shape, embedding_dim), on the device.
 
         Raises:
-            ValueError: Within ``ahead``, an id that was not announced (on a GPU a device-side assertion).
+            ValueError: Within ``prefetch``, an id was not announced (on a GPU: a device-side assertion).
         """
         ids = ids.to(self.table.device, torch.int64)
         if self._announced is None:
-            distinct, places = torch.unique(ids, return_inverse=True)
+            distinct, positions = torch.unique(ids, return_inverse=True)
         else:
             distinct = self._announced
-            places = torch.searchsorted(distinct, ids)
-            self._check_announced(distinct, places, ids)
+            positions = torch.searchsorted(distinct, ids)
+            self._check_announced(distinct, positions, ids)
         if self._announced is None or not self._leaves:
             rows = self.table.gather(distinct)[0].requires_grad_(torch.is_grad_enabled())
             if torch.is_grad_enabled():
                 self._leaves.append((distinct, rows))
         else:
             rows = self._leaves[0][1]
-        return _Take.apply(rows, places)
+        return _Take.apply(rows, positions)
 
-    def _check_announced(self, distinct: Tensor, places: Tensor, ids: Tensor) -> None:
-        known = torch.tensor(ids.numel() == 0)
+    def _check_announced(self, distinct: Tensor, positions: Tensor, ids: Tensor) -> None:
+        all_announced = torch.tensor(ids.numel() == 0)
         if len(distinct):
-            known = (distinct[places.clamp(max=len(distinct) - 1)] == ids).all()
-        if self.table.device.type == "cuda":  # waiting here for the GPU would cost the step its head start
-            torch._assert_async(known)  # pyright: ignore[reportPrivateImportUsage]
-        elif not known:
-            missed = "forward got ids that were not announced"
-            raise ValueError(f"{missed}: `ids` of `ahead` must return all ids of a batch")
+            all_announced = (distinct[positions.clamp(max=len(distinct) - 1)] == ids).all()
+        if self.table.device.type == "cuda":  # synchronizing would stall the step
+            torch._assert_async(all_announced)  # pyright: ignore[reportPrivateImportUsage]
+        elif not all_announced:
+            problem = "forward got ids that were not announced"
+            raise ValueError(f"{problem}: `ids` of `prefetch` must return all ids of a batch")
 
     @torch.no_grad()
     def step(self, learning_rate: float | None = None) -> None:
-        """Updates the rows that had a gradient since the last step; None: the optimizer's learning rate."""
-        used = [(ids, rows.grad) for ids, rows in self._leaves if rows.grad is not None]
+        """Updates the rows that received a gradient since the last step.
+
+        Args:
+            learning_rate: Learning rate of this step; None uses that of the optimizer.
+        """
+        gradients = [(ids, rows.grad) for ids, rows in self._leaves if rows.grad is not None]
         self._leaves = []
-        if not used:
+        if not gradients:
             return
-        ids, grad = used[0]
-        if len(used) > 1:
-            ids, places = torch.unique(torch.cat([ids for ids, _ in used]), return_inverse=True)
-            grad = add_up(torch.cat([grad for _, grad in used]), places, len(ids))
+        ids, grad = gradients[0]
+        if len(gradients) > 1:
+            ids, positions = torch.unique(torch.cat([ids for ids, _ in gradients]), return_inverse=True)
+            grad = segment_sum(torch.cat([grad for _, grad in gradients]), positions, len(ids))
         rows, state = self.table.gather(ids)
         self.steps += 1
         rate = self.optimizer.learning_rate if learning_rate is None else learning_rate
@@ -155,18 +164,22 @@ class OffloadedEmbedding(nn.Module):
         self.table.write_back(ids, rows, state)
 
     def save(self, file: str | Path) -> None:
-        """Streams rows, state and step count into one safetensors file, atomically."""
+        """Writes rows, state and step count to one safetensors file, atomically and in pieces."""
         metadata = {"embedding": json.dumps({"steps": self.steps})}
         write_safetensors(Path(file), self.table.sections(), metadata)
 
     def load(self, file: str | Path) -> None:
-        """Resumes from what ``save`` wrote; ValueError where that is of another size or optimizer."""
+        """Loads a file that ``save`` wrote.
+
+        Raises:
+            ValueError: The file was saved with another size, type or optimizer.
+        """
         with safe_open(file, framework="pt") as opened:
-            found = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
+            saved = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
             expected = {name: section.shape for name, section in self.table.sections().items()}
-            if found != expected:
-                why = "it was saved with another size, type or optimizer"
-                raise ValueError(f"{file} holds {found}, this embedding has {expected}; {why}")
+            if saved != expected:
+                reason = "it was saved with another size, type or optimizer"
+                raise ValueError(f"{file} contains {saved}, this embedding has {expected}; {reason}")
             self.table.restore(opened.get_slice)
             self.steps = json.loads(opened.metadata()["embedding"])["steps"]
 
@@ -178,7 +191,7 @@ class OffloadedEmbedding(nn.Module):
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ) -> None:
-        """Loads ``weight``, as nn.Embedding has it, and resets the optimizer's state."""
+        """Loads ``weight``, the parameter of nn.Embedding, and resets the optimizer state."""
         name, shape = prefix + "weight", (self.num_embeddings, self.embedding_dim)
         weight = state_dict.get(name)
         if weight is None:
@@ -186,18 +199,18 @@ class OffloadedEmbedding(nn.Module):
         elif tuple(weight.shape) != shape:
             error_msgs.append(f"{name} has shape {tuple(weight.shape)}, expected {shape}")
         else:
-            self.table.start_from(whole(weight.detach()), self.optimizer)
+            self.table.start_from(as_section(weight.detach()), self.optimizer)
             self.steps = 0
 
 
 class _Take(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(places)
+    def forward(ctx, rows: Tensor, positions: Tensor) -> Tensor:
+        ctx.save_for_backward(positions)
         ctx.count = len(rows)
-        return rows.index_select(0, places.flatten()).view(*places.shape, rows.shape[1])
+        return rows.index_select(0, positions.flatten()).view(*positions.shape, rows.shape[1])
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> tuple[Tensor, None]:
-        (places,) = ctx.saved_tensors
-        return add_up(grads[0].reshape(-1, grads[0].shape[-1]), places.flatten(), ctx.count), None
+        (positions,) = ctx.saved_tensors
+        return segment_sum(grads[0].reshape(-1, grads[0].shape[-1]), positions.flatten(), ctx.count), None

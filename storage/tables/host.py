@@ -1,8 +1,9 @@
-"""Records that are not cached: in host memory, or in a mapped file.
+"""Storage for records that are not cached, in host memory or in a mapped file.
 
-Memory is allocated to the byte (pools of pinned memory round up to powers of two, pytorch/pytorch#95823) and
-pinned by registering it with CUDA, after filling has touched every page. A file is unnamed, gone when the
-process ends. Its blocks are allocated at once: writing a mapped page without a block is killed by SIGBUS.
+Memory has exactly the requested size (PyTorch's pinned allocator rounds up to powers of two,
+pytorch/pytorch#95823). It is pinned by registering it with CUDA after all pages have been written. A scratch
+file has no name and disappears when the process ends. Its blocks are allocated in advance, because writing to
+a mapped page without a block raises SIGBUS and kills the process.
 """
 
 import contextlib
@@ -22,7 +23,12 @@ log = logging.getLogger(__name__)
 
 
 class Host:
-    """Records in host memory, or in a scratch file in ``folder``: ``data``, uint8 (records, width)."""
+    """Records in host memory, or in a scratch file in ``folder``.
+
+    Attributes:
+        data: uint8 (records, width).
+        pinned: Whether kernels can access the memory.
+    """
 
     def __init__(self, records: int, width: int, folder: Path | None = None) -> None:
         size, self.pinned, self._map, self._file = records * width, False, None, None
@@ -31,33 +37,34 @@ class Host:
             return
         if folder is None:
             self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            with contextlib.suppress(OSError, AttributeError):  # a kernel without huge pages; macOS
+            with contextlib.suppress(OSError, AttributeError):  # no huge pages (macOS, some kernels)
                 self._map.madvise(mmap.MADV_HUGEPAGE)
         else:
             self._file = tempfile.TemporaryFile(dir=folder, prefix="guidespace-table-")  # noqa: SIM115
             allocate(self._file.fileno(), size, folder)
             self._map = mmap.mmap(self._file.fileno(), size)
-            self._map.madvise(mmap.MADV_RANDOM)  # a row is less than a page: read-ahead would be wasted
+            self._map.madvise(mmap.MADV_RANDOM)  # a row is smaller than a page, so read-ahead is wasted
         self.data = torch.frombuffer(self._map, dtype=torch.uint8).view(records, width)
 
     def pin(self, device: torch.device | None = None) -> None:
-        """Pins filled memory for kernels of ``device``; logs a refusal. A file is never pinned."""
+        """Pins memory for kernels of ``device`` after it was filled. Logs a failure; never pins a file."""
         if self.pinned or self._file is not None:
             return
-        if self._map is None:  # there is nothing that a GPU could not reach
+        if self._map is None:  # no records, so nothing to pin
             self.pinned = True
         elif error := register(self.data):
-            refused = f"pinning {self.data.nbytes / 1e9:.1f} GB of host memory was refused ({error})"
-            log.warning("%s: rows are moved through a small pinned buffer, which is slower", refused)
+            problem = f"pinning {self.data.nbytes / 1e9:.1f} GB of host memory was refused ({error})"
+            log.warning("%s: rows are moved through a small pinned buffer, which is slower", problem)
         else:
             self.pinned = True
-            with contextlib.suppress(OSError, AttributeError):  # pages shared with a child are copied on
-                self._map.madvise(mmap.MADV_DONTFORK)  # writing, and the GPU goes on with the old ones
-            # not in __del__: a map unmaps itself before its own finalizers run
+            # after a fork, a write would move the page to a copy while the GPU still uses the original
+            with contextlib.suppress(OSError, AttributeError):
+                self._map.madvise(mmap.MADV_DONTFORK)
+            # not in __del__: the map is unmapped before its finalizers run
             weakref.finalize(self, unregister, self.data.data_ptr(), device)
 
     def will_need(self, ids: Tensor) -> None:
-        """Requests the pages of these records of a file, all at once instead of fault by fault."""
+        """Requests the pages of these records of a file in one batch instead of one page fault at a time."""
         if self._map is None or self._file is None:
             return
         width = self.data.shape[1]
@@ -66,20 +73,24 @@ class Host:
             self._map.madvise(mmap.MADV_WILLNEED, start, min(width + mmap.PAGESIZE, len(self._map) - start))
 
     def drop_pages(self) -> None:
-        """Writes a file's changed pages and drops all of them from memory and the system's cache."""
+        """Writes changed pages of a file and drops all pages from memory and from the page cache."""
         if self._map is not None and self._file is not None:
             self._map.flush()
             self._map.madvise(mmap.MADV_DONTNEED)
-            if hasattr(os, "posix_fadvise"):  # not on macOS, where the system's cache keeps them
+            if hasattr(os, "posix_fadvise"):  # not on macOS, where pages stay in the page cache
                 os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def as_words(self) -> Tensor:
-        """The same memory as int64 (records, width / 8), which torch copies in whole rows."""
+        """Returns the same memory as int64 (records, width / 8), which torch copies row by row."""
         return self.data.view(torch.int64)
 
 
 def allocate(file: int, size: int, folder: Path) -> None:
-    """Gives an open file, which is in ``folder``, its blocks; OSError where the disk has not as many."""
+    """Allocates the blocks of an open file in ``folder``.
+
+    Raises:
+        OSError: The disk has less free space than ``size``.
+    """
     disk = os.fstatvfs(file)
     free = disk.f_bavail * disk.f_frsize
     if size > free:
@@ -87,28 +98,28 @@ def allocate(file: int, size: int, folder: Path) -> None:
         raise OSError(errno.ENOSPC, f"{need}; name a folder on another disk", str(folder))
     try:
         os.posix_fallocate(file, 0, size)
-    except (AttributeError, OSError) as error:  # macOS; or the file system cannot reserve blocks
+    except (AttributeError, OSError) as error:  # macOS, or a file system without fallocate
         if isinstance(error, OSError) and error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             raise
         os.ftruncate(file, size)
 
 
 def register(data: Tensor) -> str:
-    """Registers memory with CUDA; returns "" or CUDA's error."""
+    """Registers memory with CUDA; returns an empty string, or the error of CUDA."""
     try:
         code = int(_runtime().cudaHostRegister(data.data_ptr(), data.nbytes, 0))
     except RuntimeError as error:
         return str(error)
     if not code:
         return ""
-    if torch.cuda.is_initialized():  # CUDA fails this thread's next kernel with the error: launch one
+    if torch.cuda.is_initialized():  # clears the error, which would fail this thread's next kernel
         with contextlib.suppress(RuntimeError):
             torch.empty(1, device="cuda").fill_(0)
     return f"CUDA error {code}"
 
 
 def unregister(pointer: int, device: torch.device | None) -> None:
-    """Unregisters memory before it is unmapped; waits for kernels that may still write there."""
+    """Unregisters memory before it is unmapped. Waits for kernels that may still write to it."""
     try:
         if torch.cuda.is_initialized():
             torch.cuda.synchronize(device)

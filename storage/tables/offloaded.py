@@ -1,7 +1,7 @@
-"""A table larger than the device: its rows in host memory, those in use and the frequent ones in a cache.
+"""Table larger than device memory: rows in host memory, with a cache of frequent and current rows.
 
-A step sees exactly what a resident table would give it: rows are moved, never computed with. Types narrower
-than float32 are rounded at every write-back, wherever the row is.
+Results equal those of a resident table bit for bit, because transfers only copy rows. Types narrower than
+float32 are rounded at every write-back, wherever the row is stored.
 
     batches ─▶ planner ─▶ transfer ─▶ cache ─▶ gather ─▶ step ─▶ write_back ─▶ cache ─▶ transfer ─▶ host
 """
@@ -20,9 +20,9 @@ from torch import Tensor
 
 from storage.tables.planner import NEVER, CachePlan, Planner
 from storage.tables.prefetch import Prefetcher, Steps
-from storage.tables.records import NARROW, ROWS, Field, full, full_type, round_
+from storage.tables.records import NARROW, ROWS, Field, compute_dtype, round_, to_compute_dtype
 from storage.tables.row_storage import RowStorage, StateInitializer
-from storage.tables.streaming import Section, spans, whole
+from storage.tables.streaming import Section, as_section, spans
 from storage.tables.transfer import TransferKind, upload
 
 B = TypeVar("B")
@@ -31,9 +31,9 @@ COUNTER = "roundings"
 
 @dataclass(frozen=True)
 class Ready:
-    """A batch whose rows are in their slots; the tensors are on the device, valid behind ``event``.
+    """A batch whose rows are in the cache. Its tensors are on the device and valid after ``event``.
 
-    On a GPU they are parts of one, so that what is recorded of one holds for all.
+    On a GPU they are views of one tensor, so ``record_stream`` of one applies to all.
     """
 
     plan: CachePlan
@@ -41,20 +41,21 @@ class Ready:
     ids: Tensor
     slots: Tensor
     direct: Tensor
-    kept: Tensor  # positions of the rows that have a slot; empty where all have
+    with_slot: Tensor  # positions of the rows that have a slot; empty if all have one
 
 
 class Offloaded:
     """Rows and state in host memory (or a mapped file), with a cache on the device.
 
     Args:
-        start: The initial rows, float32 (tokens, dim), frequent ones first.
-        lookahead: Batches whose rows are prefetched while a step runs.
+        start: Initial rows, float32 (tokens, dim), frequent ones first.
+        lookahead: Number of batches whose rows are prefetched while a step runs.
         row_dtype: float32, float16 or bfloat16.
-        state_dtype: Likewise, for states with a row's shape; states of one number per row are float32.
-        folder: Of a scratch file for the records; None holds them in memory.
-        seed: Of stochastic rounding.
-        batch: Ids of a typical batch, which size the part of the cache that changes; None: a tenth.
+        state_dtype: The same for states with the shape of a row; states of one number per row are float32.
+        folder: Folder of a scratch file for the records; None stores them in memory.
+        seed: Seed of stochastic rounding.
+        batch: Ids of a typical batch, which determine the size of the recent part of the cache; None: a
+        tenth.
     """
 
     def __init__(
@@ -75,224 +76,232 @@ class Offloaded:
         if cache_rows < 1:
             raise ValueError(f"cache_rows is {cache_rows}; a cache needs one row or more")
         self.device, self.lookahead, self.seed = torch.device(device), lookahead, seed
-        # which GPU "cuda" without a number is depends on the thread
+        # "cuda" without an index means the current device, which differs between threads
         if self.device.type == "cuda" and self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
-        about = (row_dtype, state_dtype), transfer, folder, (lookahead, batch)
-        self.storage = RowStorage(start, optimizer, self.device, cache_rows, *about)
+        options = (row_dtype, state_dtype), transfer, folder, (lookahead, batch)
+        self.storage = RowStorage(start, optimizer, self.device, cache_rows, *options)
         on_gpu = self.device.type == "cuda"
-        # rows enter on one stream behind those that leave on the other, beside the next plan's that leave
-        self._stream, self._leaving = (torch.cuda.Stream(self.device) if on_gpu else None for _ in range(2))
+        # reads of a plan wait for its writes, and overlap with the writes of the next plan
+        self._read_stream, self._write_stream = (
+            torch.cuda.Stream(self.device) if on_gpu else None for _ in range(2)
+        )
         self._current: Ready | None = None
         self._prefetcher: Prefetcher[Any, Ready] | None = None
-        self._failed: BaseException | None = None
-        self._moving = threading.Lock()
-        self._rounds = any(field.dtype in NARROW for field in self.storage.records.fields)
+        self._error: BaseException | None = None
+        self._transfer_lock = threading.Lock()
+        self._has_narrow_fields = any(field.dtype in NARROW for field in self.storage.records.fields)
         self._roundings = 0
         self._empty_cache()
 
     def __len__(self) -> int:
         return self.storage.rows
 
-    def ahead(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterator[B]:
+    def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterator[B]:
         """As in Resident; prefetches the rows of the next ``lookahead`` batches while a step runs.
 
         Raises:
-            RuntimeError: Another ``ahead`` or a ``restore`` has ended this loop, or a transfer failed.
+            RuntimeError: Another ``prefetch`` or a ``restore`` ended this loop, or a transfer failed.
         """
-        self._settle()
-        if self._leaving is not None:
-            self._leaving.wait_stream(torch.cuda.current_stream(self.device))
-        about = self.planner, self.carry_out, self._steps, self.lookahead
-        prefetcher = self._prefetcher = Prefetcher(batches, ids, *about)
+        self._finish_loop()
+        if self._write_stream is not None:
+            self._write_stream.wait_stream(torch.cuda.current_stream(self.device))
+        options = self.planner, self.execute, self._steps, self.lookahead
+        prefetcher = self._prefetcher = Prefetcher(batches, ids, *options)
         try:
             for batch, ready in prefetcher:
                 self._current = ready
                 yield batch
                 if self._prefetcher is not prefetcher:
-                    cause = "within this loop the table was restored or another loop over it begun"
-                    raise RuntimeError(f"{cause}: its rows have moved; finish or leave it first")
+                    problem = "within this loop the table was restored or another loop over it begun"
+                    raise RuntimeError(f"{problem}: its rows have moved; finish or leave it first")
                 self._current = None
-                self._wait_for_rows(ready)  # where no step has: rows that leave wait for the step alone
+                self._wait_for_rows(ready)  # if no step did: writes wait for steps only
                 self._steps.done(ready.plan.number)
         finally:
             if self._prefetcher is prefetcher:
                 self._close()
 
     def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """As in Resident; outside ``ahead`` rows are read from where they are, and stay there."""
-        at = self._locate(ids)
-        self._wait_for_rows(at)
-        self._check_order(at, ids)
-        found = {name: cells.index_select(0, at.slots) for name, cells in self.storage.cells.items()}
-        if len(at.direct):
-            for name, values in self.storage.read_fields(*self._direct(at)).items():
-                found[name].index_copy_(0, at.direct, values)
-        state = {name: full(values) for name, values in found.items()}
-        state |= {name: tensor.index_select(0, at.ids) for name, tensor in self.storage.wide.items()}
+        """As in Resident. Outside ``prefetch``, rows are read in place and not cached."""
+        located = self._locate(ids)
+        self._wait_for_rows(located)
+        self._check_order(located, ids)
+        gathered = {name: cells.index_select(0, located.slots) for name, cells in self.storage.cells.items()}
+        if len(located.direct):
+            for name, values in self.storage.read_fields(*self._direct(located)).items():
+                gathered[name].index_copy_(0, located.direct, values)
+        state = {name: to_compute_dtype(values) for name, values in gathered.items()}
+        state |= {
+            name: tensor.index_select(0, located.ids) for name, tensor in self.storage.row_scalars.items()
+        }
         return state.pop(ROWS), state
 
     def write_back(self, ids: Tensor, rows: Tensor, state: Mapping[str, Tensor]) -> None:
-        """As in Resident; narrow types are rounded here."""
-        at = self._locate(ids)
-        self._check_order(at, ids)
+        """As in Resident; rounds values of narrow types."""
+        located = self._locate(ids)
+        self._check_order(located, ids)
         values = {ROWS: rows, **state}
         stored: dict[str, Tensor] = {}
         for number, field in enumerate(self.storage.records.fields):
             value, seed = values[field.name], self.seed * 64 + number
             if field.dtype != value.dtype:
-                rounded = round_(value.flatten(1), field.dtype, at.ids, seed, self._roundings)
+                rounded = round_(value.flatten(1), field.dtype, located.ids, seed, self._roundings)
                 value = rounded.view(value.shape)
             stored[field.name] = value
         self._roundings += 1
-        slots = at.slots
-        if len(at.direct):
-            direct = {name: value.index_select(0, at.direct) for name, value in stored.items()}
-            self.storage.write_fields(*self._direct(at), direct)
-            slots = slots.index_select(0, at.kept)
-            stored = {name: value.index_select(0, at.kept) for name, value in stored.items()}
+        slots = located.slots
+        if len(located.direct):
+            direct = {name: value.index_select(0, located.direct) for name, value in stored.items()}
+            self.storage.write_fields(*self._direct(located), direct)
+            slots = slots.index_select(0, located.with_slot)
+            stored = {name: value.index_select(0, located.with_slot) for name, value in stored.items()}
         for name, value in stored.items():
             self.storage.cells[name].index_copy_(0, slots, value)
-        for name, tensor in self.storage.wide.items():
-            tensor.index_copy_(0, at.ids, state[name])
+        for name, tensor in self.storage.row_scalars.items():
+            tensor.index_copy_(0, located.ids, state[name])
 
-    def carry_out(self, plan: CachePlan) -> Ready:
-        """Moves the rows of a plan, on the prefetcher's thread and streams."""
+    def execute(self, plan: CachePlan) -> Ready:
+        """Moves the rows of a plan; called on the transfer thread of the prefetcher."""
         storage, hot = self.storage, self.storage.hot
         leave, enter = plan.leave_ids - hot, plan.enter_ids - hot
-        moved = leave, plan.leave_slots, enter, plan.enter_slots
-        with self._on(self._leaving):
-            self._steps.wait(plan.after)
+        moves = leave, plan.leave_slots, enter, plan.enter_slots
+        with self._on(self._write_stream):
+            self._steps.wait(plan.depends_on_step)
             leaving, leave_slots, entering, enter_slots, *parts = upload(
-                [*moved, *_of_step(plan)], self.device
+                [*moves, *_step_arrays(plan)], self.device
             )
-            with self._moving:
+            with self._transfer_lock:
                 storage.write(leave, leaving, storage.cache, leave_slots)
-                if self._stream is not None and self._leaving is not None:
-                    self._stream.wait_event(self._leaving.record_event())
-                    entering.record_stream(self._stream)  # a loop that is left drops the plan
-                with self._on(self._stream):
+                if self._read_stream is not None and self._write_stream is not None:
+                    self._read_stream.wait_event(self._write_stream.record_event())
+                    entering.record_stream(self._read_stream)  # the plan may be freed if the loop ends early
+                with self._on(self._read_stream):
                     storage.read(enter, entering, storage.cache, enter_slots)
-                self._holds[plan.leave_slots - hot] = -1
-                self._holds[plan.enter_slots - hot] = plan.enter_ids
-        return Ready(plan, self._stream.record_event() if self._stream is not None else None, *parts)
+                self._slot_ids[plan.leave_slots - hot] = -1
+                self._slot_ids[plan.enter_slots - hot] = plan.enter_ids
+        return Ready(
+            plan, self._read_stream.record_event() if self._read_stream is not None else None, *parts
+        )
 
     def sections(self) -> dict[str, Section]:
-        """As in Resident, also between two batches; writes cached rows to the host first."""
-        sections = {_key(name): whole(tensor) for name, tensor in self.storage.wide.items()}
+        """As in Resident; may be called between two batches. Writes cached rows to the host first."""
+        sections = {
+            _section_name(name): as_section(tensor) for name, tensor in self.storage.row_scalars.items()
+        }
         for field in self.storage.records.fields:
-            dtype, shape = full_type(field.dtype), (len(self), *field.shape)
-            sections[_key(field.name)] = Section(dtype, shape, partial(self._pieces, field))
-        if self._rounds:
+            dtype, shape = compute_dtype(field.dtype), (len(self), *field.shape)
+            sections[_section_name(field.name)] = Section(dtype, shape, partial(self._pieces, field))
+        if self._has_narrow_fields:
             sections[COUNTER] = Section(torch.int64, (1,), lambda: [torch.tensor([self._roundings])])
         return sections
 
     def restore(self, read: Callable[[str], Any]) -> None:
         """As in Resident."""
-        self._settle(wait_for_gpu=True)
-        saved = {name: read(_key(name)) for name in (*self.storage.cells, *self.storage.wide)}
+        self._finish_loop(wait_for_gpu=True)
+        saved = {name: read(_section_name(name)) for name in (*self.storage.cells, *self.storage.row_scalars)}
         for first, last in spans(len(self), self.storage.records.width):
             self.storage.fill(first, {name: values[first:last] for name, values in saved.items()})
-        if self._rounds:
+        if self._has_narrow_fields:
             self._roundings = int(read(COUNTER)[:])
         self._empty_cache()
 
     def start_from(self, start: Section, optimizer: StateInitializer) -> None:
-        """Replaces all rows, and resets their state."""
-        self._settle(wait_for_gpu=True)
+        """Replaces all rows and resets their state."""
+        self._finish_loop(wait_for_gpu=True)
         self.storage.start(start, optimizer)
         self._empty_cache()
 
     def _empty_cache(self) -> None:
         self.planner = Planner(len(self), self.storage.hot, self.storage.recent)
         self._steps = Steps(self.device)
-        # ids in the recent part as the transfers left it; the planner is ahead of it
-        self._holds = np.full(self.storage.recent, -1, dtype=np.int64)
+        # ids in the recent slots after the transfers so far; the planner has planned further batches
+        self._slot_ids = np.full(self.storage.recent, -1, dtype=np.int64)
 
     def _pieces(self, field: Field) -> Iterator[Tensor]:
-        """A field of all rows, with the recent part of the cache written to the host.
+        """Yields a field of all rows, after writing the recent part of the cache to the host.
 
-        From here to the next step a move between the two changes no value, so transfers may go on while the
-        host is read.
+        Until the next step, a transfer between cache and host changes no value, so transfers may continue
+        while the host is read.
         """
         self._check()
-        stream = torch.cuda.current_stream(self.device) if self._stream is not None else None
-        with self._moving:
+        stream = torch.cuda.current_stream(self.device) if self._read_stream is not None else None
+        with self._transfer_lock:
             if stream is not None:
-                stream.wait_stream(self._stream)  # pyright: ignore[reportArgumentType]
-            held = np.flatnonzero(self._holds >= 0)
-            records = self._holds[held] - self.storage.hot
-            numbers, slots = upload([records, held + self.storage.hot], self.device)
+                stream.wait_stream(self._read_stream)  # pyright: ignore[reportArgumentType]
+            occupied = np.flatnonzero(self._slot_ids >= 0)
+            records = self._slot_ids[occupied] - self.storage.hot
+            numbers, slots = upload([records, occupied + self.storage.hot], self.device)
             self.storage.write(records, numbers, self.storage.cache, slots)
             if stream is not None:
                 stream.synchronize()
         yield from self.storage.pieces(field)
 
-    def _settle(self, wait_for_gpu: bool = False) -> None:
-        """Ends the loop under way; ``wait_for_gpu``: and its kernels, which may still write to the host."""
+    def _finish_loop(self, wait_for_gpu: bool = False) -> None:
+        """Ends the current loop. ``wait_for_gpu`` also waits for kernels that may still write to the host."""
         self._close()
         self._check()
-        if wait_for_gpu and self._stream is not None:
+        if wait_for_gpu and self._read_stream is not None:
             torch.cuda.synchronize(self.device)
 
     def _check(self) -> None:
-        """Raises if a transfer failed: the table no longer knows where its rows are."""
-        if failed := self._failed or (self._prefetcher and self._prefetcher.failed):
+        """Raises a RuntimeError if a transfer failed, since the location of rows is then undefined."""
+        if error := self._error or (self._prefetcher and self._prefetcher.failed):
             remedy = "build the table again and resume from a checkpoint"
-            raise RuntimeError(f"a transfer failed and rows are lost; {remedy}") from failed
+            raise RuntimeError(f"a transfer failed and rows are lost; {remedy}") from error
 
     def _close(self) -> None:
         self._current = None
         prefetcher, self._prefetcher = self._prefetcher, None
         if prefetcher is not None:
             prefetcher.close()
-            self._failed = self._failed or prefetcher.failed
-            if self._stream is not None:
-                torch.cuda.current_stream(self.device).wait_stream(self._stream)
+            self._error = self._error or prefetcher.failed
+            if self._read_stream is not None:
+                torch.cuda.current_stream(self.device).wait_stream(self._read_stream)
 
     def _locate(self, ids: Tensor) -> Ready:
         if self._current is None:
-            self._settle()
-            wanted = ids.cpu().numpy()
-            slots = self.planner.locate(wanted)
+            self._finish_loop()
+            requested = ids.cpu().numpy()
+            slots = self.planner.locate(requested)
             direct, none = np.flatnonzero(slots < 0), np.zeros(0, dtype=np.int64)
-            plan = CachePlan(NEVER, wanted, slots.clip(0), direct, none, none, none, none, NEVER)
-            return Ready(plan, None, *upload(_of_step(plan), self.device))
+            plan = CachePlan(NEVER, requested, slots.clip(0), direct, none, none, none, none, NEVER)
+            return Ready(plan, None, *upload(_step_arrays(plan), self.device))
         planned, on_cpu = self._current.plan.ids, ids.device.type == "cpu"
         if len(planned) != len(ids) or (on_cpu and not np.array_equal(planned, ids.numpy())):
-            expected = "a step gathers the ids that `ahead` was given, in the same order"
+            expected = "a step must gather the ids passed to `prefetch`, in the same order"
             raise ValueError(
                 f"gather got {len(ids)} rows that are not the {len(planned)} of the batch; {expected}"
             )
         return self._current
 
-    def _check_order(self, at: Ready, ids: Tensor) -> None:
-        """Checks ids that are on a GPU against the plan, there: the host does not wait for them."""
+    def _check_order(self, located: Ready, ids: Tensor) -> None:
+        """Compares ids on a GPU with the plan by a device-side assertion, without synchronization."""
         if ids.device.type == "cuda":
-            wrong = "gather got other rows than those of the batch, or in another order"
-            torch._assert_async((ids == at.ids).all(), wrong)  # pyright: ignore[reportPrivateImportUsage]
+            problem = "gather got other rows than those of the batch, or in another order"
+            torch._assert_async((ids == located.ids).all(), problem)  # pyright: ignore[reportPrivateImportUsage]
 
-    def _wait_for_rows(self, at: Ready) -> None:
-        if at.event is not None:
+    def _wait_for_rows(self, located: Ready) -> None:
+        if located.event is not None:
             stream = torch.cuda.current_stream(self.device)
-            stream.wait_event(at.event)
-            at.ids.record_stream(stream)
+            stream.wait_event(located.event)
+            located.ids.record_stream(stream)
 
-    def _direct(self, at: Ready) -> tuple[np.ndarray, Tensor]:
-        """Records of rows without a slot, and the same on the device."""
+    def _direct(self, located: Ready) -> tuple[np.ndarray, Tensor]:
+        """Record numbers of rows without a slot, on the CPU and on the device."""
         hot = self.storage.hot
-        return at.plan.ids[at.plan.direct] - hot, at.ids.index_select(0, at.direct) - hot
+        return located.plan.ids[located.plan.direct] - hot, located.ids.index_select(0, located.direct) - hot
 
     def _on(self, stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
         return torch.cuda.stream(stream) if stream is not None else nullcontext()
 
 
-def _of_step(plan: CachePlan) -> list[np.ndarray]:
-    """What a step needs of a plan on the device, as in Ready."""
-    kept = np.delete(np.arange(len(plan.ids)), plan.direct) if len(plan.direct) else plan.direct
-    return [plan.ids, plan.slots, plan.direct, kept]
+def _step_arrays(plan: CachePlan) -> list[np.ndarray]:
+    """Arrays of a plan that a step needs on the device, in the order of the fields of Ready."""
+    with_slot = np.delete(np.arange(len(plan.ids)), plan.direct) if len(plan.direct) else plan.direct
+    return [plan.ids, plan.slots, plan.direct, with_slot]
 
 
-def _key(name: str) -> str:
-    """A tensor's name in a checkpoint, as Resident has it."""
+def _section_name(name: str) -> str:
+    """Name of a tensor in a checkpoint, the same as in Resident."""
     return name if name == ROWS else f"state.{name}"

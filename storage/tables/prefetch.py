@@ -1,9 +1,9 @@
-"""Loads batches and moves their rows in two threads while a step runs.
+"""Loads batches and transfers their rows in two threads while a step runs.
 
     batches ─▶ loader: plan ─▶ transfer: wait for the step it depends on, move ─▶ step
 
-Plans are carried out in order, one at a time, each after step ``plan.after`` (planner.py says why that is
-exact). An exception in a thread is raised in the loop, with the thread's traceback.
+Plans are executed in order, one at a time, each after step ``plan.depends_on_step`` (planner.py explains why
+this is exact). An exception in a thread is raised in the loop, with the traceback of the thread.
 """
 
 import queue
@@ -19,18 +19,18 @@ from storage.tables.planner import NEVER, CachePlan, Planner
 
 B = TypeVar("B")
 R = TypeVar("R")
-EVENTS = 64  # of the newest steps; for an older one the oldest of them is waited for
+EVENTS = 64  # of the latest steps; for an earlier step, the oldest stored event is waited for
 
 
 class Steps:
-    """Which steps are written back; on a GPU a stream waits for a step's event, not the thread."""
+    """Tracks which steps are written back. On a GPU the stream waits, not the thread."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._changed, self._last = device, threading.Condition(), NEVER
-        self._events: deque[tuple[int, Any]] = deque(maxlen=EVENTS)  # steps, rising, with their events
+        self._events: deque[tuple[int, Any]] = deque(maxlen=EVENTS)  # increasing steps with their events
 
     def done(self, number: int) -> None:
-        """Marks a step and all before it as written back (on a GPU: as enqueued on the stream)."""
+        """Marks a step and all earlier ones as written back (on a GPU: as enqueued on the stream)."""
         with self._changed:
             self._last = max(self._last, number)
             if self._device.type == "cuda":
@@ -39,7 +39,7 @@ class Steps:
             self._changed.notify_all()
 
     def wait(self, number: int) -> None:
-        """Waits for a step; on a GPU the current stream waits for what it, not a later one, has enqueued."""
+        """Waits for a step. On a GPU, the current stream waits for the work enqueued up to that step."""
         with self._changed:
             self._changed.wait_for(lambda: self._last >= number)
             event = next((event for step, event in self._events if step >= number), None)
@@ -48,10 +48,10 @@ class Steps:
 
 
 class Prefetcher(Generic[B, R]):
-    """Two threads between batches and steps, at most ``lookahead`` batches ahead.
+    """Two threads that prepare up to ``lookahead`` batches before their steps.
 
-    The loader's thread calls ``ids`` (distinct rows, int64 on the CPU) and the planner, the transfer thread
-    alone ``carry_out``. The caller marks every step as done in ``steps``.
+    The loader thread calls ``ids`` (returns distinct rows, int64 on the CPU) and the planner. Only the
+    transfer thread calls ``execute``. The caller marks every step as done in ``steps``.
     """
 
     def __init__(
@@ -59,44 +59,44 @@ class Prefetcher(Generic[B, R]):
         batches: Iterable[B],
         ids: Callable[[B], Tensor],
         planner: Planner,
-        carry_out: Callable[[CachePlan], R],
+        execute: Callable[[CachePlan], R],
         steps: Steps,
         lookahead: int,
     ) -> None:
         self._batches, self._ids, self._planner = batches, ids, planner
-        self._carry_out, self._steps = carry_out, steps
-        self._room = threading.Semaphore(lookahead + 1)
+        self._execute, self._steps = execute, steps
+        self._capacity = threading.Semaphore(lookahead + 1)
         self._planned: queue.SimpleQueue[tuple[B, CachePlan] | BaseException | None] = queue.SimpleQueue()
         self._ready: queue.SimpleQueue[tuple[B, R] | BaseException | None] = queue.SimpleQueue()
         self._stopped, self._last = False, NEVER
         self.failed: BaseException | None = None
-        about = {"args": (torch.get_num_threads(),), "daemon": True}
-        self._loader = threading.Thread(target=self._load, name="table loader", **about)
-        self._transfer = threading.Thread(target=self._move, name="table transfer", **about)
+        options = {"args": (torch.get_num_threads(),), "daemon": True}
+        self._loader = threading.Thread(target=self._load, name="table loader", **options)
+        self._transfer = threading.Thread(target=self._move, name="table transfer", **options)
         self._loader.start()
         self._transfer.start()
 
     def __iter__(self) -> Iterator[tuple[B, R]]:
-        """Batches with the result of ``carry_out``."""
+        """Yields batches with the result of ``execute``."""
         while (item := self._ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item
-            self._room.release()
+            self._capacity.release()
 
     def close(self) -> None:
-        """Ends both threads. Plans that are made are moved, so that directory and cache agree."""
+        """Ends both threads. Executes the remaining plans, so that planner and cache stay consistent."""
         self._stopped = True
-        self._room.release()
+        self._capacity.release()
         self._loader.join()
-        self._steps.done(self._last)  # their steps will not come
+        self._steps.done(self._last)  # the remaining plans have no step
         self._transfer.join()
 
     def _load(self, threads: int) -> None:
         torch.set_num_threads(threads)  # a thread-local setting
         try:
             batches = iter(self._batches)
-            while self._room.acquire() and not self._stopped:
+            while self._capacity.acquire() and not self._stopped:
                 try:
                     batch = next(batches)
                 except StopIteration:
@@ -116,7 +116,7 @@ class Prefetcher(Generic[B, R]):
                 self._ready.put(item)
             elif self.failed is None:
                 try:
-                    self._ready.put((item[0], self._carry_out(item[1])))
+                    self._ready.put((item[0], self._execute(item[1])))
                 except BaseException as error:
                     self.failed = error
                     self._ready.put(error)

@@ -1,4 +1,4 @@
-"""Rows and state in the memory of one device: the reference that every other table equals bit for bit."""
+"""Table with rows and state in the memory of one device. Every other table equals it bit for bit."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from storage.tables.streaming import Section, whole
+from storage.tables.streaming import Section, as_section
 
 B = TypeVar("B")
 
 
 class Resident:
-    """Embedding rows, float32 (tokens, dim), with their optimizer state by name, (tokens, …)."""
+    """Embedding rows, float32 (tokens, dim), and their optimizer state by name, (tokens, …)."""
 
     def __init__(self, rows: Tensor, state: Mapping[str, Tensor]) -> None:
         for name, tensor in state.items():
@@ -29,22 +29,25 @@ class Resident:
         """Device of the rows."""
         return self.rows.device
 
-    def ahead(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterable[B]:
-        """The batches of one epoch in order; an offloaded table prefetches the rows of the next ones.
+    def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor]) -> Iterable[B]:
+        """Iterates over the batches of one epoch. An offloaded table prefetches the rows of the next batches.
 
-        The caller calls ``gather`` and ``write_back`` once per batch with ``ids(batch)``: its distinct rows,
-        int64 (unique,) on the CPU.
+        The caller calls ``gather`` and ``write_back`` once per batch with ``ids(batch)``.
+
+        Args:
+            batches: Batches of any type.
+            ids: Returns the distinct rows of a batch, int64 (unique,) on the CPU.
         """
         return batches
 
     def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Copies of rows, (unique, dim), and of their state by name, on the device; ``ids`` distinct."""
+        """Returns copies of rows, (unique, dim), and of their state by name. ``ids`` must be distinct."""
         state = {name: tensor.index_select(0, ids) for name, tensor in self.state.items()}
         return self.rows.index_select(0, ids), state
 
     def write_back(self, ids: Tensor, rows: Tensor, state: Mapping[str, Tensor]) -> None:
-        """Stores rows and state where ``gather(ids)`` took them from."""
-        if self.device.type == "cpu":  # NumPy copies whole rows; index_copy_ takes two to four times as long
+        """Replaces the rows ``ids`` and their state."""
+        if self.device.type == "cpu":  # index_copy_ takes two to four times as long
             self.rows.numpy()[ids.numpy()] = rows.numpy()
         else:
             self.rows.index_copy_(0, ids, rows)
@@ -52,14 +55,14 @@ class Resident:
             self.state[name].index_copy_(0, ids, tensor)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that a checkpoint keeps, by name."""
+        """Returns the tensors of a checkpoint by name."""
         return {"rows": self.rows, **{f"state.{name}": tensor for name, tensor in self.state.items()}}
 
     def sections(self) -> dict[str, Section]:
-        """Everything that a checkpoint keeps, by name; narrow types as float32."""
-        return {name: whole(tensor) for name, tensor in self.tensors().items()}
+        """Returns the tensors of a checkpoint as sections by name; narrow types are converted to float32."""
+        return {name: as_section(tensor) for name, tensor in self.tensors().items()}
 
     def restore(self, read: Callable[[str], Any]) -> None:
-        """Loads a checkpoint of the same shapes; ``read(name)[start:stop]`` are its rows."""
+        """Loads a checkpoint with the same shapes; ``read(name)[start:stop]`` returns rows of a tensor."""
         for name, tensor in self.tensors().items():
             tensor.copy_(read(name)[:])

@@ -1,7 +1,7 @@
-"""Where the values of an offloaded table are stored: the device's cache, the host's records, whole states.
+"""Storage of an offloaded table: cache on the device, records on the host, row scalars on the device.
 
-Of the cache's slots the first ``hot`` belong to the rows of the same numbers for good; the host has records
-for all other rows, in order.
+The first ``hot`` slots of the cache permanently hold the rows with the same numbers. The host has records for
+all other rows, in order.
 """
 
 import logging
@@ -17,31 +17,35 @@ import torch
 from torch import Tensor
 
 from storage.tables.host import Host
-from storage.tables.records import ROWS, Field, Records, full
+from storage.tables.records import ROWS, Field, Records, to_compute_dtype
 from storage.tables.streaming import Section, spans
 from storage.tables.transfer import TransferKind, choose_transfer
 
 log = logging.getLogger(__name__)
 
-FREE_SHARE = 0.8  # of the device's free memory; the rest is for the step
-RECENT = 0.1  # least of the cache for rows that are not hot: under one point of hits off the best split
+FREE_SHARE = 0.8  # of the free device memory; the step uses the rest
+RECENT_SHARE = 0.1  # minimum share of recent slots: at most one point of hit rate below the best split
 
 
 class StateInitializer(Protocol):
-    """The part of an optimizer that a table needs."""
+    """Interface of an optimizer that a table requires."""
 
     def initial_state(self, rows: Tensor) -> dict[str, Tensor]:
-        """State before the first step, one row per row."""
+        """Returns the state before the first step, with one entry per row."""
         ...
 
 
 class RowStorage:
-    """Cache, host and whole states, filled with rows and their first state; arguments as in Offloaded, and
-    ``window`` is its (lookahead, batch).
+    """Cache, host records and row scalars, initialized with rows and their initial state.
 
-    On the device ``cache`` has a record a slot, so that one copy moves a row and its state; ``cells`` are its
-    fields, (slots, *shape), of which ``hot`` and ``recent`` are the slots of either kind, and ``wide`` a
-    state of one number per row, (tokens, *shape), of the whole table.
+    The arguments are those of Offloaded; ``window`` is (lookahead, batch).
+
+    Attributes:
+        cache: uint8 (slots, width) on the device, one record per slot.
+        cells: Views of the fields of the cache by name, (slots, *shape).
+        hot: Number of permanent slots.
+        recent: Number of slots that change.
+        row_scalars: States of one number per row by name, (tokens, *shape), on the device.
     """
 
     def __init__(
@@ -59,9 +63,9 @@ class RowStorage:
         probe = torch.zeros(1, *start.shape[1:])
         state = optimizer.initial_state(probe)
         self.records = Records.of(probe, state, *types)
-        whole = ((name, state[name]) for name in self.records.wide)
+        scalars = ((name, state[name]) for name in self.records.row_scalars)
         empty = partial(torch.empty, device=device)
-        self.wide = {name: empty(self.rows, *of.shape[1:], dtype=of.dtype) for name, of in whole}
+        self.row_scalars = {name: empty(self.rows, *of.shape[1:], dtype=of.dtype) for name, of in scalars}
         self.cache = self._allocate(min(cache_rows, self.rows))
         self.cells, slots = self.records.views(self.cache), len(self.cache)
         self.recent = 0 if slots == self.rows else recent_slots(slots, *window)
@@ -70,9 +74,9 @@ class RowStorage:
         self.start(start, optimizer)
         self.transfer = choose_transfer(transfer, self.host, device)
 
-    def _allocate(self, wanted: int) -> Tensor:
-        """The cache, halved until the device has room for it."""
-        slots = wanted
+    def _allocate(self, requested: int) -> Tensor:
+        """Allocates the cache, halving its size until it fits into device memory."""
+        slots = requested
         while True:
             try:
                 cache = torch.empty(slots, self.records.width, dtype=torch.uint8, device=self.device)
@@ -81,9 +85,9 @@ class RowStorage:
                 if slots == 1:
                     raise
                 slots //= 2
-        if slots < wanted:
+        if slots < requested:
             message = "%s has no room for a cache of %d rows: it has %d, and more rows are moved"
-            log.warning(message, self.device, wanted, slots)
+            log.warning(message, self.device, requested, slots)
         return cache
 
     def start(self, start: Section, optimizer: StateInitializer) -> None:
@@ -102,66 +106,67 @@ class RowStorage:
             self.cells[field.name][first : first + hot] = values[field.name][:hot].to(self.device)
             if records is not None:
                 self.records.view(records, field).copy_(values[field.name][hot:])
-        for name, tensor in self.wide.items():
+        for name, tensor in self.row_scalars.items():
             tensor[first:last] = values[name].to(self.device)
 
     def pieces(self, field: Field) -> Iterator[Tensor]:
-        """A field of all rows in pieces, in full precision; of recent rows what the host has."""
+        """Yields a field of all rows in pieces, in compute precision; recent rows as stored on the host."""
         for first, last in spans(self.hot, field.nbytes):
-            yield full(self.cells[field.name][first:last])
+            yield to_compute_dtype(self.cells[field.name][first:last])
         for first, last in spans(len(self.host.data), self.records.width):
-            yield full(self.records.view(self.host.data[first:last], field))
+            yield to_compute_dtype(self.records.view(self.host.data[first:last], field))
 
     def read(self, records: np.ndarray, numbers: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """Copies records of the host into ``cache``, uint8 (any, width), at ``slots``.
+        """Copies host records into ``cache`` at ``slots``.
 
         Args:
-            records: Their numbers: ids less ``hot``.
+            records: Record numbers (ids − ``hot``).
             numbers: The same on the device.
-            cache: On the device.
-            slots: On the device.
+            cache: uint8 (any, width), on the device.
+            slots: Slot of each record, on the device.
         """
         if len(records):
-            self.transfer.read(self._where_asked(records, numbers), cache, slots)
+            self.transfer.read(self._record_ids(records, numbers), cache, slots)
 
     def write(self, records: np.ndarray, numbers: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """Copies ``cache`` at ``slots`` into records of the host."""
+        """Copies ``cache`` at ``slots`` into host records; arguments as in ``read``."""
         if len(records):
-            self.transfer.write(self._where_asked(records, numbers), cache, slots)
+            self.transfer.write(self._record_ids(records, numbers), cache, slots)
 
     def read_fields(self, records: np.ndarray, numbers: Tensor) -> dict[str, Tensor]:
-        """The fields of records of the host, in new memory of the device."""
-        block, places = self._block(len(records))
-        self.read(records, numbers, block, places)
+        """Copies the fields of host records into new device memory."""
+        block, slots = self._block(len(records))
+        self.read(records, numbers, block, slots)
         return self.records.views(block)
 
     def write_fields(self, records: np.ndarray, numbers: Tensor, values: Mapping[str, Tensor]) -> None:
-        """Copies fields that are on the device into records of the host."""
-        block, places = self._block(len(records))
+        """Copies fields on the device into host records."""
+        block, slots = self._block(len(records))
         for name, field in self.records.views(block).items():
             field.copy_(values[name])
-        self.write(records, numbers, block, places)
+        self.write(records, numbers, block, slots)
 
     def _block(self, records: int) -> tuple[Tensor, Tensor]:
         shape = records, self.records.width
         block = torch.empty(shape, dtype=torch.uint8, device=self.device)
         return block, torch.arange(records, device=self.device)
 
-    def _where_asked(self, records: np.ndarray, numbers: Tensor) -> Tensor:
+    def _record_ids(self, records: np.ndarray, numbers: Tensor) -> Tensor:
         return numbers if self.transfer.device_gathers else torch.from_numpy(records)
 
 
 def recent_slots(slots: int, lookahead: int, batch: Tensor | None) -> int:
-    """Slots, of so many, that change: RECENT, or as many as look-ahead needs, all if they are too few.
+    """Returns the number of recent slots: a share of RECENT_SHARE, or as many as prefetching needs.
 
-    While a step runs, rows of ``lookahead`` batches behind it enter in place of rows whose step is over:
-    (lookahead + 2) times a batch's cold rows. More of these slots leave fewer hot rows, and more are cold.
+    While a step runs, the rows of the next ``lookahead`` batches replace rows of finished steps, which takes
+    (lookahead + 2) times the cold rows of a batch. The number is iterated, since more recent slots leave
+    fewer hot rows and so increase the cold rows of a batch. All slots are recent if they are too few.
     """
-    recent, wanted = 0, max(1, int(slots * RECENT))
-    while recent < wanted:
-        recent = min(wanted, slots)
+    recent, needed = 0, max(1, int(slots * RECENT_SHARE))
+    while recent < needed:
+        recent = min(needed, slots)
         cold = 0 if batch is None else int((batch >= slots - recent).sum())
-        wanted = min((lookahead + 2) * cold, slots)
+        needed = min((lookahead + 2) * cold, slots)
     return recent
 
 
@@ -175,26 +180,33 @@ def affordable_rows(
     row_dtype: torch.dtype,
     state_dtype: torch.dtype,
 ) -> int:
-    """Rows, of ``rows`` like ``row``, that ``cache_bytes`` hold (0: four fifths of what the device has free).
+    """Returns how many of ``rows`` rows like ``row`` fit into ``cache_bytes``.
+
+    Args:
+        rows: Number of rows of the table.
+        row: An example row, float32 (1, dim).
+        cache_bytes: Device memory for rows and state; 0: four fifths of the free memory.
 
     Raises:
-        ValueError: Whole states leave no room for a row.
+        ValueError: The memory left by the row scalars does not hold one row.
     """
     state = optimizer.initial_state(row)
     records = Records.of(row, state, row_dtype, state_dtype)
     budget = cache_bytes or int(FREE_SHARE * free_bytes(device))
-    whole = rows * sum(math.prod(state[name].shape[1:]) * state[name].dtype.itemsize for name in records.wide)
-    fit = (budget - whole) // records.width
+    scalar_bytes = rows * sum(
+        math.prod(state[name].shape[1:]) * state[name].dtype.itemsize for name in records.row_scalars
+    )
+    fit = (budget - scalar_bytes) // records.width
     if fit < 1:
         remedy = "give cache_bytes more, or take an optimizer without row-wise state"
-        beside = f"beside the {whole:,} bytes of row-wise state that stay on the device"
+        beside = f"beside the {scalar_bytes:,} bytes of row-wise state that stay on the device"
         raise ValueError(f"{budget:,} bytes hold no row of {records.width:,} bytes {beside}; {remedy}")
     return min(fit, rows)
 
 
 def free_bytes(device: torch.device) -> int:
-    """Free memory of a device; all memory where the system does not say what is free (macOS)."""
+    """Returns the free memory of a device; on macOS, which does not report it, the total memory."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    known = "SC_AVPHYS_PAGES" in os.sysconf_names
-    return os.sysconf("SC_AVPHYS_PAGES" if known else "SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    reports_free = "SC_AVPHYS_PAGES" in os.sysconf_names
+    return os.sysconf("SC_AVPHYS_PAGES" if reports_free else "SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

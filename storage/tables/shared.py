@@ -1,6 +1,6 @@
-"""Tensors that several processes change: in shared memory, or in a mapped scratch file.
+"""Tensors shared by several processes, in shared memory or in a mapped scratch file.
 
-The file is unnamed, so nothing is left of it when the last process that maps it has ended, however it ended.
+The file has no name, so the system deletes it when the last process that maps it ends, even if killed.
 """
 
 import math
@@ -17,28 +17,28 @@ from torch import Tensor
 
 from storage.tables.host import allocate
 
-_ALIGNED = 64  # bytes: a line of the processor's cache, which only one of two tensors is in
+_ALIGN_BYTES = 64  # size of a cache line, so that no two tensors share one
 
 
 class Shared:
-    """Tensors by name, zeros at first. As an argument of a process that is started, it maps the same there.
+    """Tensors by name, initialized with zeros. Unpickling it in a child process maps the same memory.
 
     Args:
-        shapes: Shape and dtype of each.
-        folder: Of the scratch file; None: memory.
+        shapes: Shape and dtype of each tensor.
+        folder: Folder of the scratch file; None uses memory.
 
     Raises:
-        OSError: The disk has no room.
+        OSError: The disk has too little free space.
     """
 
     def __init__(
         self, shapes: Mapping[str, tuple[tuple[int, ...], torch.dtype]], folder: Path | None = None
     ) -> None:
         self._shapes = dict(shapes)
-        self._begins, size = {}, 0
+        self._offsets, size = {}, 0
         for name, (shape, dtype) in shapes.items():
-            self._begins[name] = size
-            size += -(-math.prod(shape) * dtype.itemsize // _ALIGNED) * _ALIGNED
+            self._offsets[name] = size
+            size += -(-math.prod(shape) * dtype.itemsize // _ALIGN_BYTES) * _ALIGN_BYTES
         if folder is None and hasattr(os, "memfd_create"):  # not on macOS
             self._file = os.memfd_create("guidespace")
             os.ftruncate(self._file, size)
@@ -51,14 +51,14 @@ class Shared:
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
 
-    def below(self, prefix: str) -> dict[str, Tensor]:
-        """Tensors whose names begin so, by the rest of the name."""
-        found = self.tensors.items()
-        return {name.removeprefix(prefix): own for name, own in found if name.startswith(prefix)}
+    def with_prefix(self, prefix: str) -> dict[str, Tensor]:
+        """Returns the tensors whose names start with ``prefix``, by the rest of the name."""
+        items = self.tensors.items()
+        return {name.removeprefix(prefix): tensor for name, tensor in items if name.startswith(prefix)}
 
     def __getstate__(self) -> dict[str, Any]:
-        own = {name: value for name, value in self.__dict__.items() if name not in ("_map", "tensors")}
-        return own | {"_file": DupFd(self._file), "_size": len(self._map)}
+        picklable = {name: value for name, value in self.__dict__.items() if name not in ("_map", "tensors")}
+        return picklable | {"_file": DupFd(self._file), "_size": len(self._map)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         size = state.pop("_size")
@@ -71,6 +71,6 @@ class Shared:
     def _open(self, size: int) -> None:
         self._map, self.tensors = mmap.mmap(self._file, size), {}
         for name, (shape, dtype) in self._shapes.items():
-            about = {"dtype": dtype, "count": math.prod(shape), "offset": self._begins[name]}
-            found = torch.frombuffer(self._map, **about) if about["count"] else torch.empty(0, dtype=dtype)
-            self.tensors[name] = found.view(shape)
+            options = {"dtype": dtype, "count": math.prod(shape), "offset": self._offsets[name]}
+            flat = torch.frombuffer(self._map, **options) if options["count"] else torch.empty(0, dtype=dtype)
+            self.tensors[name] = flat.view(shape)

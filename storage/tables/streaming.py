@@ -1,6 +1,6 @@
-"""Streams a safetensors file to disk: a table larger than memory is saved without a second copy of it.
+"""Writes safetensors files in pieces, so that saving a large table needs no second copy of it.
 
-The format, with data in the library's order (wide types first, then by name):
+Tensors are in the order of the safetensors library (wide types first, then by name). Format:
 https://github.com/huggingface/safetensors#format
 """
 
@@ -21,7 +21,7 @@ _NAMES[torch.bool] = "BOOL"
 
 @dataclass(frozen=True)
 class Section:
-    """One tensor of a file, as consecutive ``pieces`` along its first axis; it never exists as a whole."""
+    """One tensor of a file, generated as consecutive ``pieces`` along its first axis."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -29,18 +29,18 @@ class Section:
 
     @property
     def nbytes(self) -> int:
-        """Size of the whole tensor."""
+        """Size of the tensor in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def whole(tensor: Tensor) -> Section:
-    """A tensor in memory, in pieces of at most 16 MiB."""
+def as_section(tensor: Tensor) -> Section:
+    """Wraps a tensor as a section with pieces of at most 16 MiB."""
     bounds = len(tensor), tensor[:1].nbytes
     return Section(tensor.dtype, tuple(tensor.shape), lambda: (tensor[a:b] for a, b in spans(*bounds)))
 
 
 def random_rows(rows: int, dim: int, std: float, seed: int) -> Section:
-    """Normal rows, drawn piece by piece: float32 (rows, dim)."""
+    """Section of normally distributed rows, drawn piece by piece: float32 (rows, dim)."""
 
     def pieces() -> Iterator[Tensor]:
         generator = torch.Generator().manual_seed(seed)
@@ -50,13 +50,13 @@ def random_rows(rows: int, dim: int, std: float, seed: int) -> Section:
 
 
 def spans(rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:
-    """First and last row of each piece."""
+    """Yields the row range [start, end) of each piece."""
     step = max(1, CHUNK_BYTES // max(1, row_bytes))
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def write_safetensors(file: Path, sections: Mapping[str, Section], metadata: Mapping[str, str]) -> None:
-    """Writes a temporary file, syncs and renames it: ``file`` is the old or the new one, complete."""
+    """Writes a safetensors file atomically: a temporary file is written, synced and renamed."""
     ordered = sorted(sections.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     header: dict[str, object] = {"__metadata__": dict(metadata)}
     end = 0
@@ -64,12 +64,12 @@ def write_safetensors(file: Path, sections: Mapping[str, Section], metadata: Map
         start, end = end, end + section.nbytes
         dtype, shape = _NAMES[section.dtype], list(section.shape)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
+    content = json.dumps(header, separators=(",", ":")).encode()
+    content += b" " * (-len(content) % 8)
     temporary = file.with_name(file.name + ".tmp")
     try:
         with open(temporary, "wb") as handle:
-            handle.write(len(text).to_bytes(8, "little") + text)
+            handle.write(len(content).to_bytes(8, "little") + content)
             for name, section in ordered:
                 pieces = (piece.detach().cpu().contiguous() for piece in section.pieces() if piece.numel())
                 written = sum(handle.write(piece.numpy().data) for piece in pieces)
@@ -79,6 +79,6 @@ def write_safetensors(file: Path, sections: Mapping[str, Section], metadata: Map
             handle.flush()
             os.fsync(handle.fileno())
     except BaseException:
-        temporary.unlink(missing_ok=True)  # on a full disk it takes up the last space
+        temporary.unlink(missing_ok=True)  # frees its space on a full disk
         raise
     os.replace(temporary, file)

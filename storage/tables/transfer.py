@@ -1,4 +1,4 @@
-"""Transfers records between the host and the device, in the prefetcher's thread, plan after plan."""
+"""Transfers records between host and device; runs in the transfer thread of the prefetcher."""
 
 import contextlib
 import importlib.util
@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 
 TransferKind = Literal["auto", "uva", "staged"]
 STAGED_BYTES = 32 << 20
-THREADS, AT_ONCE = 256, 4  # of a block; records of a warp
-SHARE_OF_GPU = 8  # one multiprocessor of so many moves rows: a few fill the link (an estimate)
+THREADS, RECORDS_PER_WARP = 256, 4  # per block; per warp
+MULTIPROCESSOR_SHARE = 8  # one in eight moves rows, since a few saturate the link (an estimate)
 SOURCE = r"""
 #define MOVE_RECORDS(FROM, TO) \
     long long warp = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / 32; \
@@ -30,11 +30,11 @@ SOURCE = r"""
             slot[i] = first + i < records ? slots[first + i] * words : 0; \
         } \
         for (long long word = threadIdx.x % 32; word < words; word += 32) { \
-            uint4 found[4]; /* four loads are under way before the first store */ \
+            uint4 loaded[4]; /* issue four loads before the first store */ \
             _Pragma("unroll") for (int i = 0; i < 4; i++) \
-                if (first + i < records) found[i] = FROM; \
+                if (first + i < records) loaded[i] = FROM; \
             _Pragma("unroll") for (int i = 0; i < 4; i++) \
-                if (first + i < records) TO = found[i]; \
+                if (first + i < records) TO = loaded[i]; \
         } \
     }
 extern "C" __global__ void gather(const uint4* __restrict__ host, const long long* __restrict__ ids,
@@ -51,8 +51,10 @@ extern "C" __global__ void scatter(uint4* __restrict__ host, const long long* __
 
 
 class Transfer(Protocol):
-    """Moves records between the host and ``cache``, uint8 (any, width), which is on the device, like
-    ``slots``; ``ids`` are there too where the device gathers, else on the CPU.
+    """Moves records between the host and ``cache``, uint8 (any, width).
+
+    ``cache`` and ``slots`` are on the device; ``ids`` are on the device if ``device_gathers``, else on the
+    CPU.
     """
 
     device_gathers: bool
@@ -62,12 +64,12 @@ class Transfer(Protocol):
         ...
 
     def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """Copies ``cache`` at ``slots`` into host records ``ids``: on return, or on the current stream."""
+        """Copies ``cache`` at ``slots`` into host records ``ids``, on return or on the current stream."""
         ...
 
 
 class Staged:
-    """Gathers and scatters by the CPU, on a GPU through two alternating pinned buffers of 32 MB."""
+    """Gathers and scatters on the CPU; for a GPU, through two alternating pinned buffers of 32 MB."""
 
     device_gathers = False
 
@@ -80,8 +82,8 @@ class Staged:
         try:
             self._buffers = [torch.empty(shape, dtype=torch.int64, pin_memory=on_gpu) for _ in range(count)]
         except RuntimeError as error:
-            refused = f"pinning a buffer of {shape[0] * shape[1] * 8 / 1e6:.0f} MB was refused ({error})"
-            log.warning("%s: rows are moved through pageable memory, which is slower", refused)
+            problem = f"pinning a buffer of {shape[0] * shape[1] * 8 / 1e6:.0f} MB was refused ({error})"
+            log.warning("%s: rows are moved through pageable memory, which is slower", problem)
             self._buffers = [torch.empty(shape, dtype=torch.int64) for _ in range(count)]
         self._events: list[Any] = [None, None]
         self._turn = 0
@@ -89,26 +91,26 @@ class Staged:
     def read(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
         """As in Transfer."""
         words = cache.view(torch.int64)
-        for some, places in zip(ids.split(self.block), slots.split(self.block), strict=True):
-            self.host.will_need(some)
-            buffer = self._buffer(len(some))
-            torch.index_select(self.host.as_words(), 0, some, out=buffer)
-            words.index_copy_(0, places, buffer.to(self.device, non_blocking=True))
-            if self.device.type == "cuda":  # behind it the buffer is free again
+        for part, part_slots in zip(ids.split(self.block), slots.split(self.block), strict=True):
+            self.host.will_need(part)
+            buffer = self._buffer(len(part))
+            torch.index_select(self.host.as_words(), 0, part, out=buffer)
+            words.index_copy_(0, part_slots, buffer.to(self.device, non_blocking=True))
+            if self.device.type == "cuda":  # the buffer is free after this event
                 self._events[self._turn] = torch.cuda.current_stream(self.device).record_event()
 
     def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """As in Transfer; the CPU scatters, so it waits for the copy from the GPU."""
+        """As in Transfer; waits for the copy from the GPU, since the CPU scatters."""
         words = cache.view(torch.int64)
-        for some, places in zip(ids.split(self.block), slots.split(self.block), strict=True):
-            self.host.will_need(some)
-            records = words.index_select(0, places)
+        for part, part_slots in zip(ids.split(self.block), slots.split(self.block), strict=True):
+            self.host.will_need(part)
+            records = words.index_select(0, part_slots)
             if self.device.type == "cuda":
-                buffer = self._buffer(len(some))
+                buffer = self._buffer(len(part))
                 buffer.copy_(records, non_blocking=True)
                 torch.cuda.current_stream(self.device).synchronize()
                 records = buffer
-            self.host.as_words().index_copy_(0, some, records)
+            self.host.as_words().index_copy_(0, part, records)
 
     def _buffer(self, records: int) -> Tensor:
         self._turn = (self._turn + 1) % len(self._buffers)
@@ -126,25 +128,27 @@ def _kernels() -> tuple[Any, Any]:
 
 
 def grid(records: int, multiprocessors: int) -> int:
-    """Blocks of a launch: a warp for four records, on an eighth of the multiprocessors."""
-    return max(1, min(-(-records * 32 // (AT_ONCE * THREADS)), multiprocessors // SHARE_OF_GPU))
+    """Number of blocks of a launch: one warp per four records, on an eighth of the multiprocessors."""
+    return max(
+        1, min(-(-records * 32 // (RECORDS_PER_WARP * THREADS)), multiprocessors // MULTIPROCESSOR_SHARE)
+    )
 
 
 def upload(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
-    """Int64 arrays on a device; on a GPU parts of one tensor, by one copy from pinned memory."""
+    """Copies int64 arrays to a device; on a GPU as views of one tensor, by one copy from pinned memory."""
     if device.type == "cpu":
         return [torch.from_numpy(array) for array in arrays]
     joined = torch.from_numpy(np.concatenate(arrays))
-    with contextlib.suppress(RuntimeError):  # pinning was refused: from pageable memory
+    with contextlib.suppress(RuntimeError):  # pinning failed: copy from pageable memory
         joined = joined.pin_memory()
     return list(joined.to(device, non_blocking=True).split([len(array) for array in arrays]))
 
 
 class Unified:
-    """The GPU gathers and scatters in pinned host memory itself (unified virtual addressing).
+    """Kernels gather and scatter directly in pinned host memory (unified virtual addressing).
 
-    A warp reads 512 bytes of a record at once, so that every transaction is whole, and four records in turn.
-    Kernels run on torch's current stream, so its order holds without events.
+    A warp reads 512 bytes of a record at once, which makes full memory transactions, and processes four
+    records. Kernels run on the current stream of torch, so they need no events.
 
     References:
         Min et al. Large Graph Convolutional Network Training with GPU-Oriented Data Communication
@@ -164,7 +168,7 @@ class Unified:
         self._launch(self._gather, ids, cache, slots)
 
     def write(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
-        """As in Transfer; on the current stream."""
+        """As in Transfer; runs on the current stream."""
         self._launch(self._scatter, ids, cache, slots)
 
     def _launch(self, kernel: Any, ids: Tensor, cache: Tensor, slots: Tensor) -> None:
@@ -178,22 +182,26 @@ class Unified:
         pointers = (tensor.data_ptr() for tensor in (self.host.data, ids, cache, slots))
         arguments = (*pointers, self._words, len(ids))
         with cupy.cuda.Device(self.device.index or 0), shared:
-            # as 64 bits: a table of ten million rows of 1,536 bytes is beyond 2^31
+            # 64 bits, since a table of ten million rows of 1,536 bytes exceeds 2^31
             kernel((grid(len(ids), self._multiprocessors),), (THREADS,), tuple(map(np.uint64, arguments)))
 
 
 def choose_transfer(kind: TransferKind, host: Host, device: torch.device) -> Transfer:
-    """The transfer of a kind; "auto" is UVA where GPU, CuPy and pinned memory exist, as "uva" demands."""
+    """Creates a transfer. "auto" uses UVA if a GPU, CuPy and pinned memory are available, else staging.
+
+    Raises:
+        ValueError: ``kind`` is "uva" and a requirement is missing.
+    """
     if kind == "staged":
         return Staged(host, device)
     on_gpu, has_cupy = device.type == "cuda", importlib.util.find_spec("cupy") is not None
     try:
         if on_gpu and has_cupy:
-            check_kernels(device)  # first, since pinning a hundred gigabytes takes a minute
+            check_kernels(device)  # before pinning, which takes a minute for a hundred gigabytes
             host.pin(device)
             if host.pinned:
                 return Unified(host, device)
-    except Exception as error:  # CuPy's own derive from Exception: no compiler, built for another CUDA
+    except Exception as error:  # CuPy raises plain Exceptions: no compiler, another CUDA version
         if kind == "uva":
             raise
         slower = "rows are moved through a small buffer, which is slower"
@@ -202,16 +210,16 @@ def choose_transfer(kind: TransferKind, host: Host, device: torch.device) -> Tra
     needs = {"a CUDA device": on_gpu, "CuPy": has_cupy, "pinned memory": host.pinned}
     if kind == "auto":
         return Staged(host, device)
-    missing = " and ".join(name for name, there in needs.items() if not there)
+    missing = " and ".join(name for name, available in needs.items() if not available)
     raise ValueError(f"transfer 'uva' needs {missing} too; use 'auto' or 'staged'")
 
 
 def check_kernels(device: torch.device) -> None:
-    """Compiles the kernels; on a GPU, moves a record of pinned memory there and back.
+    """Compiles the kernels; on a GPU, also moves a record of pinned memory to the device and back.
 
     Raises:
-        Exception: CuPy's, where it does not load or compile.
-        RuntimeError: The GPU cannot use the host's pointers, or moved other bytes.
+        Exception: CuPy does not load or compile.
+        RuntimeError: The GPU cannot use pointers of the host, or a kernel moved wrong bytes.
     """
     import cupy  # pyright: ignore[reportMissingImports]
 
@@ -219,12 +227,12 @@ def check_kernels(device: torch.device) -> None:
         program = cupy.cuda.nvrtc.createProgram(SOURCE, "kernels.cu", [], [])
         cupy.cuda.nvrtc.compileProgram(program, ["-arch=compute_80"])
         return
-    # cudaDevAttrCanUseHostPointerForRegisteredMem: on some virtual GPUs and Windows the pointers differ
+    # cudaDevAttrCanUseHostPointerForRegisteredMem: pointers differ on Windows and some virtual GPUs
     if not cupy.cuda.Device(device.index or 0).attributes.get("CanUseHostPointerForRegisteredMem", 1):
         raise RuntimeError("the GPU cannot use the host's pointers to pinned memory")
     host = Host(3, 512)
     host.data.copy_(torch.arange(3 * 512).view(3, 512) % 251)
-    before = host.data.clone()
+    expected = host.data.clone()
     host.pin(device)
     transfer = Unified(host, device)
     if not host.pinned:
@@ -232,9 +240,9 @@ def check_kernels(device: torch.device) -> None:
     ids, slots = torch.tensor([1], device=device), torch.tensor([0], device=device)
     record = torch.empty(1, 512, dtype=torch.uint8, device=device)
     transfer.read(ids, record, slots)
-    right = torch.equal(record.cpu(), before[1:2])
+    read_correctly = torch.equal(record.cpu(), expected[1:2])
     transfer.write(ids, record.bitwise_not_(), slots)
     torch.cuda.current_stream(device).synchronize()
-    before[1] = before[1].bitwise_not()
-    if not (right and torch.equal(host.data, before)):
+    expected[1] = expected[1].bitwise_not()
+    if not (read_correctly and torch.equal(host.data, expected)):
         raise RuntimeError("a kernel moved other bytes than it should have")

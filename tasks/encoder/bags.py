@@ -28,8 +28,8 @@ import torch
 from torch import Tensor
 
 from storage.arrays import Ragged, stable_order
+from storage.segment_sums import count_entries, segment_offsets, sum_bags
 from storage.shapes import Float, Float32, Int64
-from storage.sums import count, starts_of, sum_bags
 from tasks.form import configurable, setting
 from tasks.text.words import CONTEXT, KINDS
 
@@ -128,7 +128,7 @@ class Bag:
         """Weight of each entry: α_kind / n_kind^length_power."""
         alpha = _weights(self, bags.kinds.device)
         cell = bags.titles * len(alpha) + bags.kinds
-        counts = count(cell, (len(bags.offsets) - 1) * len(alpha)).view(-1, len(alpha))
+        counts = count_entries(cell, (len(bags.offsets) - 1) * len(alpha)).view(-1, len(alpha))
         return (counts.clamp(min=1).float().pow(-self.length_power) * alpha).view(-1).index_select(0, cell)
 
     def parameters(self, features: int, dim: int) -> dict[str, tuple[int, int]]:
@@ -202,7 +202,7 @@ class _SumRows(torch.autograd.Function):
             order = torch.from_numpy(stable_order(tokens.numpy(), ctx.unique))
         else:
             order = torch.sort(tokens, stable=True).indices
-        starts = starts_of(tokens, ctx.unique)
+        starts = segment_offsets(tokens, ctx.unique)
         sums = _sum(grads[0].contiguous(), titles.take(order), starts, values.take(order))
         return sums, None, None, None, None
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from storage.sums import add_up
+from storage.segment_sums import segment_sum
 from tasks.scoring.metrics import measure
 from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, Titles, judge_knn
 
@@ -76,7 +76,7 @@ def _distance(vectors: np.ndarray, family: np.ndarray, chosen: np.ndarray) -> di
         torch.from_numpy(vectors.astype(np.float64)),
         torch.from_numpy(family.astype(np.int64)),
     )
-    sums = add_up(values, family_ids, int(family.max(initial=-1)) + 1).numpy()
+    sums = segment_sum(values, family_ids, int(family.max(initial=-1)) + 1).numpy()
     others = sums[family[chosen]] - vectors[chosen]
     norms = np.linalg.norm(others, axis=1) * np.linalg.norm(vectors[chosen], axis=1)
     usable = norms > 1e-6

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from storage.arrays import Ragged, unit_rows
-from storage.sums import sum_bags
+from storage.segment_sums import sum_bags
 from tasks.encoder.bags import SMALLEST, Bagger
 from tasks.encoder.meaning import WEIGHT
 from tasks.encoder.title_encoder import TitleEncoder, beside_slot

@@ -167,7 +167,7 @@ class Training:
                 rows, labels = self.tuning_set.training, self._corpus.labels
                 self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._vectors)
             count, loaded = self.loader.epoch(epoch, number, number + every - number % every)
-            for batch in self.table.ahead(loaded, lambda batch: batch.bags.ids):
+            for batch in self.table.prefetch(loaded, lambda batch: batch.bags.ids):
                 number += 1
                 yield count, batch
             if number >= count:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
-from storage.tables import Section, Table, whole
+from storage.tables import Section, Table, as_section
 from tasks.encoder.bags import LAYER, Bagger
 from tasks.loading.loader import Batch
 from tasks.optimizers.base import ParameterUpdate
@@ -135,7 +135,7 @@ class Trainer:
 
     def parts(self) -> dict[str, Section]:
         """Returns all tensors of a checkpoint by name."""
-        return self.table.sections() | {name: whole(tensor) for name, tensor in self._tensors().items()}
+        return self.table.sections() | {name: as_section(tensor) for name, tensor in self._tensors().items()}
 
     def restore(self, read: Callable[[str], Any]) -> None:
         """Restores all tensors from a checkpoint; ``read(name)[start:stop]`` returns rows of a tensor."""

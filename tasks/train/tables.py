@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from storage.tables import Host, Offloaded, Resident, StateInitializer, Table, TransferKind, whole
+from storage.tables import Host, Offloaded, Resident, StateInitializer, Table, TransferKind, as_section
 from storage.tables.row_storage import affordable_rows
 from tasks.form import configurable, setting
 
@@ -58,7 +58,7 @@ class MappedTable:
         """See ResidentTable."""
         cached, folder = max(1, round(self.cached * len(rows))), Path(self.folder or tempfile.gettempdir())
         options = {"lookahead": self.lookahead, "folder": folder, "batch": batch()}
-        return Offloaded(whole(rows), updater, device=device, cache_rows=cached, **options)
+        return Offloaded(as_section(rows), updater, device=device, cache_rows=cached, **options)
 
 
 @configurable
@@ -90,7 +90,7 @@ class OffloadedTable:
             return ResidentTable().build(rows, updater, device)
         options = {"cache_rows": cached_rows, "lookahead": self.lookahead, "transfer": self.mover, **types}
         options["batch"] = batch()
-        return Offloaded(whole(rows), updater, device=device, **options)
+        return Offloaded(as_section(rows), updater, device=device, **options)
 
 
 TableSettings = ResidentTable | MappedTable | OffloadedTable

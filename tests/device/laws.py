@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from storage.tables import Offloaded, whole
+from storage.tables import Offloaded, as_section
 from storage.tables.planner import NEVER
 from storage.tables.prefetch import Steps
 from storage.tables.transfer import Unified
@@ -125,12 +125,12 @@ def test_ids_on_the_device_in_another_order_stop_the_step():
     """A device-side assertion ends a real GPU's context."""
     starving(STARVE_MAIN)
     rows, ids = torch.randn(60, 5), torch.arange(5, 20)
-    table = Offloaded(whole(rows), SGD(), cache_rows=12, device="cuda")
+    table = Offloaded(as_section(rows), SGD(), cache_rows=12, device="cuda")
     for given, expected in (
         (ids, nullcontext()),
         (ids.flip(0), pytest.raises(RuntimeError, match="another order")),
     ):
-        loop: Any = table.ahead([ids], lambda ids: ids)
+        loop: Any = table.prefetch([ids], lambda ids: ids)
         next(loop)
         on_device, before = given.to("cuda", non_blocking=True), GPU.synchronisations
         with expected:
@@ -141,13 +141,13 @@ def test_ids_on_the_device_in_another_order_stop_the_step():
 
 
 def test_a_move_of_rows_is_one_upload_and_three_launches_for_which_nobody_waits():
-    table = Offloaded(whole(torch.randn(60, 5)), Adam(), cache_rows=40, device="cuda", transfer="uva")
+    table = Offloaded(as_section(torch.randn(60, 5)), Adam(), cache_rows=40, device="cuda", transfer="uva")
     plans = [table.planner.plan(torch.arange(first, first + 4).numpy()) for first in range(36, 56, 4)]
     for plan in plans[:-1]:
-        table.carry_out(replace(plan, after=NEVER))
+        table.execute(replace(plan, depends_on_step=NEVER))
     before = GPU.launches, GPU.pageable_copies, GPU.synchronisations
     assert len(plans[-1].leave_ids) and len(plans[-1].enter_ids)
-    table.carry_out(replace(plans[-1], after=NEVER))
+    table.execute(replace(plans[-1], depends_on_step=NEVER))
     assert GPU.launches - before[0] <= 3
     assert (GPU.pageable_copies, GPU.synchronisations) == before[1:]
 
@@ -155,7 +155,7 @@ def test_a_move_of_rows_is_one_upload_and_three_launches_for_which_nobody_waits(
 def test_rows_leave_without_waiting_for_those_that_enter(monkeypatch: pytest.MonkeyPatch):
     """Both directions of the link at once: a plan's rows leave while those of the plan before enter."""
     starving(STARVE_OTHERS)
-    table = Offloaded(whole(torch.randn(60, 5)), SGD(), cache_rows=40, device="cuda", transfer="uva")
+    table = Offloaded(as_section(torch.randn(60, 5)), SGD(), cache_rows=40, device="cuda", transfer="uva")
     mover, ran = table.storage.transfer, []
     assert isinstance(mover, Unified)
 
@@ -167,9 +167,9 @@ def test_rows_leave_without_waiting_for_those_that_enter(monkeypatch: pytest.Mon
         monkeypatch.setattr(kernel, "run", partial(run, kernel.name, kernel.run))
     for first in range(36, 46, 2):
         plan = table.planner.plan(torch.arange(first, first + 2).numpy())
-        table.carry_out(replace(plan, after=NEVER))
-    assert table._leaving is not None
-    table._leaving.synchronize()
+        table.execute(replace(plan, depends_on_step=NEVER))
+    assert table._write_stream is not None
+    table._write_stream.synchronize()
     assert set(ran) == {"scatter"}
     torch.cuda.synchronize()
     assert ran.count("gather") == 5

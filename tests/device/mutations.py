@@ -15,37 +15,39 @@ class Mutation(NamedTuple):
 EXACT = "resident_table and SGD"
 CURRENT = "torch.cuda.current_stream(self.device)"
 MUTATIONS = {
-    "moves wait for no step": Mutation("offloaded.py", "self._steps.wait(plan.after)", "pass", EXACT),
+    "moves wait for no step": Mutation(
+        "offloaded.py", "self._steps.wait(plan.depends_on_step)", "pass", EXACT
+    ),
     "the stream waits for no step": Mutation(
         "prefetch.py", "torch.cuda.current_stream(self._device).wait_event(event)", "pass", EXACT
     ),
     "leaving rows wait for no step": Mutation(
         "planner.py", "int(self._last[leaving].max(initial=NEVER))", "NEVER", EXACT
     ),
-    "a step waits for no rows": Mutation("offloaded.py", "stream.wait_event(at.event)", "pass", EXACT),
+    "a step waits for no rows": Mutation("offloaded.py", "stream.wait_event(located.event)", "pass", EXACT),
     "rows of a plan are not recorded": Mutation(
-        "offloaded.py", "at.ids.record_stream(stream)", "pass", EXACT
+        "offloaded.py", "located.ids.record_stream(stream)", "pass", EXACT
     ),
     "rows that no step uses leave before they have entered": Mutation(
         "offloaded.py", "self._wait_for_rows(ready)", "pass", "no_step_follows"
     ),
     "rows that enter are not recorded": Mutation(
-        "offloaded.py", "entering.record_stream(self._stream)", "pass", "restored"
+        "offloaded.py", "entering.record_stream(self._read_stream)", "pass", "restored"
     ),
     "rows enter before others have left": Mutation(
-        "offloaded.py", "self._stream.wait_event(self._leaving.record_event())", "pass", EXACT
+        "offloaded.py", "self._read_stream.wait_event(self._write_stream.record_event())", "pass", EXACT
     ),
     "moves do not wait for what preceded the loop": Mutation(
-        "offloaded.py", f"self._leaving.wait_stream({CURRENT})", "pass", "outside_a_loop"
+        "offloaded.py", f"self._write_stream.wait_stream({CURRENT})", "pass", "outside_a_loop"
     ),
     "a checkpoint does not wait for moves": Mutation(
-        "offloaded.py", "stream.wait_stream(self._stream)", "pass", "between_two_batches"
+        "offloaded.py", "stream.wait_stream(self._read_stream)", "pass", "between_two_batches"
     ),
     "a checkpoint does not wait for its rows": Mutation(
         "offloaded.py", "stream.synchronize()", "pass", "between_two_batches"
     ),
     "the loop's end does not wait for moves": Mutation(
-        "offloaded.py", f"{CURRENT}.wait_stream(self._stream)", "pass", "outside_a_loop"
+        "offloaded.py", f"{CURRENT}.wait_stream(self._read_stream)", "pass", "outside_a_loop"
     ),
     "restore does not wait for moves": Mutation(
         "offloaded.py", "torch.cuda.synchronize(self.device)", "pass", "restored"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from storage import sums
-from storage.sums import LONGEST, add_up
+from storage import segment_sums
+from storage.segment_sums import MAX_PIECE, segment_sum
 from tasks.optimizers import Adam
 from tasks.train.loop import Diverged, Training
 from tasks.train.objectives import Label
@@ -57,18 +57,18 @@ def test_a_gradient_that_is_not_finite_ends_the_epoch_with_its_rows_as_before(to
 
 def test_no_thread_adds_up_more_than_128_values(monkeypatch: pytest.MonkeyPatch):
     """A hot row of ten thousand entries beside rows of few and of none."""
-    longest, embedding_bag = [], sums._embedding_bag
+    longest, embedding_bag = [], segment_sums._embedding_bag
 
     def seen(rows, ids, starts, weights=None):
         longest.append(int(starts.diff().max()))
         return embedding_bag(rows, ids, starts, weights)
 
-    monkeypatch.setattr(sums, "_embedding_bag", seen)
+    monkeypatch.setattr(segment_sums, "_embedding_bag", seen)
     places = torch.cat([torch.full((10_000,), 3), torch.arange(10).repeat_interleave(40), torch.tensor([12])])
     values = torch.randn(len(places), 5)
-    found = add_up(values.to("cuda"), places.to("cuda"), 14)
-    assert max(longest) <= LONGEST
+    found = segment_sum(values.to("cuda"), places.to("cuda"), 14)
+    assert max(longest) <= MAX_PIECE
     exact = torch.zeros(14, 5, dtype=torch.float64).index_add_(0, places, values.double())
     assert torch.allclose(found.cpu().double(), exact, atol=1e-3)
-    again = add_up(values.to("cuda"), places.to("cuda"), 14)
+    again = segment_sum(values.to("cuda"), places.to("cuda"), 14)
     assert torch.equal(again.cpu(), found.cpu())

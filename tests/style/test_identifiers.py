@@ -33,7 +33,6 @@ PENDING = frozenset(
         "storage",
         "storage/catalogue",
         "storage/formats",
-        "storage/tables",
         "storage/tracking",
         "tasks",
         "tasks/ablate",

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from storage.arrays import Ragged
-from storage.sums import count
+from storage.segment_sums import count_entries
 from tasks.form import configurable, setting
 from tasks.train.objectives.base import BaseObjective
 
@@ -77,7 +77,7 @@ class _LeaveOneOut(BaseObjective):
                 sums = sums.index_add(0, groups.group_ids, vectors)
             else:  # on a GPU, index_add is not deterministic; index_put sorts first
                 sums = sums.index_put((groups.group_ids,), vectors, accumulate=True)
-            sizes = count(groups.group_ids, n_groups).to(vectors.dtype)
+            sizes = count_entries(groups.group_ids, n_groups).to(vectors.dtype)
             products = vectors @ sums.T  # (titles, groups)
             squares = torch.linalg.vecdot(vectors, vectors)  # 1, or 0 if dropout removed all tokens
             others = sizes.index_select(0, groups.group_ids) - 1

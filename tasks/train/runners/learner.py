@@ -183,11 +183,11 @@ class _Owner(_Learner):
 
     def scratch_buffers(self) -> Mapping[str, np.ndarray]:
         self._slots = [
-            {name: tensor.numpy() for name, tensor in self.shared.below(f"slot.{place}.").items()}
+            {name: tensor.numpy() for name, tensor in self.shared.with_prefix(f"slot.{place}.").items()}
             for place in range(self.learners)
         ]
         self._copies = {
-            name: list(self.shared.below(f"copy.{self.place}.{name}.").values()) for name in PARAMETERS
+            name: list(self.shared.with_prefix(f"copy.{self.place}.{name}.").values()) for name in PARAMETERS
         }
         return {
             name: tensor for name, tensor in self._slots[self.place].items() if name not in ("ids", "sizes")

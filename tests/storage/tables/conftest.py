@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from storage.tables import Offloaded, Resident, Table, whole
+from storage.tables import Offloaded, Resident, Table, as_section
 from tasks.optimizers import Optimizer
 
 TOKENS, DIM = 60, 5
@@ -39,7 +39,7 @@ def drive(
     between: Callable[[int], None] = lambda step: None,
 ) -> None:
     """Steps whose gradient depends on the row: a row that comes stale goes astray for good."""
-    for step, ids in enumerate(table.ahead(batches, lambda ids: ids), start=first + 1):
+    for step, ids in enumerate(table.prefetch(batches, lambda ids: ids), start=first + 1):
         rows, state = table.gather(ids)
         noise = torch.randn(len(ids), rows.shape[1], generator=torch.Generator().manual_seed(step)).to(
             rows.device
@@ -71,7 +71,7 @@ def offloaded(
     kind: type[Offloaded] = Offloaded,
     **settings,
 ) -> Offloaded:
-    return kind(whole(start(tokens)), optimizer, cache_rows=cache_rows, **settings)
+    return kind(as_section(start(tokens)), optimizer, cache_rows=cache_rows, **settings)
 
 
 def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:

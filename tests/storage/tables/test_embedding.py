@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from storage.tables import OffloadedEmbedding
-from storage.tables.embedding import add_up
+from storage.tables.embedding import segment_sum
 from tasks.optimizers import SGD, Adagrad, Adam
 
 ROWS, DIM = 50, 6
@@ -47,7 +47,7 @@ def test_it_learns_what_the_dense_embedding_learns(ahead: bool, cache_rows: int)
         optimizer.zero_grad()
         loss_of(dense, pair).backward()
         optimizer.step()
-    for pair in ours.ahead(batches(), ids=lambda pair: pair) if ahead else batches():
+    for pair in ours.prefetch(batches(), ids=lambda pair: pair) if ahead else batches():
         loss_of(ours, pair).backward()
         ours.step()
     assert ours.steps == 40
@@ -58,7 +58,7 @@ def test_the_cache_changes_no_bit():
     found = []
     for cache_rows in (50, 12, 1):
         embedding = OffloadedEmbedding(ROWS, DIM, optimizer=Adam(), cache_rows=cache_rows, seed=4)
-        for pair in embedding.ahead(batches(), ids=lambda pair: pair):
+        for pair in embedding.prefetch(batches(), ids=lambda pair: pair):
             loss_of(embedding, pair).backward()
             embedding.step(0.05)
         found.append(embedding.state_dict()["weight"])
@@ -89,12 +89,12 @@ def test_saved_and_loaded_it_goes_on_with_the_same_bits(tmp_path: Path):
         OffloadedEmbedding(ROWS, DIM, optimizer=Adam(), cache_rows=size) for size in (50, 20, 7)
     )
     for embedding, part in ((whole, batches()), (stopped, batches()[:15])):
-        for pair in embedding.ahead(part, ids=lambda pair: pair):
+        for pair in embedding.prefetch(part, ids=lambda pair: pair):
             loss_of(embedding, pair).backward()
             embedding.step()
     stopped.save(tmp_path / "rows.safetensors")
     resumed.load(tmp_path / "rows.safetensors")
-    for pair in resumed.ahead(batches()[15:], ids=lambda pair: pair):
+    for pair in resumed.prefetch(batches()[15:], ids=lambda pair: pair):
         loss_of(resumed, pair).backward()
         resumed.step()
     assert torch.equal(resumed.state_dict()["weight"], whole.state_dict()["weight"]) and resumed.steps == 40
@@ -109,7 +109,7 @@ def test_ids_may_be_of_any_whole_type(ahead: bool):
     for dtype in (torch.int64, torch.int32):
         embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(learning_rate=0.1), cache_rows=7)
         ids = [torch.tensor([[1, 49], [1, 30]], dtype=dtype), torch.tensor([[2, 30]], dtype=dtype)]
-        for batch in embedding.ahead(ids, ids=lambda batch: batch) if ahead else ids:
+        for batch in embedding.prefetch(ids, ids=lambda batch: batch) if ahead else ids:
             embedding(batch).square().sum().backward()
             embedding.step()
         found.append(embedding.state_dict()["weight"])
@@ -118,7 +118,7 @@ def test_ids_may_be_of_any_whole_type(ahead: bool):
 
 def test_an_id_that_was_not_announced_is_told():
     embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=7)
-    for _ in embedding.ahead([torch.tensor([1, 5])], ids=lambda ids: ids):
+    for _ in embedding.prefetch([torch.tensor([1, 5])], ids=lambda ids: ids):
         for wrong in (torch.tensor([2]), torch.tensor([49])):
             with pytest.raises(ValueError, match="forward got ids that were not announced"):
                 embedding(wrong)
@@ -140,5 +140,5 @@ def test_add_up_keeps_the_order_of_the_values():
     expected = torch.zeros(9, 4)
     for value, place in zip(values, places):
         expected[place] += value
-    torch.testing.assert_close(add_up(values, places, 9), expected, rtol=1e-5, atol=1e-5)
-    assert torch.equal(add_up(values, places, 9), add_up(values, places, 9))
+    torch.testing.assert_close(segment_sum(values, places, 9), expected, rtol=1e-5, atol=1e-5)
+    assert torch.equal(segment_sum(values, places, 9), segment_sum(values, places, 9))

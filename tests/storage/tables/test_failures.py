@@ -46,7 +46,7 @@ def test_a_transfer_that_fails_stops_the_run_with_its_traceback(world, tmp_path:
     table.storage.transfer = Breaking(table.storage.host, table.device)
     with pytest.raises(OSError, match="the disk under the table is gone") as caught:
         world.drive(table, optimizer, world.schedule(40, seed=2), first=5)
-    assert "carry_out" in "".join(
+    assert "execute" in "".join(
         traceback.format_tb(caught.value.__traceback__)
     )  # where it happened, in the transfer's thread
     with pytest.raises(
@@ -55,7 +55,7 @@ def test_a_transfer_that_fails_stops_the_run_with_its_traceback(world, tmp_path:
     ):
         write_safetensors(file, table.sections(), {})
     with pytest.raises(RuntimeError, match="a transfer failed"):
-        next(iter(table.ahead([torch.tensor([1])], lambda ids: ids)))
+        next(iter(table.prefetch([torch.tensor([1])], lambda ids: ids)))
     assert world.same(load_file(file), before)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("table ")]
 

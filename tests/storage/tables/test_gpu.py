@@ -27,18 +27,18 @@ def needs(transfer: str) -> str:
 class Waiting(Offloaded):
     """The streams that move rows are held up for a while before every plan."""
 
-    def carry_out(self, plan):
-        for number, stream in enumerate((self._stream, self._leaving)):
+    def execute(self, plan):
+        for number, stream in enumerate((self._read_stream, self._write_stream)):
             with torch.cuda.stream(stream):
                 torch.cuda._sleep(2_000_000 if (plan.number + number) % 3 else 10)
-        return super().carry_out(plan)
+        return super().execute(plan)
 
 
 class Stale(Offloaded):
     """Moves without waiting for the steps."""
 
-    def carry_out(self, plan):
-        return super().carry_out(plan.__class__(**{**plan.__dict__, "after": -1}))
+    def execute(self, plan):
+        return super().execute(plan.__class__(**{**plan.__dict__, "depends_on_step": -1}))
 
 
 @pytest.mark.gpu
@@ -115,7 +115,7 @@ def test_what_is_restored_is_not_written_over_by_a_move_under_way(world, transfe
     table = world.offloaded(optimizer, cache_rows, **settings)
     world.drive(table, optimizer, batches)
     before = world.tensors(table)
-    epoch = table.ahead(batches, lambda ids: ids)
+    epoch = table.prefetch(batches, lambda ids: ids)
     for _ in range(12):
         next(epoch)
     epoch.close()  # moves are on the stream, rows to the host among them
@@ -157,7 +157,7 @@ def test_steps_outside_a_loop_and_loops_left_early_are_seen_by_one_another(world
     ids, found = torch.arange(world.TOKENS), []
     for one in (expected, table):
         for _ in range(4):
-            loop = one.ahead(batches, lambda ids: ids)
+            loop = one.prefetch(batches, lambda ids: ids)
             for _, some in zip(range(6), loop, strict=False):
                 rows, state = one.gather(some)
                 one.write_back(some, rows * 1.5 + 1, state)
@@ -176,7 +176,7 @@ def test_batches_that_no_step_follows_move_the_right_rows(world, transfer: str):
     needs(transfer)
     table = world.offloaded(Adam(), 12, kind=Waiting, lookahead=4, device="cuda", transfer=transfer)
     before = world.tensors(table)
-    for _ in table.ahead(world.schedule(40, seed=7), lambda ids: ids):
+    for _ in table.prefetch(world.schedule(40, seed=7), lambda ids: ids):
         pass
     assert world.same(world.tensors(table), before)
 

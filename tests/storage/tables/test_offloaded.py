@@ -26,10 +26,10 @@ CACHES = [
 class Delayed(Offloaded):
     """A transfer that is slow at random."""
 
-    def carry_out(self, plan):
+    def execute(self, plan):
         chance = random.Random(plan.number)
         time.sleep(chance.choice([0, 0, 0.001, 0.004]))
-        ready = super().carry_out(plan)
+        ready = super().execute(plan)
         time.sleep(chance.choice([0, 0, 0.002]))
         return ready
 
@@ -37,8 +37,8 @@ class Delayed(Offloaded):
 class Stale(Offloaded):
     """Moves without waiting for the steps: what must not be done."""
 
-    def carry_out(self, plan):
-        moved = super().carry_out(plan.__class__(**{**plan.__dict__, "after": NEVER}))
+    def execute(self, plan):
+        moved = super().execute(plan.__class__(**{**plan.__dict__, "depends_on_step": NEVER}))
         threading.Event.set(self.ahead_of_step)
         return moved
 
@@ -89,9 +89,11 @@ def test_rows_are_brought_while_a_step_runs(world):
     """With one batch ahead and nothing shared, the second batch is in its slots before the first step is
     written back."""
     table, moved = world.offloaded(SGD(), 50, kind=Delayed, lookahead=1), []
-    original = table.carry_out
-    table.carry_out = lambda plan: (original(plan), moved.append(plan.number))[0]
-    batches = table.ahead([torch.arange(0, 3), torch.arange(50, 53), torch.arange(53, 55)], lambda ids: ids)
+    original = table.execute
+    table.execute = lambda plan: (original(plan), moved.append(plan.number))[0]
+    batches = table.prefetch(
+        [torch.arange(0, 3), torch.arange(50, 53), torch.arange(53, 55)], lambda ids: ids
+    )
     next(batches)
     deadline = time.monotonic() + 5
     while moved != [0, 1] and time.monotonic() < deadline:
@@ -115,7 +117,7 @@ def test_outside_an_epoch_rows_are_read_and_written_where_they_are(world):
 
 def test_a_step_that_gathers_other_rows_than_it_announced_is_told(world):
     table = world.offloaded(SGD(), 12)
-    batches = table.ahead([torch.tensor([1, 2, 50])], lambda ids: ids)
+    batches = table.prefetch([torch.tensor([1, 2, 50])], lambda ids: ids)
     next(batches)
     for ids in (torch.tensor([1, 2]), torch.tensor([1, 2, 51])):
         with pytest.raises(ValueError, match="rows that are not the 3 of the batch"):
@@ -136,13 +138,14 @@ def test_a_checkpoint_between_two_batches_is_the_table_after_the_last_step(world
         yield from enumerate(batches)
 
     def saving():
-        for number, ids in table.ahead(announced(), lambda batch: batch[1]):
+        for number, ids in table.prefetch(announced(), lambda batch: batch[1]):
             yield ids
             if number % 7 == 3:
                 found.append(world.tensors(table))
 
     class Saving:
-        ahead, gather, write_back = staticmethod(lambda batches, ids: batches), table.gather, table.write_back
+        prefetch = staticmethod(lambda batches, ids: batches)
+        gather, write_back = table.gather, table.write_back
 
     world.drive(Saving, optimizer, saving())
     first = 0
@@ -161,7 +164,7 @@ def test_an_epoch_left_early_leaves_the_table_whole(world):
     for number, ids in enumerate(batches[:10], start=1):
         world.drive(expected, optimizer, [ids], first=number - 1)
     stopped = iter(batches)
-    epoch = table.ahead(stopped, lambda ids: ids)
+    epoch = table.prefetch(stopped, lambda ids: ids)
     for step in range(1, 11):
         ids = next(epoch)
         rows, state = table.gather(ids)
@@ -247,9 +250,9 @@ def test_an_epoch_within_an_epoch_is_told(world):
     """The inner one ends the outer: its batches were once given all the same, rows and slots in disorder, and
     then no more."""
     table = world.offloaded(SGD(), 12, lookahead=3)
-    outer = table.ahead([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)
+    outer = table.prefetch([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)
     next(outer)
-    assert len(list(table.ahead([torch.arange(30, 36)], lambda ids: ids))) == 1
+    assert len(list(table.prefetch([torch.arange(30, 36)], lambda ids: ids))) == 1
     with pytest.raises(RuntimeError, match="the table was restored or another loop over it begun"):
         next(outer)
 
@@ -257,7 +260,7 @@ def test_an_epoch_within_an_epoch_is_told(world):
 def test_an_epoch_is_not_gone_on_with_after_a_restore(world):
     table = world.offloaded(SGD(), 12, lookahead=3)
     before = world.tensors(table)
-    epoch = table.ahead([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)
+    epoch = table.prefetch([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)
     next(epoch)
     table.restore(before.__getitem__)
     with pytest.raises(RuntimeError, match="finish or leave it first"):

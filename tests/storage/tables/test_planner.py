@@ -15,7 +15,7 @@ def plan(planner: Planner, *ids: int):
 def test_hot_rows_never_move():
     planner = Planner(10, hot=3, recent=2)
     made = plan(planner, 0, 1, 2)
-    assert made.slots.tolist() == [0, 1, 2] and made.after == NEVER
+    assert made.slots.tolist() == [0, 1, 2] and made.depends_on_step == NEVER
     assert not len(made.enter_ids) and not len(made.leave_ids) and not len(made.direct)
 
 
@@ -23,7 +23,11 @@ def test_a_row_enters_once_and_is_found_after():
     planner = Planner(10, hot=3, recent=4)
     first, second = plan(planner, 1, 7, 9), plan(planner, 7, 8, 9)
     assert first.enter_ids.tolist() == [7, 9] and first.slots.tolist() == [1, 3, 4]
-    assert second.enter_ids.tolist() == [8] and second.slots.tolist() == [3, 5, 4] and second.after == NEVER
+    assert (
+        second.enter_ids.tolist() == [8]
+        and second.slots.tolist() == [3, 5, 4]
+        and second.depends_on_step == NEVER
+    )
     assert planner.locate(np.array([0, 7, 5])).tolist() == [0, 3, -1]
 
 
@@ -32,16 +36,16 @@ def test_who_was_used_longest_ago_leaves_behind_its_last_step():
     for ids in ([1, 2], [2, 3], [1]):  # used last: 1 in batch 2, 2 and 3 in batch 1
         plan(planner, *ids)
     made = plan(planner, 4)
-    assert made.leave_ids.tolist() == [2] and made.after == 1
+    assert made.leave_ids.tolist() == [2] and made.depends_on_step == 1
     made = plan(planner, 5, 6)
-    assert made.leave_ids.tolist() == [3, 1] and made.after == 2
+    assert made.leave_ids.tolist() == [3, 1] and made.depends_on_step == 2
 
 
 def test_rows_of_the_batch_itself_do_not_leave_for_it():
     planner = Planner(10, hot=0, recent=2)
     plan(planner, 1, 2)
     made = plan(planner, 1, 3)
-    assert made.leave_ids.tolist() == [2] and made.enter_ids.tolist() == [3] and made.after == 0
+    assert made.leave_ids.tolist() == [2] and made.enter_ids.tolist() == [3] and made.depends_on_step == 0
 
 
 def test_what_finds_no_slot_is_used_directly_and_waited_for():
@@ -49,8 +53,8 @@ def test_what_finds_no_slot_is_used_directly_and_waited_for():
     made = plan(planner, 0, 4, 5, 6, 7)
     assert made.enter_ids.tolist() == [4, 5] and made.ids[made.direct].tolist() == [6, 7]
     later = plan(planner, 4)
-    assert not len(later.enter_ids) and later.after == NEVER  # nothing is moved
-    assert plan(planner, 6).after == 0  # it reads what the direct step writes
+    assert not len(later.enter_ids) and later.depends_on_step == NEVER  # nothing is moved
+    assert plan(planner, 6).depends_on_step == 0  # it reads what the direct step writes
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -66,12 +70,12 @@ def test_against_a_plain_directory(seed: int):
             assert held.pop(row) == slot and row not in ids
             assert (
                 used[row] == min(used[other] for other in [*held, row] if other not in ids)
-                and used[row] <= made.after < number
+                and used[row] <= made.depends_on_step < number
             )
         for row, slot in zip(made.enter_ids, made.enter_slots):
             assert row not in held and slot not in held.values() and hot <= slot < hot + recent
             held[row] = slot
-        assert not len(made.enter_ids) or made.after >= last_direct
+        assert not len(made.enter_ids) or made.depends_on_step >= last_direct
         direct = set(made.direct.tolist())
         last_direct = number if direct else last_direct
         assert not direct or len(held) == recent
@@ -97,7 +101,9 @@ def test_the_changing_part_holds_what_look_ahead_needs(lookahead: int):
         planner = Planner(rows, slots - size, size)
         plans = [planner.plan(ids) for ids in batches]
         assert not any(len(made.direct) for made in plans)
-        waited[size] = min(made.number - made.after for made in plans if made.after != NEVER)
+        waited[size] = min(
+            made.number - made.depends_on_step for made in plans if made.depends_on_step != NEVER
+        )
     assert waited[recent] > lookahead + 1, waited
     assert lookahead == 0 or waited[slots // 10] <= lookahead + 1, waited
     assert recent_slots(slots, lookahead, None) == slots // 10

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from storage.tables.streaming import CHUNK_BYTES, Section, spans, whole, write_safetensors
+from storage.tables.streaming import CHUNK_BYTES, Section, as_section, spans, write_safetensors
 
 
 def test_it_is_the_file_that_safetensors_writes(tmp_path: Path):
@@ -21,7 +21,7 @@ def test_it_is_the_file_that_safetensors_writes(tmp_path: Path):
     save_file(tensors, tmp_path / "theirs.safetensors", metadata={"history": "[1]"})
     write_safetensors(
         tmp_path / "ours.safetensors",
-        {name: whole(tensor) for name, tensor in tensors.items()},
+        {name: as_section(tensor) for name, tensor in tensors.items()},
         {"history": "[1]"},
     )
     loaded = load_file(tmp_path / "ours.safetensors")
@@ -40,7 +40,7 @@ def test_pieces_make_the_whole(tmp_path: Path):
 
 def test_a_wrong_number_of_rows_leaves_the_old_file(tmp_path: Path):
     file = tmp_path / "rows.safetensors"
-    write_safetensors(file, {"rows": whole(torch.ones(4, 2))}, {})
+    write_safetensors(file, {"rows": as_section(torch.ones(4, 2))}, {})
     with pytest.raises(ValueError, match=re.escape("rows: pieces have 24 bytes, shape (4, 2) takes 32")):
         write_safetensors(file, {"rows": Section(torch.float32, (4, 2), lambda: [torch.zeros(3, 2)])}, {})
     assert torch.equal(load_file(file)["rows"], torch.ones(4, 2))

@@ -1,0 +1,44 @@
+"""Bitwise-reproducible segment sums without host synchronization."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+MAX_PIECE = 128  # entries summed by one GPU thread
+
+
+def count_entries(segment_ids: Tensor, num_segments: int) -> Tensor:
+    """Counts the entries of each segment, int64 (num_segments,), without the synchronization of bincount."""
+    return segment_ids.new_zeros(num_segments).index_add_(0, segment_ids, torch.ones_like(segment_ids))
+
+
+def segment_offsets(segment_ids: Tensor, num_segments: int) -> Tensor:
+    """Offsets of each segment in entries sorted by segment id, int64 (num_segments + 1,)."""
+    return F.pad(count_entries(segment_ids, num_segments).cumsum(0), (1, 0))
+
+
+def sum_bags(rows: Tensor, ids: Tensor, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Sums rows[ids], multiplied by weights, per bag: (bags, dim).
+
+    On a GPU, one thread sums one column of a bag. Long bags are split into pieces of at most MAX_PIECE
+    entries, and a second pass sums the pieces. The number of pieces depends on shapes only, so the host does
+    not have to wait for the device.
+    """
+    if rows.device.type == "cpu":
+        return _embedding_bag(rows, ids, offsets, weights)
+    cuts = torch.arange(0, len(ids), MAX_PIECE, device=ids.device)
+    bounds = torch.cat([offsets, cuts]).sort().values
+    pieces = _embedding_bag(rows, ids, bounds, weights)
+    piece_ids = torch.arange(len(pieces), device=ids.device)
+    return _embedding_bag(pieces, piece_ids, torch.searchsorted(bounds, offsets))
+
+
+def segment_sum(values: Tensor, segment_ids: Tensor, num_segments: int) -> Tensor:
+    """Sums values (entries, dim) per segment in a fixed order: (num_segments, dim)."""
+    order = torch.sort(segment_ids, stable=True).indices
+    return sum_bags(values, order, segment_offsets(segment_ids, num_segments))
+
+
+def _embedding_bag(rows: Tensor, ids: Tensor, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
+    options = {"mode": "sum", "include_last_offset": True}
+    return F.embedding_bag(ids, rows, offsets, per_sample_weights=weights, **options)
