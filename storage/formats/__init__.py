@@ -1,1 +1,1 @@
-"""One file per artifact format: files, columns, dtypes and shapes; how to open and write them."""
+"""Artifact formats, one module each: files, columns, dtypes and shapes, with readers and writers."""

@@ -1,7 +1,7 @@
-"""The Answers on disk: answers.parquet, a row for each held-out title of each form and protocol.
+"""Format of Answers: answers.parquet, with a row per form, protocol and held-out title.
 
-``precision_at_10`` is null where nothing is a neighbour: of clusters, whose form is CLUSTERS, ``correct`` is
-the B-cubed F of the title. ``oov``: the title holds a word that no training title holds.
+For clusters (form CLUSTERS), ``correct`` is the B-cubed F of the title and ``precision_at_10`` is null, since
+clusters have no neighbours. ``oov`` is true if the title contains a word that no training title contains.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,14 @@ FILE = "answers.parquet"
 _TEXTS = [(name, pa.string()) for name in ("form", "protocol")]
 _NUMBERS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
 SCHEMA = pa.schema([*_TEXTS, *_NUMBERS, ("oov", pa.bool_())])
-Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]  # (queries,): the last four of SCHEMA
+Columns = tuple[
+    np.ndarray, np.ndarray | None, np.ndarray, np.ndarray
+]  # (queries,) each: the last four columns of SCHEMA
 
 
 def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
     """Writes the columns of each (form, protocol)."""
-    parts = [pa.table(_columns(*key, *own), SCHEMA) for key, own in answers.items()]
+    parts = [pa.table(_columns(*key, *columns), SCHEMA) for key, columns in answers.items()]
     pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *parts]), folder / FILE, compression="zstd")
 
 
@@ -33,20 +35,20 @@ def _columns(
     family: np.ndarray,
     oov: np.ndarray,
 ) -> dict[str, object]:
-    nothing = pa.nulls(len(correct), pa.float64())
+    missing = pa.nulls(len(correct), pa.float64())
     names = {"form": [form] * len(correct), "protocol": [protocol] * len(correct)}
-    near = nothing if precision is None else precision
+    near = missing if precision is None else precision
     return {**names, "correct": correct, "precision_at_10": near, "family": family, "oov": oov}
 
 
 def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
-    """What ``write_answers`` wrote."""
+    """Reads the columns of each (form, protocol)."""
     table = pq.read_table(folder / FILE)
     forms, protocols = (np.array(table[name].to_pylist(), dtype=str) for name in ("form", "protocol"))
     correct, precision, family, oov = (table[name].to_numpy() for name in SCHEMA.names[2:])
-    found: dict[tuple[str, str], Columns] = {}
+    answers: dict[tuple[str, str], Columns] = {}
     for form, protocol in dict.fromkeys(zip(forms.tolist(), protocols.tolist(), strict=True)):
         rows = (forms == form) & (protocols == protocol)
         near = None if np.isnan(precision[rows]).all() else precision[rows]
-        found[form, protocol] = correct[rows], near, family[rows], oov[rows]
-    return found
+        answers[form, protocol] = correct[rows], near, family[rows], oov[rows]
+    return answers

@@ -1,6 +1,6 @@
-"""The Baselines on disk: baselines.json, the scores of each held-out set in the form of scores.json.
+"""Format of Baselines: baselines.json, the scores of each held-out set in the format of scores.json.
 
-A baseline that could not be asked has ``n`` 0 and a reason.
+A baseline that could not be evaluated has ``n`` 0 and a reason.
 """
 
 import json
@@ -12,13 +12,13 @@ BaselineScores = dict[tuple[str, str], Mapping[str, object]]  # (form, protocol)
 
 
 def write_baselines(folder: Path, scores: BaselineScores) -> None:
-    """Writes the scores by form and protocol."""
-    rows = [{"form": form, "protocol": protocol, "scores": own} for (form, protocol), own in scores.items()]
+    """Writes the scores by (form, protocol)."""
+    rows = [{"form": key[0], "protocol": key[1], "scores": values} for key, values in scores.items()]
     (folder / FILE).write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 def read_baselines(folder: Path) -> BaselineScores:
-    """What ``write_baselines`` wrote."""
+    """Reads the scores by (form, protocol)."""
     return {
         (row["form"], row["protocol"]): row["scores"]
         for row in json.loads((folder / FILE).read_text(encoding="utf-8"))

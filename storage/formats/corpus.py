@@ -1,9 +1,9 @@
-"""The Corpus on disk: token ids, labels and splits as memory maps; tables for people and SQL.
+"""Format of a Corpus: token ids, labels and splits as memory maps, and tables for people and SQL.
 
-Beside what OpenCorpus names: ``family_hash.npy`` (float64, a number in [0, 1) for each title, by which
-training sets titles of its own aside), ``token_names.parquet`` (kind, token; for messages), variants.parquet,
+Files in addition to the fields of OpenCorpus: ``family_hash.npy`` (float64 in [0, 1) per title, by which
+training splits off a validation set), ``token_names.parquet`` (kind, token; for messages), variants.parquet,
 frequencies.parquet, dropped_categories.parquet (category, reason, titles) and spellings.json (model.py).
-Without a sentence encoder sentences.npy and descriptions.npy do not exist, without a description
+Without a sentence encoder, sentences.npy and descriptions.npy do not exist; without descriptions,
 descriptions.npy does not.
 """
 
@@ -24,37 +24,37 @@ TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LISTS)), pa.field(
 
 @dataclass(frozen=True)
 class OpenCorpus:
-    """A Corpus folder, mapped. Every array has one entry a title unless said otherwise."""
+    """A memory-mapped Corpus. Arrays have one entry per title unless stated otherwise."""
 
     folder: Path
-    tokens: Ragged  # ids of known tokens
+    tokens: Ragged  # ids of in-vocabulary tokens
     labels: Ragged  # label ids
     split: np.ndarray  # int8, index into storage.formats.vocabulary.SPLITS
     show: np.ndarray  # int32, equal for titles of one show
     family: np.ndarray  # int32, equal for titles of one franchise
-    oov: np.ndarray  # bool, holds a word that no training title holds
-    kinds: np.ndarray  # int8, one a token
-    weights: np.ndarray  # float32, one a token: inverse-frequency weight of its row's step
-    label_names: list[str]  # one a label
+    oov: np.ndarray  # bool, contains a word that no training title contains
+    kinds: np.ndarray  # int8, one per token
+    weights: np.ndarray  # float32, one per token: inverse-frequency weight of updates of its row
+    label_names: list[str]  # one per label
     sentences: np.ndarray  # float16 (titles, features): sentence vector of the title, unit norm or zero
-    descriptions: np.ndarray  # float16 (titles, features): mean of its descriptions', unit norm or zero
+    descriptions: np.ndarray  # float16 (titles, features): mean vector of its descriptions, unit norm or zero
 
     def __len__(self) -> int:
         return len(self.split)
 
     @property
     def training(self) -> np.ndarray:
-        """int64 rows of labelled training titles."""
+        """Rows of labelled training titles, int64."""
         return np.flatnonzero((self.split == TRAIN) & (self.labels.lengths > 0))
 
     def complete_tokens(self, titles: np.ndarray) -> Ragged:
-        """Token ids of some titles (taken,); none of a title that holds a word without an id."""
+        """Token ids of the given titles, int64 (any,); empty for a title with an out-of-vocabulary word."""
         tokens = self.tokens.take(titles)
         return tokens.where(~self.oov[titles][tokens.owners])
 
 
 def open_corpus(folder: Path) -> OpenCorpus:
-    """Maps a Corpus folder; reads headers and label names only."""
+    """Maps a Corpus folder. Reads only headers and label names."""
     single = ("split", "show", "family", "oov", "kinds", "weights")
     opened = {name: open_array(folder, name) for name in single}
     absent = np.zeros((len(opened["split"]), 0), dtype=np.float16)

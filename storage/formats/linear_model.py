@@ -1,9 +1,9 @@
-"""A linear model or factorisation on disk.
+"""Format of a linear model or factorisation.
 
-    model.safetensors    its arrays; in the metadata "model", the name of its kind, and "settings", JSON
-    NAME.parquet         column "name": what row i of the arrays stands for (features, labels, users, items)
+    model.safetensors    arrays; the metadata has "model", the kind of model, and "settings", JSON
+    NAME.parquet         column "name": the meaning of row i of an array (features, labels, users, items)
 
-Nothing is pickled. The folder is replaced as a whole.
+Nothing is pickled. The folder is replaced atomically.
 """
 
 import json
@@ -25,7 +25,7 @@ ARRAYS = "model.safetensors"
 
 @dataclass(frozen=True)
 class LinearModelFiles:
-    """What the files hold."""
+    """Contents of the files."""
 
     arrays: dict[str, np.ndarray]
     names: dict[str, list[str]]
@@ -39,9 +39,14 @@ def write_linear_model(
     names: Mapping[str, Sequence[str]],
     settings: Mapping[str, Any],
 ) -> None:
-    """Replaces the folder; ``model`` names the kind of model, ``settings`` are what JSON can hold.
+    """Replaces the folder. An exception leaves the previous folder unchanged.
 
-    An exception leaves the previous folder.
+    Args:
+        folder: Destination.
+        model: Kind of model.
+        arrays: Arrays by name.
+        names: Names of rows by file name.
+        settings: JSON-serializable settings.
     """
     with replaced_folder(folder) as new:
         for name, rows in names.items():
@@ -53,14 +58,18 @@ def write_linear_model(
 
 
 def read_linear_model(folder: Path, model: str) -> LinearModelFiles:
-    """The files of a model; a ValueError where the folder holds another kind or none."""
+    """Reads the files of a model.
+
+    Raises:
+        ValueError: The folder contains another kind of model or none.
+    """
     file = folder / ARRAYS
     if not file.exists():
         raise ValueError(f"{folder} holds no {model}: {ARRAYS} is missing. Name the folder it was saved to.")
     with safe_open(file, framework="numpy") as opened:
         metadata = opened.metadata()
-        if (found := metadata.get("model")) != model:
-            raise ValueError(f"{file} is {found or 'no linear model'}, expected {model}")
+        if (saved_model := metadata.get("model")) != model:
+            raise ValueError(f"{file} is {saved_model or 'no linear model'}, expected {model}")
         arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  (no dict)
     names = {
         name: pq.read_table(folder / f"{name}.parquet")["name"].to_pylist()

@@ -1,9 +1,9 @@
-"""What a Model folder holds for predicting categories, beside the encoder's files, titles and vectors.
+"""Files of a Model folder for predicting categories, besides the encoder, titles and vectors.
 
-``votes.parquet``: a row a labelled held-out title, ``title`` (row of titles.parquet), and the labelled
-training titles nearest to it as they air: ``neighbours`` (rows of titles.parquet, best first, as many as
-vote, -1 where absent) and ``cosines``. ``spellings.json``: label to the category by which most titles have
-it, as guides write it. ``split`` in titles.parquet says which titles are held out.
+``votes.parquet`` has a row per labelled held-out title: ``title`` (row of titles.parquet) and its nearest
+labelled training titles with context, ``neighbours`` (rows of titles.parquet, best first, one per vote, -1
+where absent) and ``cosines``. ``spellings.json`` maps a label to its most frequent spelling in guides. The
+column ``split`` of titles.parquet tells which titles are held out.
 """
 
 import json
@@ -21,7 +21,7 @@ VOTES, SPELLINGS = "votes.parquet", "spellings.json"
 
 
 class Votes(NamedTuple):
-    """int64 (queries,), int64 (queries, k), float32 (queries, k)."""
+    """Nearest labelled training titles: int64 (queries,), int64 (queries, k), float32 (queries, k)."""
 
     titles: np.ndarray
     neighbours: np.ndarray
@@ -29,7 +29,10 @@ class Votes(NamedTuple):
 
 
 def open_similarity(folder: Path) -> np.ndarray:
-    """Vectors by which a model compares titles as they air, float32 (titles, dim); older ones kept one."""
+    """Opens the vectors for comparing titles with context, float32 (titles, dim).
+
+    Models of older versions have only one set of vectors.
+    """
     return open_array(folder, "similarity" if (folder / "similarity.npy").exists() else "vectors")
 
 
@@ -46,7 +49,7 @@ def write_votes(folder: Path, votes: Votes) -> None:
 
 
 def read_votes(folder: Path) -> Votes | None:
-    """Reads votes.parquet; None in a folder of an older version."""
+    """Reads votes.parquet; None for a model of an older version."""
     if not (folder / VOTES).exists():
         return None
     table = pq.read_table(folder / VOTES).combine_chunks()
@@ -64,6 +67,6 @@ def write_spellings(folder: Path, spellings: Mapping[str, str]) -> None:
 
 
 def read_spellings(folder: Path) -> dict[str, str]:
-    """Reads spellings.json; empty in a folder of an older version."""
+    """Reads spellings.json; empty for a model of an older version."""
     file = folder / SPELLINGS
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}

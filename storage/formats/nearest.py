@@ -1,9 +1,9 @@
-"""The NearestTitles on disk.
+"""Format of NearestTitles.
 
-neighbours.npy      int32 (titles, k), nearest by similarity first, -1 where there is none
+neighbours.npy      int32 (titles, k), nearest titles by similarity, best first; -1: none
 similarities.npy    float32 (titles, k), their cosines
-graph.npy, graph_cosines.npy    the same of the vectors that clusters are made of
-neighbours.parquet, vectors.parquet    the first two and the vectors of similarity, for SQL
+graph.npy, graph_cosines.npy    the same for the vectors used for clustering
+neighbours.parquet, vectors.parquet    neighbours, cosines and similarity vectors for SQL
 """
 
 from contextlib import ExitStack
@@ -23,13 +23,13 @@ def write_nearest(
     cosines: Float[np.ndarray, "titles k"],
     vectors: Float[np.ndarray, "titles dim"],
 ) -> None:
-    """Writes the nearest by similarity, and their vectors; zero rows of ``vectors`` are left out for SQL."""
+    """Writes the nearest titles by similarity, and the vectors. vectors.parquet omits zero vectors."""
     np.save(folder / "neighbours.npy", ids.astype(np.int32))
     np.save(folder / "similarities.npy", cosines)
     with ExitStack() as files:
         writers: dict[str, pq.ParquetWriter] = {}
-        for own in row_blocks(len(ids)):
-            for name, table in _tables(own.start, ids[own], cosines[own], vectors[own]).items():
+        for block in row_blocks(len(ids)):
+            for name, table in _tables(block.start, ids[block], cosines[block], vectors[block]).items():
                 if name not in writers:
                     writer = pq.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd")
                     writers[name] = files.enter_context(writer)
@@ -37,23 +37,23 @@ def write_nearest(
 
 
 def _tables(first: int, ids: np.ndarray, cosines: np.ndarray, vectors: np.ndarray) -> dict[str, pa.Table]:
-    """Rows of the tables for SQL, of titles from ``first`` on."""
+    """Builds rows of the SQL tables for a block of titles that starts at ``first``."""
     rows, ranks = np.nonzero(ids >= 0)
-    known = np.flatnonzero(vectors.any(axis=1))
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[known].reshape(-1)), vectors.shape[1])
+    nonzero = np.flatnonzero(vectors.any(axis=1))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[nonzero].reshape(-1)), vectors.shape[1])
     neighbours = {
         "title_id": (rows + first).astype(np.int32),
         "neighbour_id": ids[rows, ranks].astype(np.int32),
         "rank": (ranks + 1).astype(np.int16),
         "cosine": cosines[rows, ranks],
     }
-    vectors_of = {"title_id": (known + first).astype(np.int32), "vector": lists}
-    return {"neighbours": pa.table(neighbours), "vectors": pa.table(vectors_of)}
+    vector_columns = {"title_id": (nonzero + first).astype(np.int32), "vector": lists}
+    return {"neighbours": pa.table(neighbours), "vectors": pa.table(vector_columns)}
 
 
 def write_graph(
     folder: Path, ids: Int[np.ndarray, "titles k"], cosines: Float[np.ndarray, "titles k"]
 ) -> None:
-    """Writes the nearest of the vectors that clusters are made of."""
+    """Writes the nearest titles by the vectors used for clustering."""
     np.save(folder / "graph.npy", ids.astype(np.int32))
     np.save(folder / "graph_cosines.npy", cosines)

@@ -1,4 +1,4 @@
-"""Files of lists of what is on: ``tonight.parquet``, one row a viewer and programme."""
+"""Format of programme recommendations: ``tonight.parquet``, with a row per viewer and programme."""
 
 import pyarrow as pa
 

@@ -1,9 +1,9 @@
-"""The Vocabulary on disk.
+"""Format of a Vocabulary.
 
-titles.parquet (a row a title), variants.parquet (raw_title, title_id), contexts.parquet (title_id, kind,
-token), tokens.parquet (row i is token id i), tokenizer.json, and two files for each row group of
-titles.parquet (piece): ``dictionary-n.parquet`` holds kind, token, term_frequency and document_frequency (row
-i is the piece's own id i), ``tokens-n.parquet`` the piece's own ids of each title, in the tokenizer's order.
+titles.parquet (a row per title), variants.parquet (raw_title, title_id), contexts.parquet (title_id, kind,
+token), tokens.parquet (row i is token id i), tokenizer.json, and two files for each row group (piece) of
+titles.parquet: ``dictionary-n.parquet`` has kind, token, term_frequency and document_frequency (row i is the
+local id i of the piece), ``tokens-n.parquet`` has the local ids of each title, in tokenizer order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,47 +23,47 @@ TITLES = pa.schema([*_TEXTS, ("airings", pa.int64()), ("first_airing", pa.timest
 
 
 def dictionary_file(folder: Path, piece: int) -> Path:
-    """The tokens of a piece."""
+    """Path of the dictionary of a piece."""
     return folder / f"dictionary-{piece:05}.parquet"
 
 
 def write_piece(folder: Path, piece: int, dictionary: Mapping[str, object], tokens: Ragged) -> None:
-    """Writes the two files of a piece: columns of its dictionary, and its own int32 ids of each title."""
+    """Writes the two files of a piece: dictionary columns, and the local int32 ids of each title."""
     pq.write_table(pa.table(dictionary), dictionary_file(folder, piece), compression="zstd")
     ids = pa.ListArray.from_arrays(tokens.offsets.astype(np.int32), tokens.values)
     pq.write_table(pa.table({"tokens": ids}), folder / f"tokens-{piece:05}.parquet", compression="zstd")
 
 
 def read_tokens(folder: Path, piece: int) -> Ragged:
-    """The piece's own ids of each of its titles."""
+    """Reads the local ids of each title of a piece."""
     ids = pq.read_table(folder / f"tokens-{piece:05}.parquet")["tokens"].combine_chunks()
     return Ragged(ids.offsets.to_numpy(), ids.values.to_numpy())
 
 
 def pieces_of(file: Path) -> range:
-    """Numbers of a Parquet file's pieces; an empty file is one empty piece."""
+    """Piece numbers of a Parquet file; an empty file has one empty piece."""
     return range(max(1, pq.read_metadata(file).num_row_groups))
 
 
 def read_piece(file: Path, piece: int, columns: Sequence[str] | None = None) -> pa.Table:
-    """One piece of a Parquet file."""
+    """Reads one piece of a Parquet file."""
     opened = pq.ParquetFile(file)
     return opened.read_row_group(piece, columns) if opened.num_row_groups else opened.read(columns)
 
 
 def batches_of(file: Path, columns: list[str] | None = None, rows: int = 1 << 16) -> Iterator[pa.RecordBatch]:
-    """Rows of a Parquet file, one batch in memory at a time (reading ahead would keep all it has read)."""
+    """Iterates over batches of a Parquet file with one batch in memory (pre-buffering keeps all)."""
     return pq.ParquetFile(file, pre_buffer=False).iter_batches(rows, columns=columns)
 
 
 def texts_of(file: Path, column: str) -> Iterator[str]:
-    """A text column of a Parquet file, one batch in memory at a time."""
+    """Iterates over a text column of a Parquet file with one batch in memory."""
     for batch in batches_of(file, [column]):
         yield from batch.column(0).to_pylist()
 
 
 def training_titles(titles: Path) -> Iterator[str]:
-    """Raw titles of the training titles, one piece in memory at a time."""
+    """Iterates over the raw titles of the training split with one piece in memory."""
     for piece in pieces_of(titles):
         group = read_piece(titles, piece, ["raw_title", "split"])
         yield from group.filter(pc.field("split") == SPLITS[TRAIN])["raw_title"].to_pylist()

@@ -32,7 +32,6 @@ PENDING = frozenset(
         "flows/up",
         "storage",
         "storage/catalogue",
-        "storage/formats",
         "storage/tracking",
         "tasks",
         "tasks/ablate",
