@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks._folds import Fold, make_folds, vectors_alone
 from benchmarks.claims import guides
-from tasks.encoder.title_encoder import beside_slot
+from tasks.encoder.title_encoder import append_slot_key
 from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, percentiles
 from tasks.scoring.folds import RESAMPLES, SALTS, K
 from tasks.scoring.metrics import Judged, measure_weighted
@@ -46,7 +46,7 @@ def title_vectors(fold: Fold, settings: TrainSettings) -> np.ndarray:
         pass
     vectors, weight = vectors_alone(training.trainer, fold.opened), settings.encoder.nearest_slot
     keys = training.trainer.buffers["memory_keys"].cpu().numpy() if weight else None
-    return beside_slot(vectors, keys if keys is None else keys[keys.any(axis=1)], weight)
+    return append_slot_key(vectors, keys if keys is None else keys[keys.any(axis=1)], weight)
 
 
 def judge_rare(fold: Fold, settings: TrainSettings) -> tuple[Judged, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Token ids to a title's vector: the family of encoders. An encoder never knows where rows live."""
+"""Encoders from token ids to title vectors. They are independent of where rows are stored."""
 
 from tasks.encoder.bags import Bag
 

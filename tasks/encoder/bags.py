@@ -1,23 +1,23 @@
-"""The bag encoder: a title is the weighted sum of its tokens' rows, at unit norm.
+"""Bag encoder: a title vector is the normalised weighted sum of its token rows.
 
     v = normalise( Σ_kind  α_kind / n_kind^p · Σ_{token of that kind} row[token] )
 
-n_kind is the number of the title's known tokens of that kind, so that sixty n-grams do not drown three words;
-p is ``length_power``. Where the corpus has sentence vectors (tasks/sentences), the dense input x of a title,
-its sentence vector and that of its descriptions, is brought into the space by a learnt layer W:
+n_kind is the number of in-vocabulary tokens of that kind in the title, so that sixty n-grams do not outweigh
+three words; p is ``length_power``. If the corpus has sentence vectors (tasks/sentences), a learnt layer W
+maps the dense input x of a title, from its sentence vector and that of its descriptions, into the same space:
 
     v = normalise( bag + β · |x| · normalise(W x) )
 
-β is smaller for a title with how it airs; |x| is larger where descriptions say the same as the title.
+β is smaller for a title with context tokens (how it airs); |x| is larger if descriptions match the title.
 
-A title without entries and without x is a zero vector, and ``Bags.known`` says so. Forward sums rows
-into titles, backward sums the titles' gradients into rows, each in one embedding-bag pass over the same
-(title, token, value) triples; a radix sort by token makes that four times as fast as autograd's own backward
-of embedding_bag (14 ms against 55, two cores, 512 titles of 80 tokens). Weights come from our own trials
-(docs/log).
+A title without entries and without x has a zero vector, which ``Bags.has_input`` reports. The forward pass
+sums rows per title and the backward pass sums title gradients per row, each in one embedding-bag pass over
+the same (title, token, value) triples. A radix sort by token makes this four times as fast as the autograd
+backward of embedding_bag (14 ms against 55, two cores, 512 titles of 80 tokens). The default weights come
+from our experiments (docs/log).
 
-Bags are made by vectorised gathers: ``Bags.ids`` names the distinct rows of a step and ``tokens`` where each
-entry's row is among them, so that the table is asked for each row once.
+``Bags.ids`` are the distinct rows of a step and ``Bags.tokens`` the position of the row of each entry among
+them, so that each row is gathered once.
 """
 
 from functools import lru_cache
@@ -38,31 +38,29 @@ SMALLEST = 1e-12  # norms below it count as zero
 
 
 class Bags(NamedTuple):
-    """Titles as bags over the rows of one step."""
+    """Titles of a batch as bags of table rows."""
 
-    ids: Int64[Tensor, " unique"]  # table ids of the step's rows, rising
-    tokens: Int64[Tensor, " entries"]  # position in ids of each entry, title by title
+    ids: Int64[Tensor, " unique"]  # sorted table ids of the rows of the step
+    tokens: Int64[Tensor, " entries"]  # position in ids of each entry, ordered by title
     kinds: Int64[Tensor, " entries"]  # kind of each entry (tasks.text.words.KINDS)
-    titles: Int64[Tensor, " entries"]  # the title of the batch that holds it
-    offsets: Int64[Tensor, " titles+1"]  # where each title's entries are
-    dense: Float32[Tensor, "titles features"]  # x of each title, or zero
+    titles: Int64[Tensor, " entries"]  # title (row of the batch) of each entry
+    offsets: Int64[Tensor, " titles+1"]  # offsets of the entries of each title
+    dense: Float32[Tensor, "titles features"]  # x of each title; zero if it has none
 
     @property
-    def known(self) -> Tensor:
-        """Which titles have any entry or x, bool (titles,); the others' vectors are zero."""
+    def has_input(self) -> Tensor:
+        """Whether each title has an entry or x, bool (titles,). The vectors of the others are zero."""
         return (self.offsets[1:] > self.offsets[:-1]) | self.dense.any(1)
 
     def to(self, device: torch.device) -> "Bags":
-        """The same on a device."""
+        """Copies the bags to a device."""
         if self.ids.device == device:
             return self
         return Bags(*(tensor.to(device, non_blocking=True) for tensor in self))
 
 
 class Bagger:
-    """Makes bags of tokens of ``kinds``, int8 (tokens,); a flag and a position per token remove duplicates
-    without a sort.
-    """
+    """Builds bags of tokens with ``kinds``, int8 (tokens,). Flags find the distinct tokens without a sort."""
 
     def __init__(self, kinds: np.ndarray) -> None:
         self.kinds = np.array(kinds)
@@ -70,12 +68,16 @@ class Bagger:
         self._position = np.zeros(len(kinds), dtype=np.int64)
 
     def bags(self, tokens: Ragged, keep: np.ndarray | None = None, dense: np.ndarray | None = None) -> Bags:
-        """Bags of ragged token ids, a row a title; ``keep``, bool (entries,), chooses entries; ``dense``,
-        float32 (titles, features), is x.
+        """Builds the bags of a batch.
+
+        Args:
+            tokens: Token ids of each title.
+            keep: Selects entries, bool (entries,); None keeps all.
+            dense: x, float32 (titles, features).
         """
         tokens = tokens if keep is None else tokens.where(keep)
         offsets, ids = np.array(tokens.offsets), tokens.values
-        ids = ids.astype(np.int64)  # indices of another type are converted at every gather, slowly
+        ids = ids.astype(np.int64)  # other index types are converted at every gather, which is slow
         titles = np.repeat(np.arange(len(tokens)), np.diff(offsets))
         self._marked[ids] = True
         unique = np.flatnonzero(self._marked)
@@ -89,7 +91,7 @@ class Bagger:
 
 @configurable
 class Bag:
-    """Weights of the kinds of tokens; a kind of weight 0 is left out."""
+    """Bag encoder with a weight per kind of token. Kinds with weight 0 are omitted."""
 
     name: Literal["bag"] = "bag"
     word: float = setting(0.5, "Weight of words", ge=0)
@@ -132,13 +134,13 @@ class Bag:
         return (counts.clamp(min=1).float().pow(-self.length_power) * alpha).view(-1).index_select(0, cell)
 
     def parameters(self, features: int, dim: int) -> dict[str, tuple[int, int]]:
-        """Shapes of what is learnt beside the token rows: W, of no columns where the corpus has no x."""
+        """Shapes of the dense parameters by name: W, with no columns if the corpus has no x."""
         return {LAYER: (dim, features)}
 
     def dense(
         self, sentences: np.ndarray, descriptions: np.ndarray
     ) -> Float32[np.ndarray, "titles features"]:
-        """The dense input: sentence vectors and, weighted, descriptions' vectors, both (titles, features)."""
+        """Dense input x: sentence vectors plus weighted description vectors, both (titles, features)."""
         return widen(sentences) + np.float32(self.description) * widen(descriptions)
 
     def encode(
@@ -147,8 +149,12 @@ class Bag:
         bags: Bags,
         layer: Float[Tensor, "dim features"] | None = None,
     ) -> Float[Tensor, "titles dim"]:
-        """Unit vectors of titles from the rows of ``bags.ids`` and, by ``layer`` (W), their x; a title
-        without either is a zero vector.
+        """Computes unit vectors of titles; a title without entries and x has a zero vector.
+
+        Args:
+            rows: Rows of ``bags.ids``.
+            bags: Entries and x of each title.
+            layer: W; None ignores x.
         """
         bag = _unit(_SumRows.apply(rows, bags.tokens, bags.titles, bags.offsets, self.values(bags)))
         if layer is None or not bags.dense.shape[1]:
@@ -158,7 +164,7 @@ class Bag:
     def sentence_part(
         self, bags: Bags, layer: Float[Tensor, "dim features"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "titles dim"]:
-        """What x adds to the unit-norm bag of each title: β · |x| · normalise(W x)."""
+        """The term that x adds to the unit-norm bag of each title: β · |x| · normalise(W x)."""
         return self.sentence_scales(bags).to(dtype) * _unit((bags.dense @ layer.T).to(dtype))
 
     def sentence_scales(self, bags: Bags) -> Float[Tensor, "titles 1"]:
@@ -171,23 +177,23 @@ class Bag:
 
 @lru_cache(maxsize=8)
 def _weights(encoder: Bag, device: torch.device) -> Tensor:
-    """On the device: for an upload in every step the host would wait."""
+    """Weights on the device, cached because an upload in every step would synchronize."""
     return encoder.weights().to(device)
 
 
 def widen(half: np.ndarray) -> np.ndarray:
-    """Float16 to float32 by torch: NumPy takes nine times as long (1.0 ms against 0.11 for 512 titles)."""
-    half = half if half.flags.writeable else half.copy()  # torch warns of what it cannot write
+    """Converts float16 to float32 by torch, nine times as fast as NumPy (0.11 ms against 1.0, 512 titles)."""
+    half = half if half.flags.writeable else half.copy()  # torch warns about read-only arrays
     return torch.from_numpy(half).float().numpy()
 
 
 def _unit(vectors: Tensor) -> Tensor:
     norms = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
-    return vectors * norms.masked_fill(norms < SMALLEST, torch.inf).reciprocal()  # and passes no gradient
+    return vectors * norms.masked_fill(norms < SMALLEST, torch.inf).reciprocal()  # zero vectors: no gradient
 
 
 class _SumRows(torch.autograd.Function):
-    """Weighted sums of rows, the backward pass as a forward pass over the transposed bags."""
+    """Weighted row sums; the backward pass is a forward pass over the transposed bags."""
 
     @staticmethod
     def forward(ctx, rows: Tensor, tokens: Tensor, titles: Tensor, offsets: Tensor, values: Tensor) -> Tensor:
@@ -202,8 +208,8 @@ class _SumRows(torch.autograd.Function):
             order = torch.from_numpy(stable_order(tokens.numpy(), ctx.unique))
         else:
             order = torch.sort(tokens, stable=True).indices
-        starts = segment_offsets(tokens, ctx.unique)
-        sums = _sum(grads[0].contiguous(), titles.take(order), starts, values.take(order))
+        row_offsets = segment_offsets(tokens, ctx.unique)
+        sums = _sum(grads[0].contiguous(), titles.take(order), row_offsets, values.take(order))
         return sums, None, None, None, None
 
 

@@ -1,4 +1,4 @@
-"""What a title encoder knows beside its bag: the layer on dense inputs, and the projection for similarity."""
+"""Dense part of a title encoder: the layer on dense inputs x, and their projection for similarity."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,50 +15,55 @@ from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
 from tasks.sentences.reopen import reopen
 from tasks.text.titles import parse_title
 
-WEIGHT = 0.7  # beside the other vector's 1, as readers prefer (docs/log)
-DIM = 128  # of a meaning: with as many of the full vector an index holds 256 a title (docs/log)
+MEANING_WEIGHT = 0.7  # relative to a weight of 1 of the title vector, by preference of readers (docs/log)
+MEANING_DIM = 128  # of a projected x; with a title vector of 128 an index has 256 per title (docs/log)
 
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """Titles and descriptions to dense inputs x (tasks/encoder/bags.py), and those to meanings."""
+    """Maps titles and descriptions to dense inputs x (tasks/encoder/bags.py), and x to meaning vectors.
 
-    about: Mapping[str, Any]  # of a Corpus: "encoder", the sentence encoder's strategy, and its "identity"
+    ``encoder_info`` has "encoder", the strategy of the sentence encoder, and "identity" from a Corpus.
+    """
+
+    encoder_info: Mapping[str, Any]
     layer: Float32[np.ndarray, "dim features"]
     projection: Float32[np.ndarray, "features meaning"]
 
     @staticmethod
-    def fit(about: Mapping[str, Any], layer: np.ndarray, dense: Iterable[np.ndarray]) -> "Meaning":
-        """With a projection on the principal directions of x, float32 (titles, features) in blocks, zeros
-        left out.
+    def fit(encoder_info: Mapping[str, Any], layer: np.ndarray, dense: Iterable[np.ndarray]) -> "Meaning":
+        """Fits the projection to the principal directions of x, blocks of float32 (titles, features).
+
+        Zero rows are ignored.
         """
         squares = sum(units.T @ units for units in map(unit_rows, dense))
-        directions = np.linalg.eigh(squares)[1][:, ::-1][:, :DIM]
-        largest = np.abs(directions).argmax(axis=0)  # a direction's sign is arbitrary: fix it
+        directions = np.linalg.eigh(squares)[1][:, ::-1][:, :MEANING_DIM]
+        largest = np.abs(directions).argmax(axis=0)  # the sign of a direction is arbitrary, so fix it
         directions = directions * np.sign(directions[largest, np.arange(directions.shape[1])])
-        return Meaning(about, layer, np.ascontiguousarray(directions, dtype=np.float32))
+        return Meaning(encoder_info, layer, np.ascontiguousarray(directions, dtype=np.float32))
 
     @cached_property
     def encoder(self) -> SentenceEncoder | None:
-        """The sentence encoder; None, and a warning, where it is missing or another than in training."""
-        return reopen(self.about)
+        """The sentence encoder; None after a warning if it is missing or differs from that of training."""
+        return reopen(self.encoder_info)
 
     def dense(
         self, bag: Encoder, raw_titles: Sequence[str], descriptions: Sequence[str] = ()
     ) -> Float32[np.ndarray, "titles features"]:
-        """Dense inputs x, zero without the encoder; ``descriptions``: one a title, or none at all.
+        """Computes dense inputs x; they are zero if the sentence encoder is missing.
 
-        An encoder has a vector for "???", too; a title without a letter or a digit says nothing.
+        Pass one description per title, or none. Titles without letters and digits are encoded as empty text,
+        since encoders return vectors for "???" as well.
         """
-        none = np.zeros((len(raw_titles), len(self.projection)), dtype=np.float32)
+        zeros = np.zeros((len(raw_titles), len(self.projection)), dtype=np.float32)
         if self.encoder is None or not len(raw_titles):
-            return none
-        shown = [parse_title(title).display for title in raw_titles]
-        shown = [text if any(map(str.isalnum, text)) else "" for text in shown]
+            return zeros
+        displayed = [parse_title(title).display for title in raw_titles]
+        displayed = [text if any(map(str.isalnum, text)) else "" for text in displayed]
         described = [text[:DESCRIPTION_CHARACTERS] for text in descriptions if any(descriptions)]
-        vectors = self.encoder.encode([*shown, *described])  # at once: a call reads all weights
-        return bag.dense(vectors[: len(shown)], vectors[len(shown) :] if described else none)
+        vectors = self.encoder.encode([*displayed, *described])  # one call, since each call reads all weights
+        return bag.dense(vectors[: len(displayed)], vectors[len(displayed) :] if described else zeros)
 
     def project(self, dense: np.ndarray) -> Float32[np.ndarray, "titles meaning"]:
-        """Meanings of x, as long as x: a described title's say more."""
+        """Projects x and preserves its norm, so that titles with descriptions have larger vectors."""
         return unit_rows(dense @ self.projection) * np.linalg.norm(dense, axis=1, keepdims=True)

@@ -1,8 +1,8 @@
-"""Any title to a vector: tokenizer, token rows, n-gram rows, the layer on its sentence vector. torch, NumPy
-and pyarrow alone, and the package of the sentence encoder where it is installed.
+"""Title encoder: tokenizer, token rows, vectors for unseen words, and the layer on sentence vectors.
 
-Known tokens take their trained row. A word that training never touched takes the vector that tasks/augment
-has for it; other unknown tokens are left out.
+Requires only torch, NumPy, pyarrow and, if installed, the package of the sentence encoder. Trained tokens use
+their row. Words that training did not update use the vector that tasks/augment fitted; other unseen tokens
+are ignored.
 """
 
 import dataclasses
@@ -23,38 +23,38 @@ from storage.arrays import Ragged, unit_rows
 from storage.shapes import Float32, Int8
 from tasks.encoder import Bag, Encoder
 from tasks.encoder.bags import LAYER, Bagger
-from tasks.encoder.meaning import WEIGHT, Meaning
+from tasks.encoder.meaning import MEANING_WEIGHT, Meaning
 from tasks.encoder.unseen_words import SOURCES, NgramRows, UnseenWords
 from tasks.neighbours.similarity import top_neighbours
 from tasks.text.tokenizers import Fitted, describe, restore
 from tasks.text.words import CONTEXT, KINDS, NGRAM, WORD, Token, context_token
 
 ENCODERS = {"bag": Bag}
-_GONE = ("sif", "directions")  # options of older versions; published rows never knew them
-_CHUNK = 4096  # titles encoded at once: 4096 titles of 60 tokens take 0.1 GB
+_REMOVED_OPTIONS = ("sif", "directions")  # options of older versions, which do not affect published rows
+_CHUNK = 4096  # titles per batch: 4096 titles of 60 tokens take 0.1 GB
 
 
-class FoundTokens(NamedTuple):
-    """Tokens of titles that have a row."""
+class TokenLookup(NamedTuple):
+    """Tokens of titles for which the encoder has a row or a vector of an unseen word."""
 
-    tokens: Ragged  # row of each, title by title; those of unseen words are counted on behind the encoder's
-    kinds: Int8[np.ndarray, " rows"]  # of all rows
-    more: Float32[np.ndarray, "unseen dim"]  # rows of unseen words
+    tokens: Ragged  # row of each token per title; unseen words have numbers from len(encoder.rows)
+    kinds: Int8[np.ndarray, " rows"]  # kind of each row, unseen words last
+    unseen_rows: Float32[np.ndarray, "unseen dim"]  # vectors of unseen words
     unseen: list[str]
 
 
 @dataclass(frozen=True, eq=False)
 class TitleEncoder:
-    """Titles to unit vectors."""
+    """Maps titles to unit vectors."""
 
     tokenizer: Fitted
     bag: Encoder
-    ids: dict[tuple[int, str], int]  # (kind, text) to row, of the tokens that training touched
+    ids: dict[tuple[int, str], int]  # (kind, text) to row, for trained tokens
     rows: Float32[np.ndarray, "tokens dim"]
     kinds: Int8[np.ndarray, " tokens"]
-    unseen_words: UnseenWords  # for words without a row
-    meaning: Meaning | None = None  # None where the corpus has no sentence vectors
-    slots: Float32[np.ndarray, "slots dim"] | None = None  # keys of a memory: see beside_slot
+    unseen_words: UnseenWords  # vectors of words without a row
+    meaning: Meaning | None = None  # None if the corpus has no sentence vectors
+    slots: Float32[np.ndarray, "slots dim"] | None = None  # keys of a memory, see append_slot_key
 
     @property
     def dim(self) -> int:
@@ -67,14 +67,15 @@ class TitleEncoder:
         return self.dim if self.slots is None else 2 * self.dim
 
     def dense(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
-        """Dense inputs x of raw titles, and a description of each or of none: float32 (titles, features)."""
+        """Dense inputs x, float32 (titles, features), of raw titles and optional descriptions."""
         if self.meaning is None:
             return np.zeros((len(raw_titles), 0), dtype=np.float32)
         return self.meaning.dense(self.bag, raw_titles, descriptions)
 
     def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
-        """Unit vectors of raw titles, float32 (titles, width); zero where no word, no n-gram and no x is
-        known. ``dense`` is x, float32 (titles, features), that of the titles if None.
+        """Computes unit vectors, float32 (titles, width); zero for a title without word, n-gram and x.
+
+        ``dense`` is x, float32 (titles, features); None computes it from the titles.
         """
         return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
 
@@ -83,124 +84,129 @@ class TitleEncoder:
         raw_titles: Sequence[str],
         contexts: Sequence[Sequence[str]],
         dense: np.ndarray | None = None,
-        known: Ragged | None = None,
+        token_ids: Ragged | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Unit vectors, float32 (titles, width), of raw titles alone, and with the tokens of how each airs
-        (storage/catalogue/contexts.py); zero where nothing is known. ``dense`` as in ``embed``.
+        """Computes unit vectors of titles without and with context tokens, float32 (titles, width) each.
 
-        ``known``, of a corpus of this vocabulary, has the ids of each title's tokens and of those of how it
-        airs; a title for which it has none, or that has a word without a row, is tokenised.
+        Args:
+            contexts: Tokens of each title that describe how it airs (storage/catalogue/contexts.py).
+            dense: As in ``embed``.
+            token_ids: Ids of title and context tokens in a corpus with this vocabulary. A title without ids,
+                or with a word without a row, is tokenised.
         """
         dense = self.dense(raw_titles) if dense is None else dense
         alone, full = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
         for start in range(0, len(raw_titles), _CHUNK):
             chunk = slice(start, start + _CHUNK)
-            own = None if known is None else known.between(start, min(start + _CHUNK, len(known)))
-            found = self.look_up(raw_titles[chunk], contexts[chunk], own)
-            of_title = found.tokens.where(found.kinds[found.tokens.values] < CONTEXT)
-            alone[chunk] = full[chunk] = self._encode(of_title, found, dense[chunk])
-            if len(of_title.values) < len(found.tokens.values):
-                full[chunk] = self._encode(found.tokens, found, dense[chunk])
+            ids = None if token_ids is None else token_ids.between(start, min(start + _CHUNK, len(token_ids)))
+            lookup = self.look_up(raw_titles[chunk], contexts[chunk], ids)
+            title_tokens = lookup.tokens.where(lookup.kinds[lookup.tokens.values] < CONTEXT)
+            alone[chunk] = full[chunk] = self._encode(title_tokens, lookup, dense[chunk])
+            if len(title_tokens.values) < len(lookup.tokens.values):
+                full[chunk] = self._encode(lookup.tokens, lookup, dense[chunk])
         return alone, full
 
     def look_up(
-        self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], known: Ragged | None = None
-    ) -> FoundTokens:
-        """Tokens that have a row, of titles and of how they air; ``known`` as in ``embed_with_context``."""
-        if known is None:
-            found = self._tokenise(raw_titles, contexts)
+        self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]], token_ids: Ragged | None = None
+    ) -> TokenLookup:
+        """Looks up the rows of title and context tokens; arguments as in ``embed_with_context``."""
+        if token_ids is None:
+            lookup = self._tokenise(raw_titles, contexts)
         else:
-            has_row, words = self._touched[known.values], self.kinds[known.values] == WORD
-            lacking = np.bincount(known.owners[words & ~has_row], minlength=len(known))
-            typed = np.flatnonzero((known.lengths == 0) | (lacking > 0)).tolist()
-            found = self._tokenise(
-                [raw_titles[title] for title in typed], [contexts[title] for title in typed]
+            has_row, words = self._touched[token_ids.values], self.kinds[token_ids.values] == WORD
+            untrained_words = np.bincount(token_ids.owners[words & ~has_row], minlength=len(token_ids))
+            tokenised = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
+            lookup = self._tokenise(
+                [raw_titles[title] for title in tokenised], [contexts[title] for title in tokenised]
             )
-            places = np.arange(len(known))
-            places[typed] = len(known) + np.arange(len(typed))
-            both = Ragged.concatenate([known.where(has_row), found.tokens]).take(places)
-            found = found._replace(tokens=both)
-        kinds, owners = found.kinds[found.tokens.values], found.tokens.owners
-        named = np.bincount(owners[(kinds == WORD) | (kinds == NGRAM)], minlength=len(found.tokens)) > 0
-        # length and shape alone are known of any title
-        return found._replace(tokens=found.tokens.where(named[owners] | (kinds >= CONTEXT)))
+            positions = np.arange(len(token_ids))
+            positions[tokenised] = len(token_ids) + np.arange(len(tokenised))
+            merged = Ragged.concatenate([token_ids.where(has_row), lookup.tokens]).take(positions)
+            lookup = lookup._replace(tokens=merged)
+        kinds, owners = lookup.kinds[lookup.tokens.values], lookup.tokens.owners
+        has_text = np.bincount(owners[(kinds == WORD) | (kinds == NGRAM)], minlength=len(lookup.tokens)) > 0
+        # any title has tokens of length and shape, which say too little alone
+        return lookup._replace(tokens=lookup.tokens.where(has_text[owners] | (kinds >= CONTEXT)))
 
-    def _tokenise(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> FoundTokens:
+    def _tokenise(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> TokenLookup:
         unseen: dict[str, int] = {}
         rows: list[list[int]] = []
         for tokens, context in zip(self.tokenizer.all_tokens(raw_titles), contexts, strict=True):
-            own = []
+            title_rows = []
             for token in tokens:
                 row = self.ids.get(token)
                 if row is not None:
-                    own.append(row)
+                    title_rows.append(row)
                 elif token[0] == WORD:
-                    own.append(len(self.rows) + unseen.setdefault(token[1], len(unseen)))
-            airing = map(self.ids.get, map(context_token, context))
-            rows.append(own + [row for row in airing if row is not None])
-        found = Ragged.from_rows(rows, dtype=np.int64)
+                    title_rows.append(len(self.rows) + unseen.setdefault(token[1], len(unseen)))
+            context_rows = map(self.ids.get, map(context_token, context))
+            rows.append(title_rows + [row for row in context_rows if row is not None])
+        row_ids = Ragged.from_rows(rows, dtype=np.int64)
         if not unseen:
-            return FoundTokens(found, self.kinds, self.rows[:0], [])
-        more, is_known = self.unseen_words.vectors(list(unseen))
-        found = found.where(np.append(np.ones(len(self.rows), dtype=bool), is_known)[found.values])
+            return TokenLookup(row_ids, self.kinds, self.rows[:0], [])
+        unseen_rows, has_vector = self.unseen_words.vectors(list(unseen))
+        row_ids = row_ids.where(np.append(np.ones(len(self.rows), dtype=bool), has_vector)[row_ids.values])
         kinds = np.append(self.kinds, np.full(len(unseen), WORD, dtype=np.int8))
-        return FoundTokens(found, kinds, more, list(unseen))
+        return TokenLookup(row_ids, kinds, unseen_rows, list(unseen))
 
-    def rows_of(self, tokens: np.ndarray, found: FoundTokens) -> np.ndarray:
-        """Rows of found tokens, int64 (tokens,) and rising: float32 (tokens, dim)."""
-        known = tokens[tokens < len(self.rows)]
-        return np.concatenate([self.rows[known], found.more[tokens[len(known) :] - len(self.rows)]])
+    def rows_of(self, tokens: np.ndarray, lookup: TokenLookup) -> np.ndarray:
+        """Rows of tokens of a lookup, sorted int64 (tokens,): float32 (tokens, dim)."""
+        trained = tokens[tokens < len(self.rows)]
+        unseen = tokens[len(trained) :] - len(self.rows)
+        return np.concatenate([self.rows[trained], lookup.unseen_rows[unseen]])
 
     def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Vectors for `similar`, float32 (titles, meaning + width): meanings of x beside ``vectors``, of
-        titles alone or with how they air; without a sentence encoder the latter.
+        """Vectors for the command `similar`, float32 (titles, meaning + width).
+
+        Concatenates the projected x and ``vectors``, which are with or without context. Returns ``vectors``
+        if there is no sentence encoder.
         """
         if self.meaning is None:
             return vectors
-        return unit_rows(np.hstack([np.float32(WEIGHT) * self.meaning.project(dense), vectors]))
+        return unit_rows(np.hstack([np.float32(MEANING_WEIGHT) * self.meaning.project(dense), vectors]))
 
     def without_unseen_words(self) -> "TitleEncoder":
-        """The same, but unseen words are left out: the difference is what augmenting adds."""
+        """Returns a copy that ignores unseen words, for measuring the effect of augmentation."""
         return dataclasses.replace(self, unseen_words=NgramRows.none(self.dim))
 
     def count_unseen(self, raw_titles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Words of titles, and how many of them training never touched: int32 (titles,) twice."""
+        """Counts the words of each title, and those without a trained row, int32 (titles,) each."""
         tokens = self.tokenizer.all_tokens(raw_titles)
-        words = [[token for token in own if token[0] == WORD] for own in tokens]
-        unseen = [sum(token not in self.ids for token in own) for own in words]
-        return np.array([len(own) for own in words], dtype=np.int32), np.array(unseen, dtype=np.int32)
+        words = [[token for token in title_tokens if token[0] == WORD] for title_tokens in tokens]
+        unseen = [sum(token not in self.ids for token in title_tokens) for title_tokens in words]
+        return np.array([*map(len, words)], dtype=np.int32), np.array(unseen, dtype=np.int32)
 
-    def _encode(self, tokens: Ragged, found: FoundTokens, dense: np.ndarray) -> np.ndarray:
-        used, places = np.unique(tokens.values, return_inverse=True)  # to make a Bagger of all takes 1 ms
-        bags = Bagger(found.kinds[used]).bags(Ragged(tokens.offsets, places), dense=dense)
+    def _encode(self, tokens: Ragged, lookup: TokenLookup, dense: np.ndarray) -> np.ndarray:
+        unique, positions = np.unique(tokens.values, return_inverse=True)  # a Bagger of all tokens takes 1 ms
+        bags = Bagger(lookup.kinds[unique]).bags(Ragged(tokens.offsets, positions), dense=dense)
         layer = torch.from_numpy(self.meaning.layer) if self.meaning else None
         with torch.inference_mode():
-            vectors = self.bag.encode(torch.from_numpy(self.rows_of(used, found)), bags, layer).numpy()
-        return beside_slot(vectors, self.slots, self.bag.nearest_slot)
+            vectors = self.bag.encode(torch.from_numpy(self.rows_of(unique, lookup)), bags, layer).numpy()
+        return append_slot_key(vectors, self.slots, self.bag.nearest_slot)
 
     @cached_property
     def tokens(self) -> list[Token]:
         """Kind and text of each row."""
-        named: list[Token] = [(WORD, "")] * len(self.rows)
+        names: list[Token] = [(WORD, "")] * len(self.rows)
         for token, row in self.ids.items():
-            named[row] = token
-        return named
+            names[row] = token
+        return names
 
     @cached_property
     def _touched(self) -> np.ndarray:
-        """Which rows training touched: bool (tokens,)."""
+        """Whether training updated each row, bool (tokens,)."""
         touched = np.zeros(len(self.rows), dtype=bool)
         touched[list(self.ids.values())] = True
         return touched
 
     def save(self, folder: Path, tokens_parquet: Path) -> None:
-        """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet, whose row i is row i."""
+        """Writes rows.safetensors, lexicon.json and a copy of tokens.parquet, whose row i describes row i."""
         source, bag = self.unseen_words, dataclasses.asdict(self.bag)
         arrays = {**source.arrays(), "rows": self.rows, "touched": self._touched}
         content = {"tokenizer": describe(self.tokenizer), "encoder": bag, source.key: source.describe()}
         if self.meaning:
             arrays |= {LAYER: self.meaning.layer, "projection": self.meaning.projection}
-            content["sentences"] = dict(self.meaning.about)
+            content["sentences"] = dict(self.meaning.encoder_info)
         if self.slots is not None:
             arrays["slots"] = self.slots
         arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -211,14 +217,14 @@ class TitleEncoder:
 
     @staticmethod
     def open(folder: Path | str) -> "TitleEncoder":
-        """Opens the files of a title encoder (a Model folder holds them too); rows are read when used."""
+        """Opens a title encoder from its folder or a Model folder. Rows are memory-mapped."""
         folder = Path(folder)
         content = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
         with safe_open(file := folder / "rows.safetensors", framework="pt") as opened:
-            rows = opened.get_tensor("rows").numpy()  # mapped; for NumPy it is a copy
+            rows = opened.get_tensor("rows").numpy()  # mapped; framework "numpy" would copy
         with safe_open(file, framework="numpy") as opened:
             arrays = {name: opened.get_tensor(name) for name in opened.keys() if name != "rows"}  # noqa: SIM118
-        bag = {name: value for name, value in content["encoder"].items() if name not in _GONE}
+        bag = {name: value for name, value in content["encoder"].items() if name not in _REMOVED_OPTIONS}
         table = pq.ParquetFile(folder / "tokens.parquet").read(["kind", "token"])  # read_table imports pandas
         kinds = np.array([KINDS.index(kind) for kind in table["kind"].to_pylist()], dtype=np.int8)
         key = next(key for key in SOURCES if key in content)
@@ -226,22 +232,25 @@ class TitleEncoder:
         ids = token_index(kinds, table["token"].to_pylist(), arrays["touched"])
         tokenizer, encoder = restore(content["tokenizer"]), ENCODERS[bag["name"]](**bag)
         meaning = None
-        if about := content.get("sentences"):
-            meaning = Meaning(about, arrays[LAYER], arrays["projection"])
+        if encoder_info := content.get("sentences"):
+            meaning = Meaning(encoder_info, arrays[LAYER], arrays["projection"])
         return TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, arrays.get("slots"))
 
 
 def token_index(kinds: np.ndarray, tokens: Sequence[str], touched: np.ndarray) -> dict[tuple[int, str], int]:
-    """(kind, text) to row of the tokens that training touched; any other row is still random."""
+    """Maps (kind, text) to row for trained tokens. Other rows still have their random initial values."""
     pairs = zip(kinds.tolist(), tokens, strict=True)
-    return {pair: row for row, (pair, known) in enumerate(zip(pairs, touched, strict=True)) if known}
+    return {
+        pair: row for row, (pair, is_touched) in enumerate(zip(pairs, touched, strict=True)) if is_touched
+    }
 
 
-def beside_slot(
+def append_slot_key(
     vectors: Float32[np.ndarray, "titles dim"], slots: Float32[np.ndarray, "slots dim"] | None, weight: float
 ) -> Float32[np.ndarray, "titles width"]:
-    """Each unit vector q beside the key of the slot of a memory (tasks/train/memory) that is nearest to it:
-    normalise(q ‖ weight · K[nearest(q)]), of twice the dimensions; q alone without ``slots``.
+    """Appends to each unit vector q the key of its nearest memory slot (tasks/train/memory).
+
+    Returns normalise(q ‖ weight · K[nearest(q)]), of twice the dimensions, or q if there are no slots.
     """
     if slots is None:
         return vectors

@@ -1,5 +1,6 @@
-"""What gives a vector to words that training never touched: rows of their n-grams, or rows of the trained
-words that a character encoder puts nearest. tasks/augment fits them; a title encoder holds one of them.
+"""Vectors of words without a trained row, from n-gram rows or from similar trained words.
+
+tasks/augment fits these sources; a title encoder has one of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,76 +15,79 @@ from tasks.fasttext.ngrams import bucket_ids
 from tasks.neighbours.similarity import top_neighbours
 from tasks.recurrent.encoder import CharacterEncoder
 
-POWER = 4  # of a neighbour's cosine: its weight
+COSINE_POWER = 4  # exponent of the cosine in the weight of a neighbour
 
 
 class UnseenWords(Protocol):
-    """Words to vectors in the space of the trained rows."""
+    """Maps words to vectors in the space of the trained rows."""
 
-    key: ClassVar[str]  # of its section in lexicon.json
+    key: ClassVar[str]  # key in lexicon.json
 
     @property
     def size(self) -> int:
-        """How many rows it holds."""
+        """Number of rows."""
         ...
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Vectors of case-folded words, float32 (words, dim), and whether anything is known of each (else its
-        vector is zero): bool (words,).
+        """Computes vectors of case-folded words.
+
+        Returns:
+            Vectors, float32 (words, dim), zero for words without a vector; whether each word has one, bool
+            (words,).
         """
         ...
 
     def describe(self) -> dict[str, Any]:
-        """All but the arrays, as JSON has it."""
+        """Settings as JSON-serializable values, without the arrays."""
         ...
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays, by names that no other array of a title encoder has."""
+        """Arrays by name; names are unique in a title encoder."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class NgramRows:
-    """Rows of the n-gram buckets in use: an unseen word is the mean of its n-grams' rows."""
+    """Rows of n-gram buckets. The vector of an unseen word is the mean of its n-gram rows."""
 
     key: ClassVar[str] = "ngrams"
-    shortest: int  # n-gram of <word>
+    shortest: int  # length of n-grams of <word>
     longest: int
     buckets: int
-    bucket_ids: Int64[np.ndarray, " used"]  # buckets with a row, rising
+    bucket_ids: Int64[np.ndarray, " used"]  # sorted buckets with a row
     rows: Float32[np.ndarray, "used dim"]
-    mean: Float32[np.ndarray, " dim"]  # added back to every word
-    norm: float  # length of an unseen word's vector
+    mean: Float32[np.ndarray, " dim"]  # added to the vector of every word
+    norm: float  # norm of vectors of unseen words
 
     @staticmethod
     def none(dim: int) -> "NgramRows":
-        """No n-gram has a row, as for a tokenizer without words."""
+        """Creates a source without rows, as for a tokenizer without words."""
         ids, rows = np.zeros(0, dtype=np.int64), np.zeros((0, dim), np.float32)
         mean = np.zeros(dim, np.float32)
         return NgramRows(shortest=3, longest=6, buckets=1, bucket_ids=ids, rows=rows, mean=mean, norm=1.0)
 
     @property
     def size(self) -> int:
-        """Buckets with a row."""
+        """Number of buckets with a row."""
         return len(self.bucket_ids)
 
     def find(self, buckets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Row of each bucket, and whether it has one: int64 and bool, shaped as ``buckets``."""
+        """Row of each bucket, int64, and whether it has one, bool; both have the shape of ``buckets``."""
         if not len(self.bucket_ids):
             return np.zeros_like(buckets), np.zeros(buckets.shape, dtype=bool)
-        places = np.searchsorted(self.bucket_ids, buckets).clip(max=len(self.bucket_ids) - 1)
-        return places, self.bucket_ids[places] == buckets
+        positions = np.searchsorted(self.bucket_ids, buckets).clip(max=len(self.bucket_ids) - 1)
+        return positions, self.bucket_ids[positions] == buckets
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """See UnseenWords; a word is known if any of its n-grams has a row."""
+        """See UnseenWords. A word has a vector if one of its n-grams has a row."""
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
-        places, known = self.find(ids.values)
-        owner = ids.owners[known]
+        positions, has_row = self.find(ids.values)
+        owner = ids.owners[has_row]
         sums = np.zeros((len(words), len(self.mean)), dtype=np.float32)
-        np.add.at(sums, owner, self.rows[places[known]])
-        found = np.bincount(owner, minlength=len(words)) > 0
+        np.add.at(sums, owner, self.rows[positions[has_row]])
+        has_vector = np.bincount(owner, minlength=len(words)) > 0
         means = sums / np.maximum(ids.lengths, 1)[:, None].astype(np.float32)
-        return _placed(means + self.mean, self.norm, found), found
+        return _scaled_to_norm(means + self.mean, self.norm, has_vector), has_vector
 
     def describe(self) -> dict[str, Any]:
         """See UnseenWords."""
@@ -94,41 +98,43 @@ class NgramRows:
         return {"bucket_ids": self.bucket_ids, "bucket_rows": self.rows, "mean": self.mean}
 
     @staticmethod
-    def restore(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "NgramRows":
-        """What ``describe`` and ``arrays`` said."""
+    def restore(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "NgramRows":
+        """Restores the source from the results of ``describe`` and ``arrays``."""
         ids, rows, mean = arrays["bucket_ids"], arrays["bucket_rows"], arrays["mean"]
-        return NgramRows(bucket_ids=ids, rows=rows, mean=mean, **about)
+        return NgramRows(bucket_ids=ids, rows=rows, mean=mean, **settings)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NearestWords:
-    """Trained words in the space of a character encoder: an unseen word is the mean of the rows of those
-    nearest to it there, each by its cosine to the power of four.
+    """Nearest trained words by a character encoder.
+
+    The vector of an unseen word is the mean of the rows of its nearest trained words, weighted by the fourth
+    power of their cosine.
     """
 
     key: ClassVar[str] = "stems"
     encoder: CharacterEncoder
     neighbours: int
-    codes: Float32[np.ndarray, "words hidden"]  # the encoder's vectors of the trained words, at unit norm
-    rows: Float32[np.ndarray, "words dim"]  # theirs, at unit norm less their mean
-    mean: Float32[np.ndarray, " dim"]  # added back to every word
-    norm: float  # length of an unseen word's vector
+    codes: Float32[np.ndarray, "words hidden"]  # vectors of trained words by the encoder, unit norm
+    rows: Float32[np.ndarray, "words dim"]  # unit-norm rows of trained words minus their mean
+    mean: Float32[np.ndarray, " dim"]  # added to the vector of every word
+    norm: float  # norm of vectors of unseen words
 
     @property
     def size(self) -> int:
-        """Trained words."""
+        """Number of trained words."""
         return len(self.codes)
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """See UnseenWords; a word is known if any of its characters is."""
+        """See UnseenWords. A word has a vector if one of its characters is in the alphabet."""
         ids = self.encoder.alphabet.ids(words)
-        found = np.bincount(ids.owners, weights=ids.values > 0, minlength=len(words)) > 0
+        has_vector = np.bincount(ids.owners, weights=ids.values > 0, minlength=len(words)) > 0
         codes = unit_rows(self.encoder.vectors(words))
         nearest, cosines = top_neighbours(codes, self.codes, min(self.neighbours, len(self.codes)))
-        weights = np.where(nearest >= 0, cosines.clip(min=1e-6), 0) ** POWER  # (words, neighbours)
+        weights = np.where(nearest >= 0, cosines.clip(min=1e-6), 0) ** COSINE_POWER  # (words, neighbours)
         means = np.einsum("wn,wnd->wd", weights, self.rows[nearest])
         means /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
-        return _placed(means + self.mean, self.norm, found), found
+        return _scaled_to_norm(means + self.mean, self.norm, has_vector), has_vector
 
     def describe(self) -> dict[str, Any]:
         """See UnseenWords."""
@@ -136,25 +142,27 @@ class NearestWords:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See UnseenWords."""
-        own = {f"recurrent.{name}": array for name, array in self.encoder.arrays().items()}
-        return {"word_codes": self.codes, "word_rows": self.rows, "mean": self.mean, **own}
+        encoder_arrays = {f"recurrent.{name}": array for name, array in self.encoder.arrays().items()}
+        return {"word_codes": self.codes, "word_rows": self.rows, "mean": self.mean, **encoder_arrays}
 
     @staticmethod
-    def restore(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "NearestWords":
-        """What ``describe`` and ``arrays`` said."""
+    def restore(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "NearestWords":
+        """Restores the source from the results of ``describe`` and ``arrays``."""
         prefix = "recurrent."
-        own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+        encoder_arrays = {
+            name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)
+        }
         return NearestWords(
-            encoder=CharacterEncoder.restore(about["encoder"], own),
-            neighbours=about["neighbours"], codes=arrays["word_codes"], rows=arrays["word_rows"],
-            mean=arrays["mean"], norm=about["norm"],
+            encoder=CharacterEncoder.restore(settings["encoder"], encoder_arrays),
+            neighbours=settings["neighbours"], codes=arrays["word_codes"], rows=arrays["word_rows"],
+            mean=arrays["mean"], norm=settings["norm"],
         )  # fmt: skip
 
 
 SOURCES = {source.key: source for source in (NgramRows, NearestWords)}
 
 
-def _placed(vectors: np.ndarray, norm: float, found: np.ndarray) -> np.ndarray:
-    """Vectors at one length, float32; zero where nothing was found."""
+def _scaled_to_norm(vectors: np.ndarray, norm: float, has_vector: np.ndarray) -> np.ndarray:
+    """Scales vectors to ``norm``, float32; vectors of words without a vector are zero."""
     vectors = vectors * (norm / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
-    return np.where(found[:, None], vectors, 0).astype(np.float32)
+    return np.where(has_vector[:, None], vectors, 0).astype(np.float32)

@@ -5,7 +5,7 @@ v = normalise(bag + s), where s is the output of the learnt layer for the meanin
 
     [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
 
-If the nearest slot of a memory is concatenated with v (``beside_slot``), it is an additional part. The part
+If the nearest slot of a memory is concatenated with v (``append_slot_key``), it is an additional part. The part
 of a word contains its row, its character n-grams, its first-word and last-word tokens, and half of each of
 its bigrams. The remaining tokens of the text are the part FORM.
 """
@@ -20,8 +20,8 @@ import torch
 from storage.arrays import Ragged, unit_rows
 from storage.segment_sums import sum_bags
 from tasks.encoder.bags import SMALLEST, Bagger
-from tasks.encoder.meaning import WEIGHT
-from tasks.encoder.title_encoder import TitleEncoder, beside_slot
+from tasks.encoder.meaning import MEANING_WEIGHT
+from tasks.encoder.title_encoder import TitleEncoder, append_slot_key
 from tasks.text.titles import parse_title
 from tasks.text.words import (
     BIGRAM,
@@ -97,14 +97,14 @@ def parts_of(
     meaning_rows = offsets[1:] - len(NO_WORDS) + NO_WORDS.index(MEANING)
     meanings = np.zeros((len(titles), 0), dtype=np.float32)
     if encoder.meaning is not None:
-        meanings = np.float32(WEIGHT) * encoder.meaning.project(dense)
+        meanings = np.float32(MEANING_WEIGHT) * encoder.meaning.project(dense)
         with torch.inference_mode():
             parts[meaning_rows] = encoder.bag.sentence_part(
                 bags, torch.from_numpy(encoder.meaning.layer)
             ).numpy()
     parts *= np.repeat(_inverse_norms(unit_rows(bag) + parts[meaning_rows]), lengths, axis=0)
     if encoder.slots is not None:
-        beside = beside_slot(add_up_parts(parts, offsets), encoder.slots, encoder.bag.nearest_slot)
+        beside = append_slot_key(add_up_parts(parts, offsets), encoder.slots, encoder.bag.nearest_slot)
         bag_vectors = beside[:, : encoder.dim]
         parts *= np.repeat(np.linalg.norm(bag_vectors, axis=1, keepdims=True), lengths, axis=0)
         parts = np.hstack([parts, np.zeros_like(parts)])

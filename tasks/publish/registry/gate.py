@@ -94,7 +94,7 @@ def _champions_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) -
     raw_titles = pq.read_table(corpus / "titles.parquet", columns=["raw_title"])["raw_title"]
     try:
         encoder, identity = TitleEncoder.open(champion), _details(corpus).get("sentences", {}).get("identity")
-        reads_dense = encoder.meaning is not None and encoder.meaning.about["identity"] == identity
+        reads_dense = encoder.meaning is not None and encoder.meaning.encoder_info["identity"] == identity
         vectors = np.zeros((len(read), encoder.width), dtype=np.float32)
         judged_by = np.union1d(rows, titles.labelled("train"))
         for some in (judged_by[own] for own in row_blocks(len(judged_by))):

@@ -212,4 +212,4 @@ def test_sum_and_mean_by_true_length():
 
 
 def test_empty_bags_are_known_as_such():
-    assert bags_of(TITLES).known.tolist() == [bool(title) for title in TITLES]
+    assert bags_of(TITLES).has_input.tolist() == [bool(title) for title in TITLES]

@@ -38,7 +38,7 @@ def test_shared_tensors_are_one_memory_and_leave_no_file(tmp_path: Path):
         )
         twin["rows"][4, 2], shared["words"][1] = 7.0, 9
         assert shared["rows"][4, 2] == 7 and twin["words"].tolist() == [0, 9]
-        assert set(shared.below("w")) == {"ords"} and list(tmp_path.iterdir()) == []
+        assert set(shared.with_prefix("w")) == {"ords"} and list(tmp_path.iterdir()) == []
 
 
 class Descriptor:
