@@ -1,4 +1,4 @@
-"""fastText's model files: read from disk as they are asked, and written."""
+"""Reader and writer of fastText model files. The reader memory-maps the file and reads rows on demand."""
 
 from tasks.fasttext.layout import FastTextError
 from tasks.fasttext.model import FastText, Ngram, sentence_vectors

@@ -1,13 +1,13 @@
-"""A compact store: what a vocabulary needs of a fastText model, memory-mapped, in float32 or float16.
+"""Compact store: the part of a fastText model that a vocabulary needs, memory-mapped float32 or float16.
 
     store.json                          n-gram lengths, buckets
-    words.{offsets,values}.npy          words as bytes, in the order of the rows
-    vectors.npy      (words, dim)       each word's accumulated vector: one row to read instead of some twenty
-    bucket_ids.npy   (used,)            buckets kept, rising
+    words.{offsets,values}.npy          words as bytes, in row order
+    vectors.npy      (words, dim)       vector of each word: one row instead of about twenty
+    bucket_ids.npy   (used,)            sorted buckets with a row
     ngrams.npy       (used, dim)        their rows, for other words
 
-A word among the words answers as the model does (in float32 to the bit); another is the mean of its n-grams'
-rows, of which those that were not kept count as zero.
+The vector of a stored word equals that of the model (in float32 bit for bit). The vector of another word is
+the mean of its n-gram rows, where buckets that are not in the store count as zero.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from storage.arrays import Ragged, open_array
-from tasks.fasttext.dictionary import keep
+from tasks.fasttext.dictionary import filter_values
 from tasks.fasttext.matrices import mean_rows, sum_rows
 from tasks.fasttext.model import FastText
 from tasks.fasttext.ngrams import bucket_ids, encode
@@ -31,7 +31,7 @@ _BLOCK = 16_384
 
 
 class CompactStore:
-    """A store that was built: its folder, lengths of n-grams and hash buckets."""
+    """An opened store."""
 
     def __init__(self, folder: Path, shortest: int, longest: int, buckets: int) -> None:
         self.folder, self.shortest, self.longest, self.buckets = folder, shortest, longest, buckets
@@ -40,42 +40,43 @@ class CompactStore:
 
     @staticmethod
     def open(folder: Path | str) -> "CompactStore":
-        """Maps a store."""
+        """Memory-maps a store."""
         return CompactStore(Path(folder), **json.loads(Path(folder, STORE).read_text(encoding="utf-8")))
 
     @cached_property
     def words(self) -> list[bytes]:
-        """Words with a vector of their own."""
+        """Words with a stored vector."""
         packed = Ragged.open(self.folder, "words")
         values, offsets = packed.values.tobytes(), packed.offsets.tolist()
         return [values[start:end] for start, end in itertools.pairwise(offsets)]
 
     @cached_property
-    def _places(self) -> dict[bytes, int]:
-        return {word: place for place, word in enumerate(self.words)}
+    def _rows_by_word(self) -> dict[bytes, int]:
+        return {word: row for row, word in enumerate(self.words)}
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Vectors of words: float32 (words, dim); zero where nothing is known."""
-        places = find_words(self._places, words)
-        own = places >= 0
-        rows, counts = self._ngram_rows([word for word, has in zip(words, own, strict=True) if not has])
+        """Returns word vectors, float32 (words, dim); zero for a word without stored vector and n-grams."""
+        word_rows = find_words(self._rows_by_word, words)
+        is_stored = word_rows >= 0
+        others = [word for word, stored in zip(words, is_stored, strict=True) if not stored]
+        rows, counts = self._ngram_rows(others)
         result = np.zeros((len(words), self.dim), dtype=np.float32)
-        result[own] = self.word_rows[places[own]]
+        result[is_stored] = self.word_rows[word_rows[is_stored]]
         sums = sum_rows(lambda ids: self.ngram_rows[ids].astype(np.float32), rows, self.dim)
-        result[~own] = mean_rows(sums, counts)
+        result[~is_stored] = mean_rows(sums, counts)
         return result
 
     def _ngram_rows(self, words: Sequence[str | bytes]) -> tuple[Ragged, np.ndarray]:
-        """Places of each word's n-grams that were kept, and how many it has in all: int64 (words,)."""
+        """Rows of the stored n-grams of each word, and its number of n-grams, int64 (words,)."""
         ids = bucket_ids(words, self.shortest, self.longest, max(self.buckets, 1))
-        places = np.searchsorted(self.bucket_ids, ids.values)
-        kept = np.append(self.bucket_ids, -1)[places] == ids.values
-        return keep(Ragged(ids.offsets, places), kept), ids.lengths
+        positions = np.searchsorted(self.bucket_ids, ids.values)
+        has_row = np.append(self.bucket_ids, -1)[positions] == ids.values
+        return filter_values(Ragged(ids.offsets, positions), has_row), ids.lengths
 
 
-def find_words(places: dict[bytes, int], words: Sequence[str | bytes]) -> np.ndarray:
-    """Place of each word, -1 for unknown ones: int64 (words,)."""
-    return np.array([places.get(encode(word), -1) for word in words], dtype=np.int64)
+def find_words(rows_by_word: dict[bytes, int], words: Sequence[str | bytes]) -> np.ndarray:
+    """Row of each word, -1 for unknown words: int64 (words,)."""
+    return np.array([rows_by_word.get(encode(word), -1) for word in words], dtype=np.int64)
 
 
 def build_store(
@@ -86,37 +87,41 @@ def build_store(
     *,
     all_ngrams: bool = False,
 ) -> CompactStore:
-    """Extracts a store into a new folder, in one pass in the order in which rows lie in the file.
+    """Extracts a store into a new folder, reading rows in file order.
 
-    ``words`` is the vocabulary, None the model's own; words that the model does not know keep what their
-    n-grams give. ``all_ngrams`` keeps every bucket, for words of any kind; else those of the vocabulary.
+    Args:
+        model: Model, whose n-grams must not have been pruned.
+        folder: Destination, which must not exist.
+        words: Vocabulary; None uses that of the model. The vectors of other words come from their n-grams.
+        precision: Stored type.
+        all_ngrams: Whether to store every bucket, for arbitrary words, or only those of the vocabulary.
     """
     dictionary, header = model.dictionary, model.header
     if dictionary.pruned is not None:
         raise ValueError("the model's n-grams were pruned: it is compact already, without a row a bucket")
-    place = Path(folder)
-    place.mkdir(parents=True)
-    asked = [encode(word) for word in (dictionary.words() if words is None else dict.fromkeys(words))]
-    chosen = [word for word, own in zip(asked, model.known(asked), strict=True) if own]
-    used = np.arange(header.bucket)
+    target = Path(folder)
+    target.mkdir(parents=True)
+    requested = [encode(word) for word in (dictionary.words() if words is None else dict.fromkeys(words))]
+    chosen = list(itertools.compress(requested, model.has_vector(requested)))
+    buckets = np.arange(header.bucket)
     if not all_ngrams:
-        used = np.unique(bucket_ids(chosen, header.minn, header.maxn, max(header.bucket, 1)).values)
-    rows = used + dictionary.word_count
+        buckets = np.unique(bucket_ids(chosen, header.minn, header.maxn, max(header.bucket, 1)).values)
+    rows = buckets + dictionary.word_count
     for name, count, take in (
         ("vectors", len(chosen), lambda block: model.vectors(chosen[block])),
-        ("ngrams", len(used), lambda block: model.matrix.take(rows[block])),
+        ("ngrams", len(buckets), lambda block: model.matrix.take(rows[block])),
     ):
         shape = (count, model.dim)
-        if not count:  # nothing cannot be mapped
-            np.save(place / f"{name}.npy", np.zeros(shape, dtype=precision))
+        if not count:  # an empty array cannot be mapped
+            np.save(target / f"{name}.npy", np.zeros(shape, dtype=precision))
             continue
-        mapped = np.lib.format.open_memmap(place / f"{name}.npy", mode="w+", dtype=precision, shape=shape)
+        mapped = np.lib.format.open_memmap(target / f"{name}.npy", mode="w+", dtype=precision, shape=shape)
         for start in range(0, count, _BLOCK):
             mapped[start : start + _BLOCK] = take(slice(start, start + _BLOCK))
         mapped.flush()
-    np.save(place / "bucket_ids.npy", used)
+    np.save(target / "bucket_ids.npy", buckets)
     letters = [np.frombuffer(word, dtype=np.uint8) for word in chosen]
-    Ragged.from_rows(letters, dtype=np.uint8).save(place, "words")
-    described = {"shortest": header.minn, "longest": header.maxn, "buckets": header.bucket}
-    (place / STORE).write_text(json.dumps(described), encoding="utf-8")
-    return CompactStore.open(place)
+    Ragged.from_rows(letters, dtype=np.uint8).save(target, "words")
+    settings = {"shortest": header.minn, "longest": header.maxn, "buckets": header.bucket}
+    (target / STORE).write_text(json.dumps(settings), encoding="utf-8")
+    return CompactStore.open(target)

@@ -1,4 +1,4 @@
-"""fastText's dictionary: words as bytes, found by their hash; one becomes an object when it is asked for.
+"""Dictionary of a fastText model: words are looked up by hash in the mapped file, without Python objects.
 
 int32 size nwords nlabels; int64 ntokens; int64 pruned (version 11 on)
 size × { word, 0x00, int64 count, int8 type (0 word, 1 label) }; pruned × { int32 old, int32 new }
@@ -22,17 +22,17 @@ EOS = b"</s>"
 class Dictionary:
     """Words and labels of a model."""
 
-    codes: np.ndarray  # uint8: the mapped file
-    starts: np.ndarray  # int64 (entries,): first byte of each
-    ends: np.ndarray  # int64 (entries,): its zero byte
+    codes: np.ndarray  # uint8, the mapped file
+    starts: np.ndarray  # int64 (entries,), first byte of each entry
+    ends: np.ndarray  # int64 (entries,), zero byte after its text
     word_count: int  # the labels follow the words
-    pruned: tuple[np.ndarray, np.ndarray] | None  # old bucket (rising) and its new row, int64
+    pruned: tuple[np.ndarray, np.ndarray] | None  # sorted old buckets and their new rows, int64
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def word(self, number: int) -> bytes:
-        """The word or label of that number."""
+        """Text of the entry with that number."""
         return self.codes[self.starts[number] : self.ends[number]].tobytes()
 
     def words(self) -> list[bytes]:
@@ -41,75 +41,76 @@ class Dictionary:
 
     @property
     def counts(self) -> np.ndarray:
-        """How often each entry stands in the training text: int64 (entries,)."""
-        return _eights(self.codes)[self.ends + 1].view(np.int64)
+        """Frequency of each entry in the training text, int64 (entries,)."""
+        return _as_uint64(self.codes)[self.ends + 1].view(np.int64)
 
     @cached_property
     def _index(self) -> tuple[np.ndarray, np.ndarray]:
-        """Hashes of all entries, rising (equal ones in order), and their numbers: uint32 both."""
+        """Sorted hashes of all entries and their entry numbers, uint32 each; equal ones in entry order."""
         keys = hash_spans(self.codes, self.starts, self.ends - self.starts).astype(np.uint64) << np.uint64(32)
         keys |= np.arange(len(keys), dtype=np.uint64)
         keys.sort()  # a fifth of the time of argsort
         return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
 
     @cached_property
-    def _stretches(self) -> tuple[np.uint32, np.ndarray]:
-        # A shift that leaves about as many values as there are entries; hashes before the next value.
+    def _hash_ranges(self) -> tuple[np.uint32, np.ndarray]:
+        # shift that maps hashes to about as many values as entries, and the end of each value in the index
         bits = len(self).bit_length()
         shift = np.uint32(32 - bits)
         return shift, np.cumsum(np.bincount(self._index[0] >> shift, minlength=1 << bits), dtype=np.int32)
 
-    def _count_up_to(self, wanted: np.ndarray) -> np.ndarray:
-        hashes, (shift, ends) = self._index[0], self._stretches
-        after = ends[wanted >> shift]  # np.searchsorted from the right, in an eighth of its time
-        while (higher := (after > 0) & (hashes[after - 1] > wanted)).any():
-            after -= higher
-        return after
+    def _count_up_to(self, queries: np.ndarray) -> np.ndarray:
+        hashes, (shift, ends) = self._index[0], self._hash_ranges
+        counts = ends[queries >> shift]  # like np.searchsorted(side="right"), in an eighth of its time
+        while (higher := (counts > 0) & (hashes[counts - 1] > queries)).any():
+            counts -= higher
+        return counts
 
     def ids(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Numbers of words and labels: int64 (words,), -1 if unknown; of doubles the last, as in fastText."""
+        """Numbers of words and labels, int64 (words,); -1 if unknown; of duplicates the last."""
         text, begins = enclose(words)
         return self.find(text, begins[:-1] + 1, np.diff(begins) - 2)
 
     def find(self, text: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Numbers of words, as ``ids``, that are stretches of a text: first byte and bytes of each, int64."""
+        """As ``ids`` for spans of a text, with the first byte and number of bytes of each, int64 (spans,)."""
         hashes, order = self._index
         codes = np.frombuffer(text + bytes(8), dtype=np.uint8)
-        wanted = hash_spans(codes, starts, lengths)
-        after = self._count_up_to(wanted)
-        hit = (after > 0) & (hashes[after - 1] == wanted)
-        candidates = order[after - 1].astype(np.int64)
-        theirs = self.starts[candidates]
-        same = hit & (self.ends[candidates] - theirs == lengths)
-        known, asked = _eights(self.codes), _eights(codes)
+        queries = hash_spans(codes, starts, lengths)
+        counts = self._count_up_to(queries)
+        hit = (counts > 0) & (hashes[counts - 1] == queries)
+        candidates = order[counts - 1].astype(np.int64)
+        entry_starts = self.starts[candidates]
+        same = hit & (self.ends[candidates] - entry_starts == lengths)
+        entry_bytes, query_bytes = _as_uint64(self.codes), _as_uint64(codes)
         for step in range(0, int(lengths[same].max(initial=0)), 8):
-            alive = np.flatnonzero(same & (lengths > step))
-            beyond = 8 * (8 + step - lengths[alive]).clip(min=0).astype(np.uint64)  # bits after the word
-            same[alive] = (known[theirs[alive] + step] ^ asked[starts[alive] + step]) << beyond == 0
-        for place in np.flatnonzero(hit & ~same):  # another word of the same hash: try those before it
-            others = order[np.searchsorted(hashes, wanted[place]) : after[place]][::-1]
-            word = text[starts[place] : starts[place] + lengths[place]]
-            candidates[place] = next((number for number in others if self.word(number) == word), -1)
+            active = np.flatnonzero(same & (lengths > step))
+            excess = 8 * (8 + step - lengths[active]).clip(min=0).astype(np.uint64)  # bits after the word
+            left, right = entry_bytes[entry_starts[active] + step], query_bytes[starts[active] + step]
+            same[active] = (left ^ right) << excess == 0
+        for query in np.flatnonzero(hit & ~same):  # hash collision: try earlier entries
+            alternatives = order[np.searchsorted(hashes, queries[query]) : counts[query]][::-1]
+            word = text[starts[query] : starts[query] + lengths[query]]
+            candidates[query] = next((number for number in alternatives if self.word(number) == word), -1)
         return np.where(hit, candidates, -1)
 
     def bucket_rows(self, buckets: np.ndarray) -> np.ndarray:
-        """Row of the input matrix for each bucket: int64 (buckets,), -1 for one that pruning dropped."""
+        """Row of the input matrix of each bucket, int64 (buckets,); -1 if pruning removed it."""
         if self.pruned is None:
             return np.add(buckets, self.word_count, dtype=np.int64)
         old, new = self.pruned
         if not len(old):
             return np.full(len(buckets), -1)
-        place = np.searchsorted(old, buckets).clip(max=len(old) - 1)
-        return np.where(old[place] == buckets, new[place] + self.word_count, -1)
+        position = np.searchsorted(old, buckets).clip(max=len(old) - 1)
+        return np.where(old[position] == buckets, new[position] + self.word_count, -1)
 
 
-def keep(values: Ragged, kept: np.ndarray) -> Ragged:
-    """The values of a ragged array for which ``kept``, bool (values,), is true."""
-    return Ragged(np.append(0, np.cumsum(kept))[values.offsets], values.values[kept])
+def filter_values(values: Ragged, mask: np.ndarray) -> Ragged:
+    """Keeps the values of a ragged array for which ``mask``, bool (values,), is true."""
+    return Ragged(np.append(0, np.cumsum(mask))[values.offsets], values.values[mask])
 
 
 def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dictionary:
-    """Reads and checks the dictionary; FastTextError if a size is impossible or an entry is damaged."""
+    """Reads the dictionary; raises a FastTextError if a size is impossible or an entry is damaged."""
     size, words, labels = cursor.read("<3i", "the sizes of the dictionary")
     if min(words, labels) < 0 or words + labels != size or words == 0:
         expected = "the last two should make up the first, and one word at least"
@@ -123,22 +124,22 @@ def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dict
         expected = f"it should be -1 (not pruned) to {buckets}"
         cursor.fail(f"the number of n-grams kept by pruning is {pruned}, {expected}", 8)
     cursor.need(size * (_TAIL + 1), f"a dictionary of {size} entries")
-    begin, found = cursor.offset, []
+    begin, word_ends = cursor.offset, []
     for number in range(size):
         end = cursor.data.find(b"\0", cursor.offset)
         if end < 0 or end + _TAIL > cursor.size:
             reason = "does not end within the file: it is cut short, or damaged before"
             cursor.fail(f"entry {number} of the dictionary {reason}")
-        found.append(end)
+        word_ends.append(end)
         cursor.offset = end + _TAIL
-    ends = np.array(found, dtype=np.int64)
+    ends = np.array(word_ends, dtype=np.int64)
     starts = np.append(begin, ends[:-1] + _TAIL)
     _check_entries(cursor, ends, words)
     table = None
     if pruned >= 0:
         begin = cursor.offset
-        taken = cursor.take(pruned * 8, f"{pruned} pruned n-grams")
-        pairs = taken.view("<i4").reshape(-1, 2).astype(np.int64)
+        content = cursor.take(pruned * 8, f"{pruned} pruned n-grams")
+        pairs = content.view("<i4").reshape(-1, 2).astype(np.int64)
         wrong = np.flatnonzero((pairs < 0).any(axis=1) | (pairs[:, 0] >= buckets) | (pairs[:, 1] >= pruned))
         if len(wrong):
             cursor.offset = begin + 8 * int(wrong[0])
@@ -149,7 +150,7 @@ def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dict
 
 
 def _check_entries(cursor: Cursor, ends: np.ndarray, words: int) -> None:
-    types, counts = cursor.codes[ends + 9], _eights(cursor.codes)[ends + 1].view(np.int64)
+    types, counts = cursor.codes[ends + 9], _as_uint64(cursor.codes)[ends + 1].view(np.int64)
     for number in np.flatnonzero(types != (np.arange(len(ends)) >= words))[:1]:
         cursor.offset = int(ends[number]) + 9
         expected = f"{int(number >= words)} (the first {words} are words, then come labels)"
@@ -159,6 +160,6 @@ def _check_entries(cursor: Cursor, ends: np.ndarray, words: int) -> None:
         cursor.fail(f"count of entry {number} is {counts[number]}, it should be 0 or more")
 
 
-def _eights(codes: np.ndarray) -> np.ndarray:
-    """The eight bytes from each byte on as a little-endian number: uint64 (bytes − 7,), a view."""
+def _as_uint64(codes: np.ndarray) -> np.ndarray:
+    """View of the eight bytes from each byte on as little-endian numbers, uint64 (bytes − 7,)."""
     return np.ndarray((len(codes) - 7,), dtype="<u8", buffer=codes, strides=(1,))

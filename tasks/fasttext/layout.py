@@ -1,11 +1,11 @@
-"""fastText's .bin: the header, and reading that never trusts a size.
+"""Layout of fastText .bin files: the header, and a cursor that checks every size before reading.
 
     int32 magic, version      (neither in files older than 2017-05: the first int32 is the number of
     dimensions) int32 dim ws epoch minCount neg wordNgrams loss model bucket minn maxn lrUpdateRate; double t
     dictionary (dictionary.py); uint8 quantised; input matrix; uint8 quantised; output matrix (matrices.py)
 
-Little endian, nothing aligned. floret writes the same magic and version with two integers more after maxn;
-its t, which is then made of two integers, tells such a file.
+Numbers are little endian and not aligned. floret writes the same magic and version, but two more integers
+after maxn. Such a file is detected by the resulting value of t, which consists of two integers.
 
 References:
     fastText 0.9.2: FastText::loadModel, Args::load, Dictionary::load.
@@ -26,7 +26,7 @@ _LIMITED = {"dim": (1, 1_000_000), "loss": (1, 4), "model": (1, 3), "maxn": (0, 
 
 
 class FastTextError(ValueError):
-    """A file that cannot be read as a fastText model: why, and the byte at which it was noticed."""
+    """A file cannot be read as a fastText model. The message has the reason and the byte offset."""
 
     def __init__(self, path: Path, offset: int, reason: str) -> None:
         super().__init__(f"{path}: at byte {offset}: {reason}")
@@ -34,7 +34,7 @@ class FastTextError(ValueError):
 
 
 class Cursor:
-    """A position in a mapped file; every read is checked against what is left of it."""
+    """Position in a mapped file. Every read is checked against the remaining size."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.offset = path, 0
@@ -46,31 +46,31 @@ class Cursor:
         self.codes = np.frombuffer(self.data, dtype=np.uint8)
 
     def fail(self, reason: str, back: int = 0) -> NoReturn:
-        """Refuses the file, ``back`` bytes before here."""
+        """Raises a FastTextError for the position ``back`` bytes before the cursor."""
         raise FastTextError(self.path, self.offset - back, reason)
 
     def need(self, count: int, what: str) -> None:
-        """Refuses the file unless so many bytes are left."""
-        if count > (left := self.size - self.offset):
-            wrong = "the file is cut short, or a size before it is wrong"
-            self.fail(f"{what} would take {count} bytes and {left} are left: {wrong}")
+        """Raises a FastTextError if fewer than ``count`` bytes remain."""
+        if count > (remaining := self.size - self.offset):
+            problem = "the file is cut short, or a size before it is wrong"
+            self.fail(f"{what} would take {count} bytes and {remaining} are left: {problem}")
 
     def read(self, form: str, what: str) -> tuple[Any, ...]:
-        """Numbers of a struct format."""
+        """Reads numbers in a struct format."""
         size = struct.calcsize(form)
         self.need(size, what)
         self.offset += size
         return struct.unpack_from(form, self.data, self.offset - size)
 
     def read_flag(self, what: str) -> bool:
-        """A byte that is 0 or 1."""
+        """Reads a byte that must be 0 or 1."""
         (value,) = self.read("<B", f"whether {what}")
         if value > 1:
             self.fail(f"whether {what} is {value}, it should be 0 or 1", 1)
         return bool(value)
 
     def take(self, count: int, what: str) -> np.ndarray:
-        """The next bytes, mapped: uint8 (count,)."""
+        """Returns the next bytes as a view, uint8 (count,)."""
         self.need(count, what)
         self.offset += count
         return self.codes[self.offset - count : self.offset]
@@ -78,9 +78,9 @@ class Cursor:
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """What a model was trained with, in the order of the file; ``version`` is 0 for files without one.
+    """Training arguments in file order; ``version`` is 0 for files without one.
 
-    The defaults, a skip-gram model with negative sampling, are those that our own files state.
+    The defaults describe a skip-gram model with negative sampling; exported files use them.
     """
 
     version: int = VERSION
@@ -100,16 +100,16 @@ class Header:
 
     @property
     def supervised(self) -> bool:
-        """Whether labels were learnt."""
+        """Whether the model is a classifier with labels."""
         return self.model == 3
 
     def pack(self) -> bytes:
-        """Bytes of a version 12 header."""
+        """Encodes a version 12 header."""
         return struct.pack("<2i", MAGIC, VERSION) + struct.pack(_ARGS, *astuple(self)[1:])
 
 
 def read_header(cursor: Cursor) -> Header:
-    """Reads and checks the header; FastTextError for floret's, a newer version or impossible values."""
+    """Reads the header; raises a FastTextError for floret, unsupported versions and impossible values."""
     version = 0
     (first,) = cursor.read("<i", "the first number")
     if first == MAGIC:
@@ -122,15 +122,15 @@ def read_header(cursor: Cursor) -> Header:
     names = [field.name for field in fields(Header)][1:]
     values = dict(zip(names, cursor.read(_ARGS, "the header"), strict=True))
     _refuse_floret(cursor, begin, values["t"])
-    for place, name in enumerate(names):
-        least, most = _LIMITED.get(name, (0, None))
-        if not (values[name] >= least and (most is None or values[name] <= most)):
-            cursor.offset = begin + 4 * place
+    for index, name in enumerate(names):
+        minimum, maximum = _LIMITED.get(name, (0, None))
+        if not (values[name] >= minimum and (maximum is None or values[name] <= maximum)):
+            cursor.offset = begin + 4 * index
             hint = "; fastText's magic number is missing too, so it is probably no fastText model"
-            bounds = f"{least} or more" if most is None else f"{least} to {most}"
+            bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
             cursor.fail(f"{name} is {values[name]!r}, it should be {bounds}{'' if version else hint}")
     header = Header(version=version, **values)
-    back = cursor.offset - begin - 32  # to the number of buckets
+    back = cursor.offset - begin - 32  # offset of the number of buckets
     if header.bucket == 0 and 0 < header.maxn >= header.minn:
         cursor.fail(f"n-grams of {header.minn} to {header.maxn} characters but no bucket for them", back)
     if header.bucket == 0 and header.supervised and header.word_ngrams > 1:
@@ -140,12 +140,12 @@ def read_header(cursor: Cursor) -> Header:
 
 
 def _refuse_floret(cursor: Cursor, begin: int, t: float) -> None:
-    """A double made of two small integers is denormal or absurd; eight bytes on stands floret's own t."""
+    """Detects floret by t, a denormal made of two small integers, and the actual t eight bytes later."""
     if 0 < t < 1e-300 and cursor.offset + 8 <= cursor.size:
         mode, hashes, rate, real_t = struct.unpack_from("<3id", cursor.data, begin + 44)
         if mode in (0, 1, 2, 3) and 0 <= hashes <= 4 and rate > 0 and 0 <= real_t <= 1:
             cursor.offset = begin + 44
-            made = f"(mode {mode}, {hashes} hashes), not of fastText"
+            details = f"(mode {mode}, {hashes} hashes), not of fastText"
             cursor.fail(
-                f"this is a model of floret {made}: its n-grams are hashed otherwise; read it with floret"
+                f"this is a model of floret {details}: its n-grams are hashed otherwise; read it with floret"
             )

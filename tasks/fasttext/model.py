@@ -1,7 +1,6 @@
-"""A fastText model that answers from the file: opening maps it and scans the dictionary, vectors read the
-rows they need.
+"""fastText model on a mapped file: opening scans the dictionary, and vectors read only the required rows.
 
-Equal to the fasttext package to the bit: sums in float32 in the same order, multiplied by float32(1 / n).
+Results equal those of the fasttext package bit for bit: float32 sums in the same order, times float32(1 / n).
 """
 
 import mmap
@@ -14,18 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from storage.arrays import Ragged
-from tasks.fasttext.dictionary import EOS, Dictionary, keep, read_dictionary
+from tasks.fasttext.dictionary import EOS, Dictionary, filter_values, read_dictionary
 from tasks.fasttext.layout import Cursor, Header, read_header
 from tasks.fasttext.matrices import Matrix, mean_rows, read_matrix, sum_rows
 from tasks.fasttext.ngrams import PIECE, bucket_ids, bucket_piece, cut, enclose, encode, hash_strings
 
-_CHUNK = 65_536  # words at once: their n-grams take about 100 MB
-_LABEL = b"__label__"  # the prefix is not stored; fastText too takes its default when it loads a model
+_CHUNK = 65_536  # words per batch; their n-grams take about 100 MB
+_LABEL = b"__label__"  # files do not store the prefix; fastText uses this default as well
 _MIX = 116049371
 
 
 class Ngram(NamedTuple):
-    """An n-gram of a word (or the word itself), its row of the input matrix, and that row."""
+    """An n-gram of a word (or the word itself), its row number in the input matrix, and the row."""
 
     text: str
     row: int
@@ -33,9 +32,7 @@ class Ngram(NamedTuple):
 
 
 class FastText(NamedTuple):
-    """A model file: its header, its words and labels, input rows (words, then n-gram buckets) and output
-    rows.
-    """
+    """An opened model: header, dictionary, input matrix (words, then n-gram buckets) and output matrix."""
 
     header: Header
     dictionary: Dictionary
@@ -44,7 +41,7 @@ class FastText(NamedTuple):
 
     @staticmethod
     def open(path: Path | str) -> "FastText":
-        """Maps a model file: .bin of version 11, 12 or older, .ftz; else FastTextError names the byte."""
+        """Memory-maps a .bin (version 12, 11 or older) or .ftz file; raises a FastTextError for others."""
         cursor = Cursor(Path(path))
         header = read_header(cursor)
         dictionary = read_dictionary(cursor, with_pruning=header.version > 0, buckets=header.bucket)
@@ -52,76 +49,76 @@ class FastText(NamedTuple):
         if dictionary.pruned is not None and not quantised:
             reason = "fastText's rows and buckets would not match (its issue 332)"
             cursor.fail(f"n-grams are pruned but the matrix is dense: {reason}", 1)
-        kept = header.bucket if dictionary.pruned is None else len(dictionary.pruned[0])
+        ngram_rows = header.bucket if dictionary.pruned is None else len(dictionary.pruned[0])
         begin, words, dim = cursor.offset, dictionary.word_count, header.dim
-        matrix = read_matrix(cursor, "input", rows=words + kept, dim=dim, quantised=quantised)
-        if not quantised and hasattr(mmap, "MADV_RANDOM"):  # else 128 KB are read around every row
+        matrix = read_matrix(cursor, "input", rows=words + ngram_rows, dim=dim, quantised=quantised)
+        if not quantised and hasattr(mmap, "MADV_RANDOM"):  # without it, 128 KB are read around every row
             page = begin - begin % mmap.PAGESIZE
             cursor.data.madvise(mmap.MADV_RANDOM, page, cursor.offset - page)
         quantised &= header.version > 0 and cursor.read_flag("the output matrix is quantised")
         rows = len(dictionary) - words if header.supervised else words
         output = read_matrix(cursor, "output", rows=rows, dim=dim, quantised=quantised)
-        if more := cursor.size - cursor.offset:
-            cursor.fail(f"the model ends here, {more} bytes follow: a size before is wrong or it is damaged")
+        if trailing := cursor.size - cursor.offset:
+            reason = "a size before is wrong or it is damaged"
+            cursor.fail(f"the model ends here, {trailing} bytes follow: {reason}")
         return FastText(header, dictionary, matrix, output)
 
     @property
     def dim(self) -> int:
-        """Dimensions of a vector."""
+        """Number of dimensions of a vector."""
         return self.header.dim
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Vectors of known and unknown words: float32 (words, dim); a word without any row is zero."""
+        """Vectors of any words, float32 (words, dim); zero for a word without rows."""
         result = np.empty((len(words), self.dim), dtype=np.float32)
         for start in range(0, len(words), _CHUNK):
             ids = self.rows(words[start : start + _CHUNK])
             result[start : start + _CHUNK] = mean_rows(sum_rows(self.matrix.take, ids, self.dim), ids.lengths)
         return result
 
-    def known(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Whether each word has a row or an n-gram with one: bool (words,)."""
+    def has_vector(self, words: Sequence[str | bytes]) -> np.ndarray:
+        """Whether each word or one of its n-grams has a row, bool (words,)."""
         return self.rows(words).lengths > 0
 
     def rows(self, words: Sequence[str | bytes]) -> Ragged:
-        """Rows that make up each word: its own, if it is in the dictionary, then its n-grams'."""
+        """Row numbers of each word: the word itself, if it is in the dictionary, then its n-grams."""
         pieces = [enclose(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
         return Ragged.concatenate([self._rows(*piece) for piece in pieces])
 
     def _rows(self, text: bytes, begins: np.ndarray) -> Ragged:
-        own = self._own_rows(text, begins)
-        known, header = own >= 0, self.header
-        found = bucket_piece(text, begins, header.minn, header.maxn, max(header.bucket, 1), known)
-        rows = Ragged(found.offsets, self.dictionary.bucket_rows(found.values))
+        word_rows = self._word_rows(text, begins)
+        has_row, header = word_rows >= 0, self.header
+        buckets = bucket_piece(text, begins, header.minn, header.maxn, max(header.bucket, 1), has_row)
+        rows = Ragged(buckets.offsets, self.dictionary.bucket_rows(buckets.values))
         for word in self._without_ngrams(text, begins):
             rows[word][:] = -1
-        rows.values[found.offsets[:-1][known]] = own[known]
-        return rows if rows.values.min(initial=0) >= 0 else keep(rows, rows.values >= 0)
+        rows.values[buckets.offsets[:-1][has_row]] = word_rows[has_row]
+        return rows if rows.values.min(initial=0) >= 0 else filter_values(rows, rows.values >= 0)
 
     def _without_ngrams(self, text: bytes, begins: np.ndarray) -> list[int]:
-        # The end of a sentence, but for files older than versions, whose .vec show that it had n-grams.
-        whole = b"<" + EOS + b">"
-        if self.header.version == 0 or whole not in text:
+        # </s> has no n-grams, except in files without a version, as their .vec files show.
+        sentence_end = b"<" + EOS + b">"
+        if self.header.version == 0 or sentence_end not in text:
             return []
-        alike = np.flatnonzero(np.diff(begins) == len(whole)).tolist()
-        return [word for word in alike if text.startswith(whole, begins[word])]
+        same_length = np.flatnonzero(np.diff(begins) == len(sentence_end)).tolist()
+        return [word for word in same_length if text.startswith(sentence_end, begins[word])]
 
-    def _own_rows(self, text: bytes, begins: np.ndarray) -> np.ndarray:
-        # A label is no word: its number is beyond the words' rows (the package reads what lies there).
-        own = self.dictionary.find(text, begins[:-1] + 1, np.diff(begins) - 2)
-        return np.where(own < self.dictionary.word_count, own, -1)
+    def _word_rows(self, text: bytes, begins: np.ndarray) -> np.ndarray:
+        # Labels have no input row; the package reads the row of another token for them.
+        numbers = self.dictionary.find(text, begins[:-1] + 1, np.diff(begins) - 2)
+        return np.where(numbers < self.dictionary.word_count, numbers, -1)
 
     def ngrams(self, words: Sequence[str | bytes]) -> list[list[Ngram]]:
-        """Each word's n-grams with their rows; those that pruning dropped are left out. A word of the
-        dictionary comes first itself, with its own row.
-        """
+        """N-grams of each word with their rows, without pruned ones; a dictionary word itself comes first."""
         header = self.header
         buckets = bucket_ids(words, header.minn, header.maxn, max(header.bucket, 1))
         text, begins = enclose(words)
-        bare, result = self._without_ngrams(text, begins), []
-        for number, (word, own) in enumerate(zip(words, self._own_rows(text, begins).tolist(), strict=True)):
+        without_ngrams, result = self._without_ngrams(text, begins), []
+        word_rows = self._word_rows(text, begins).tolist()
+        for number, (word, word_row) in enumerate(zip(words, word_rows, strict=True)):
             names = [encode(word), *cut(word, header.minn, header.maxn)]
-            rows = [own, *self.dictionary.bucket_rows(buckets[number])]
-            pairs = list(zip(names, rows, strict=True))[: 1 if number in bare else None]
+            rows = [word_row, *self.dictionary.bucket_rows(buckets[number])]
+            pairs = list(zip(names, rows, strict=True))[: 1 if number in without_ngrams else None]
             pairs = [(name.decode("utf-8", "backslashreplace"), int(row)) for name, row in pairs if row >= 0]
             vectors = self.matrix.take(np.array([row for _, row in pairs], dtype=np.int64))
             result.append([Ngram(*pair, vector) for pair, vector in zip(pairs, vectors, strict=True)])
@@ -129,15 +126,17 @@ class FastText(NamedTuple):
 
 
 def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.ndarray:
-    """Vectors of sentences, a line each, as fastText makes them: float32 (sentences, dim). Of word vector
-    models the mean of the words' unit vectors, words without a vector not counted; of supervised models the
+    """Computes sentence vectors as fastText does, float32 (sentences, dim).
+
+    For word vector models, the mean of the unit vectors of words with a vector; for supervised models, the
     mean of the input rows of words, n-grams, word n-grams and the end of the sentence.
+    A sentence with a line feed raises a ValueError.
     """
     vectors = np.zeros((len(sentences), model.dim), dtype=np.float32)
     for number, sentence in enumerate(map(encode, sentences)):
         if b"\n" in sentence:
             byte = sentence.index(10)
-            raise ValueError(f"sentence {number} holds a line feed at byte {byte}; give a line each")
+            raise ValueError(f"sentence {number} holds a line feed at byte {byte}; pass single lines")
         vectors[number] = (_supervised if model.header.supervised else _unsupervised)(model, sentence)
     return vectors
 
@@ -145,7 +144,7 @@ def sentence_vectors(model: FastText, sentences: Sequence[str | bytes]) -> np.nd
 def _unsupervised(model: FastText, sentence: bytes) -> np.ndarray:
     total, count = np.zeros(model.dim, dtype=np.float32), 0
     for vector in model.vectors([word for word in re.split(rb"[ \t\v\f\r]+", sentence) if word]):
-        norm = np.sqrt(np.add.accumulate(vector * vector)[-1])  # one after the other, as fastText adds
+        norm = np.sqrt(np.add.accumulate(vector * vector)[-1])  # sequential summation as in fastText
         if norm > 0:
             total += vector * np.float32(1.0 / float(norm))
             count += 1
@@ -156,15 +155,15 @@ def _supervised(model: FastText, sentence: bytes) -> np.ndarray:
     tokens = [word for word in re.split(rb"[ \t\v\f\r\0]+", sentence) if word]
     tokens = [*(tokens[: tokens.index(EOS)] if EOS in tokens else tokens), EOS]
     ids, words = model.dictionary.ids(tokens), model.dictionary.word_count
-    kept = [own < words if own >= 0 else not token.startswith(_LABEL) for token, own in zip(tokens, ids)]
-    tokens = list(compress(tokens, kept))
+    used = [row < words if row >= 0 else not token.startswith(_LABEL) for token, row in zip(tokens, ids)]
+    tokens = list(compress(tokens, used))
     values = np.concatenate([model.rows(tokens).values, _word_ngrams(model, hash_strings(tokens))])
     bag = Ragged(np.array([0, len(values)]), values)
     return sum_rows(model.matrix.take, bag, model.dim)[0] * np.float32(1.0 / max(len(values), 1))
 
 
 def _word_ngrams(model: FastText, hashes: np.ndarray) -> np.ndarray:
-    """Rows of the word n-grams, in fastText's order; hashes are sign-extended to 64 bits."""
+    """Rows of word n-grams in the order of fastText; hashes are sign-extended to 64 bits."""
     extended, buckets = hashes.view(np.int32).tolist(), []
     for first, mixed in enumerate(extended):
         for other in extended[first + 1 : first + model.header.word_ngrams]:

@@ -1,13 +1,13 @@
-"""Files of word vectors: opening any, and the forms that other programs read and write.
+"""Word vector files: opens any supported format, and reads and writes the formats of other programs.
 
 ==============  =========================================================================
-vec             a line "words dim", then a line a word: fastText's .vec, word2vec's text
+vec             a line "words dim", then a line per word: .vec of fastText, text format of word2vec
 glove           the same without the first line
 word2vec        binary: a line "words dim", then the word, a space, float32 (dim), a line feed
 ==============  =========================================================================
 
-Numbers are written with nine digits, so that a float32 comes back to the bit. A line is taken apart from its
-end: a word may hold spaces (GloVe's do).
+Numbers are written with nine digits, which restores a float32 exactly. Lines are split from the end, since
+words may contain spaces (as in GloVe).
 """
 
 import os
@@ -24,26 +24,26 @@ from tasks.fasttext.ngrams import encode
 from tasks.fasttext.writer import replaced
 
 TextForm = Literal["vec", "glove", "word2vec"]
-_BLOCK = 20_000  # words: 24 MB of 300 dimensions
+_BLOCK = 20_000  # words per block: 24 MB with 300 dimensions
 _HEADER = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n")
 
 
 class VectorFileError(ValueError):
-    """A file of word vectors that cannot be read; the message names the line or the byte."""
+    """A word vector file cannot be read. The message has the line or byte."""
 
 
 class WordTable:
-    """Words with a vector each, float32 (words, dim); of doubles the first counts."""
+    """Words and their vectors, float32 (words, dim). Of duplicates, the first is used."""
 
     def __init__(self, words: Sequence[bytes], matrix: np.ndarray) -> None:
         self.words, self.matrix, self.dim = list(words), matrix, matrix.shape[1]
-        self._places = {word: place for place, word in reversed(list(enumerate(self.words)))}
+        self._rows_by_word = {word: row for row, word in reversed(list(enumerate(self.words)))}
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Vectors of words: float32 (words, dim), zero for an unknown one."""
-        places = find_words(self._places, words)
+        """Returns word vectors, float32 (words, dim); zero for unknown words."""
+        rows = find_words(self._rows_by_word, words)
         vectors = np.zeros((len(words), self.dim), dtype=np.float32)
-        vectors[places >= 0] = self.matrix[places[places >= 0]]
+        vectors[rows >= 0] = self.matrix[rows[rows >= 0]]
         return vectors
 
 
@@ -53,14 +53,18 @@ WordVectors = FastText | CompactStore | WordTable
 def write_vectors(
     path: Path | str, form: TextForm, words: Sequence[str | bytes], vectors: np.ndarray
 ) -> None:
-    """Writes words and vectors, float32 (words, dim), in one rename; an existing file is replaced."""
+    """Writes words and vectors, float32 (words, dim). Replaces the file atomically.
+
+    Raises:
+        ValueError: The numbers of words and vectors differ, or the format cannot represent a word.
+    """
     encoded = [encode(word) for word in words]
     if len(encoded) != len(vectors):
         raise ValueError(f"{len(vectors)} vectors for {len(encoded)} words")
     for word in encoded:
         if not word or b"\n" in word or (b" " in word and form != "glove"):
-            wrong = "it is empty or holds a space or a line feed"  # no program would read it back
-            raise ValueError(f"{word!r} cannot be written as {form}: {wrong}")
+            problem = "it is empty or holds a space or a line feed"  # no program would read it back
+            raise ValueError(f"{word!r} cannot be written as {form}: {problem}")
     with replaced(path) as handle:
         if form != "glove":
             handle.write(f"{len(encoded)} {vectors.shape[1]}\n".encode())
@@ -70,7 +74,11 @@ def write_vectors(
 
 
 def read_vectors(path: Path | str) -> WordTable:
-    """Reads any of the three forms, told apart by the first bytes, in one pass; else VectorFileError."""
+    """Reads a file in any of the three formats, detected by its content.
+
+    Raises:
+        VectorFileError: The file is damaged or has another format.
+    """
     with open(path, "rb") as handle:
         first = handle.readline(4096)
         header = _HEADER.fullmatch(first)
@@ -94,7 +102,7 @@ def _fail(path: Path | str, reason: str) -> NoReturn:
 
 
 def _numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
-    """Word and numbers of a line; None if it has not so many."""
+    """Parses the word and ``dim`` numbers of a line; None if the line has another form."""
     parts = line.rstrip(b" \r\n").rsplit(b" ", dim)
     try:
         return (parts[0], [float(part) for part in parts[1:]]) if len(parts) == dim + 1 else None
@@ -105,67 +113,71 @@ def _numbers(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
 def _read_lines(path: Path | str, handle: BinaryIO, words: int | None, dim: int, first: int) -> WordTable:
     if dim < 1:
         _fail(path, "line 1 is no word with numbers; known are .vec, word2vec (text, binary) and GloVe")
-    found, rows, number = [], [np.zeros((0, dim), dtype=np.float32)], first
-    most = 65_536 + 64 * dim  # no line is longer: a file without line feeds is not read whole
-    while line := handle.readline(most):
+    row_words, rows, number = [], [np.zeros((0, dim), dtype=np.float32)], first
+    max_bytes = 65_536 + 64 * dim  # limit of a line, so that a file without line feeds is not read completely
+    while line := handle.readline(max_bytes):
         parsed = _numbers(line, dim)
         if parsed is None:
             _fail(path, f"line {number} is {line[:60]!r}, expected a word and {dim} numbers")
-        found.append(parsed[0])
+        row_words.append(parsed[0])
         rows.append(np.array([parsed[1]], dtype=np.float32))
         number += 1
     if words not in (None, number - first):
         missing = f"it has {number - first}: it is cut short, or lines are missing"
         _fail(path, f"its first line says {words} words, {missing}")
-    return WordTable(found, np.concatenate(rows))
+    return WordTable(row_words, np.concatenate(rows))
 
 
 def _read_binary(path: Path | str, content: bytes, words: int, dim: int) -> WordTable:
-    found, rows, place = [], [np.zeros((0, dim), dtype=np.float32)], 0
+    row_words, rows, position = [], [np.zeros((0, dim), dtype=np.float32)], 0
     for number in range(words):
-        while content[place : place + 1] == b"\n":  # some writers end a vector with a line feed, some do not
-            place += 1
-        end = content.find(b" ", place)
+        while content[position : position + 1] == b"\n":  # not all writers end a vector with a line feed
+            position += 1
+        end = content.find(b" ", position)
         if end < 0 or end + 1 + 4 * dim > len(content):
             reason = "does not end within the file: it is cut short, or no word2vec file"
             _fail(path, f"word {number} of {words} {reason}")
-        found.append(content[place:end])
+        row_words.append(content[position:end])
         rows.append(np.frombuffer(content, dtype="<f4", count=dim, offset=end + 1)[None])
-        place = end + 1 + 4 * dim
-    if content[place:].strip(b"\n"):
-        _fail(path, f"{len(content) - place} bytes follow the last of {words} words")
-    return WordTable(found, np.concatenate(rows))
+        position = end + 1 + 4 * dim
+    if content[position:].strip(b"\n"):
+        _fail(path, f"{len(content) - position} bytes follow the last of {words} words")
+    return WordTable(row_words, np.concatenate(rows))
 
 
 def open_words(path: Path | str) -> WordVectors:
-    """Opens a fastText model, a file of any text form or the folder of a compact store, by its content;
-    FastTextError or VectorFileError if it is damaged or none.
+    """Opens a fastText model, a word vector file or the folder of a compact store, detected by its content.
+
+    Raises:
+        FastTextError: A fastText model is damaged.
+        VectorFileError: A word vector file is damaged or has an unknown format.
     """
-    place = Path(path)
-    if (place / STORE).exists():
-        return CompactStore.open(place)
-    with open(place, "rb") as handle:
+    source = Path(path)
+    if (source / STORE).exists():
+        return CompactStore.open(source)
+    with open(source, "rb") as handle:
         head = handle.read(64)
     binary = not re.match(rb"\d+ \d+ ?\r?\n", head) and (b"\0" in head or not head)
-    return FastText.open(place) if binary else read_vectors(place)
+    return FastText.open(source) if binary else read_vectors(source)
 
 
 def nearest_words(model: WordVectors, word: str | bytes, k: int) -> list[tuple[str, float]]:
-    """The k words of a model with the highest cosine to a word (any, left out itself), and the cosines.
+    """Finds the k words of a model with the highest cosine to any word, which is excluded, and the cosines.
 
-    In blocks: a large model is never held as one matrix of word vectors. Bytes that are no UTF-8 become
-    escapes.
+    Processes blocks of words, so that the vectors of a large model need not fit into memory. Invalid UTF-8
+    bytes become escapes.
     """
     words = model.dictionary.words() if isinstance(model, FastText) else model.words
     query = model.vectors([word])[0]
     query = query / max(float(np.linalg.norm(query)), 1e-12)
-    best, places = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
+    best_cosines, numbers = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
     for start in range(0, len(words), _BLOCK):
         vectors = model.vectors(words[start : start + _BLOCK])
         cosines = (vectors @ query) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-12)
-        best, places = np.append(best, cosines), np.append(places, np.arange(start, start + len(cosines)))
-        top = np.argsort(-best, kind="stable")[: k + 1]
-        best, places = best[top], places[top]
-    names = [words[place] for place in places]
-    found = [pair for pair in zip(names, best.tolist(), strict=True) if pair[0] != encode(word)]
-    return [(name.decode("utf-8", "backslashreplace"), cosine) for name, cosine in found[:k]]
+        best_cosines = np.append(best_cosines, cosines)
+        numbers = np.append(numbers, np.arange(start, start + len(cosines)))
+        top = np.argsort(-best_cosines, kind="stable")[: k + 1]
+        best_cosines, numbers = best_cosines[top], numbers[top]
+    names = [words[number] for number in numbers]
+    pairs = [pair for pair in zip(names, best_cosines.tolist(), strict=True) if pair[0] != encode(word)]
+    return [(name.decode("utf-8", "backslashreplace"), cosine) for name, cosine in pairs[:k]]

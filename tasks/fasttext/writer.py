@@ -1,6 +1,6 @@
-"""Writes fastText's .bin, version 12, dense: a file that the fasttext package and gensim load.
+"""Writes dense fastText .bin files, version 12, which the fasttext package and gensim load.
 
-Rows come in blocks: a model of many gigabytes is written with the memory of one block.
+Rows are written in blocks, so that a large model needs the memory of one block.
 """
 
 import struct
@@ -19,7 +19,7 @@ Entries = Sequence[tuple[bytes, int]]
 
 @contextmanager
 def replaced(path: Path | str) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of ``path`` when the block ends without an error."""
+    """Opens a new file that replaces ``path`` if the with block ends without an exception."""
     with replaced_file(Path(path)) as new, open(new, "wb") as handle:
         yield handle
 
@@ -32,11 +32,18 @@ def write_bin(
     output: Iterable[np.ndarray],
     labels: Entries = (),
 ) -> None:
-    """Writes a model file in one rename; an existing one is replaced, the version is always 12.
+    """Writes a model file of version 12. Replaces the file atomically.
 
-    ``words`` and ``labels`` are entries with their counts, words by falling count. ``rows`` are blocks of the
-    input matrix, float32 (any, dim): a row a word, then a row a bucket; ``output`` blocks of the output
-    matrix: a row a word, of a supervised model a row a label.
+    Args:
+        path: Destination.
+        header: Training arguments.
+        words: Words with counts, by falling count.
+        rows: Blocks of the input matrix, float32 (any, dim), with a row per word, then per bucket.
+        output: Blocks of the output matrix, with a row per word, or per label of a supervised model.
+        labels: Labels with counts.
+
+    Raises:
+        ValueError: An entry cannot be represented, or a matrix has the wrong shape.
     """
     entries = [*words, *labels]
     for word, count in entries:
@@ -46,8 +53,8 @@ def write_bin(
     with replaced(path) as handle:
         tokens = sum(count for _, count in entries)
         handle.write(header.pack() + struct.pack("<3iqq", len(entries), len(words), len(labels), tokens, -1))
-        for kind, own in enumerate((words, labels)):
-            handle.write(b"".join(word + struct.pack("<Bqb", 0, count, kind) for word, count in own))
+        for kind, kind_entries in enumerate((words, labels)):
+            handle.write(b"".join(word + struct.pack("<Bqb", 0, count, kind) for word, count in kind_entries))
         _write_matrix(handle, "input", len(words) + header.bucket, header.dim, rows)
         _write_matrix(handle, "output", len(labels if header.supervised else words), header.dim, output)
 

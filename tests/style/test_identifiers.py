@@ -35,7 +35,6 @@ PENDING = frozenset(
         "storage/tracking",
         "tasks",
         "tasks/ablate",
-        "tasks/fasttext",
         "tasks/ingest",
         "tasks/ingest/sources",
         "tasks/ingest/xmltv",

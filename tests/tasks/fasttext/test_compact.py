@@ -21,7 +21,7 @@ def test_words_and_unseen_words(
     store = build_store(model, tmp_path / "store", precision=precision, all_ngrams=True)
     asked = [*model.dictionary.words(), "tatortx", "küchenfee", "", "日本", "x"]
     np.testing.assert_allclose(store.vectors(asked), model.vectors(asked), atol=tolerance)
-    assert store.vectors(asked).any(axis=1).tolist() == model.known(asked).tolist()
+    assert store.vectors(asked).any(axis=1).tolist() == model.has_vector(asked).tolist()
     assert np.load(tmp_path / "store" / "vectors.npy", mmap_mode="r").dtype == precision and isinstance(
         store.word_rows, np.memmap
     )

@@ -169,7 +169,7 @@ def test_buckets_and_the_room_before_them(
 ):
     words, room = [word for word, _ in asked], np.array([more for _, more in asked], dtype=bool)
     expected = bucket_ids(words, shortest, longest, buckets)
-    found = bucket_piece(*enclose(words), shortest, longest, buckets, room=room)
+    found = bucket_piece(*enclose(words), shortest, longest, buckets, reserve=room)
     assert found.lengths.tolist() == (expected.lengths + room).tolist() and (found.values < buckets).all()
     for number, more in enumerate(room.tolist()):
         own = expected[number].tolist()
