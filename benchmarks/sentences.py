@@ -20,7 +20,7 @@ from storage.sentences import SentenceStore, text_keys
 from tasks.pool import cores
 from tasks.sentences import UniversalSentenceEncoder
 from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
-from tasks.sentences.encoding import PIECE, encode_new
+from tasks.sentences.encoding import PIECE_TEXTS, encode_new
 from tasks.text.titles import parse_title
 
 STRATEGY = UniversalSentenceEncoder()
@@ -39,8 +39,8 @@ def prepare(texts: Sequence[str], read_before: bool) -> Callable[[], object]:
 
 def _encode(texts: Sequence[str]) -> None:
     encoder = STRATEGY.open()
-    for begin in range(0, len(texts), PIECE):  # as a night does
-        encoder.encode(texts[begin : begin + PIECE])
+    for begin in range(0, len(texts), PIECE_TEXTS):  # as a night does
+        encoder.encode(texts[begin : begin + PIECE_TEXTS])
 
 
 def night(home: Path, texts: Sequence[str]) -> float:

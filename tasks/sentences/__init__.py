@@ -1,7 +1,7 @@
-"""Frozen vectors of titles and descriptions by pretrained sentence encoders: the family of them.
+"""Pretrained sentence encoders, which compute frozen vectors of titles and descriptions.
 
-``strategy.open()`` gives a SentenceEncoder, or None for ``none``; it is cheap, and opened encoders of one
-strategy share one model. Opening and encoding need no more than NumPy and the encoder's own package.
+``strategy.open()`` returns a SentenceEncoder, or None for ``none``. Opening is cheap, since encoders of one
+strategy share a lazily loaded model. Opening and encoding require only NumPy and the package of the encoder.
 """
 
 from tasks.sentences.encoder import SentenceEncoder, SentenceEncoderMissing

@@ -1,4 +1,4 @@
-"""What every sentence encoder gives: frozen vectors of whole texts, learnt by others on far larger text."""
+"""Interface of sentence encoders, which map texts to vectors by models pretrained on large corpora."""
 
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-DESCRIPTION_CHARACTERS = 400  # of a description are encoded; a text costs by its length
+DESCRIPTION_CHARACTERS = 400  # length to which descriptions are cut, since cost grows with length
 
 
 class SentenceEncoder(Protocol):
@@ -14,28 +14,28 @@ class SentenceEncoder(Protocol):
 
     @property
     def identity(self) -> str:
-        """Package, version and model: texts encoded under one identity have one vector."""
+        """Package, version and model. Vectors of the same text under one identity are equal."""
         ...
 
     @property
     def dim(self) -> int:
-        """Numbers in a vector."""
+        """Number of dimensions of a vector."""
         ...
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 (texts, dim): unit norm, or zero for a text of which the model knows nothing."""
+        """Encodes texts, float32 (texts, dim), with unit norm, or zero for a text without information."""
         ...
 
 
 class SentenceEncoderMissing(ImportError):
-    """The package of a sentence encoder is not installed; the message says what to do."""
+    """The package of a sentence encoder is not installed. The message has the remedy."""
 
 
 def installed_version(package: str, remedy: str) -> str:
-    """Version of a package of a sentence encoder; SentenceEncoderMissing with the remedy where absent."""
+    """Returns the version of a package; raises SentenceEncoderMissing with the remedy if it is absent."""
     try:
         return version(package)
     except PackageNotFoundError as error:
         problem = f"the sentence encoder needs the package {package}, which is not installed"
-        other = "or choose another: --set preprocess.sentences.encoder=none"
-        raise SentenceEncoderMissing(f"{problem}: {remedy}, {other}") from error
+        alternative = "or choose another: --set preprocess.sentences.encoder=none"
+        raise SentenceEncoderMissing(f"{problem}: {remedy}, {alternative}") from error

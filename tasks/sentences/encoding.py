@@ -1,7 +1,7 @@
-"""Encodes the texts that a store lacks: here where they are few, else in a process a core.
+"""Encodes texts that are missing in a store, in this process if they are few, else in a process per core.
 
-Processes are niced, so that they take only the cores that nothing else wants, and have one thread each. A
-piece is kept as soon as it is encoded: what a killed night has encoded, the next one need not.
+Worker processes have one thread and a low priority, so that they use only idle cores. Each piece is stored as
+soon as it is encoded, so that a run after an interruption continues where the last one ended.
 """
 
 import functools
@@ -16,56 +16,54 @@ from storage.sentences import SentenceStore, text_keys
 from tasks.pool import cores, open_pool
 from tasks.sentences import SentenceStrategy
 
-PIECE = 2048  # texts: about a second of titles, five of descriptions
-PROCESSES_FROM = (
-    200_000  # characters, some three seconds; below, starting processes costs more than they save
-)
-NICE = 10
+PIECE_TEXTS = 2048  # takes about one second for titles, five for descriptions
+MIN_PARALLEL_CHARACTERS = 200_000  # about three seconds of work; for less, starting processes takes longer
+NICENESS = 10
 
 
 def encode_new(
     store: SentenceStore, strategy: SentenceStrategy, batches: Callable[[], Iterable[Sequence[str]]]
 ) -> Iterator[Progress]:
-    """Encodes and keeps what the store lacks of some texts; yields before the first piece and after each.
+    """Encodes and stores missing texts; yields progress before the first piece and after each.
 
     Args:
-        store: Of the strategy's encoder.
-        strategy: Opened here or in the processes.
-        batches: Gives the texts, in batches of any size, twice: to count them, and to encode them.
+        store: Store of the encoder of the strategy.
+        strategy: Encoder, opened in this process or in the workers.
+        batches: Returns the texts in batches of any size; called twice, to count and to encode them.
     """
     parts = [(text_keys(batch), np.array([len(text) for text in batch], np.int64)) for batch in batches()]
-    keys = np.concatenate([np.zeros(0, "<u8"), *(own for own, _ in parts)])
-    lengths = np.concatenate([np.zeros(0, np.int64), *(own for _, own in parts)])
+    keys = np.concatenate([np.zeros(0, "<u8"), *(part for part, _ in parts)])
+    lengths = np.concatenate([np.zeros(0, np.int64), *(part for _, part in parts)])
     new = np.zeros(len(keys), dtype=bool)
     new[np.unique(keys, return_index=True)[1]] = True
     new &= ~store.has(keys)
     total, done = int(new.sum()), 0
     if not total:
         return
-    few = lengths[new].sum() < PROCESSES_FROM
-    workers = 0 if few or cores() == 1 else min(cores(), -(-total // PIECE))
+    is_small = lengths[new].sum() < MIN_PARALLEL_CHARACTERS
+    workers = 0 if is_small or cores() == 1 else min(cores(), -(-total // PIECE_TEXTS))
     where = f" in {workers} processes" if workers else ""
     yield Progress(0, total, note=f"{total} new texts to encode{where}")
-    waiting: deque = deque()
+    pending: deque = deque()
     with open_pool("processes", workers) as submit:
         for texts in _pieces(batches(), new):
-            task = submit(_encode_aside, strategy, texts) if workers else submit(_encode, strategy, texts)
-            waiting.append((texts, task))
-            while len(waiting) > 2 * workers:
-                done += _keep(store, *waiting.popleft())
+            task = submit(_encode_in_worker, strategy, texts) if workers else submit(_encode, strategy, texts)
+            pending.append((texts, task))
+            while len(pending) > 2 * workers:
+                done += _store_vectors(store, *pending.popleft())
                 yield Progress(done, total, note=f"{done} of {total} new texts encoded")
-        while waiting:
-            done += _keep(store, *waiting.popleft())
+        while pending:
+            done += _store_vectors(store, *pending.popleft())
             yield Progress(done, total, note=f"{done} of {total} new texts encoded")
 
 
 def _pieces(batches: Iterable[Sequence[str]], new: np.ndarray) -> Iterator[list[str]]:
-    """The new texts, ``PIECE`` at a time, whatever the size of the batches."""
+    """Yields the new texts in pieces of PIECE_TEXTS, independent of the batch sizes."""
     begin, piece = 0, []
     for batch in batches:
         for number in np.flatnonzero(new[begin : begin + len(batch)]).tolist():
             piece.append(batch[number])
-            if len(piece) == PIECE:
+            if len(piece) == PIECE_TEXTS:
                 yield piece
                 piece = []
         begin += len(batch)
@@ -73,7 +71,7 @@ def _pieces(batches: Iterable[Sequence[str]], new: np.ndarray) -> Iterator[list[
         yield piece
 
 
-def _keep(store: SentenceStore, texts: list[str], encoded) -> int:
+def _store_vectors(store: SentenceStore, texts: list[str], encoded) -> int:
     store.add(text_keys(texts), encoded.result())
     return len(texts)
 
@@ -84,15 +82,15 @@ def _encode(strategy: SentenceStrategy, texts: list[str]) -> np.ndarray:
     return encoder.encode(texts).astype(np.float16)
 
 
-def _encode_aside(strategy: SentenceStrategy, texts: list[str]) -> np.ndarray:
-    _step_aside()
+def _encode_in_worker(strategy: SentenceStrategy, texts: list[str]) -> np.ndarray:
+    _limit_worker()
     return _encode(strategy, texts)
 
 
 @functools.cache
-def _step_aside() -> None:
+def _limit_worker() -> None:
     from threadpoolctl import threadpool_limits
 
-    os.nice(NICE)
-    threadpool_limits(1)  # of libraries that are there
-    os.environ["OMP_NUM_THREADS"] = "1"  # of those that an encoder brings
+    os.nice(NICENESS)
+    threadpool_limits(1)  # loaded libraries
+    os.environ["OMP_NUM_THREADS"] = "1"  # libraries loaded later by the encoder

@@ -1,4 +1,4 @@
-"""Identity of a model that a setting names: a folder's content, or a name."""
+"""Identity of a model in settings: the content digest of a folder, or a name."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ from storage.digests import content_digest
 
 
 def model_identity(package: str, version: str, strategy: str, model: str) -> str:
-    """Package, version and model; a ValueError where no model is named."""
+    """Returns package, version and model; raises a ValueError if no model is set."""
     if not model:
         option = "preprocess.sentences.encoder"
-        how = f"--set {option}={strategy} --set {option}.model=FOLDER"
-        raise ValueError(f"{option}.model names no model of {package}; {how} does")
+        remedy = f"--set {option}={strategy} --set {option}.model=FOLDER"
+        raise ValueError(f"{option}.model names no model of {package}; {remedy} does")
     return f"{package} {version} {content_digest(model) if Path(model).exists() else model}"

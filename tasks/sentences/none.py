@@ -1,4 +1,4 @@
-"""No sentence encoder: titles are their tokens alone."""
+"""Disables sentence vectors; title vectors use tokens only."""
 
 from typing import Literal
 
@@ -12,4 +12,4 @@ class NoSentences:
     name: Literal["none"] = "none"
 
     def open(self) -> None:
-        """None: nothing is encoded."""
+        """Returns None."""

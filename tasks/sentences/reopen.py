@@ -1,4 +1,4 @@
-"""Opens the sentence encoder that a corpus was made with, wherever what was learnt from it is used."""
+"""Opens the sentence encoder with which a corpus was made."""
 
 import logging
 import typing
@@ -8,18 +8,21 @@ from typing import Any
 from tasks.sentences import SentenceEncoder, SentenceEncoderMissing, SentenceStrategy
 
 
-def reopen(about: Mapping[str, Any]) -> SentenceEncoder | None:
-    """The encoder of a Corpus' details: "encoder", its strategy, and "identity". None, and a warning, where
-    its package is missing or another version than the corpus was made with: vectors of two do not compare.
+def reopen(encoder_info: Mapping[str, Any]) -> SentenceEncoder | None:
+    """Opens the sentence encoder of a corpus.
+
+    Returns None after a warning if the package is missing or its version differs from that of the corpus,
+    since vectors of different versions are not comparable.
+    ``encoder_info`` has "encoder", the strategy, and "identity".
     """
     strategies = {kind.name: kind for kind in typing.get_args(SentenceStrategy)}
     try:
-        opened = strategies[about["encoder"]["name"]](**about["encoder"]).open()
-        found = opened.identity if opened else "none"
-        if found == about["identity"]:
+        opened = strategies[encoder_info["encoder"]["name"]](**encoder_info["encoder"]).open()
+        identity = opened.identity if opened else "none"
+        if identity == encoder_info["identity"]:
             return opened
-        why = f"the model was trained with {about['identity']}, here is {found}"
+        problem = f"the model was trained with {encoder_info['identity']}, here is {identity}"
     except SentenceEncoderMissing as error:
-        why = str(error)
-    logging.getLogger(__name__).warning("texts have no sentence vectors here: %s", why)
+        problem = str(error)
+    logging.getLogger(__name__).warning("texts have no sentence vectors here: %s", problem)
     return None

@@ -1,4 +1,4 @@
-"""Settings of sentence vectors, a part of those of the preprocess stage."""
+"""Settings of sentence vectors in the preprocess stage."""
 
 from tasks.form import configurable, setting
 from tasks.sentences import SentenceStrategy
@@ -9,7 +9,7 @@ _DESCRIPTIONS = "Distinct descriptions of a title that are encoded, sub-titles w
 
 @configurable
 class SentenceSettings:
-    """Which texts are encoded, and by what."""
+    """Which texts are encoded, and by which encoder."""
 
     encoder: SentenceStrategy = setting(UniversalSentenceEncoder(), "Pretrained encoder of whole texts")
     descriptions: int = setting(3, _DESCRIPTIONS, ge=0, le=10)

@@ -1,4 +1,4 @@
-"""Static models of the package model2vec: the mean of token vectors that were distilled from a large encoder.
+"""Static models of the package model2vec: means of token vectors distilled from a large encoder.
 
 References:
     Tulkens, van Dongen. Model2Vec: fast state-of-the-art static embeddings. 2024.
@@ -21,7 +21,9 @@ PACKAGE = "model2vec"
 
 
 @functools.cache
-def _load(model: str, identity: str) -> Any:  # by identity, too: a folder's content may change
+def _load(
+    model: str, identity: str
+) -> Any:  # cached by identity as well, since the content of a folder may change
     from model2vec import StaticModel  # pyright: ignore[reportMissingImports]
 
     return StaticModel.from_pretrained(model)
@@ -39,18 +41,23 @@ class _OpenModel2Vec:
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dim), np.float32)
-        model = _load(self.model, self.identity)  # with no known token the mean is zero
+        model = _load(self.model, self.identity)  # zero if no token is in the vocabulary
         return unit_rows(np.asarray(model.encode(list(texts), use_multiprocessing=False), dtype=np.float32))
 
 
 @configurable
 class Model2Vec:
-    """A static model of model2vec (extra of that name)."""
+    """A static model of model2vec (extra model2vec)."""
 
     name: Literal["model2vec"] = "model2vec"
     model: str = setting("", "Folder of a model, or the name of one that is then downloaded", content=True)
 
     def open(self) -> _OpenModel2Vec:
-        """The encoder; SentenceEncoderMissing where the package is absent, ValueError without a model."""
-        found = installed_version(PACKAGE, "pip install 'guidespace[model2vec]'")
-        return _OpenModel2Vec(self.model, model_identity(PACKAGE, found, self.name, self.model))
+        """Opens the encoder.
+
+        Raises:
+            SentenceEncoderMissing: The package is not installed.
+            ValueError: The setting ``model`` is empty.
+        """
+        package_version = installed_version(PACKAGE, "pip install 'guidespace[model2vec]'")
+        return _OpenModel2Vec(self.model, model_identity(PACKAGE, package_version, self.name, self.model))

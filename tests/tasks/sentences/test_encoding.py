@@ -29,7 +29,7 @@ def run(store: SentenceStore, texts: Sequence[str], size: int = 7) -> list[Progr
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "PIECE", 20)
+    monkeypatch.setattr(encoding, "PIECE_TEXTS", 20)
 
 
 def test_each_text_is_encoded_once_piece_by_piece(tmp_path: Path):
@@ -52,7 +52,7 @@ def test_a_broken_off_night_is_taken_up(tmp_path: Path):
 def test_processes_give_what_this_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     here, apart = opened(tmp_path / "here"), opened(tmp_path / "apart")
     run(here, TEXTS)
-    monkeypatch.setattr(encoding, "PROCESSES_FROM", 1)
+    monkeypatch.setattr(encoding, "MIN_PARALLEL_CHARACTERS", 1)
     monkeypatch.setattr(encoding, "cores", lambda: 2)
     events = run(apart, TEXTS)
     assert events[-1].step == 90 and "in 2 processes" in events[0].note
