@@ -34,7 +34,7 @@ def test_shared_tensors_are_one_memory_and_leave_no_file(tmp_path: Path):
         assert all(tensor.data_ptr() % 64 == 0 for tensor in shared.tensors.values() if len(tensor.view(-1)))
         twin = Shared.__new__(Shared)
         twin.__setstate__(
-            {"_shapes": shapes, "_begins": shared._begins, "_size": 128, "_file": Descriptor(shared)}
+            {"_shapes": shapes, "_offsets": shared._offsets, "_size": 128, "_file": Descriptor(shared)}
         )
         twin["rows"][4, 2], shared["words"][1] = 7.0, 9
         assert shared["rows"][4, 2] == 7 and twin["words"].tolist() == [0, 9]
