@@ -5,9 +5,9 @@ v = normalise(bag + s), where s is the output of the learnt layer for the meanin
 
     [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
 
-If the nearest slot of a memory is concatenated with v (``append_slot_key``), it is an additional part. The part
-of a word contains its row, its character n-grams, its first-word and last-word tokens, and half of each of
-its bigrams. The remaining tokens of the text are the part FORM.
+If the nearest slot of a memory is concatenated with v (``append_slot_key``), it is an additional part. The
+part of a word contains its row, its character n-grams, its first-word and last-word tokens, and half of each
+of its bigrams. The remaining tokens of the text are the part FORM.
 """
 
 import itertools
