@@ -54,8 +54,7 @@ class Offloaded:
         state_dtype: The same for states with the shape of a row; states of one number per row are float32.
         folder: Folder of a scratch file for the records; None stores them in memory.
         seed: Seed of stochastic rounding.
-        batch: Ids of a typical batch, which determine the size of the recent part of the cache; None: a
-        tenth.
+        batch: Ids of a typical batch, which size the recent part of the cache; None: a tenth.
     """
 
     def __init__(

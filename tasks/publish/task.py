@@ -126,7 +126,8 @@ def report(home: str, inputs: ReportInputs, run: str) -> Report:
     snapshot = tracking.log_snapshot(run, inputs.guide.digest, folder(inputs.guide), inputs.guide.counts)
     tracking.log_figures(run, figures, verdict.logged_model, snapshot)
     tracking.log_scores(run, scores)
-    _log_counts(tracking, run, inputs, dropped)
+    reasons = Counter(dropped["reason"].to_pylist()).most_common()
+    _log_counts(tracking, run, inputs, dropped, reasons)
     if "train/loss" not in tracking.client.get_run(run).data.metrics:  # a cached training has logged nothing
         history = enumerate(workspace.details(inputs.checkpoint)["history"], 1)
         steps = [(epoch, {f"train/{name}": n for name, n in values.items()}) for epoch, values in history]
@@ -140,7 +141,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> Report:
     last_model = inputs.previous_night.model_folder
     record_night(home, run, inputs.guide, inputs.corpus, inputs.model, verdict, feeds, scores, last_model)
     if TaskRunContext.get():
-        _show_dropped(dropped)
+        _show_dropped(dropped, reasons)
     text = report_markdown(
         inputs.guide,
         feeds,
@@ -161,7 +162,9 @@ def report(home: str, inputs: ReportInputs, run: str) -> Report:
     return Report(markdown=text, figures=figures, link=link if link.startswith("http") else "")
 
 
-def _log_counts(tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.Table) -> None:
+def _log_counts(
+    tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.Table, reasons: list[tuple[str, int]]
+) -> None:
     """Logs the counts of artifacts and of dropped categories by reason, and the table of the latter."""
     artifacts = {"guide": inputs.guide, "corpus": inputs.corpus, "clustering": inputs.clustering}
     counts = {
@@ -169,16 +172,14 @@ def _log_counts(tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.
         for kind, artifact in artifacts.items()
         for name, count in artifact.counts.items()
     }
-    reasons = Counter(dropped["reason"].to_pylist()).most_common()
     counts |= {f"dropped_categories/{reason}": count for reason, count in reasons}
     tracking.log_progress(run, 0, counts)
     write_csv(dropped, text := io.BytesIO(), WriteOptions(quoting_style="needed"))
     tracking.log_text(run, text.getvalue().decode(), "dropped_categories.csv")
 
 
-def _show_dropped(dropped: pa.Table) -> None:
+def _show_dropped(dropped: pa.Table, reasons: list[tuple[str, int]]) -> None:
     """Creates the table of dropped categories on the page of the flow run."""
-    reasons = Counter(dropped["reason"].to_pylist()).most_common()
     by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     description = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
     rows = dropped.slice(0, DROPPED_SHOWN).to_pylist()
