@@ -13,6 +13,9 @@ from storage.stages import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
+# What make passes to the makes that it starts.
+MAKE_VARIABLES = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
+
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
@@ -22,11 +25,13 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def make(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs make; ``environment`` is added to this process's."""
+    """Runs make with ``environment`` added to this process's, and as a top-level make even under `make test`:
+    a make that inherits MAKELEVEL also prints the folders that it enters and leaves."""
+    inherited = {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
     return subprocess.run(
         ["make", *arguments],
         cwd=checkout,
-        env={**os.environ, **environment},
+        env={**inherited, **environment},
         capture_output=True,
         encoding="utf-8",
         timeout=60,
