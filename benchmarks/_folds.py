@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from storage.artifacts import Corpus, Vocabulary
 from storage.digests import hashes
 from storage.formats.corpus import OpenCorpus, open_corpus
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.baselines import Baseline
 from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.baselines.predictions import LabelledTitles, Predictions

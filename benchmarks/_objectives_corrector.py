@@ -17,7 +17,7 @@ from benchmarks._folds import SALTS, make_folds
 from benchmarks.claims import Claim, guides
 from benchmarks.enrich import learn
 from storage.arrays import Ragged
-from storage.corrections import Correction
+from storage.home.corrections import Correction
 from tasks.enrich.model import CategoryModel, Neighbours
 from tasks.scoring.confidence import score_votes
 

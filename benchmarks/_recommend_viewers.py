@@ -20,7 +20,7 @@ from benchmarks.claims import Claim
 from storage.arrays import Ragged, open_array, unit_rows
 from storage.artifacts import Clustering, Corpus, Vectors
 from storage.formats.corpus import open_corpus
-from storage.workspace import Workspace, newest_first
+from storage.home.workspace import Workspace, newest_first
 from tasks.neighbours.similarity import nonzero_rows
 from tasks.recommend import ChannelHabits, Likes, NearestLikes, Popularity, Titles, best_titles
 from tasks.recommend.lists import POOL, top_indices

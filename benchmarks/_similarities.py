@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from storage.arrays import open_array, unit_rows
 from storage.artifacts import Corpus, Vectors
 from storage.formats.corpus import open_corpus
-from storage.workspace import Workspace, newest_first
+from storage.home.workspace import Workspace, newest_first
 from tasks.neighbours.similarity import nonzero_rows
 from tasks.text.titles import parse_title
 

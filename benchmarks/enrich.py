@@ -32,7 +32,7 @@ from benchmarks.claims import Claim, guides, run
 from storage.artifacts import Model
 from storage.digests import hashes
 from storage.episodes.numbers import fold_sub_title
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.enrich.enrich import VOTE, Enrichment, plan, read_guide
 from tasks.enrich.episodes import ONSCREEN, find_numbers
 from tasks.enrich.model import CategoryModel

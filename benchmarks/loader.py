@@ -29,7 +29,7 @@ from benchmarks._padded import Padded, PaddedTitles
 from benchmarks.claims import Claim, run
 from benchmarks.titles import publish_synthetic_guide, to_corpus
 from storage.formats.corpus import open_corpus
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.loading.delivery import Delivery
 from tasks.pool import cores
 from tasks.text.words import Words

@@ -46,7 +46,7 @@ def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: Se
     from prefect.logging import disable_run_logger
 
     from storage.formats.corpus import open_corpus
-    from storage.workspace import Workspace
+    from storage.home.workspace import Workspace
     from tasks.augment.settings import AugmentSettings
     from tasks.augment.task import augment
     from tasks.ingest.settings import IngestSettings

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.home.workspace import Workspace
 from storage.memory import spare_memory
-from storage.workspace import Workspace
 from tasks.text.tokenizers import Tokenizer
 from tasks.text.words import WordsAndNgrams
 from tasks.tokenize.settings import TokenizeSettings

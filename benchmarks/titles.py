@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.claims import Claim, table
 from storage.artifacts import Corpus, Guide, Vocabulary
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.sentences import NoSentences
 from tasks.sentences.settings import SentenceSettings

@@ -22,7 +22,7 @@ from storage.atomic import replaced_file
 from storage.catalogue.connection import copy_database
 from storage.catalogue.likes import FILE as LIKES
 from storage.catalogue.likes import locked_likes
-from storage.workspace import HomeError, HomeLocked, Workspace
+from storage.home.workspace import HomeError, HomeLocked, Workspace
 
 EXCLUDED = {"artifacts", "logs", "writer.lock", "likes.lock", "up.json"}  # in the home itself
 TEMPORARY = ".tmp", "-new.duckdb", ".wal", "-wal", "-shm", "-journal"

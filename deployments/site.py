@@ -34,11 +34,11 @@ from prefect.states import Crashed
 from prefect.utilities.callables import parameter_schema
 
 from deployments.automations import apply, declared
-from flows.night import close_crashed
+from flows.run_context import close_crashed
+from storage.home.workspace import Workspace
+from storage.home.zones import home_zone
 from storage.stages import ROOT
 from storage.tracking import Tracking
-from storage.workspace import Workspace
-from storage.zones import home_zone
 
 FILE = Path(__file__).with_name("prefect.yaml")
 HOME, BESIDE = "guidespace-home", "guidespace-"  # as prefect.yaml names homes: that of the nights, others

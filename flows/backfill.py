@@ -8,14 +8,14 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run as this_run
 from prefect.states import Completed, Failed
 
-from flows.night import MOST_NIGHTS, WAIT_SECONDS
 from flows.nightly import nightly
 from flows.ownership import tag_with_home
+from flows.run_context import MOST_NIGHTS, WAIT_SECONDS
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, settle
+from storage.home.workspace import Workspace
+from storage.home.zones import home_zone
 from storage.tracking import Tracking
 from storage.tracking.nights import read_nights
-from storage.workspace import Workspace
-from storage.zones import home_zone
 from tasks.ingest.sources.dates import dated_guides
 from tasks.ingest.task import ingest
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from storage.home.workspace import HomeError, Workspace
 from storage.tracking import Registry
-from storage.workspace import HomeError, Workspace
 
 
 def champion_folder(home: str, model: str | None = None) -> Path:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.latest import read_latest
 from storage.errors import ExpectedError
 from storage.formats.model import open_similarity
+from storage.home.latest import read_latest
 from tasks.text.words import WORD, split_words
 
 MOST_BUCKETS = 2**31 - 1  # fastText keeps their number in 32 bits, signed

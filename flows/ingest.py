@@ -2,12 +2,12 @@
 
 from prefect import flow, get_run_logger
 
-from flows.night import name_run
+from flows.cli.reading import reading_settings
 from flows.ownership import tag_with_home
-from flows.reading import reading_settings
+from flows.run_context import name_run
 from flows.settings import NO_CHANGES, Changes, Feeds
 from storage.artifacts import Guide
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.ingest.task import check
 from tasks.ingest.task import ingest as read_feeds
 

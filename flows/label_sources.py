@@ -2,8 +2,8 @@
 
 import datetime
 
-from storage.corrections import labels_by_show, read_corrections
-from storage.workspace import Workspace
+from storage.home.corrections import labels_by_show, read_corrections
+from storage.home.workspace import Workspace
 from tasks.preprocess.categories import LabelSources, read_mapping
 from tasks.preprocess.settings import PreprocessSettings
 

@@ -5,11 +5,11 @@ import datetime
 from prefect import flow
 
 from flows.label_sources import read_label_sources
-from flows.night import NightlyResult, close_crashed, name_run, open_night
 from flows.ownership import tag_with_home
+from flows.run_context import NightlyResult, close_crashed, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
+from storage.home.zones import home_zone, in_zone
 from storage.stages import previous_artifact
-from storage.zones import home_zone, in_zone
 from tasks.augment.task import augment
 from tasks.cluster.task import STAGE as CLUSTERS
 from tasks.cluster.task import ClusteringInputs, cluster

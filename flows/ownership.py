@@ -15,8 +15,8 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.flows import Flow
 
-from storage.identity import make_home_id, read_home_id
-from storage.workspace import HomeError
+from storage.home.identity import make_home_id, read_home_id
+from storage.home.workspace import HomeError
 
 TAG = "guidespace.home="
 FLOWS = (

@@ -6,8 +6,8 @@ from typing import Any
 from prefect import flow
 from pydantic import Field
 
-from flows.night import close_crashed
 from flows.ownership import tag_with_home
+from flows.run_context import close_crashed
 from flows.tracked import open_run
 from tasks.form import in_form
 from tasks.subtitles.settings import PatternSettings

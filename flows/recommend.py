@@ -7,12 +7,12 @@ from typing import Any
 from prefect import flow
 from pydantic import Field
 
-from flows.night import close_crashed
+from flows.cli.tonight import evening_of
 from flows.ownership import tag_with_home
-from flows.tonight import evening_of
+from flows.run_context import close_crashed
 from flows.tracked import open_run
 from storage.artifacts import Tonight
-from storage.zones import home_zone, in_zone
+from storage.home.zones import home_zone, in_zone
 from tasks.form import in_form
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.task import recommend as recommend_all

@@ -5,10 +5,10 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.context import FlowRunContext
 
 from flows.champion import champion_folder
-from flows.night import name_run
 from flows.ownership import tag_with_home
+from flows.run_context import name_run
 from flows.settings import Feeds
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.task import Filled, fill
 from tasks.form import configurable, setting

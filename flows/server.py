@@ -22,8 +22,8 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from storage.empty_database import copy_empty, keep_empty
+from storage.home.workspace import Workspace
 from storage.memory import spare_memory
-from storage.workspace import Workspace
 
 START_SECONDS = 120  # of a first start without the copy of an empty database, on a busy machine: 93
 PROFILES = "profiles.toml"

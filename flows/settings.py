@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from flows.assignments import override
+from flows.overrides import override
 from storage.addresses import WITHOUT_SECRETS
 from tasks.augment.settings import AugmentSettings
 from tasks.cluster.settings import ClusterSettings

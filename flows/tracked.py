@@ -8,9 +8,9 @@ from typing import Any
 from prefect import get_run_logger
 from prefect.runtime import flow_run as this_run
 
-from flows.night import WAIT_SECONDS, mark_crashed
+from flows.run_context import WAIT_SECONDS, mark_crashed
+from storage.home.workspace import Workspace
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 
 
 @contextmanager

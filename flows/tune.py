@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from prefect import flow
 
 from flows.label_sources import read_label_sources
-from flows.night import close_crashed, name_run, open_night
 from flows.ownership import tag_with_home
+from flows.run_context import close_crashed, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
 from flows.task_runner import task_runner
 from storage.artifacts import Corpus

@@ -22,8 +22,8 @@ from typing import Any, Generic, TypeVar
 
 from storage.artifacts import Artifact
 from storage.digests import ABSENT, content_digest
+from storage.home.workspace import Draft, Workspace, newest_first
 from storage.memory import give_back_memory
-from storage.workspace import Draft, Workspace, newest_first
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("flows", "tasks", "storage", "deployments")

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from flows.latest import read_latest
 from storage.catalogue.connection import Catalogue
+from storage.home.latest import read_latest
 
 TABLES = ("feeds", "programmes", "details", "originals", "channel_history", "windows", "rejects")
 

@@ -70,7 +70,7 @@ for room in rooms.split():
     for file in sorted(pathlib.Path(room).rglob("*.py")):
         if file.name not in ("task.py", "plot.py"):
             names.append(str(file.with_suffix("")).replace("/", ".").removesuffix(".__init__"))
-names += ["storage.artifacts", "storage.workspace", "storage.arrays"]
+names += ["storage.artifacts", "storage.home.workspace", "storage.arrays"]
 names += ["benchmarks.on_gpu", "benchmarks._on_gpu_parts"]
 for name in names:
     importlib.import_module(name)
@@ -112,7 +112,7 @@ neighbours = Neighbours(*top_neighbours(vectors, vectors, strategy.neighbours, e
 partition = several_seeds(strategy, vectors, neighbours, range(2)).typical
 
 from storage.artifacts import Clustering
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 with Workspace(out / "home").publishing(Clustering, "toy") as draft:
     np.save(draft.folder / "clusters.npy", partition.labels)
 assert Workspace(out / "home").read(Clustering, "toy") == draft.artifact
@@ -157,7 +157,7 @@ def test_every_file_of_these_rooms_imports_and_they_do_their_work(learnt, tmp_pa
         "tasks.cluster.chinese_whispers",
         "tasks.search.search",
         "storage.tables.resident",
-        "storage.workspace",
+        "storage.home.workspace",
     } <= set(names)
     assert found["neighbours"] == [["cookery"]] * 5
     assert (tmp_path / "checkpoint" / "checkpoint.safetensors").exists()

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from storage.artifacts import Checkpoint, Clustering, Corpus, Guide, TitleEncoderFiles, Vectors, Vocabulary
 from storage.episodes.numbers import EpisodeNumber
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.augment.distilled import Distilled
 from tasks.augment.settings import AugmentSettings
 from tasks.cluster.settings import ClusterSettings

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from flows.commands import HOME, Home, Model, app
+from flows.cli.commands import HOME, Home, Model, app
 from storage.addresses import is_loopback
 from storage.errors import ExpectedError
 

@@ -18,14 +18,14 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import to_json
 
-from flows.explain import neighbour_documents
+from flows.cli.explain import neighbour_documents
 from flows.serving.batches import Unavailable
 from flows.serving.kept import Kept
-from storage.corrections import CORRECTIONS, Correction, read_corrections
-from storage.guides import current_guide
+from storage.home.corrections import CORRECTIONS, Correction, read_corrections
+from storage.home.guides import current_guide
+from storage.home.workspace import HomeError, Workspace
+from storage.home.zones import home_zone
 from storage.tracking import Champion, Registry
-from storage.workspace import HomeError, Workspace
-from storage.zones import home_zone
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.explain import decide_many
 from tasks.enrich.model import Ballot, CategoryModel
@@ -155,7 +155,7 @@ class Space:
     @cached_property
     def coming(self) -> Coming:
         """The programmes that begin this evening, from ``now`` on."""
-        from flows.tonight import evening_of  # DuckDB: not before the first answer
+        from flows.cli.tonight import evening_of  # DuckDB: not before the first answer
         from storage.catalogue.evening import coming_programmes
         from storage.catalogue.feeds import utc
         from tasks.tonight.programmes import fold_programmes

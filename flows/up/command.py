@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
-from flows.commands import FEEDS, HOME, NONE, Home, app
+from flows.cli.commands import FEEDS, HOME, NONE, Home, app
 
 HOST = "interface that the servers listen on; one that other machines reach asks for passwords"
 PORT = "0: the one of last time, else its usual one, else a free one"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from flows.exits import Signals
+from flows.cli.exits import Signals
 from flows.up.processes import end, start, why_ended
 from flows.up.record import Record, write_record
 from storage.stages import ROOT

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from flows.exits import DONE, FAILED, Signals
+from flows.cli.exits import DONE, FAILED, Signals
 from flows.up.network import (
     MLFLOW_AUTH,
     MLFLOW_PORT,
@@ -27,8 +27,8 @@ from flows.up.processes import UP_HOME, Process, end
 from flows.up.record import AlreadyUp, Record, read_record, standing, write_record
 from flows.up.standing import Ended, Standing
 from flows.up.watch import FlowRuns, client
+from storage.home.workspace import Workspace
 from storage.tracking.connection import PAGES
-from storage.workspace import Workspace
 
 POOL = "guidespace"
 ASK_SECONDS = 5.0  # between two questions after flow runs

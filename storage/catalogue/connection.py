@@ -25,7 +25,7 @@ import duckdb
 
 from storage.atomic import replaced_database
 from storage.catalogue.episode_columns import MIGRATION, fill_episode_columns
-from storage.workspace import HomeError, HomeLocked
+from storage.home.workspace import HomeError, HomeLocked
 
 FILE = "catalogue.duckdb"
 SCHEMA = Path(__file__).resolve().parent / "schema"

@@ -1,7 +1,7 @@
 """Corrections in the catalogue: one row a show, the last one counts.
 
-After each change they are published as ``corrections.json`` (storage/corrections.py): DuckDB locks readers
-out of the catalogue while a guide is read.
+After each change they are published as ``corrections.json`` (storage/home/corrections.py): DuckDB locks
+readers out of the catalogue while a guide is read.
 """
 
 import datetime
@@ -9,7 +9,7 @@ from typing import Any
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.feeds import utc
-from storage.corrections import Correction, write_corrections
+from storage.home.corrections import Correction, write_corrections
 
 _COLUMNS = "show_key, title, categories, corrected_at"
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from storage.catalogue.connection import Catalogue, allow_memory, transaction
 from storage.catalogue.replacing import replace_older
+from storage.home.workspace import HomeError
 from storage.json_file import write_json
-from storage.workspace import HomeError
 
 STATUS = "status.json"
 TABLES = ("feeds", "programmes", "channel_history")  # that name the source

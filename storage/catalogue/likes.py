@@ -31,7 +31,7 @@ from storage.catalogue.connection import (
     quoted,
     transaction,
 )
-from storage.workspace import HomeLocked
+from storage.home.workspace import HomeLocked
 
 FILE = "likes.duckdb"
 SALT = "likes.salt"

@@ -11,9 +11,9 @@ from pathlib import Path
 from storage.catalogue.connection import FILE, Catalogue, copy_database, transaction
 from storage.catalogue.feeds import publish_status, utc
 from storage.catalogue.replacing import TABLES
-from storage.marker import read_marker, write_marker
-from storage.retention import Removed
-from storage.workspace import HomeError
+from storage.home.marker import read_marker, write_marker
+from storage.home.retention import Removed
+from storage.home.workspace import HomeError
 
 KNOWN_SINCE = "known_since"  # key in home.json: instant in UTC
 WHAT = "replaced wordings"

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from storage.atomic import copy_unless_there
 from storage.empty_database import copy_empty, keep_empty
 from storage.errors import ExpectedError
-from storage.identity import read_home_id
-from storage.marker import read_marker
+from storage.home.identity import read_home_id
+from storage.home.marker import read_marker
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
-from storage.identity import read_home_id
+from storage.home.identity import read_home_id
+from storage.home.zones import home_zone
 from storage.tracking.registry import HOME
 from storage.tracking.runs import Tracking
-from storage.zones import home_zone
 
 VERSION, CHAMPION, GATE = "guidespace.model_version", "guidespace.champion", "guidespace.gate"
 MODEL = "guidespace.model"

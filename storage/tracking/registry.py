@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage.atomic import replace_folder
 from storage.digests import content_digest
-from storage.identity import make_home_id
-from storage.marker import write_marker
+from storage.home.identity import make_home_id
+from storage.home.marker import write_marker
 from storage.tracking.connection import CHOSEN_NAME, MODEL_NAME, Connection, TrackingError, aliased_version
 from storage.tracking.model_files import CODE, write_model
 

@@ -16,8 +16,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from storage.identity import read_home_id
-from storage.retention import Removed
+from storage.home.identity import read_home_id
+from storage.home.retention import Removed
 from storage.tracking.registry import FILES, HOME, LOGGED_MODEL, PROMOTED_AT, REMOVED, Registry
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from storage.addresses import without_secrets
-from storage.identity import make_home_id
+from storage.home.identity import make_home_id
 from storage.stages import ROOT
 from storage.tracking.connection import PAGES, Connection
 from storage.tracking.registry import HOME

@@ -12,8 +12,8 @@ from prefect.context import TaskRunContext
 
 from storage import artifacts
 from storage.formats.answers import read_answers
+from storage.home.workspace import Workspace
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.ablate.blocks import Block
 from tasks.ablate.effects import Effect, Folds, measure_effect, sort_effects
 from tasks.ablate.plot import plot_effects

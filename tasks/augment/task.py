@@ -9,8 +9,8 @@ from storage.arrays import row_blocks
 from storage.artifacts import Checkpoint, Corpus, TitleEncoderFiles, Vocabulary
 from storage.formats.corpus import open_corpus
 from storage.formats.vocabulary import PLACEHOLDER
+from storage.home.workspace import Workspace
 from storage.stages import Stage
-from storage.workspace import Workspace
 from tasks.augment.settings import AugmentSettings
 from tasks.encoder import Encoder
 from tasks.encoder.bags import LAYER

@@ -11,9 +11,9 @@ from prefect import get_run_logger, task
 from storage.arrays import open_array
 from storage.artifacts import Clustering, Corpus, NearestTitles, Vectors
 from storage.formats.clustering import read_clusters, write_clustering
+from storage.home.workspace import Workspace
 from storage.name_lists import NameLists
 from storage.stages import Stage, StageInputs
-from storage.workspace import Workspace
 from tasks.cluster.candidates import Candidates, NamingInputs, find_films, most_common_language
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.history import Identity, keep_identities

@@ -8,8 +8,8 @@ from prefect import get_run_logger, task
 
 from storage.arrays import array_writer
 from storage.artifacts import Corpus, TitleEncoderFiles, Vectors
+from storage.home.workspace import Workspace
 from storage.stages import Stage
-from storage.workspace import Workspace
 from tasks.embed.corpus import EmbeddedTitles, embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 

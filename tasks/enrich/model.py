@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from safetensors import safe_open
 
 from storage.arrays import Ragged, open_array, unit_rows
-from storage.corrections import Correction
 from storage.formats.model import Votes, read_spellings, read_votes
+from storage.home.corrections import Correction
 from storage.shapes import Float32
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.titles import GuideTitles

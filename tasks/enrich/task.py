@@ -10,9 +10,9 @@ from pathlib import Path
 
 from prefect import get_run_logger, task
 
-from storage.corrections import read_corrections
-from storage.workspace import Workspace
-from storage.zones import home_zone
+from storage.home.corrections import read_corrections
+from storage.home.workspace import Workspace
+from storage.home.zones import home_zone
 from tasks.enrich.enrich import plan, read_guide
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.model import CategoryModel

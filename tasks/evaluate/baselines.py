@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from storage.artifacts import Corpus, Progress
 from storage.formats.baselines import BaselineScores
 from storage.formats.corpus import open_corpus
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.scoring.baselines import run_baselines

@@ -12,8 +12,8 @@ from storage.arrays import open_array
 from storage.artifacts import Baselines, Clustering, Corpus, Scores, Vectors
 from storage.formats.baselines import read_baselines, write_baselines
 from storage.formats.corpus import open_corpus
+from storage.home.workspace import Workspace
 from storage.stages import Stage
-from storage.workspace import Workspace
 from tasks.evaluate.baselines import draw_held_out, empty_reasons, fit_and_score_baselines, read_titles
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.evaluate.unseen_words import measure_unseen_words

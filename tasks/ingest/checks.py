@@ -11,7 +11,7 @@ from storage.catalogue.checks import feed_days, silent_channels
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.feeds import Counts, end_of, last_reading, reading_before
 from storage.catalogue.ledger import FeedRead
-from storage.readings import FeedStatus
+from storage.home.readings import FeedStatus
 
 COLUMNS = (
     *("source", "day", "programmes", "channels", "category_share"),

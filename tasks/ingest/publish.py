@@ -10,10 +10,10 @@ from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import publish_corrections
 from storage.catalogue.feeds import check_known, publish_status
 from storage.catalogue.snapshots import Choice, included_feeds, snapshot, snapshot_digest
-from storage.guides import current_guide
-from storage.readings import FeedStatus, write_readings
-from storage.workspace import Workspace
-from storage.zones import home_zone
+from storage.home.guides import current_guide
+from storage.home.readings import FeedStatus, write_readings
+from storage.home.workspace import Workspace
+from storage.home.zones import home_zone
 from tasks.ingest.ingest import ingest_feeds, remove_leftovers
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings

@@ -15,9 +15,9 @@ from prefect.events import emit_event
 from prefect.exceptions import MissingContextError
 
 from storage.artifacts import Guide, Progress
-from storage.readings import read_readings
+from storage.home.readings import read_readings
+from storage.home.workspace import Workspace
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.ingest.checks import check_guide
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.results import Failure, FeedResult

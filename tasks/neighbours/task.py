@@ -7,8 +7,8 @@ from prefect import get_run_logger, task
 from storage.arrays import open_array
 from storage.artifacts import Corpus, NearestTitles, Vectors
 from storage.formats.nearest import write_graph, write_nearest
+from storage.home.workspace import Workspace
 from storage.stages import Stage
-from storage.workspace import Workspace
 from tasks.neighbours.index import Exact, SearchSettings, sampled_recall
 from tasks.neighbours.points import read_points
 

@@ -18,8 +18,8 @@ from storage.digests import hashes
 from storage.errors import ExpectedError
 from storage.formats.model import write_spellings
 from storage.formats.vocabulary import PLACEHOLDER, SPLITS, TRAIN, texts_of
+from storage.home.workspace import Workspace
 from storage.stages import Stage
-from storage.workspace import Workspace
 from tasks.preprocess import tables
 from tasks.preprocess.categories import LabelSources, label_titles, read_mapping
 from tasks.preprocess.sentences import write_sentences

@@ -14,7 +14,7 @@ from storage.artifacts import Page
 from storage.catalogue.titles import open_airings
 from storage.formats.clustering import Density
 from storage.formats.corpus import open_corpus
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.publish.inputs import PageInputs
 from tasks.publish.map.descriptions import read_beginnings
 from tasks.publish.map.page import MOST_TIMES, SHOWN, facts_of, map_content, render_map

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.artifacts import Artifact
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.pages import clean, render_page
 
 HERE = Path(__file__).parent

@@ -21,9 +21,9 @@ from storage.artifacts import Corpus, Layout, Model, Page, TitleEncoderFiles, Ve
 from storage.formats.clustering import read_clusters
 from storage.formats.corpus import open_corpus
 from storage.formats.model import Votes, read_spellings, write_spellings, write_votes
+from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import SHARED, beside, open_pool
 from tasks.publish.drawing import write_page

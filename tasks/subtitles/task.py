@@ -10,8 +10,8 @@ from prefect import get_run_logger, task
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.sub_titles import PATTERNS, read_sub_titles, write_patterns
+from storage.home.workspace import Workspace
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.subtitles.classifier import PatternClassifier, PatternTraining
 from tasks.subtitles.confusion import confusion_table, count_confusion, plot_confusion, precisions
 from tasks.subtitles.home import read_classifier, write_classifier

@@ -13,8 +13,8 @@ from storage.catalogue.contexts import write_context_counts, write_contexts
 from storage.catalogue.frequencies import TokenRules, write_token_table
 from storage.catalogue.titles import write_raw_titles
 from storage.formats.vocabulary import NEXT_PERIOD, SPLITS, training_titles
+from storage.home.workspace import Workspace
 from storage.stages import Stage
-from storage.workspace import Workspace
 from tasks.pool import AUTOMATIC, cores, open_pool
 from tasks.text.tokenizers import write_tokenizer
 from tasks.text.words import CONTEXT_KINDS

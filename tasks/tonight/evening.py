@@ -8,9 +8,9 @@ import pyarrow as pa
 from storage.catalogue.evening import coming_programmes, span
 from storage.catalogue.feeds import utc
 from storage.errors import ExpectedError
-from storage.guides import current_guide
+from storage.home.guides import current_guide
+from storage.home.workspace import HomeError, Workspace
 from storage.tracking import Champion, Registry
-from storage.workspace import HomeError, Workspace
 from tasks.tonight.choose import Evening, titles_to_rank
 from tasks.tonight.programmes import fold_programmes
 from tasks.tonight.settings import TonightSettings

@@ -9,8 +9,8 @@ from prefect import get_run_logger, task
 from storage.artifacts import Tonight
 from storage.catalogue.likes import read_likes
 from storage.formats.tonight import FILE
+from storage.home.workspace import Workspace
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.tonight.evening import TonightError, open_evening
 from tasks.tonight.page import render_tonight
 from tasks.tonight.settings import PAGES, TonightSettings

@@ -7,9 +7,9 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import TaskRunContext
 
 from storage.artifacts import Checkpoint, Corpus
+from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.train.checkpoint import Checkpointer, write_checkpoint
 from tasks.train.loop import Training, describe
 from tasks.train.settings import TrainSettings

@@ -4,7 +4,7 @@ import dataclasses
 import typing
 from collections.abc import Iterator
 
-from flows.listing import members
+from flows.cli.settings import members
 
 
 def families(settings: type, path: str = "settings") -> Iterator[tuple[str, tuple[type, ...]]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flows.assignments import SettingError, override
+from flows.overrides import SettingError, override
 from flows.settings import Settings
 from tasks.augment.distilled import Distilled
 from tasks.augment.nothing import NoNgramRows

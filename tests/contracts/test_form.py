@@ -12,7 +12,7 @@ import pytest
 from prefect.utilities.callables import parameter_schema
 from pydantic import TypeAdapter
 
-from flows.listing import members
+from flows.cli.settings import members
 from flows.nightly import nightly
 from flows.settings import Settings
 from tasks.form import in_form

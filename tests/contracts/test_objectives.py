@@ -13,7 +13,7 @@ import pydantic
 import pytest
 import torch
 
-from flows.listing import members
+from flows.cli.settings import members
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus, open_corpus
 from tasks.loading.delivery import assign_slots, read, write

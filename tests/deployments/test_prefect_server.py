@@ -19,10 +19,10 @@ from prefect.client.schemas.schedules import CronSchedule
 
 from deployments.site import schedules_of
 from flows.ownership import TAG
-from storage.identity import read_home_id
+from storage.home.identity import read_home_id
+from storage.home.workspace import Workspace
 from storage.stages import ROOT
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 
 if TYPE_CHECKING:
     from .conftest import Site

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from prefect.logging import disable_run_logger
 
-from flows.latest import write_latest
-from flows.sql import answer, run_folders
+from flows.cli.sql import answer, run_folders
 from storage.artifacts import Clustering, Tonight
 from storage.catalogue.views import VIEWS, QueryError, view_statements
 from storage.formats.tonight import TONIGHT as TONIGHT_SCHEMA
-from storage.workspace import HomeError, Workspace, newest_first
+from storage.home.latest import write_latest
+from storage.home.workspace import HomeError, Workspace, newest_first
 from tasks.embed.task import embed
 from tests import worlds
 
@@ -133,7 +133,7 @@ def test_the_printed_views_work_in_a_duckdb_of_ones_own(home):
 
 
 def test_the_command_prints_rows_and_explains_what_is_wrong(home, capsys):
-    from flows.__main__ import main
+    from flows.cli.main import main
 
     assert (
         main(
@@ -161,7 +161,7 @@ def test_the_command_prints_rows_and_explains_what_is_wrong(home, capsys):
 
 
 def test_json_has_every_column_and_only_what_json_has(home, capsys):
-    from flows.__main__ import main
+    from flows.cli.main import main
 
     query = (
         "SELECT 1 AS a, 2 AS a, 0.5 AS half, 'nan'::DOUBLE AS none, [DATE '2025-03-01'] AS days,"

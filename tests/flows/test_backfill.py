@@ -11,12 +11,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from flows.backfill import dates_of, due, find_lacking
-from flows.night import instant_text
+from flows.run_context import instant_text
+from storage.home.workspace import Workspace
+from storage.home.zones import home_zone, set_zone
 from storage.stages import ROOT
 from storage.tracking import Registry, Tracking
 from storage.tracking.nights import AS_OF, VERSION, read_nights
-from storage.workspace import Workspace
-from storage.zones import home_zone, set_zone
 from tests.flows.command import SAMPLE
 
 DAY = datetime.date(2025, 3, 1)

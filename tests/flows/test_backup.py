@@ -16,8 +16,8 @@ from deployments.backup import back_up
 from storage.catalogue import likes
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.likes import read_likes
+from storage.home.workspace import HomeLocked, Workspace
 from storage.stages import ROOT
-from storage.workspace import HomeLocked, Workspace
 from tests.flows.command import SAMPLE, answer, guidespace
 
 SCRIPT = ROOT / "deployments" / "backup.sh"

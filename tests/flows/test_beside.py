@@ -21,7 +21,7 @@ if __name__ == "__main__":
         return submit(self, function, *given, **named)
 
     ProcessPoolExecutor.submit = note
-    from flows.__main__ import main
+    from flows.cli.main import main
 
     assert main(sys.argv[1:]) == 0
     print(*sorted(set(submitted)))

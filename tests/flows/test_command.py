@@ -274,7 +274,7 @@ def test_a_home_without_a_run_says_what_to_do(tmp_path):
 
 def test_help_needs_nothing_heavy():
     heavy = "{'torch', 'prefect', 'mlflow', 'duckdb'}"
-    code = "from flows.__main__ import main, sys\nassert main(['--help']) == 0\n"
+    code = "from flows.cli.main import main, sys\nassert main(['--help']) == 0\n"
     code += f"assert not {heavy} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0 and "similar " in done.stdout, done.stderr
@@ -298,7 +298,7 @@ def test_what_does_not_learn_imports_nothing_that_does(night, tmp_path):
         ["sql", "SELECT count(*) FROM titles", "--home", home],
         ["scores", "--home", home],
     ]  # fmt: skip
-    code = "from flows.__main__ import main, sys\n"
+    code = "from flows.cli.main import main, sys\n"
     for command in commands:
         code += f"assert main({[str(word) for word in command]}) == 0\n"
         code += f"found = {HEAVY} & set(sys.modules)\nassert not found, ({command[0]!r}, found)\n"

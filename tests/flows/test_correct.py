@@ -6,10 +6,10 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
-from flows.__main__ import main
 from flows.champion import champion_folder
-from storage.corrections import CORRECTIONS
-from storage.workspace import Workspace
+from flows.cli.main import main
+from storage.home.corrections import CORRECTIONS
+from storage.home.workspace import Workspace
 from tests.flows.command import SAMPLE, guidespace
 from tests.tasks.enrich.guides import programme
 

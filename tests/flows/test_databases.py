@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from flows.latest import read_latest
+from storage.home.latest import read_latest
 from storage.tracking import Registry
 from tests import object_store, postgres
 from tests.flows.command import guidespace

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from flows.doctor import _devices
+from flows.cli.doctor import _devices
 
 COMPILER = """
 class CompileException(Exception): ...

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.instants import read_instant, read_moment
-from flows.tonight import as_json, evening_of
-from storage.zones import in_zone
+from flows.cli.instants import read_instant, read_moment
+from flows.cli.tonight import as_json, evening_of
+from storage.home.zones import in_zone
 from tasks.tonight.evening import TonightError
 from tests.flows.command import ROOT
 from tests.tasks.tonight.evenings import LATER, recommendation

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from flows import exits
-from flows.__main__ import main
+from flows.cli import exits
+from flows.cli.main import main
 from storage.catalogue.ledger import LedgerError
-from storage.workspace import HomeLocked
+from storage.home.workspace import HomeLocked
 from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
 from tests.flows.command import ROOT, guidespace
 

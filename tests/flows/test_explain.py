@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.__main__ import main
 from flows.champion import champion_folder
-from flows.latest import read_latest
+from flows.cli.main import main
+from storage.home.latest import read_latest
 from tasks.enrich.explain import decide
 from tasks.enrich.model import CategoryModel
 

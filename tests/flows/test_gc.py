@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from storage.marker import write_marker
+from storage.home.marker import write_marker
+from storage.home.workspace import Workspace
 from storage.stages import ROOT
-from storage.workspace import Workspace
 from tests.flows.command import answer, guidespace
 
 LATER = """
@@ -19,7 +19,7 @@ import datetime, sys
 from pathlib import Path
 from flows.server import start_prefect
 start_prefect(sys.argv[1])()
-from flows.clean import prune_flow_runs
+from flows.gc import prune_flow_runs
 home = Path(sys.argv[1])
 for moment, dry_run in ((-1, False), (1, True), (1, False)):
     when = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=moment)

@@ -16,7 +16,7 @@ from mlflow.tracking import MlflowClient
 from flows.ownership import FLOWS, TAG, tag_with_home
 from flows.up.processes import end, start
 from flows.up.watch import client
-from storage.identity import make_home_id
+from storage.home.identity import make_home_id
 from storage.stages import ROOT
 from storage.tracking import Tracking
 from tests.flows.up_process import until
@@ -28,7 +28,7 @@ from dataclasses import asdict
 from flows.server import start_prefect
 if waiting := start_prefect(sys.argv[1]):
     waiting()
-from flows.clean import clean
+from flows.gc import clean
 print(json.dumps([asdict(one) for one in clean(sys.argv[1], 1, -1, 365, False, sys.argv[2] == "shared")]))
 """
 MAKE_RUNS = """

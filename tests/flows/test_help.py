@@ -2,8 +2,8 @@
 
 import pytest
 
-from flows.__main__ import main
-from flows.words import WordsError, ngram_lines
+from flows.cli.main import main
+from flows.cli.words import WordsError, ngram_lines
 
 COMMANDS = (
     "nightly", "ingest", "backfill", "tune", "ablate", "similar", "explain", "duplicates", "scores",

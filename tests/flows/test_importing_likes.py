@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from flows.likes import import_likes
+from flows.cli.likes import import_likes
 from storage.catalogue.likes import hash_viewer, read_likes
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tests.tasks.likes.test_exports import HISTORY, PAUSED, RATINGS
 from tests.tasks.likes.test_players import JELLYFIN
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.exits import MESSAGE
+from flows.cli.exits import MESSAGE
 from storage.stages import ROOT
 
 FEED = ROOT / "sample" / "guide.xml.gz"
@@ -181,7 +181,7 @@ STUCK = {
 @pytest.mark.parametrize("stuck", STUCK)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_main_thread_that_does_not_answer_is_ended(stuck: str, number: signal.Signals) -> None:
-    imports = "import hashlib, time\nfrom flows.exits import watch_signals"
+    imports = "import hashlib, time\nfrom flows.cli.exits import watch_signals"
     code = f"{imports}\nwatch_signals()\nprint('ready', flush=True)\n{STUCK[stuck]}"
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -209,7 +209,7 @@ def test_ctrl_c_in_a_callback_of_sqlalchemy_prints_one_line() -> None:
     code = """
 import os, signal, time
 from sqlalchemy import create_engine, event
-from flows.exits import watch_signals
+from flows.cli.exits import watch_signals
 watch_signals()
 engine = create_engine("sqlite://")
 event.listen(engine, "reset", lambda *_: os.kill(os.getpid(), signal.SIGINT))
@@ -235,7 +235,7 @@ def is_pending(process: int) -> bool:
 def test_a_forked_child_that_is_ended_does_not_end_its_parent() -> None:
     code = """
 import multiprocessing, time
-from flows.exits import SECONDS_TO_UNWIND, watch_signals
+from flows.cli.exits import SECONDS_TO_UNWIND, watch_signals
 watch_signals()
 child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
 child.start()

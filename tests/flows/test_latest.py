@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from flows.latest import folders_of_last_run, last_instant, read_scores
-from storage.workspace import Workspace
+from storage.home.latest import folders_of_last_run, last_instant, read_scores
+from storage.home.workspace import Workspace
 
 
 def test_precision_at_10_of_an_earlier_version_is_precision_at_k(tmp_path: Path) -> None:

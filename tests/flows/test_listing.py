@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from flows.__main__ import _waiting, main
+from flows.cli.main import _waiting, main
 from storage.stages import ROOT
 from tests.contracts.test_form import described
 
@@ -65,7 +65,7 @@ def test_the_version_is_the_projects(capsys):
 
 AT_FIRST_LINE = """
 import sys
-from flows.__main__ import main
+from flows.cli.main import main
 
 class Screen:
     def write(self, text):

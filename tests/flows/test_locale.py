@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
+from flows.cli.main import main
 from tests.flows.command import SAMPLE, answer, guidespace
 
 # A text file or pipe that one of our modules opens without encoding= raises; libraries may do so.
@@ -16,7 +16,7 @@ import warnings
 warnings.simplefilter("ignore", EncodingWarning)
 ours = r"(flows|tasks|storage|deployments)\\b"
 warnings.filterwarnings("error", category=EncodingWarning, module=ours)
-from flows.__main__ import entry
+from flows.cli.main import entry
 entry()
 """
 STRICT = "-X", "warn_default_encoding", "-c", PROGRAM
@@ -25,7 +25,7 @@ ACCENTED = "SELECT DISTINCT title FROM programmes WHERE title <> strip_accents(t
 
 
 def test_what_a_terminal_cannot_show_is_escaped_as_in_json() -> None:
-    code = "from flows.__main__ import escape_unprintable; escape_unprintable(); print('\"Café 🎬\"')"
+    code = "from flows.cli.main import escape_unprintable; escape_unprintable(); print('\"Café 🎬\"')"
     done = guidespace(program=("-c", code), PYTHONIOENCODING="ascii")
     assert done.stdout == '"Caf\\u00e9 \\ud83c\\udfac"\n', done.stderr
     assert json.loads(done.stdout) == "Café 🎬"

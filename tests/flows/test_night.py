@@ -12,7 +12,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.utilities.names import generate_slug
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from flows import night
+from flows import run_context as night
 from flows.settings import Settings
 from storage.tracking import Tracking
 

@@ -8,8 +8,8 @@ from jsonschema.exceptions import ValidationError as SchemaError
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import ValidationError, validate
 
-from flows.assignments import SettingError
 from flows.nightly import nightly
+from flows.overrides import SettingError
 from flows.settings import PRESETS, settle
 
 SCHEMA: Any = parameter_schema(nightly).model_dump()

@@ -4,12 +4,12 @@ import duckdb
 import pytest
 from prefect.logging import disable_run_logger
 
-from flows.__main__ import main
-from flows.assignments import SettingError, override
+from flows.cli.main import main
+from flows.overrides import SettingError, override
 from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.sub_titles import read_sub_titles
+from storage.home.workspace import Workspace
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
 from tasks.recurrent.encoder import Recurrent

@@ -1,6 +1,6 @@
 """Scores and status as a person sees them."""
 
-from flows.render import scores_lines, status_lines, table_lines
+from flows.cli.render import scores_lines, status_lines, table_lines
 
 SCORE = {
     "accuracy": 0.8125,

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
+from storage.home.workspace import Workspace
 from storage.stages import ROOT
-from storage.workspace import Workspace
 
 FEED = ROOT / "sample" / "guide.xml.gz"
 EPOCHS = 60

@@ -18,7 +18,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tests.flows.command import ROOT, SAMPLE, guidespace
 from tests.secret_parameters import NAMES
 
@@ -149,7 +149,7 @@ def test_the_lock_tells_no_command_line_and_is_its_owners(tmp_path: Path) -> Non
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "writer.lock").write_text("", encoding="utf-8")
     (tmp_path / "home" / "writer.lock").chmod(0o666)
-    code = f"from storage.workspace import Workspace\nhome = Workspace({str(tmp_path / 'home')!r})\n"
+    code = f"from storage.home.workspace import Workspace\nhome = Workspace({str(tmp_path / 'home')!r})\n"
     code += "with home.writing('ingest of 1 feed'): print('held', flush=True); input()"
     command = [sys.executable, "-c", code, "https://annabelK8s:swordfishK8s@example.org/?key=Zk9vpath"]
     with subprocess.Popen(

@@ -11,14 +11,14 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from starlette.testclient import TestClient
 
-from flows.__main__ import main
-from flows.explain import neighbour_documents
+from flows.cli.explain import neighbour_documents
+from flows.cli.main import main
 from flows.serving.app import make_app
 from flows.serving.batches import Unavailable
 from flows.serving.command import is_loopback
 from flows.serving.schema import MOST_BYTES, AskedSimilar, CategoryAnswers, SimilarAnswers, explain_refusal
 from flows.serving.space import Kind, Served, Space
-from storage.corrections import Correction, write_corrections
+from storage.home.corrections import Correction, write_corrections
 from storage.tracking import Registry
 from tasks.enrich.explain import decide
 from tasks.enrich.model import CategoryModel

@@ -6,7 +6,7 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
-from flows.assignments import SettingError, override
+from flows.overrides import SettingError, override
 from flows.settings import PRESETS, Settings
 from tasks.cluster.dbscan import DBSCAN
 from tasks.optimizers import SGD, Adam, RowwiseAdagrad

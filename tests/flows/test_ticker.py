@@ -4,8 +4,8 @@ import io
 import sys
 import time
 
-from flows import console
-from flows.console import STAGES, Ticker
+from flows.cli import progress as console
+from flows.cli.progress import STAGES, Ticker
 
 
 def test_says_what_is_at_work_by_itself(monkeypatch, capsys):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from flows.__main__ import main
+from flows.cli.main import main
 from storage.tracking import Registry, Tracking
 from tests.flows.command import ROOT, SAMPLE, guidespace
 from tests.flows.serve_process import serving

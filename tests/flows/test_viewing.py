@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from prefect.logging import disable_run_logger
 
-import flows.likes
+import flows.cli.likes
 import tasks.tonight.task
-from flows.sql import answer as ask
+from flows.cli.sql import answer as ask
 from storage.artifacts import Tonight
 from storage.catalogue.likes import LIKES, SALT, add_likes, hash_viewer, read_likes
 from storage.formats.tonight import FILE, TONIGHT
+from storage.home.workspace import Workspace
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.tonight.evening import find_champion, open_evening
 from tasks.tonight.settings import TonightSettings
 from tasks.tonight.task import recommend
@@ -62,7 +62,7 @@ def test_a_list_serves_both_tastes_and_says_why(home):
 
 def test_a_cold_command_imports_nothing_heavy(home):
     given = ["tonight", "--viewer", "Ann", "--at", AT, "--home", str(home)]
-    code = f"from flows.__main__ import main, sys\nassert main({given}) == 0\n"
+    code = f"from flows.cli.main import main, sys\nassert main({given}) == 0\n"
     code += f"found = {HEAVY} & set(sys.modules)\nassert not found, found"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=100
@@ -209,7 +209,7 @@ def test_lists_in_the_making_bring_no_forgotten_viewer_back(home, monkeypatch):
         return open_evening(*arguments)
 
     monkeypatch.setattr(tasks.tonight.task, "open_evening", open_later)
-    monkeypatch.setattr(flows.likes, "_warn", lambda _: waits.set())
+    monkeypatch.setattr(flows.cli.likes, "_warn", lambda _: waits.set())
 
     def make_lists():
         begin = datetime.datetime.fromisoformat(AT)
@@ -220,7 +220,7 @@ def test_lists_in_the_making_bring_no_forgotten_viewer_back(home, monkeypatch):
     with ThreadPoolExecutor(1) as pool:
         lists = pool.submit(make_lists)
         assert read.wait(60)
-        assert flows.likes.forget(str(home), "Eve") == 1
+        assert flows.cli.likes.forget(str(home), "Eve") == 1
         made, viewers = lists.result()
     assert code in viewers and not (home / made.path).exists()
     assert tracking.client.list_artifacts(run, "tonight") == []
@@ -239,6 +239,6 @@ def test_a_list_in_the_making_brings_no_forgotten_title_back(home):
 
     open_titles(champion.folder, champion.digest, home, titles, opinions)
     assert kept() >= {*titles}
-    assert flows.likes.forget(str(home), "Eve") == 1 and not kept()
+    assert flows.cli.likes.forget(str(home), "Eve") == 1 and not kept()
     assert len(open_titles(champion.folder, champion.digest, home, titles, opinions).vectors) == 1
     assert not kept()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.__main__ import main
+from flows.cli.main import main
 from flows.export import _words
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.fasttext import FastText

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from flows.__main__ import main
-from flows.latest import write_latest
-from storage.workspace import Workspace
+from flows.cli.main import main
+from storage.home.latest import write_latest
+from storage.home.workspace import Workspace
 
 WORDS = "2 2\ngoal 1 0\nmatch 0.6 0.8\n"
 

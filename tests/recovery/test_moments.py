@@ -13,10 +13,10 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL
 from prefect.testing.utilities import prefect_test_harness
 
-from flows.night import open_night
+from flows.run_context import open_night
 from flows.settings import SMOKE
 from storage.artifacts import Corpus, Guide, Vocabulary
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.task import tokenize
 from tests.flows.command import ROOT

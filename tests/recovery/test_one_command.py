@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from flows import exits
+from flows.cli import exits
 from storage.catalogue.connection import FILE
 from storage.tracking import Registry
 from tests.contents import catalogue_contents, night_contents

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from storage.artifacts import Guide
-from storage.guides import current_guide
-from storage.workspace import Workspace, newest_first
+from storage.home.guides import current_guide
+from storage.home.workspace import Workspace, newest_first
 
 HOUR = datetime.timedelta(hours=1)
 

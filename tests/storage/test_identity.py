@@ -3,9 +3,9 @@
 import json
 import shutil
 
-from storage.identity import make_home_id, read_home_id
-from storage.marker import read_marker
-from storage.workspace import LAYOUT_VERSION, Workspace
+from storage.home.identity import make_home_id, read_home_id
+from storage.home.marker import read_marker
+from storage.home.workspace import LAYOUT_VERSION, Workspace
 
 
 def test_a_home_keeps_its_id(tmp_path):

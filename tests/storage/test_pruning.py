@@ -5,8 +5,8 @@ import os
 import pytest
 
 from storage.artifacts import Corpus, Vectors
-from storage.retention import prune, prune_fetched
-from storage.workspace import Workspace
+from storage.home.retention import prune, prune_fetched
+from storage.home.workspace import Workspace
 
 
 def publish(workspace, kind, key, age):

@@ -14,8 +14,8 @@ from prefect.results import ResultStore
 
 from storage import stages
 from storage.artifacts import Artifact, Corpus, Guide, Vocabulary
+from storage.home.workspace import Workspace
 from storage.stages import Stage, fingerprint, import_closure
-from storage.workspace import Workspace
 from tasks.optimizers import SGD, Adam
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.text.words import Words
@@ -132,7 +132,7 @@ def test_real_stages_reach_what_they_stand_on():
         "tasks/text/titles.py",
         "tasks/tokenize/splits.py",
         "storage/catalogue/titles.py",
-        "storage/workspace.py",
+        "storage/home/workspace.py",
     } <= names
     assert {"duckdb", "pyarrow", "numpy", "prefect"} <= packages
     assert not any(name.startswith(("flows/", "tasks/train/", "storage/tracking")) for name in names)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.home.workspace import folder_size
 from storage.tracking import MODEL_NAME, Registry, Tracking
 from storage.tracking.retention import Retention
-from storage.workspace import folder_size
 
 from .test_tracking_registry import NIGHT, STAND_IN, register
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from storage.home.workspace import Workspace
 from storage.tracking import Registry, Tracking, TrackingError
-from storage.workspace import Workspace
 from tests.ports import free_port
 
 STAND_IN = Path(__file__).with_name("served_stand_in.py")

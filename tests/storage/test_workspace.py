@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.artifacts import Corpus, TitleEncoderFiles
-from storage.workspace import LAYOUT_VERSION, Draft, HomeError, Workspace
+from storage.home.workspace import LAYOUT_VERSION, Draft, HomeError, Workspace
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from storage.artifacts import Corpus
+from storage.home.workspace import HomeError, HomeLocked, Workspace
 from storage.stages import ROOT
-from storage.workspace import HomeError, HomeLocked, Workspace
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def process(code: str, *arguments: str, **options) -> subprocess.Popen[str]:
 
 HOLD = """
     import sys
-    from storage.workspace import Workspace
+    from storage.home.workspace import Workspace
     with Workspace(sys.argv[1]).writing("nightly run of 3 feeds"):
         print("holding", flush=True)
         sys.stdin.read()
@@ -71,7 +71,7 @@ def test_a_killed_writer_leaves_the_old_and_a_heap_that_the_next_writer_removes(
     code = """
         import os, signal, sys
         from storage.artifacts import Corpus
-        from storage.workspace import Workspace
+        from storage.home.workspace import Workspace
         with Workspace(sys.argv[1]).publishing(Corpus, "key") as draft:
             (draft.folder / "file.txt").write_text("new")
             os.kill(os.getpid(), signal.SIGKILL)

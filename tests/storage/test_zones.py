@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from flows.__main__ import main
-from storage.marker import read_marker
+from flows.cli.main import main
+from storage.home.marker import read_marker
+from storage.home.workspace import Workspace
+from storage.home.zones import ZoneError, home_zone, set_zone
 from storage.stages import ROOT
-from storage.workspace import Workspace
-from storage.zones import ZoneError, home_zone, set_zone
 
-MADE = "import sys; from storage.workspace import Workspace; Workspace(sys.argv[1])"
+MADE = "import sys; from storage.home.workspace import Workspace; Workspace(sys.argv[1])"
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,11 @@ PENDING = frozenset(
     [
         "deployments",
         "flows",
-        "flows/serving",
+        "flows/cli",
+    "flows/serving",
         "flows/up",
         "storage",
+    "storage/home",
         "storage/catalogue",
         "storage/tracking",
         "tasks",

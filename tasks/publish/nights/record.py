@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 
 from storage.artifacts import Corpus, Guide, Model
 from storage.formats.corpus import open_corpus
+from storage.home.workspace import Workspace
 from storage.json_file import write_text
 from storage.tracking import Registry, Tracking
 from storage.tracking.nights import read_nights
-from storage.workspace import Workspace
 from tasks.publish.nights.card import model_card
 from tasks.publish.nights.drift import measure_drift, oov_share
 from tasks.publish.nights.page import render_nights

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from storage.artifacts import Corpus, Guide
+from storage.home.workspace import Workspace
 from storage.tracking import Champion, ModelVersion, Registry, TrackingError
-from storage.workspace import Workspace
 
 
 def fingerprints(salt: str, sources: Sequence[str]) -> list[str]:

@@ -10,8 +10,8 @@ from prefect.context import TaskRunContext
 from prefect.events import emit_event
 
 from storage.artifacts import Corpus, Guide, Model
+from storage.home.workspace import Workspace
 from storage.tracking import Registry, Tracking
-from storage.workspace import Workspace
 from tasks.publish.inputs import Challenger
 from tasks.publish.registry.examples import example_table
 from tasks.publish.registry.gate import ANYWAY, NotComparable, ask_both, decide, lineage

@@ -16,9 +16,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.context import TaskRunContext
 
 from storage.artifacts import Checkpoint, Corpus
+from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
-from storage.workspace import Workspace
 from tasks.train.population.esgd import ESGD
 from tasks.train.population.plot import plot_rounds
 from tasks.train.settings import TrainSettings

@@ -7,7 +7,7 @@ import pytest
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import publish_corrections, remove_correction, store_correction
-from storage.corrections import CORRECTIONS, Correction, labels_by_show, read_corrections
+from storage.home.corrections import CORRECTIONS, Correction, labels_by_show, read_corrections
 
 DAY = datetime.timedelta(days=1)
 NOON = datetime.datetime(2025, 3, 1, 12, tzinfo=datetime.UTC)

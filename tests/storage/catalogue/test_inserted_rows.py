@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.results import FeedResult
 from tasks.ingest.settings import IngestSettings

@@ -27,8 +27,8 @@ from storage.catalogue.likes import (
     read_likes,
     unchanged_likes,
 )
+from storage.home.workspace import HomeError, HomeLocked
 from storage.stages import ROOT
-from storage.workspace import HomeError, HomeLocked
 
 DAY = datetime.datetime(2026, 1, 1)
 

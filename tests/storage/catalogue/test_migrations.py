@@ -6,8 +6,8 @@ import duckdb
 import pytest
 
 from storage.catalogue.connection import FILE, Catalogue, Migration, known_migrations
+from storage.home.workspace import HomeError
 from storage.stages import ROOT
-from storage.workspace import HomeError
 
 NEXT = Migration(
     version=len(known_migrations()) + 1,

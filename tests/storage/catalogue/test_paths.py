@@ -11,7 +11,7 @@ from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.catalogue.checks import feed_days
 from storage.catalogue.connection import parquet
 from storage.catalogue.views import ask, view_statements
-from storage.workspace import HomeError, Workspace
+from storage.home.workspace import HomeError, Workspace
 from tests import worlds
 
 

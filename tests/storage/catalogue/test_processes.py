@@ -10,7 +10,7 @@ import pytest
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.feeds import publish_status, status
-from storage.workspace import HomeLocked
+from storage.home.workspace import HomeLocked
 from tests.storage.catalogue.stored import programmes, store
 
 

@@ -10,7 +10,7 @@ from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.feeds import status
 from storage.catalogue.retention import forget_wordings
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
-from storage.workspace import HomeError, Workspace
+from storage.home.workspace import HomeError, Workspace
 
 from .test_history import day, read
 

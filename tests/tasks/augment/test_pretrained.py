@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.assignments import SettingError, override
+from flows.overrides import SettingError, override
 from flows.settings import Settings
 from storage.artifacts import Checkpoint
 from storage.stages import Stage

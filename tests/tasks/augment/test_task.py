@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 from storage.arrays import Ragged
 from storage.artifacts import Checkpoint, Corpus, Guide, Vocabulary
 from storage.formats.corpus import open_corpus
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.augment.settings import AugmentSettings
 from tasks.augment.task import augment
 from tasks.encoder import Bag

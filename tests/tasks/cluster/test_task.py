@@ -11,8 +11,8 @@ from prefect.logging import disable_run_logger
 
 from storage.artifacts import Clustering, Corpus, Vectors
 from storage.formats.clustering import read_clusters, read_subclusters
+from storage.home.workspace import Workspace
 from storage.stages import previous_artifact
-from storage.workspace import Workspace
 from tasks.cluster import DBSCAN, ChineseWhispers, parts
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.task import STAGE, ClusteringInputs, cluster

@@ -9,7 +9,7 @@ import pytest
 
 from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vectors, Vocabulary
 from storage.formats.corpus import open_corpus
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.search.parts import parts_of

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.corrections import Correction
+from storage.home.corrections import Correction
 from tests import worlds
 
 

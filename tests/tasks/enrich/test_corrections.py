@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from storage.corrections import Correction
+from storage.home.corrections import Correction
 from tasks.enrich.enrich import CORRECTED, EDITION, VOTE
 from tasks.enrich.explain import decide
 from tasks.enrich.model import CategoryModel

@@ -5,7 +5,7 @@ import pytest
 from guides import NOW, guide, read, rows
 
 from storage.catalogue.connection import Catalogue
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.ingest.ingest import ingest_feeds
 from tasks.ingest.parallel import parse_to_folder, read_folder
 from tasks.ingest.publish import read_and_publish

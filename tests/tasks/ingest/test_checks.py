@@ -3,7 +3,7 @@ from pathlib import Path
 
 from guides import guide
 
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.ingest.checks import check_guide
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.task import check, ingest

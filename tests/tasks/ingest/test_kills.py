@@ -13,7 +13,7 @@ from guides import guide
 
 from storage.artifacts import Guide
 from storage.catalogue.feeds import status
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
 from tests.contents import catalogue_contents as contents
@@ -21,7 +21,7 @@ from tests.contents import catalogue_contents as contents
 CHILD = """
 import sys
 from pathlib import Path
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from guides import guide, read
 
-from flows.doctor import examine
+from flows.cli.doctor import examine
 from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.feeds import note_validators, publish_status, recall_validators, status
-from storage.workspace import HomeError, Workspace
+from storage.home.workspace import HomeError, Workspace
 
 MADE_BY_2 = Path(__file__).with_name(
     "made_by_duckdb_2.duckdb.gz"

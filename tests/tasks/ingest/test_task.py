@@ -12,10 +12,10 @@ from guides import guide, rows
 
 from storage.artifacts import Guide
 from storage.catalogue.feeds import status
-from storage.guides import current_guide
-from storage.readings import read_readings
-from storage.workspace import HomeLocked, Workspace
-from storage.zones import set_zone
+from storage.home.guides import current_guide
+from storage.home.readings import read_readings
+from storage.home.workspace import HomeLocked, Workspace
+from storage.home.zones import set_zone
 from tasks.ingest.checks import check_guide
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError

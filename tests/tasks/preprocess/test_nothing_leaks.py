@@ -18,7 +18,7 @@ import pytest
 from storage.artifacts import Guide
 from storage.formats.corpus import open_corpus
 from storage.formats.vocabulary import SPLITS
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.text.splitting import split_words
 from tasks.text.titles import parse_title
 from tasks.text.words import KINDS

@@ -11,7 +11,7 @@ import pytest
 from storage.arrays import unit_rows
 from storage.formats.corpus import OpenCorpus, open_corpus
 from storage.formats.vocabulary import PLACEHOLDER
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.sentences import NoSentences, UniversalSentenceEncoder, use
 from tasks.sentences.settings import SentenceSettings

@@ -9,7 +9,7 @@ import pytest
 from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.formats.corpus import open_corpus
 from storage.formats.vocabulary import SPLITS
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.text.words import KINDS, WORD
 from tasks.tokenize.settings import TokenizeSettings

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 from storage.artifacts import Corpus, Guide, Model, Vocabulary
+from storage.home.workspace import Workspace
 from storage.stages import Stage
-from storage.workspace import Workspace
 from tasks.publish.provenance import render_artifacts, trace
 
 EVIL = "</section><script>“R&B”"

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.formats.vocabulary import SPLITS, TRAIN
-from storage.workspace import Workspace
+from storage.home.workspace import Workspace
 from tasks.pool import open_pool
 from tasks.text.words import KINDS, Words
 from tasks.tokenize.pieces import gather_shows

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from flows.commands import HOME, NONE, Home, Set, app
-from flows.exits import DONE, INCOMPLETE
+from flows.cli.commands import HOME, NONE, Home, Set, app
+from flows.cli.exits import DONE, INCOMPLETE
 
 if TYPE_CHECKING:
     from tasks.enrich.enrich import Report
@@ -50,7 +50,7 @@ def enrich(
     changes: Set = NONE,
 ) -> int:
     """Fill a guide: categories where it has none. All else stays byte for byte."""
-    from flows.reading import reading_settings
+    from flows.cli.reading import reading_settings
     from tasks.enrich.errors import EnrichError
     from tasks.enrich.report import report_lines
     from tasks.enrich.settings import EnrichOptions
@@ -75,10 +75,10 @@ def enrich_guide(
 ) -> "Report":
     """Fills a guide's gaps by the model that serves and writes it; an empty ``out`` writes nothing."""
     from flows.champion import champion_folder
-    from storage.corrections import read_corrections
-    from storage.guides import current_guide
-    from storage.workspace import Workspace
-    from storage.zones import home_zone
+    from storage.home.corrections import read_corrections
+    from storage.home.guides import current_guide
+    from storage.home.workspace import Workspace
+    from storage.home.zones import home_zone
     from tasks.enrich.enrich import plan, read_guide
     from tasks.enrich.model import CategoryModel
     from tasks.enrich.output import check_output, write_output

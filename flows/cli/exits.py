@@ -3,7 +3,7 @@
 Python runs a signal handler only between two bytecodes of the main thread, and while that unwinds Prefect and
 MLflow may wait for a server that is gone (75 s). The C handler writes the signal's number at once to the
 descriptor of ``signal.set_wakeup_fd``; a thread reads it and ends the process when the time is up. What a
-killed run leaves behind is complete or ignored (storage/workspace.py), so that loses nothing.
+killed run leaves behind is complete or ignored (storage/home/workspace.py), so that loses nothing.
 """
 
 import errno

@@ -110,7 +110,7 @@ def _kernels(device: "torch.device") -> Finding:
 
 def _home(home: Path) -> Iterator[Finding]:
     from storage.catalogue.connection import Catalogue
-    from storage.workspace import HomeError, HomeLocked, Workspace
+    from storage.home.workspace import HomeError, HomeLocked, Workspace
 
     if not home.is_file() and not (home / "home.json").exists():
         yield Finding("note", "home", f"{home} is not there yet; `guidespace nightly` makes it")

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from storage.catalogue.likes import hash_viewer, read_likes
+from storage.home.workspace import Workspace
 from storage.json_file import write_json
-from storage.workspace import Workspace
 from tasks.tonight.calendar import render_calendar
 from tasks.tonight.choose import Recommendation
 from tasks.tonight.evening import TonightError, open_evening

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from flows.commands import HOME, NONE, AsJson, Home, app, show
-from flows.instants import read_moment
+from flows.cli.commands import HOME, NONE, AsJson, Home, app, show
+from flows.cli.instants import read_moment
 
 ME = "me"
 
@@ -48,7 +48,7 @@ def like(
     """Note what a viewer likes, or dislikes. One title, or a file of them."""
     if bool(title) == (file is not None):
         raise BadParameter("Name a title, or a file by --from.")
-    from flows.likes import import_likes, like_title
+    from flows.cli.likes import import_likes, like_title
 
     now = datetime.datetime.now(datetime.UTC)
     if file is not None:
@@ -61,7 +61,7 @@ def like(
 @app.command()
 def forget(viewer: Name, home: Home = HOME) -> None:
     """Delete all that is known of a viewer."""
-    from flows.likes import forget as forget_all
+    from flows.cli.likes import forget as forget_all
 
     found = forget_all(home, viewer)
     print(f"{found:,} like{'s' * (found != 1)} of {viewer} deleted")
@@ -82,9 +82,9 @@ def tonight(
     """What a viewer may want to watch this evening, and why."""
     if until is not None and hours is not None:
         raise BadParameter("Give --until or --hours, not both.")
-    from flows.tonight import as_json as document
-    from flows.tonight import evening_of, list_tonight, tonight_lines, write_files
-    from storage.zones import home_zone, in_zone
+    from flows.cli.tonight import as_json as document
+    from flows.cli.tonight import evening_of, list_tonight, tonight_lines, write_files
+    from storage.home.zones import home_zone, in_zone
     from tasks.tonight.settings import TonightSettings
 
     zone = home_zone(home)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from flows.commands import HOME, AsJson, Home, app, show
+from flows.cli.commands import HOME, AsJson, Home, app, show
 
 NIGHTS, DAYS, WORDINGS = 7, 90, 365  # kept unless told otherwise; the flow's, too
 NIGHTS_ARE = "artifacts of each kind, and models to go back to, that stay"
@@ -28,11 +28,11 @@ def gc(
 ) -> None:
     """Remove old artifacts, models, runs and wordings. What serves, and what served last, stays."""
     from flows.server import start_prefect
-    from storage.workspace import Workspace
+    from storage.home.workspace import Workspace
 
     folder = str(Workspace(home, create=False).home)
     starting = start_prefect(folder)
-    from flows.clean import clean, line
+    from flows.gc import clean, line
 
     if starting:
         starting()
@@ -47,8 +47,8 @@ def gc(
 @app.command()
 def zone(name: Annotated[str, Argument(metavar="ZONE", help=ZONE)] = "", home: Home = HOME) -> None:
     """Show or set the time zone of a home. Schedules, dates, evenings and hours of titles use it."""
-    from storage.workspace import Workspace
-    from storage.zones import home_zone, set_zone
+    from storage.home.workspace import Workspace
+    from storage.home.zones import home_zone, set_zone
 
     folder = Workspace(home, create=bool(name)).home
     if name:

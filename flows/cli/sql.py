@@ -7,12 +7,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from flows.latest import read_latest
 from storage.artifacts import Artifact, Clustering, Corpus, Tonight
 from storage.catalogue.likes import home_salt
 from storage.catalogue.views import QueryError, ask
-from storage.guides import current_guide
-from storage.workspace import HomeError, Workspace, newest_first
+from storage.home.guides import current_guide
+from storage.home.latest import read_latest
+from storage.home.workspace import HomeError, Workspace, newest_first
 
 
 def run_folders(home: str | Path) -> dict[str, Path]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from storage.home.workspace import HomeError, Workspace
 from storage.json_file import write_json
-from storage.workspace import HomeError, Workspace
 
 LATEST = "latest.json"
 PATHS = ("map", "scores", "model", "corpus")

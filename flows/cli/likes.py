@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from storage.artifacts import Tonight
 from storage.catalogue.feeds import utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer
+from storage.home.workspace import Workspace
+from storage.home.zones import home_zone
 from storage.tracking.retention import Retention
-from storage.workspace import Workspace
-from storage.zones import home_zone
 from tasks.likes.exports import read_export
 from tasks.likes.players import read_player
 from tasks.likes.tables import LikesError, read_table

@@ -8,7 +8,7 @@ import zoneinfo
 from pathlib import Path
 
 from storage.errors import ExpectedError
-from storage.marker import read_marker, write_marker
+from storage.home.marker import read_marker, write_marker
 
 KEY = "zone"  # in home.json
 

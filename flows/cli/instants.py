@@ -1,4 +1,4 @@
-"""Dates and instants as they are typed: without a zone where the text names none (storage/zones.py)."""
+"""Dates and instants as they are typed: without a zone where the text names none (storage/home/zones.py)."""
 
 import datetime
 

@@ -21,8 +21,8 @@ from storage.digests import hashes
 from storage.formats.answers import CLUSTERS, write_answers
 from storage.formats.corpus import OpenCorpus, open_corpus
 from storage.formats.vocabulary import PLACEHOLDER, TRAIN, texts_of
+from storage.home.workspace import Workspace
 from storage.stages import Stage
-from storage.workspace import Workspace
 from tasks.augment.settings import AugmentSettings
 from tasks.augment.task import augment
 from tasks.cluster.graph import Neighbours

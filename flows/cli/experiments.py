@@ -4,7 +4,7 @@ from typing import Annotated, get_args
 
 from typer import BadParameter, Option
 
-from flows.commands import HOME, NONE, Feeds, Home, Preset, Set, app, count_feeds
+from flows.cli.commands import HOME, NONE, Feeds, Home, Preset, Set, app, count_feeds
 
 BLOCKS = "blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
 Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS)]
@@ -40,8 +40,8 @@ def tune(
     print(
         f"GuideSpace: comparison of optimizers on {count_feeds(feeds)} in {home}, preset {preset}", flush=True
     )
-    from flows.assignments import override
-    from flows.console import run
+    from flows.cli.progress import run
+    from flows.overrides import override
     from flows.server import start_prefect
     from flows.settings import choose
     from tasks.ingest.check import check_feeds
@@ -79,8 +79,8 @@ def ablate(
 ) -> int:
     """What each building block of the settings is worth. On the same folds and seeds."""
     print(f"GuideSpace: ablation of the preset {preset} in {home}", flush=True)
-    from flows.console import run
-    from flows.plan import plan_ablation
+    from flows.ablation_plan import plan_ablation
+    from flows.cli.progress import run
     from flows.server import start_prefect
     from flows.settings import choose
     from tasks.ablate.settings import AblationSettings

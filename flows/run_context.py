@@ -32,17 +32,17 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from threadpoolctl import threadpool_limits
 
 from flows import server
-from flows.latest import folders_of_last_run, last_instant, write_latest
 from flows.ownership import OUR_FLOWS
 from flows.settings import Settings
 from storage.artifacts import Corpus, Model, Page, Scores
+from storage.home.latest import folders_of_last_run, last_instant, write_latest
+from storage.home.retention import prune
+from storage.home.workspace import Workspace, newest_first
+from storage.home.zones import home_zone
 from storage.memory import spare_memory
-from storage.retention import prune
 from storage.tracking import Tracking
 from storage.tracking.nights import AS_OF, read_nights
 from storage.tracking.runs import FIGURES
-from storage.workspace import Workspace, newest_first
-from storage.zones import home_zone
 from tasks.ingest.sources.feeds import source_of
 from tasks.pool import process_beside
 from tasks.publish.inputs import PreviousNight

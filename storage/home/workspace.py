@@ -5,7 +5,7 @@ Layout::
     home/home.json            layout version, so that another version's home is refused; time zone; id
     home/writer.lock          who writes just now
     home/catalogue.duckdb     the catalogue (storage/catalogue)
-    home/corrections.json     categories that a person corrected, for readers (storage/corrections.py)
+    home/corrections.json     categories that a person corrected, for readers (storage/home/corrections.py)
     home/artifacts/KIND/KEY/  published folders; artifact.json is written last
     home/sentences/           vectors of texts, by encoder (storage/sentences.py)
     home/likes.duckdb         likes of viewers, likes.salt for their hashes (storage/catalogue/likes.py)
@@ -36,9 +36,9 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 from storage.artifacts import Artifact
 from storage.atomic import replaced_folder
 from storage.errors import ExpectedError
+from storage.home.marker import MARKER, write_marker
+from storage.home.zones import KEY, home_zone
 from storage.json_file import write_json
-from storage.marker import MARKER, write_marker
-from storage.zones import KEY, home_zone
 
 LAYOUT_VERSION = 1
 A = TypeVar("A", bound=Artifact)

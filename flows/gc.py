@@ -20,14 +20,14 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from pydantic import Field
 
-from flows.keeping import DAYS, NIGHTS, WORDINGS
-from flows.latest import folders_of_last_run
+from flows.cli.maintenance import DAYS, NIGHTS, WORDINGS
 from flows.ownership import OUR_FLOWS, belongs_to, has_database, tag_with_home
 from storage.catalogue.retention import forget_wordings
-from storage.retention import Removed, prune, prune_fetched
+from storage.home.latest import folders_of_last_run
+from storage.home.retention import Removed, prune, prune_fetched
+from storage.home.workspace import Workspace
 from storage.tracking import TrackingError
 from storage.tracking.retention import Retention
-from storage.workspace import Workspace
 
 WAIT_SECONDS = 3600.0  # for a run in the home
 NOT_OURS = "its database is not in the home; --shared removes what is of this home"

@@ -6,7 +6,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-from flows.assignments import SettingError
+from flows.overrides import SettingError
 from flows.settings import Settings
 
 BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}

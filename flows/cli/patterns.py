@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from flows.commands import HOME, NONE, AsJson, Home, Set, app, show
-from flows.exits import DONE
+from flows.cli.commands import HOME, NONE, AsJson, Home, Set, app, show
+from flows.cli.exits import DONE
 
 KEPT = "train nothing: label by the classifier that the home keeps"
 Kept = Annotated[bool, Option("--kept", help=KEPT)]
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @app.command()
 def patterns(home: Home = HOME, changes: Set = NONE, kept: Kept = False, as_json: AsJson = False) -> int:
     """Learn what sub-titles are: dates, guests, teams, numbers."""
-    from flows.assignments import override
-    from flows.console import run_flow
+    from flows.cli.progress import run_flow
+    from flows.overrides import override
     from flows.server import start_prefect
-    from storage.workspace import Workspace
+    from storage.home.workspace import Workspace
     from tasks.subtitles.settings import LabellingSettings
 
     Workspace(home, create=False)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Option, Typer
 
-from flows.instants import read_instant
+from flows.cli.instants import read_instant
 
 NONE: list[Any] = []
 HOME = "guidespace-home"
@@ -92,9 +92,9 @@ def nightly(
     if feeds or not as_of:
         check_feeds(feeds, IngestSettings())
     starting = None if changes else start_prefect(home)  # settings are checked before anything starts
-    from flows.console import run
+    from flows.cli.progress import run
     from flows.settings import choose
-    from storage.zones import home_zone, in_zone
+    from storage.home.zones import home_zone, in_zone
 
     settings = choose(preset, changes, feeds)
     parameters = {"settings": settings, "as_of": as_of and in_zone(as_of, home_zone(home))}
@@ -104,8 +104,8 @@ def nightly(
 @app.command()
 def rollback(home: Home = HOME) -> None:
     """Let the model serve that served before. The gate then leaves out the one that is taken back."""
+    from storage.home.workspace import Workspace
     from storage.tracking import Registry
-    from storage.workspace import Workspace
 
     registry = Registry(Workspace(home, create=False).home)
     before, now = registry.rollback(at=datetime.datetime.now(datetime.UTC))
@@ -116,7 +116,7 @@ def rollback(home: Home = HOME) -> None:
 def ingest(feeds: Feeds, home: Home = HOME, changes: Set = NONE) -> int:
     """Read guides into the catalogue; learn nothing. The snapshot is published."""
     print(f"GuideSpace: reading {count_feeds(feeds)} into {home}", flush=True)
-    from flows.reading import read_feeds, reading_settings
+    from flows.cli.reading import read_feeds, reading_settings
     from tasks.ingest.check import check_feeds
 
     settings = reading_settings(changes)
@@ -128,8 +128,8 @@ def ingest(feeds: Feeds, home: Home = HOME, changes: Set = NONE) -> int:
 def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Set = NONE) -> int:
     """Read dated guides, each as what was known on that date. Their names hold the date."""
     print(f"GuideSpace: reading dated guides of {first:%F} to {last:%F} into {home}", flush=True)
-    from flows.reading import read_feeds, reading_settings
-    from storage.zones import home_zone
+    from flows.cli.reading import read_feeds, reading_settings
+    from storage.home.zones import home_zone
     from tasks.ingest.sources.dates import dated_guides
     from tasks.pool import cores
 
@@ -151,9 +151,9 @@ def similar(
     as_json: AsJson = False,
 ) -> None:
     """Titles like this one under the model that serves. It may be one that no guide has."""
-    from flows.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
-    from storage.corrections import read_corrections
-    from storage.workspace import Workspace
+    from flows.cli.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
+    from storage.home.corrections import read_corrections
+    from storage.home.workspace import Workspace
     from tasks.search.query import Query
 
     opened, query = open_champion(home, search, model), Query(title, description, channel, hour)
@@ -166,7 +166,7 @@ def similar(
 @app.command()
 def explain(left: Left, right: Right = None, home: Home = HOME, as_json: AsJson = False) -> None:
     """Why two titles are near, or who decided what one is. Of two, also what changes without each word."""
-    from flows.explain import explain_titles
+    from flows.cli.explain import explain_titles
 
     document, lines = explain_titles(home, left, right)
     show(document, as_json, lines)
@@ -177,7 +177,7 @@ def duplicates(home: Home = HOME, minimum: Minimum = 0.95, as_json: AsJson = Fal
     """Pairs of titles of the last run that are nearly the same. The nearest come first."""
     if not 0.8 <= minimum <= 1:  # below, the bands of SimHash would be too many
         raise BadParameter(f"--minimum {minimum} is not a number from 0.8 to 1.")
-    from flows.explain import duplicate_line, find_duplicates
+    from flows.cli.explain import duplicate_line, find_duplicates
 
     pairs = find_duplicates(home, minimum)
     show(pairs, as_json, map(duplicate_line, pairs))
@@ -186,8 +186,8 @@ def duplicates(home: Home = HOME, minimum: Minimum = 0.95, as_json: AsJson = Fal
 @app.command()
 def scores(home: Home = HOME, as_json: AsJson = False) -> None:
     """Scores of the last run, beside plain baselines."""
-    from flows.latest import read_scores
-    from flows.render import scores_lines
+    from flows.cli.render import scores_lines
+    from storage.home.latest import read_scores
 
     document = read_scores(home)
     show(document, as_json, scores_lines(document))
@@ -196,8 +196,8 @@ def scores(home: Home = HOME, as_json: AsJson = False) -> None:
 @app.command()
 def categories(home: Home = HOME, as_json: AsJson = False) -> None:
     """Labels of the last run, and why categories were dropped."""
-    from flows.latest import read_categories
-    from flows.render import category_lines
+    from flows.cli.render import category_lines
+    from storage.home.latest import read_categories
 
     document = read_categories(home)
     show(document, as_json, category_lines(document))
@@ -206,9 +206,9 @@ def categories(home: Home = HOME, as_json: AsJson = False) -> None:
 @app.command()
 def status(home: Home = HOME, as_json: AsJson = False) -> None:
     """What the catalogue holds: feeds, rejects with reasons, counts."""
-    from flows.render import status_lines
+    from flows.cli.render import status_lines
     from storage.catalogue.feeds import status as read_status
-    from storage.workspace import Workspace
+    from storage.home.workspace import Workspace
 
     workspace = Workspace(home, create=False)
     size = {"home": str(workspace.home), "home_bytes": workspace.size()}
@@ -219,8 +219,8 @@ def status(home: Home = HOME, as_json: AsJson = False) -> None:
 @app.command()
 def sql(query: Query = None, values: Values = NONE, home: Home = HOME, as_json: AsJson = False) -> None:
     """Answer a query over the last run. Without one, print the views as SQL for a DuckDB of your own."""
-    from flows.render import table_lines
-    from flows.sql import answer, plain, run_folders
+    from flows.cli.render import table_lines
+    from flows.cli.sql import answer, plain, run_folders
     from storage.catalogue.views import view_statements
 
     if query is None:
@@ -242,7 +242,7 @@ def export(out: Out, form: Format, buckets: Buckets = None, home: Home = HOME) -
 @app.command()
 def ngrams(model: NgramModel, words: WordList, as_json: AsJson = False) -> None:
     """Character n-grams of words, from a fastText model. With their rows and vectors."""
-    from flows.words import ngram_lines
+    from flows.cli.words import ngram_lines
 
     show(None, False, ngram_lines(model, _read_words(words), as_json))
 
@@ -250,7 +250,7 @@ def ngrams(model: NgramModel, words: WordList, as_json: AsJson = False) -> None:
 @app.command()
 def vector(model: VectorModel, words: WordList, as_json: AsJson = False) -> None:
     """Vectors of words from a fastText model or a text form. The words may be unknown."""
-    from flows.words import vector_lines
+    from flows.cli.words import vector_lines
 
     show(None, False, vector_lines(model, _read_words(words), as_json))
 
@@ -262,7 +262,7 @@ def _read_words(words: list[str]) -> list[str]:
 @app.command()
 def neighbours(model: VectorModel, word: str, k: Number = 10, as_json: AsJson = False) -> None:
     """Words nearest to a word in a fastText model or a text form."""
-    from flows.words import find_neighbours
+    from flows.cli.words import find_neighbours
 
     found = find_neighbours(model, word, k)
     show(found, as_json, (f"{near['cosine']:.3f}  {near['word']}" for near in found))
@@ -271,7 +271,7 @@ def neighbours(model: VectorModel, word: str, k: Number = 10, as_json: AsJson = 
 @app.command()
 def settings(name: Below = "", as_json: AsJson = False, markdown: bool = False) -> None:
     """Every setting with type, default, bounds and description."""
-    from flows.listing import list_settings, markdown_lines, setting_lines
+    from flows.cli.settings import list_settings, markdown_lines, setting_lines
 
     rows = list_settings(name)
     show(rows, as_json, (markdown_lines if markdown else setting_lines)(rows))
@@ -280,7 +280,7 @@ def settings(name: Below = "", as_json: AsJson = False, markdown: bool = False) 
 @app.command()
 def doctor(home: Home = HOME, as_json: AsJson = False) -> int:
     """Check versions, home, locks and devices."""
-    from flows.doctor import examine
+    from flows.cli.doctor import examine
 
     findings = []
     for finding in examine(home):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage.atomic import remove_folder
-from storage.workspace import Workspace, folder_size, last_used
+from storage.home.workspace import Workspace, folder_size, last_used
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,9 @@ from typing import Any, Literal, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from flows.exits import DONE, FAILED, INCOMPLETE, expected, signalled
+from flows.cli.exits import DONE, FAILED, INCOMPLETE, expected, signalled
 from storage.addresses import without_secrets
-from storage.readings import read_readings
+from storage.home.readings import read_readings
 
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
 SAID = (  # what the lines of ours say too

@@ -9,8 +9,8 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from storage.marker import read_marker, write_marker
-from storage.workspace import Workspace
+from storage.home.marker import read_marker, write_marker
+from storage.home.workspace import Workspace
 
 
 def read_home_id(home: Path) -> str:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from flows.champion import champion_folder
-from flows.latest import read_latest
-from storage.corrections import Correction, corrected_on, read_corrections
-from storage.workspace import Workspace
+from storage.home.corrections import Correction, corrected_on, read_corrections
+from storage.home.latest import read_latest
+from storage.home.workspace import Workspace
 from tasks.enrich.explain import Decision, decide
 from tasks.enrich.model import CategoryModel
 from tasks.neighbours.index import SearchSettings

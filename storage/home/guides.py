@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.artifacts import Guide
-from storage.workspace import Workspace, newest_first, published_at
+from storage.home.workspace import Workspace, newest_first, published_at
 
 
 def current_guide(workspace: Workspace) -> Guide | None:

@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Sequence
 
-from flows.assignments import override
-from flows.exits import DONE, INCOMPLETE
+from flows.cli.exits import DONE, INCOMPLETE
+from flows.overrides import override
 from storage.artifacts import Progress
-from storage.readings import read_readings
-from storage.workspace import Workspace
+from storage.home.readings import read_readings
+from storage.home.workspace import Workspace
 from tasks.form import configurable, setting
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.results import Failure, FeedResult

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, BadParameter, Option
 
-from flows.commands import HOME, NONE, AsJson, Home, app, show
+from flows.cli.commands import HOME, NONE, AsJson, Home, app, show
 from storage.errors import ExpectedError
 
 if TYPE_CHECKING:
-    from storage.corrections import Correction
+    from storage.home.corrections import Correction
 
 NEAR = 5  # categories named where one is unknown
 WRITING = "correction of a title"
@@ -41,8 +41,8 @@ def correct(
     """Say what a title is. It counts at once, and the next nightly run learns it."""
     if every == bool(title) or bool(categories) == (undo or every):
         raise BadParameter("Name a title and its category, a title and --undo, or --list alone.")
-    from storage.corrections import read_corrections
-    from storage.workspace import Workspace
+    from storage.home.corrections import read_corrections
+    from storage.home.workspace import Workspace
 
     if every:
         found = [*read_corrections(Workspace(home, create=False).home).values()]
@@ -73,8 +73,8 @@ def correct_title(
     from flows.champion import champion_folder
     from storage.catalogue.connection import Catalogue
     from storage.catalogue.corrections import store_correction
-    from storage.corrections import Correction
-    from storage.workspace import Workspace
+    from storage.home.corrections import Correction
+    from storage.home.workspace import Workspace
 
     model, show_key = champion_folder(home), _show_key(title)
     known = known_categories(model)
@@ -97,7 +97,7 @@ def undo_correction(home: str, title: str) -> "Correction":
     """
     from storage.catalogue.connection import Catalogue
     from storage.catalogue.corrections import remove_correction
-    from storage.workspace import Workspace
+    from storage.home.workspace import Workspace
 
     workspace, show_key = Workspace(home, create=False), _show_key(title)
     with workspace.writing(WRITING), Catalogue.open(workspace.home) as catalogue:

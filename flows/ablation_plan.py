@@ -4,9 +4,9 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from flows.assignments import SettingError, override
+from flows.ablation_trial import Learning
+from flows.overrides import SettingError, override
 from flows.settings import Settings
-from flows.trial import Learning
 from storage.artifacts import Answers
 from storage.formats.answers import CLUSTERS
 from tasks.ablate.blocks import Block, choose_blocks

@@ -1,0 +1,155 @@
+"""The command ``guidespace`` (also ``python -m flows``)."""
+
+import codecs
+import importlib.metadata
+import io
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from pydantic_core import ValidationError
+from typer.core import TyperArgument, TyperGroup, TyperOption
+from typer.exceptions import Exit, TyperException
+from typer.main import get_group
+
+import flows.cli.correct
+import flows.cli.enrich
+import flows.cli.experiments  # (adds its commands, as the next four do)
+import flows.cli.maintenance
+import flows.cli.patterns
+import flows.serving.command
+import flows.up.command  # noqa: F401
+from flows.cli.exits import DONE, exit_code, report_interrupted, signalled, watch_signals
+from flows.cli.viewers import app
+from storage.memory import spare_memory
+
+# They print a line at once.
+REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
+
+
+@app.callback(invoke_without_command=True)
+def prepare(context: typer.Context, version: Annotated[bool, typer.Option("--version")] = False) -> None:
+    """Embeds the programme titles of a TV guide (XMLTV), clusters and scores them, and draws a map."""
+    if version:
+        print("guidespace", importlib.metadata.version("guidespace"))
+        raise Exit
+    if not context.invoked_subcommand:
+        raise typer.BadParameter("A command is missing.", context)
+    context.with_resource(_waiting(context.invoked_subcommand or ""))
+
+
+@contextmanager
+def _waiting(subcommand: str) -> Iterator[None]:
+    """Says at a terminal that a command is loading where its imports or a model take long."""
+    line = f"guidespace {subcommand}: loading …"
+    timer = threading.Timer(0.7, print, [line], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    if subcommand not in REPORTING and sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code (exits.py)."""
+    os.environ.setdefault("DO_NOT_TRACK", "1")  # Prefect, MLflow: no telemetry unless somebody asks for it
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    # Ctrl-C ends a process at once, its semaphores with it: multiprocessing would warn of each.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
+    command, given = get_group(app), sys.argv[1:] if arguments is None else arguments
+    try:
+        _check_decoded(given)
+        with command.make_context("guidespace", _repeat_options(command, given)) as context:
+            return int(command.invoke(context) or DONE)
+    except Exit as ended:  # --help, --version
+        return ended.exit_code
+    except TyperException as error:
+        path = getattr(getattr(error, "ctx", None), "command_path", "guidespace")
+        problems = error.__cause__.errors() if isinstance(error.__cause__, ValidationError) else ()
+        given = "".join(f" (got {problem['input']!r})" for problem in problems)
+        print(f"guidespace: {error.format_message()}{given} See `{path} --help`.", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        report_interrupted()
+        return exit_code()
+    except BrokenPipeError:  # `guidespace scores | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:
+        if signalled():
+            report_interrupted()
+            return exit_code()
+        from flows.cli.progress import explain
+
+        return explain(error)
+
+
+def _check_decoded(arguments: Sequence[str]) -> None:
+    """Refuses bytes that the locale's encoding does not decode: neither DuckDB nor JSON stores them."""
+    for argument in arguments:
+        if any("\ud800" <= letter <= "\udfff" for letter in argument):
+            encoding = sys.getfilesystemencoding()
+            advice = "set LC_ALL=C.UTF-8 or PYTHONUTF8=1, or rename the file"
+            raise typer.BadParameter(f"{argument!a} is not text in {encoding}; {advice}.")
+
+
+def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
+    """Rewrites ``--feed A B`` to ``--feed A --feed B``, the form in which Typer takes several values.
+
+    Only for options of the given subcommand that may be repeated, and only where it has no positional
+    arguments: after ``sql --with NAME=VALUE`` the next word is the query.
+    """
+    name = next((argument for argument in arguments if not argument.startswith("-")), "")
+    parameters = group.commands[name].params if name in group.commands else []
+    has_positional = any(isinstance(parameter, TyperArgument) for parameter in parameters)
+    repeatable = {
+        option
+        for parameter in parameters
+        if isinstance(parameter, TyperOption) and parameter.multiple and not has_positional
+        for option in parameter.opts
+    }
+    rewritten, option = [], ""
+    for argument in arguments:
+        if option and rewritten[-1] != option:
+            if argument.startswith("-"):
+                option = ""
+            else:
+                rewritten.append(option)
+        if argument.partition("=")[0] in repeatable:
+            option = argument.partition("=")[0]
+        rewritten.append(argument)
+    return rewritten
+
+
+def escape_unprintable() -> None:
+    """Makes printing escape what the terminal's encoding lacks, in the form of JSON, instead of raising."""
+
+    def escape(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+    codecs.register_error("guidespace.escape", escape)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="guidespace.escape")
+
+
+def entry() -> None:
+    """The console command: runs it and exits without the interpreter's teardown."""
+    escape_unprintable()
+    watch_signals()
+    spare_memory()
+    from flows.server import leave
+
+    leave(main())
+
+
+if __name__ == "__main__":
+    entry()
