@@ -18,27 +18,26 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.claims import Claim, commit, machine, table
+from benchmarks.claims import ROOT, Claim, commit, machine, table
 
-HERE = Path(__file__).parent
-NOT_BENCHMARKS = {
-    "__init__",
-    "__main__",
-    "believed",
-    "claims",
-    "facts",
-    "on_gpu",
-    "road",
-}  # believed needs readers
-FULL = (
-    "fasttext_reader",
-    "ingest",
-    "linear",
-    "million",
-    "neighbours",
-    "titles",
-    "training",
-)  # those with sizes behind --full
+PAGE = Path(__file__).with_name("README.md")
+MODULES = {
+    name: f"benchmarks.{folder}.{name}"
+    for folder, names in {
+        "ingest": ("enrich", "ingest"),
+        "linear": ("factorisation", "linear"),
+        "nights": ("ablation", "million", "nightly", "orchestration", "serve"),
+        "objectives": ("objectives",),
+        "offload": ("offload",),
+        "quality": ("quality",),
+        "recommend": ("recommend",),
+        "search": ("clusters", "layout", "neighbours"),
+        "text": ("fasttext_reader", "oov", "sentences", "text", "titles"),
+        "training": ("bag", "loader", "population", "runners", "training"),
+    }.items()
+    for name in names
+}
+FULL = {"fasttext_reader", "ingest", "linear", "million", "neighbours", "titles", "training"}  # have --full
 ONLY_FULL = {"million"}
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 LONGEST = 2 * 3600  # seconds that a benchmark may take
@@ -46,9 +45,7 @@ LONGEST = 2 * 3600  # seconds that a benchmark may take
 
 def main() -> int:
     """The command."""
-    known = sorted(
-        {file.stem for file in HERE.glob("*.py") if not file.stem.startswith("_")} - NOT_BENCHMARKS
-    )
+    known = sorted(MODULES)
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "--only",
@@ -60,7 +57,7 @@ def main() -> int:
     parser.add_argument(
         "--full",
         action="store_true",
-        help=f"measure the heavy sizes, sections of their own, of {', '.join(FULL)}",
+        help=f"measure the heavy sizes, sections of their own, of {', '.join(sorted(FULL))}",
     )
     parser.add_argument(
         "--quick", action="store_true", help="small sizes, to see that all works; prints, and writes nothing"
@@ -78,7 +75,7 @@ def main() -> int:
     failed = measure_all(
         names,
         lambda name: run_one(name, size),
-        None if given.quick else HERE / "README.md",
+        None if given.quick else PAGE,
         ", full sizes" if given.full else "",
     )
     if failed:
@@ -102,12 +99,12 @@ def measure_all(
     """
     failed, measured = [], commit()  # once: writing the page is a change of its own
     for name in names:
-        print(f"benchmarks.{name}{suffix} …", file=sys.stderr, flush=True)
+        print(f"{MODULES[name]}{suffix} …", file=sys.stderr, flush=True)
         load, begun = os.getloadavg()[0], time.monotonic()
         try:
             claims = measure(name)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            print(f"benchmarks.{name}: {error}", file=sys.stderr, flush=True)
+            print(f"{MODULES[name]}: {error}", file=sys.stderr, flush=True)
             failed.append(name)
             continue
         took = f"{(time.monotonic() - begun) / 60:.1f} min"
@@ -122,9 +119,9 @@ def measure_all(
 
 def run_one(name: str, size: str = "") -> list[Claim]:
     """The claims of one benchmark, run in a process group of its own, which ends with it."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *filter(None, [size])]
+    command = [sys.executable, "-m", MODULES[name], "--json", *filter(None, [size])]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, encoding="utf-8", cwd=HERE.parent, start_new_session=True
+        command, stdout=subprocess.PIPE, encoding="utf-8", cwd=ROOT, start_new_session=True
     ) as process:
         try:
             out, _ = process.communicate(timeout=LONGEST)
@@ -138,11 +135,8 @@ def run_one(name: str, size: str = "") -> list[Claim]:
 
 def about(name: str) -> str:
     """The first paragraph of a benchmark's docstring."""
-    return (
-        (ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text(encoding="utf-8"))) or "")
-        .partition("\n\n")[0]
-        .replace("\n", " ")
-    )
+    source = (ROOT / MODULES[name].replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def replace_section(readme: Path, name: str, content: str) -> None:

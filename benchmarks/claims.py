@@ -15,6 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = ROOT / "sample" / "guide.xml.gz"  # what --quick reads
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
@@ -152,11 +155,10 @@ def machine() -> str:
 
 def commit() -> str:
     """The commit that was measured, and whether anything but the page of figures differs from it."""
-    root = Path(__file__).parent.parent
 
     def git(*arguments: str) -> str:
         return subprocess.run(
-            ["git", *arguments], capture_output=True, encoding="utf-8", cwd=root, check=False
+            ["git", *arguments], capture_output=True, encoding="utf-8", cwd=ROOT, check=False
         ).stdout.strip()
 
     dirty = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/README.md")

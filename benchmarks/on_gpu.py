@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("benchmarks.on_gpu needs a GPU: torch sees no CUDA device", file=sys.stderr)
         return 2
     begun = time.monotonic()
-    from benchmarks._on_gpu_parts import measurements
+    from benchmarks.offload.on_gpu_parts import measurements
 
     given.out.mkdir(parents=True, exist_ok=True)
     chosen = [own for own in measurements(given.out) if given.part in (None, own.part)]

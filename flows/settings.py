@@ -1,5 +1,5 @@
 """All settings of a nightly run, for the form in the Prefect UI and the command line, and the presets to
-start from; benchmarks/nightly.py measures their time and score.
+start from; benchmarks/nights/nightly.py measures their time and score.
 """
 
 from collections.abc import Sequence

@@ -46,8 +46,8 @@ with context           .679 .651 .672    .678 .650 .671
 and the sentence       .700 .676 .688    .700 .674 .686
 =====================  ================  ================
 
-Our solver takes about a tenth of the CPU time on four guides merged (125 labels; benchmarks/linear.py), and a
-seventh to an eighth on single guides (13 to 61 labels).
+Our solver takes about a tenth of the CPU time on four guides merged (125 labels;
+benchmarks/linear/linear.py), and a seventh to an eighth on single guides (13 to 61 labels).
 """
 
 from collections.abc import Sequence

@@ -49,7 +49,7 @@ from tasks.subtitles.settings import PatternSettings
 HEAD_WEIGHTS = "head.safetensors"
 METADATA = "patterns.json"
 # Minimum probability of each pattern, for a precision of .93 or more on the sub-titles of
-# benchmarks/sub_titles_development*.tsv.
+# benchmarks/objectives/sub_titles_development*.tsv.
 MIN_PROBABILITY = {
     "date": 0.65,
     "teams": 0.75,

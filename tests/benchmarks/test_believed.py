@@ -10,8 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks._similarities import join, project, spread, unit
-from benchmarks.believed import draw, make_lists, nearest, read_set, score, table, write_key, write_lists
+from benchmarks.quality.believed import (
+    draw,
+    make_lists,
+    nearest,
+    read_set,
+    score,
+    table,
+    write_key,
+    write_lists,
+)
+from benchmarks.quality.similarities import join, project, spread, unit
 from storage.stages import ROOT
 
 
@@ -130,7 +139,7 @@ def test_the_reference_must_be_rated(tmp_path):
 @pytest.mark.slow
 def test_the_command_scores(tmp_path):
     folder = str(write_set(tmp_path, COLUMNS, RATINGS))
-    command = [sys.executable, "-m", "benchmarks.believed", "score", folder, "--reference", "small"]
+    command = [sys.executable, "-m", "benchmarks.quality.believed", "score", folder, "--reference", "small"]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, encoding="utf-8")
     assert "| new | 3 | 6.33 | 67% | 33% | 1 | 1 | +0.67 [-1.00, 3.00] |" in done.stdout
 

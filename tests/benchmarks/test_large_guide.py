@@ -5,8 +5,8 @@ import itertools
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchmarks._large_guide import write_large_guide
-from benchmarks.nightly import SAMPLE
+from benchmarks.claims import SAMPLE
+from benchmarks.nights.large_guide import write_large_guide
 
 
 def test_titles_are_distinct_and_channels_have_no_overlaps(tmp_path: Path):

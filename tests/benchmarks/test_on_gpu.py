@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import _offload_gpu
-from benchmarks._offload_steps import train
 from benchmarks.claims import Claim
+from benchmarks.offload import gpu
+from benchmarks.offload.steps import train
 from benchmarks.on_gpu import PARTS, Measurement, main, measure
 from tasks.optimizers import RowwiseAdagrad
 
@@ -26,16 +26,16 @@ install()
 from tests.device.streams import GPU
 GPU.reset(1)
 from tests.device.tensors import Simulated
-from benchmarks import _offload_gpu, _offload_transfers, _on_gpu_parts
+from benchmarks.offload import gpu, on_gpu_parts, transfers
 from benchmarks.on_gpu import main
-_offload_transfers.COPIED, _offload_transfers.MOVED, _offload_transfers.HELD = 1 << 16, 256, (1000, 2000)
-_offload_gpu.BATCHES, _offload_gpu.RULED = 8, (200, 60, 3)
-_on_gpu_parts.TRACED = _on_gpu_parts.TRACED[:1]  # this torch cannot trace a GPU
-_offload_gpu.Contest.sparse_adam = lambda self, tokens: iter(())  # sparse tensors: the test below
+transfers.COPIED, transfers.MOVED, transfers.HELD = 1 << 16, 256, (1000, 2000)
+gpu.BATCHES, gpu.RULED = 8, (200, 60, 3)
+on_gpu_parts.TRACED = on_gpu_parts.TRACED[:1]  # this torch cannot trace a GPU
+gpu.Contest.sparse_adam = lambda self, tokens: iter(())  # sparse tensors: the test below
 sizes = {"ROWS": 3000, "HUGE_ROWS": 4000, "TOKENS": 240, "MANY_TOKENS": 480, "TITLES": 200, "SEARCHED": 300}
 for name, size in sizes.items():
-    assert hasattr(_on_gpu_parts, name)
-    setattr(_on_gpu_parts, name, size)
+    assert hasattr(on_gpu_parts, name)
+    setattr(on_gpu_parts, name, size)
 with Simulated():
     sys.exit(main(["--out", sys.argv[1], "--seconds", "100000"]))
 """
@@ -124,26 +124,26 @@ def test_every_part_runs_on_the_simulated_device(tmp_path: Path):
 
 
 @pytest.fixture
-def contest_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> _offload_gpu.Contest:
-    monkeypatch.setattr(_offload_gpu, "GPU", torch.device("cpu"))
-    monkeypatch.setattr(_offload_gpu, "BATCHES", 9)
-    return _offload_gpu.Contest(300)
+def contest_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> gpu.Contest:
+    monkeypatch.setattr(gpu, "GPU", torch.device("cpu"))
+    monkeypatch.setattr(gpu, "BATCHES", 9)
+    return gpu.Contest(300)
 
 
-def test_sparse_adam_on_the_cpu(contest_on_the_cpu: _offload_gpu.Contest):
+def test_sparse_adam_on_the_cpu(contest_on_the_cpu: gpu.Contest):
     """The simulated device has no sparse tensors."""
     (claim,) = contest_on_the_cpu.sparse_adam(120)
     assert claim.value > 0 and "SparseAdam" in claim.name
 
 
-def test_fbgemm_on_the_cpu(contest_on_the_cpu: _offload_gpu.Contest):
+def test_fbgemm_on_the_cpu(contest_on_the_cpu: gpu.Contest):
     """It learns what our table learns: the losses of the first steps are alike, and fall."""
     pytest.importorskip("fbgemm_gpu", reason="needs fbgemm-gpu-cpu")
     contest, device, rule = contest_on_the_cpu, torch.device("cpu"), RowwiseAdagrad()
     (claim,) = contest.fbgemm(rule, 120)
     assert claim.value > 0 and "FBGEMM" in claim.name and rule.name in claim.name
     bags = contest.bags(120)
-    theirs = _offload_gpu._fbgemm(contest.start, rule, bags, 0.05).losses  # pyright: ignore[reportPrivateUsage]
-    ours = train(_offload_gpu._resident(contest.start, rule), rule, bags, device).losses  # pyright: ignore[reportPrivateUsage]
+    theirs = gpu._fbgemm(contest.start, rule, bags, 0.05).losses  # pyright: ignore[reportPrivateUsage]
+    ours = train(gpu._resident(contest.start, rule), rule, bags, device).losses  # pyright: ignore[reportPrivateUsage]
     np.testing.assert_allclose(theirs[:2], ours[:2], rtol=0.02)
     assert theirs[-1] < theirs[0] and ours[-1] < ours[0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks._padded import PaddedTitles, pad
+from benchmarks.training.padded import PaddedTitles, pad
 from storage.arrays import Ragged
 from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import Bagger

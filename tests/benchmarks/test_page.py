@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import POLICY_IS_OURS
 from benchmarks.__main__ import BEGIN, END, about, measure_all
-from benchmarks._apart import call_apart, measure_apart  # noqa: F401  (the first by the process of a test)
 from benchmarks.claims import Claim
+from benchmarks.processes import call_apart, measure_apart  # noqa: F401  (the first by the process of a test)
 from storage.stages import ROOT
 
 PAGE = f"# Benchmarks\n\n{BEGIN}\n\n### bag\n\nold bag\n\n### text\n\nold text\n\n{END}\n\nBelow.\n"
@@ -30,7 +30,7 @@ def claims(name: str) -> list[Claim]:
 def test_a_benchmark_that_fails_is_named_and_the_others_go_on(page: Path, capsys: pytest.CaptureFixture[str]):
     def measure(name: str) -> list[Claim]:
         if name == "bag":
-            raise subprocess.CalledProcessError(1, ["python", "-m", "benchmarks.bag"])
+            raise subprocess.CalledProcessError(1, ["python", "-m", "benchmarks.training.bag"])
         return claims(name)
 
     assert measure_all(["bag", "clusters", "text"], measure, page) == ["bag"]
@@ -43,7 +43,7 @@ def test_a_benchmark_that_fails_is_named_and_the_others_go_on(page: Path, capsys
     ]
     assert "| clusters, seconds | 1.5 |" in text and about("clusters") in text
     assert text.startswith("# Benchmarks\n") and text.endswith(f"{END}\n\nBelow.\n")
-    assert "benchmarks.bag" in capsys.readouterr().err
+    assert "benchmarks.training.bag" in capsys.readouterr().err
 
 
 def test_every_section_says_when_where_and_of_which_commit(page: Path):

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from benchmarks import quality
-from benchmarks.facts import write_facts
+from benchmarks.quality import quality
+from benchmarks.quality.facts import write_facts
 from tasks.scoring.folds import Answer, pool
 
 GUIDE = b"""<?xml version="1.0" encoding="UTF-8"?>

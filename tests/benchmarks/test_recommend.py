@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from benchmarks._recommend_films import Ratings, judge, recommend
-from benchmarks._recommend_viewers import LEAST, Viewer, draw_viewers
-from benchmarks._recommend_viewers import judge as judge_list
+from benchmarks.recommend.films import Ratings, judge, recommend
+from benchmarks.recommend.viewers import LEAST, Viewer, draw_viewers
+from benchmarks.recommend.viewers import judge as judge_list
 from tasks.recommend import NearestLikes, Popularity
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import training
-from benchmarks._rivals.contest import DIM, Contest, Rival, Spent
-from benchmarks._rivals.fasttext import FastText
-from benchmarks._rivals.ours import Ours
-from benchmarks._rivals.plain import LabelMode, Plain
-from benchmarks.training import SHORT_BAGS, Run, runs_of
+from benchmarks.rivals.contest import DIM, Contest, Rival, Spent
+from benchmarks.rivals.fasttext import FastText
+from benchmarks.rivals.ours import Ours
+from benchmarks.rivals.plain import LabelMode, Plain
+from benchmarks.training import training
+from benchmarks.training.training import SHORT_BAGS, Run, runs_of
 
 pytestmark = pytest.mark.slow
 

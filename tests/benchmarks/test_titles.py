@@ -1,4 +1,4 @@
-"""Ten million titles: bounded memory, linear time (benchmarks/titles.py measures)."""
+"""Ten million titles: bounded memory, linear time (benchmarks/text/titles.py measures)."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from storage.stages import ROOT
 
 
 def claims(folder: Path, *sizes: int) -> dict[str, dict]:
-    command = [sys.executable, "-m", "benchmarks.titles", "--json", "--sizes", *map(str, sizes)]
+    command = [sys.executable, "-m", "benchmarks.text.titles", "--json", "--sizes", *map(str, sizes)]
     done = subprocess.run(
         command,
         cwd=ROOT,

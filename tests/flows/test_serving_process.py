@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from benchmarks.serve import load, resident
+from benchmarks.nights.serve import load, resident
 from storage.tracking import Registry
 from tests.flows.command import guidespace
 from tests.flows.serve_process import AT, CLIENTS, NEW, STAND_IN, ask_by_clients, serving

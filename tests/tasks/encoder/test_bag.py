@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks._padded import pad
-from benchmarks.bag import encode_padded
+from benchmarks.training.bag import encode_padded
+from benchmarks.training.padded import pad
 from storage.arrays import Ragged
 from tasks.encoder.bags import Bag, Bagger, Bags, _SumRows
 from tasks.text.words import BIGRAM, CONTEXT, EDGE, KINDS, MARK, NGRAM, RAW, SHAPE, WORD

@@ -136,7 +136,7 @@ def test_confusion_counts_held_out_sub_titles(trained):
 @pytest.mark.soak
 @pytest.mark.skipif("GUIDESPACE_DATA" not in os.environ, reason="needs real guides (GUIDESPACE_DATA)")
 def test_precision_on_what_no_rule_labels_has_not_fallen():
-    from benchmarks._objectives_subtitles import macro_precision, measure, precision
+    from benchmarks.objectives.subtitles import macro_precision, measure, precision
 
     done = measure()
     assert macro_precision(done.rows) >= 0.9 and precision(done.rows, "plain_title") >= 0.95

@@ -107,7 +107,7 @@ def test_owners_make_the_same_bits_whatever_is_killed(toy_corpus: Path, tmp_path
 
 def sample_corpus(folder: Path) -> Path:
     """The Corpus of the bundled guide, made as the nightly run makes it."""
-    from benchmarks.road import make_corpus
+    from benchmarks.nights.road import make_corpus
 
     return make_corpus(folder / "home", [ROOT / "sample" / "guide.xml.gz"])
 

@@ -291,7 +291,7 @@ def test_the_checkpoint_tells_the_topics(toy, without_run, tmp_path: Path):
 
 def test_two_tastes_of_one_class_stay_apart(tmp_path: Path):
     """The benchmark's world, smaller: the other category lies between the tastes."""
-    from benchmarks._objectives_neighbourhood import SETTINGS, accuracy, make_world
+    from benchmarks.objectives.neighbourhood import SETTINGS, accuracy, make_world
 
     world = make_world(tmp_path / "world", 1)
     options = {"dim": SETTINGS.dim, "epochs": 10, "workers": 0, "optimizer": SETTINGS.optimizer}

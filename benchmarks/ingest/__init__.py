@@ -1,0 +1,1 @@
+"""Benchmarks of reading guides and filling in what they omit."""

@@ -1,0 +1,273 @@
+"""Ingest beside what a programmer would write in its place, on a real guide; two at once; all of them; a
+gigabyte's growth.
+
+File to committed rows: bytes uncompressed, parsed, cleaned, checked, written and committed, the status
+published. The bare loop is lxml's ``iterparse`` that reads attributes and child text and keeps nothing; it
+and ours are held to one core. Each figure is the best of a few runs (other work on the machine only ever
+slows them down). Two at once are guides of 200 MB, since a second process takes half a second to begin.
+"""
+
+import datetime
+import gzip
+import importlib.util
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as plain_etree
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import lxml.etree as etree
+
+from benchmarks.claims import Claim, guides, run
+from storage.catalogue.connection import Catalogue
+from tasks.ingest.ingest import ingest_feeds
+from tasks.ingest.settings import IngestSettings
+
+ONE = """
+import sys
+from pathlib import Path
+from benchmarks.ingest.ingest import ingest
+seconds = ingest(Path(), [Path(sys.argv[1])], home=Path(sys.argv[2]))
+print(seconds, next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
+"""
+
+
+def measure_ingest(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    packed = guides("magenta_de_2022-05")[0]
+    repeats = 3 if quick else 8
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = folder / "guide.xml"
+        file.write_bytes(gzip.decompress(packed.read_bytes()))
+        programmes = bare_loop(file)
+        with one_core():
+            # In turn, so that a busy moment of the machine meets both.
+            pairs = [(_seconds(lambda: bare_loop(file)), ingest(folder, [file])) for _ in range(repeats)]
+        bare, ours = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+        speed = programmes / ours
+        claims = [
+            Claim(
+                name="programmes/s, file to committed rows, one core",
+                value=speed,
+                rival="bare lxml iterparse, kept nowhere",
+                rival_value=programmes / bare,
+                aim=0.6,
+            )
+        ]
+        for rival, measure in rivals().items():
+            theirs = programmes / _seconds(lambda measure=measure: measure(file))
+            claims.append(
+                Claim(
+                    name="programmes/s, file to committed rows", value=speed, rival=rival, rival_value=theirs
+                )
+            )
+        claims += side_by_side(folder, file, *((40, 2) if quick else (200, 4)))
+        claims += all_guides(folder, quick)
+        claims += growth(folder, file, (10, 30) if quick else (100, 300))
+    return claims
+
+
+def measure_gigabyte() -> Sequence[Claim]:
+    """Growth on to a guide of a gigabyte."""
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "guide.xml"
+        file.write_bytes(gzip.decompress(guides("magenta_de_2022-05")[0].read_bytes()))
+        return growth(Path(name), file, (100, 1000))
+
+
+def bare_loop(file: Path) -> int:
+    """Reads attributes and child text of every programme; returns their number."""
+    count = 0
+    for _, element in etree.iterparse(str(file), events=("end",), tag="programme"):
+        dict(element.attrib)
+        for child in element:
+            _ = child.tag, child.text
+        count += 1
+        element.clear()
+        while element.getprevious() is not None:
+            del element.getparent()[0]  # type: ignore[union-attr]
+    return count
+
+
+def ingest(folder: Path, feeds: Sequence[Path], workers: int = 1, home: Path | None = None) -> float:
+    """Seconds from files to committed rows, in the catalogue of a home that is ready; a new one unless one is
+    given.
+    """
+    home = home or Path(tempfile.mkdtemp(dir=folder))
+    with Catalogue.open(home):
+        pass
+    started = time.perf_counter()
+    with Catalogue.open(home) as catalogue:
+        settings = IngestSettings(workers=workers)
+        for _ in ingest_feeds(
+            catalogue,
+            [str(feed) for feed in feeds],
+            settings,
+            clock=time.monotonic,
+            now=lambda: datetime.datetime.now(datetime.UTC),
+        ):
+            pass
+    return time.perf_counter() - started
+
+
+def rivals() -> dict[str, Callable[[Path], object]]:
+    """What else reads XMLTV or XML, of what is installed."""
+    found: dict[str, Callable[[Path], object]] = {"xml.etree loop, executemany into SQLite": into_sqlite}
+    if importlib.util.find_spec("pandas"):
+        found["pandas.read_xml (attributes and one text a name)"] = by_pandas
+    if importlib.util.find_spec("xmltv"):
+        found["py-xmltv, into memory only"] = by_py_xmltv
+    else:
+        print("py-xmltv is not installed and left out: pip install py-xmltv", file=sys.stderr)
+    return found
+
+
+def into_sqlite(file: Path) -> None:
+    """The script most people write first."""
+    with tempfile.TemporaryDirectory() as name, sqlite3.connect(Path(name) / "guide.db") as connection:
+        connection.execute("CREATE TABLE programmes (channel, start, stop, title, sub_title, categories)")
+        rows = []
+        for _, element in plain_etree.iterparse(file):
+            if element.tag == "programme":
+                categories = ",".join(category.text or "" for category in element.findall("category"))
+                rows.append(
+                    (
+                        element.get("channel"),
+                        element.get("start"),
+                        element.get("stop"),
+                        element.findtext("title"),
+                        element.findtext("sub-title"),
+                        categories,
+                    )
+                )
+                element.clear()
+        connection.executemany("INSERT INTO programmes VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def by_pandas(file: Path) -> None:
+    """A frame with a row a programme."""
+    import pandas
+
+    pandas.read_xml(
+        file, iterparse={"programme": ["channel", "start", "stop", "title", "sub-title", "category", "date"]}
+    )
+
+
+def by_py_xmltv(file: Path) -> None:
+    """Its dataclasses, filled by xsdata as its page says."""
+    from xmltv.models import Tv  # pyright: ignore[reportMissingImports]  (a rival, installed by who wants to compare)
+    from xsdata.formats.dataclass.parsers import XmlParser  # pyright: ignore[reportMissingImports]
+
+    XmlParser().from_path(file, Tv)
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Holds this thread, and those it starts, to one core."""
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(every)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, every)
+
+
+def side_by_side(folder: Path, file: Path, megabytes: int, repeats: int) -> list[Claim]:
+    """Two guides by two workers, and one after the other."""
+    pair = [folder / "one.xml", folder / "two.xml"]
+    for place in pair:
+        repeat_guide(file, place, megabytes * 1_000_000)
+    content = 2 * pair[0].read_bytes().count(b"<programme ")
+    runs = [(ingest(folder, pair), ingest(folder, pair, workers=2)) for _ in range(repeats)]
+    one, two = min(run[0] for run in runs), min(run[1] for run in runs)
+    for place in pair:
+        place.unlink()
+    return [
+        Claim(
+            name=f"programmes/s, two files of {megabytes} MB, two workers",
+            value=content / two,
+            rival="one worker",
+            rival_value=content / one,
+            aim=1.5,
+        )
+    ]
+
+
+def all_guides(folder: Path, quick: bool) -> list[Claim]:
+    """Every real guide into one catalogue, and again."""
+    feeds = guides("ZA1", "DK1") if quick else sorted(guides("ZA1")[0].parent.glob("*.xml.gz"))
+    home = folder / "all"
+    home.mkdir()
+    first = ingest(folder, feeds, home=home)
+    with Catalogue.open(home) as catalogue:
+        rows = catalogue.connection.execute("SELECT count(*) FROM programmes").fetchall()[0][0]
+    size = (home / "catalogue.duckdb").stat().st_size
+    again = ingest(folder, feeds, home=home)
+    return [
+        Claim(
+            name=f"{len(feeds)} guides, {rows:,} programmes into one catalogue, seconds",
+            value=first,
+            better=None,
+        ),
+        Claim(name="size of that catalogue, MB", value=size / 1e6, better=None),
+        Claim(name="bytes a programme", value=size / rows, better=None),
+        Claim(name="the same again, share of the first time", value=again / first, aim=0.1, better="less"),
+    ]
+
+
+def growth(folder: Path, file: Path, megabytes: Sequence[int]) -> list[Claim]:
+    """Time and peak memory of one large guide, each in a process of its own."""
+    claims = []
+    for size in megabytes:
+        large = folder / f"{size}.xml"
+        repeat_guide(file, large, size * 1_000_000)
+        home = folder / f"home{size}"
+        home.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", ONE, str(large), str(home)],
+            check=True,
+            capture_output=True,
+            encoding="utf-8",
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        seconds, kibibytes = map(float, done.stdout.split())
+        claims += [
+            Claim(name=f"a guide of {size} MB, seconds", value=seconds, better=None),
+            Claim(name=f"a guide of {size} MB, milliseconds a MB", value=1000 * seconds / size, better=None),
+            Claim(
+                name=f"a guide of {size} MB, peak memory, MB",
+                value=kibibytes * 1024 / 1e6,
+                aim=400,
+                better="less",
+            ),
+        ]
+        large.unlink()
+    return claims
+
+
+def repeat_guide(file: Path, place: Path, size: int) -> None:
+    """A guide of about ``size`` bytes: a real one again and again, each time some years on."""
+    content = file.read_bytes()
+    begin, end = content.index(b"<programme"), content.rindex(b"</tv>")
+    year = content[content.index(b'start="') + 7 :][:4]
+    with open(place, "wb") as out:
+        out.write(content[:begin])
+        for shift in range(max(1, round(size / (end - begin)))):
+            out.write(content[begin:end].replace(b'"' + year, b'"%04d' % (1990 + shift)))
+        out.write(content[end:])
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_ingest, __doc__ or "", measure_gigabyte))

@@ -1,0 +1,1 @@
+"""Benchmarks of linear models and matrix factorisation."""

@@ -1,0 +1,1 @@
+"""Benchmarks of complete nightly runs and of the server."""

@@ -1,0 +1,88 @@
+"""A whole night of a guide of 100,000 titles, with --full of a million, as a user starts it, preset laptop:
+clock, CPU time and memory by stage, and how long its map takes to open in Chromium.
+
+The guide is spliced from four real ones (large_guide.py). A stage's CPU time and peak are those
+of all processes since the stage before it ended: baselines run beside train to embed, pack beside neighbours,
+layout beside cluster. Resident sets count a page of a mapped file once for each mapping.
+"""
+
+import importlib.util
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.claims import SAMPLE, Claim, guides, run
+from benchmarks.nights.large_guide import write_large_guide
+from benchmarks.nights.night import run_night
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+READY = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def measure_million(titles: int, feeds: Sequence[Path]) -> list[Claim]:
+    """The claims of one night."""
+    with tempfile.TemporaryDirectory() as folder:
+        home, feed = Path(folder) / "home", Path(folder) / "guide.xml.gz"
+        programmes = write_large_guide(feed, titles, feeds)
+        night = run_night(home, [feed])
+        (page,), (clusters,) = (
+            (home / "artifacts" / kind).glob("*/artifact.json") for kind in ("page", "clustering")
+        )
+        recall = json.loads(clusters.read_text(encoding="utf-8"))["details"]["neighbour_recall"]
+        size, opened = (page.parent / "map.html").stat().st_size, open_map(page.parent / "map.html")
+    whole = f"night of {titles:,} titles, {programmes:,} programmes"
+    full = titles >= 1_000_000
+    claims = [
+        Claim(name=f"{whole}, seconds", value=night.seconds, aim=1800 if full else None, better="less"),
+        Claim(name=f"{whole}, CPU seconds", value=night.cpu, better=None),
+        Claim(name=f"{whole}, peak memory, GB", value=night.peak / 1e9, aim=6, better="less"),
+        Claim(name=f"{whole}, recall of neighbours", value=recall, aim=0.98),
+        Claim(name=f"{whole}, map, MB", value=size / 1e6, better=None),
+    ]
+    if opened is not None:
+        claims.append(Claim(name=f"{whole}, map opens, seconds", value=opened, aim=5, better="less"))
+    for stage in night.stages:
+        about = {"ended, s": stage.ended, "CPU s": stage.cpu, "peak GB": stage.peak / 1e9}
+        claims += [
+            Claim(name=f"{titles:,} titles, {stage.name}, {what}", value=value, better=None)
+            for what, value in about.items()
+        ]
+    return claims
+
+
+def open_map(page: Path) -> float | None:
+    """Seconds from asking for a page to its first frame; None where there is no browser or no Playwright."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None or importlib.util.find_spec("playwright") is None:
+        print("the map is not opened: no Chromium, or no Playwright", file=sys.stderr)
+        return None
+    from playwright import sync_api
+
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
+        window = launched.new_page(viewport={"width": 1200, "height": 800})
+        window.set_default_timeout(120_000)
+        started = time.perf_counter()
+        window.goto(page.as_uri())
+        window.evaluate(READY)
+        seconds = time.perf_counter() - started
+        launched.close()
+    return seconds
+
+
+def main(quick: bool) -> list[Claim]:
+    """Of a small guide where told so, else of 100,000 titles."""
+    return measure_million(5_000, [SAMPLE]) if quick else measure_million(100_000, real_guides())
+
+
+def real_guides() -> list[Path]:
+    """The four English guides."""
+    return guides("UK1", "US1", "AU1", "ZA1")
+
+
+if __name__ == "__main__":
+    sys.exit(run(main, __doc__ or "", lambda: measure_million(1_000_000, real_guides())))

@@ -1,0 +1,112 @@
+"""What Prefect and MLflow add to a night of four English guides, with servers of both that run already.
+
+MLflow's has one worker, as ``guidespace up`` starts it: several answer 40 ms later, without TCP_NODELAY.
+The flow against the same stages called as plain functions in the same threads and processes
+(road.py), each in a process of its own with a new home. Of the plain run the parts that talk to
+MLflow are taken off: its start, register, promote and report. The processor time is that of the run, not of
+the servers, which may be elsewhere. Medians of three pairs.
+"""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from benchmarks.claims import SAMPLE, Claim, guides, run
+from benchmarks.nights.serve import free_port
+
+PAIRS = 3
+TRACKED = ("MLflow start", "register", "promote", "report")
+
+
+def measure_orchestration(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    feeds = list(map(str, [SAMPLE] if quick else guides("UK1", "US1", "AU1", "ZA1")))
+    pairs = []
+    with tempfile.TemporaryDirectory() as folder, _servers(Path(folder)) as environment:
+        for number in range(1 if quick else PAIRS):
+            bare = ["benchmarks.nights.road", f"{folder}/bare-{number}", *feeds]
+            plain_seconds, plain_cpu, output = _timed(bare, dict(os.environ))
+            parts = json.loads(output.splitlines()[-1])
+            untracked = plain_seconds - sum(parts[name] for name in TRACKED)
+            nightly = ["flows", "nightly", "--home", f"{folder}/home-{number}", "--feed", *feeds]
+            seconds, cpu, _ = _timed(nightly, environment)
+            pairs.append((seconds, 100 * (1 - untracked / seconds), cpu, plain_cpu))
+    seconds, share, cpu, plain_cpu = map(statistics.median, zip(*pairs, strict=True))
+    return [
+        Claim(name="a night with both servers, seconds", value=seconds, better="less"),
+        Claim(name="Prefect and MLflow, % of it", value=share, aim=5, better="less"),
+        Claim(
+            name="its processor time, s",
+            value=cpu,
+            rival="plain functions, MLflow in SQLite",
+            rival_value=plain_cpu,
+            aim=1.05,
+            better="less",
+        ),
+    ]
+
+
+def _timed(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float, str]:
+    """Seconds and CPU seconds of ``python -m ARGUMENTS``, and what it printed."""
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", *arguments]
+    done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
+    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout
+
+
+@contextmanager
+def _servers(folder: Path) -> Iterator[dict[str, str]]:
+    """Prefect's and MLflow's server on loopback, and the environment of a run that uses them."""
+    prefect, mlflow = (f"{free_port()}" for _ in range(2))
+    own = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+    environment = os.environ | own | {"DO_NOT_TRACK": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    at = ["--host", "127.0.0.1", "--port"]
+    store = [
+        "--backend-store-uri",
+        f"sqlite:///{folder}/mlflow.db",
+        "--artifacts-destination",
+        f"{folder}/mlflow",
+    ]
+    tracking = ["mlflow", "server", "--workers", "1", *at, mlflow, *store]
+    commands = [["prefect", "server", "start", *at, prefect], tracking]
+    with open(folder / "servers.log", "wb") as log:
+        started = [
+            subprocess.Popen([sys.executable, "-m", *command], env=environment, stdout=log, stderr=log)
+            for command in commands
+        ]
+        try:
+            for address in (f"http://127.0.0.1:{prefect}/api/health", f"http://127.0.0.1:{mlflow}/health"):
+                _wait_for(address)
+            use = {"PREFECT_API_URL": f"http://127.0.0.1:{prefect}/api"}
+            yield environment | use | {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{mlflow}"}
+        finally:
+            for process in started:
+                process.terminate()
+                process.wait(60)
+
+
+def _wait_for(address: str, seconds: float = 300) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with urlopen(address, timeout=10):
+                return
+        except (URLError, OSError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_orchestration, __doc__ or ""))

@@ -1,0 +1,159 @@
+"""The road without Prefect: every stage called as a plain function. What Prefect adds is the difference to
+the flow.
+
+``python -m benchmarks.nights.road HOME FEED …`` prints the seconds of each stage.
+"""
+
+import contextvars
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from storage.artifacts import Corpus, Guide, Vocabulary
+from storage.home.workspace import Workspace
+from storage.memory import spare_memory
+from tasks.text.tokenizers import Tokenizer
+from tasks.text.words import WordsAndNgrams
+from tasks.tokenize.settings import TokenizeSettings
+
+
+def make_corpus(
+    home: Path, feeds: Sequence[Path], tokenizer: Tokenizer | None = None, *, context: bool = True
+) -> Path:
+    """Folder of the Corpus of some feeds, in a home of its own; with how titles air, or of the titles
+    alone.
+    """
+    settings = TokenizeSettings(tokenizer=tokenizer or WordsAndNgrams())
+    return Workspace(home).folder(
+        _to_corpus(home, feeds, settings if context else replace(settings, context=()))[2]
+    )
+
+
+def _to_corpus(
+    home: Path, feeds: Sequence[Path], tokenizing: TokenizeSettings
+) -> tuple[Guide, Vocabulary, Corpus]:
+    from prefect.logging import disable_run_logger
+
+    from tasks.ingest.settings import IngestSettings
+    from tasks.ingest.task import ingest
+    from tasks.preprocess.settings import PreprocessSettings
+    from tasks.preprocess.task import preprocess
+    from tasks.tokenize.task import tokenize
+
+    place = str(Workspace(home).home)
+    with disable_run_logger():
+        guide = ingest.fn(place, [str(feed) for feed in feeds], IngestSettings())
+        vocabulary = tokenize.fn(place, guide, tokenizing)
+        return (
+            guide,
+            vocabulary,
+            preprocess.fn(place, guide, vocabulary, tokenizing.splits.salt, PreprocessSettings()),
+        )
+
+
+def main(home: Path, feeds: Sequence[Path]) -> None:
+    """Runs the whole road, side by side what the flow submits; prints one JSON object: part to seconds."""
+    spare_memory()
+    from prefect.logging import disable_run_logger
+    from threadpoolctl import threadpool_limits
+
+    from flows.settings import LAPTOP as settings
+    from storage.tracking import Tracking
+    from tasks.augment.task import augment
+    from tasks.cluster.task import ClusteringInputs, cluster
+    from tasks.embed.task import embed
+    from tasks.evaluate.task import evaluate, score_baselines
+    from tasks.neighbours.task import find_nearest
+    from tasks.pool import process_beside
+    from tasks.publish.inputs import Challenger, LayoutInputs, PageInputs, ReportInputs
+    from tasks.publish.registry.task import promote, register
+    from tasks.publish.task import compute_layout, draw, pack, report
+    from tasks.train.task import train
+
+    gc.freeze()  # as a night does
+    seconds: dict[str, float] = {}
+
+    def timed(name: str, function: Callable[..., Any], *given: Any) -> Any:
+        started = time.perf_counter()
+        result = function(*given)
+        seconds[name] = round(time.perf_counter() - started, 2)
+        return result
+
+    place, publishing = str(Workspace(home).home), settings.publish
+    limits = threadpool_limits(1, user_api="blas")
+    with disable_run_logger(), limits, process_beside(), ThreadPoolExecutor(3) as pool:
+        made = timed("ingest, tokenize, preprocess", _to_corpus, home, feeds, settings.tokenize)
+        guide, vocabulary, corpus = made
+        run = timed("MLflow start", lambda: Tracking(place).start_run("bare", "bare"))
+        context = contextvars.copy_context  # disable_run_logger is a context variable
+        baselines = pool.submit(
+            context().run, timed, "baselines", score_baselines.fn, place, corpus, settings.evaluate
+        )
+        checkpoint = timed("train", train.fn, place, corpus, settings.train, run)
+        given = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
+        encoder = timed("augment", augment.fn, place, *given)
+        vectors = timed("embed", embed.fn, place, corpus, encoder)
+        packed = pool.submit(context().run, timed, "pack", pack.fn, place, corpus, encoder, vectors)
+        given = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
+        nearest = timed("neighbours", find_nearest.fn, place, *given)
+        layout_inputs = LayoutInputs(
+            corpus=corpus,
+            encoder=encoder,
+            vectors=vectors,
+            nearest=nearest,
+            neighbours=publishing.neighbours,
+            seed=publishing.seed,
+        )
+
+        def layout_after_baselines() -> Any:
+            baselines.result()
+            return timed("layout", compute_layout.fn, place, layout_inputs, None)
+
+        layout = pool.submit(context().run, layout_after_baselines)
+        clustering_inputs = ClusteringInputs(
+            corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
+        )
+        clustering = timed("cluster", cluster.fn, place, clustering_inputs)
+        given = corpus, vectors, clustering, baselines.result(), settings.evaluate
+        scores = timed("evaluate", evaluate.fn, place, *given)
+        page_inputs = PageInputs(
+            guide=guide,
+            corpus=corpus,
+            checkpoint=checkpoint,
+            vectors=vectors,
+            nearest=nearest,
+            layout=layout.result(),
+            clustering=clustering,
+            scores=scores,
+            settings=publishing,
+        )
+        page = pool.submit(context().run, timed, "draw", draw.fn, place, page_inputs, None, datetime.now(UTC))
+        model = packed.result()
+        version = timed("register", register.fn, place, guide, corpus, model, publishing, run)
+        challenger = Challenger(version=version, guide=guide, corpus=corpus, model=model, scores=scores)
+        drawn = page.result()
+        verdict = timed("promote", promote.fn, place, challenger, publishing, run)
+        report_inputs = ReportInputs(
+            guide=guide,
+            corpus=corpus,
+            checkpoint=checkpoint,
+            clustering=clustering,
+            scores=scores,
+            page=drawn,
+            model=model,
+            verdict=verdict,
+            anomalies=[],
+        )
+        timed("report", report.fn, place, report_inputs, run)
+    print(json.dumps(seconds))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), [Path(feed) for feed in sys.argv[2:]])

@@ -1,0 +1,259 @@
+"""``guidespace serve`` beside ``mlflow models serve`` on the same champion, each in a process of its own.
+
+Eight clients, each of which asks again when it is answered, in a process beside the server, on the model of
+four English guides (--quick: the bundled one). Nine titles of ten are of the guide, drawn by how often they
+air; every tenth is new: two titles of the guide in one, never asked twice. 100,000 requests of ours, 2,000 of
+MLflow's. A cold start is the time from the command to its first answer, the median of three.
+"""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from benchmarks.claims import SAMPLE, Claim, guides, run
+from benchmarks.processes import call_apart
+from storage.tracking import MODEL_NAME, Registry
+
+CLIENTS, OURS, THEIRS, STARTS = 8, 100_000, 2_000, 3
+NEW = 10  # every so many titles one is new
+OURSELVES = "ours"
+MLFLOW = "mlflow models serve"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What clients saw."""
+
+    milliseconds: np.ndarray  # of each request
+    errors: int
+    seconds: float
+
+    def percentile(self, share: int) -> float:
+        """Milliseconds within which so many percent were answered."""
+        return float(np.percentile(self.milliseconds, share))
+
+
+@dataclass(frozen=True)
+class Server:
+    """A command that serves, where it is asked, and how."""
+
+    command: list[str]
+    environment: dict[str, str]
+    path: str
+    ask: Callable[[str], object]
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def ours(home: Path, port: int) -> Server:
+    """``guidespace serve``."""
+    command = [sys.executable, "-m", "flows", "serve", "--home", str(home), "--port", str(port)]
+    return Server(command, {}, "/similar", lambda title: {"titles": [title]})
+
+
+def theirs(home: Path, port: int) -> Server:
+    """``mlflow models serve``."""
+    command = [sys.executable, "-m", "mlflow", "models", "serve", "--env-manager", "local"]
+    command += ["-m", f"models:/{MODEL_NAME}@champion", "--host", "127.0.0.1", "-p", str(port)]
+    environment = {
+        "MLFLOW_TRACKING_URI": f"sqlite:///{home / 'mlflow.db'}",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+    }
+    return Server(
+        command,
+        environment,
+        "/invocations",
+        lambda title: {"dataframe_split": {"columns": ["title"], "data": [[title]]}},
+    )
+
+
+@contextmanager
+def running(server: Server, port: int, title: str) -> Iterator[tuple[int, float]]:
+    """Process id and seconds from the command to its first answer; ended with the block."""
+    own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        server.command,
+        env={**os.environ, **own, **server.environment},
+        stdout=sys.stderr,
+        start_new_session=True,
+    )
+    try:
+        while not _answered(server, port, title):
+            if process.poll() is not None:
+                sys.exit(f"{' '.join(server.command)} ended with {process.returncode}")
+            time.sleep(0.02)
+        yield process.pid, time.perf_counter() - started
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _answered(server: Server, port: int, title: str) -> bool:
+    try:
+        return load(port, server.path, [json.dumps(server.ask(title))], 1).errors == 0
+    except OSError:
+        return False
+
+
+def load(port: int, path: str, bodies: Sequence[str], clients: int) -> Loaded:
+    """Sends requests by so many clients, each the next one when it is answered."""
+    times, errors, waiting = np.zeros(len(bodies)), [0] * clients, iter(range(len(bodies)))
+    failed: list[OSError] = []
+
+    def send(client: int) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            connection.connect()
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for place in waiting:
+                begun = time.perf_counter()
+                connection.request("POST", path, bodies[place], {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                answer.read()
+                times[place] = time.perf_counter() - begun
+                errors[client] += answer.status != 200
+        except (OSError, http.client.HTTPException) as error:
+            failed.append(OSError(str(error)))
+        finally:
+            connection.close()
+
+    threads = [Thread(target=send, args=(client,)) for client in range(clients)]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return Loaded(times * 1000, sum(errors), time.perf_counter() - started)
+
+
+def titles_to_ask(model: Path, count: int, new: int = NEW, seed: int = 0) -> list[str]:
+    """Titles of a Model folder by how often they air; every ``new``-th is of none, with 0 each is of it."""
+    table = pq.read_table(model / "titles.parquet", columns=["title", "airings"])
+    names, airings = table["title"].to_pylist(), np.asarray(table["airings"], dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    drawn = rng.choice(len(names), size=(count, 2), p=airings / airings.sum())
+    return [
+        f"{names[one]} and {names[other]} {place}" if new and place % new == new - 1 else names[one]
+        for place, (one, other) in enumerate(drawn.tolist())
+    ]
+
+
+def resident(group: int) -> float:
+    """MiB of resident memory of the processes of a group."""
+    found = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.getpgid(int(entry.name)) == group:
+                found += int((entry / "statm").read_text(encoding="utf-8").split()[1]) * os.sysconf(
+                    "SC_PAGE_SIZE"
+                )
+    return found / 2**20
+
+
+def measure_serve(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    feeds = [SAMPLE] if quick else guides("UK1", "US1", "AU1", "ZA1")
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return measure_home(home, quick)
+
+
+def measure_home(home: Path, quick: bool) -> list[Claim]:
+    """The claims of a home that has a champion."""
+    champion = Registry(home).champion()
+    assert champion is not None
+    many, few = (2_000, 200) if quick else (OURS, THEIRS)
+    titles = titles_to_ask(champion.folder, many)
+    seen: dict[str, Any] = {}
+    for name, make, count in ((OURSELVES, ours, many), (MLFLOW, theirs, few)):
+        starts = []
+        for attempt in range(1 if quick else STARTS):
+            server = make(home, port := free_port())
+            with running(server, port, titles[0]) as (process, seconds):
+                starts.append(seconds)
+                if attempt:
+                    continue
+                bodies = [json.dumps(server.ask(title)) for title in titles[:count]]
+                seen[name] = _loads(server, port, process, bodies, champion.folder, few)
+        seen[name]["start"] = statistics.median(starts)
+    return [*_beside(seen[OURSELVES], seen[MLFLOW], many)]
+
+
+def _loads(
+    server: Server, port: int, process: int, bodies: list[str], model: Path, few: int
+) -> dict[str, Any]:
+    """What clients saw of a server: a warm-up of a tenth, then all, and each kind of title alone."""
+    first = len(bodies) // 10
+    _apart(port, server.path, bodies[:first])
+    begin = resident(process)
+    everything = _apart(port, server.path, bodies)
+    end = resident(process)
+    alone = {}
+    for name, new in (("guide", 0), ("new", 1)):
+        asked = [json.dumps(server.ask(title)) for title in titles_to_ask(model, few, new=new, seed=1)]
+        alone[name] = _apart(port, server.path, asked)
+    return {"all": everything, **alone, "begin": begin, "end": end}
+
+
+def _apart(port: int, path: str, bodies: list[str]) -> Loaded:
+    return call_apart(load, port, path, bodies, CLIENTS, threads=1)
+
+
+def _beside(own: dict[str, Any], other: dict[str, Any], many: int) -> Iterator[Claim]:
+    """Ours beside MLflow's."""
+
+    def both(name: str, mine: float, their: float, better: Literal["more", "less"] = "less") -> Claim:
+        return Claim(name=name, value=mine, rival=MLFLOW, rival_value=their, better=better)
+
+    mine, their = own["all"], other["all"]
+    what = f"{CLIENTS} clients, {many:,} requests"
+    for share in (50, 99):
+        yield both(f"{what}: p{share}, ms", mine.percentile(share), their.percentile(share))
+    yield Claim(name=f"{what}: p99, ms", value=mine.percentile(99), aim=20, better="less")
+    rates = [len(loaded.milliseconds) / loaded.seconds for loaded in (mine, their)]
+    yield both(f"{what}: requests/s", *rates, better="more")
+    yield Claim(name=f"{what}: errors", value=mine.errors, aim=0, better="less")
+    for name, which in (("guide", "titles of the guide alone"), ("new", "new titles alone")):
+        for share in (50, 99):
+            pair = own[name].percentile(share), other[name].percentile(share)
+            yield both(f"{CLIENTS} clients, {which}: p{share}, ms", *pair)
+    yield both("cold start to the first answer, s", own["start"], other["start"])
+    yield Claim(name="cold start to the first answer, s", value=own["start"], aim=4, better="less")
+    for when in ("begin", "end"):
+        yield both(f"memory at the {when} of all requests, MiB", own[when], other[when])
+    grown = own["end"] / own["begin"]
+    yield Claim(name="memory at the end over the beginning", value=grown, aim=1.05, better="less")
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_serve, __doc__ or ""))

@@ -1,0 +1,1 @@
+"""Benchmarks of training objectives other than the default, and of small models."""

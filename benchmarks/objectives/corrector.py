@@ -1,0 +1,74 @@
+"""How far a person's correction spreads: held-out titles of real guides, corrected one at a time.
+
+Each held-out title that the vote gets wrong is corrected alone, to its own categories; another held-out title
+that follows it is right if it shares a category with the guide. Beside the rule of ``guidespace enrich``
+(tasks/enrich/model.py) stands the memory's own: the nearest slot, whatever show it is.
+"""
+
+import datetime
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from benchmarks.claims import Claim, guides
+from benchmarks.ingest.enrich import learn
+from benchmarks.quality.folds import SALTS, make_folds
+from storage.arrays import Ragged
+from storage.home.corrections import Correction
+from tasks.enrich.model import CategoryModel, Neighbours
+from tasks.scoring.confidence import score_votes
+
+GUIDES = "UK1", "FR1", "AU1", "DK1", "US1", "IT1", "PT1"
+AT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+RULES = "nearest slot, an edition of the show", "nearest slot, any show"
+
+
+def spread(folder: Path) -> Counter[str]:
+    """Of a Model folder: corrections, and by rule the titles that follow them and those that are right."""
+    model = CategoryModel(folder)
+    titles = pq.read_table(folder / "titles.parquet", columns=["title"])["title"].to_pylist()
+    labelled = np.array([bool(model.labels[row]) for row in model.votes.titles])
+    held = model.votes.titles[labelled]
+    near = Neighbours(model.votes.neighbours[labelled], model.votes.cosines[labelled])
+    named, vectors = [titles[row] for row in held], model.vectors(held)
+    names = sorted({label for own in model.labels for label in own})
+    number = {name: place for place, name in enumerate(names)}
+    labels = Ragged.from_rows([sorted(number[label] for label in own) for own in model.labels])
+    first, _ = score_votes(*near, labels, len(names))
+    found = Counter[str]()
+    for place, row in enumerate(held):
+        if names[first[place]] in model.labels[row] and first[place] >= 0:
+            continue
+        show, own = model.shows[row], tuple(model.labels[row])
+        made = Correction(show_key=show, title=titles[row], categories=own, corrected_at=AT)
+        model.corrections = {show: made}
+        cosines = vectors @ vectors[place]
+        followers = (
+            [*model.corrected_editions(named, vectors, near)],
+            np.flatnonzero(cosines >= near.cosines[:, 0]),
+        )
+        found["corrections"] += 1
+        for rule, places in zip(RULES, followers, strict=True):
+            others = [held[one] for one in places if one != place]
+            found[rule] += len(others)
+            found[f"{rule}: right"] += sum(bool({*own} & {*model.labels[other]}) for other in others)
+    return found
+
+
+def corrector(names: tuple[str, ...] = GUIDES) -> list[Claim]:
+    """Titles that follow a correction, and the share of them that is right, over all guides."""
+    found = Counter[str]()
+    for name in names:
+        with tempfile.TemporaryDirectory() as work:
+            (fold,) = make_folds(Path(work) / "home", guides(name)[:1], SALTS[:1])
+            found += spread(learn(fold))
+    corrections = f"{found['corrections']:,} corrections in {len(names)} guides"
+    claims = []
+    for rule, aim in zip(RULES, (0.9, None), strict=True):
+        share, better = found[f"{rule}: right"] / max(1, found[rule]), "more" if aim else None
+        claims.append(Claim(name=f"{corrections}, {rule}: followed", value=found[rule], better=None))
+        claims.append(Claim(name=f"{corrections}, {rule}: right", value=share, aim=aim, better=better))
+    return claims

@@ -1,0 +1,138 @@
+"""The rare-event memory: the time of a step beside a loop in torch that takes one query after the other, and
+what the rules and policies leave in the slots.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from benchmarks.claims import Claim
+from benchmarks.processes import call_apart
+from tasks.train.memory import EMPTY, AlwaysUpdate, HitOrMiss, Memory, Rule
+
+SLOTS, DIM, QUERIES, LABELS = 8192, 128, 1024, 64
+AIM = 15.0  # ms a step, on two cores
+MARGIN = 0.1
+SPREADS = (0.5, 1.5, 4.0)  # of titles around their label's centre: nearly all hits, most, hardly any
+RULES: tuple[Rule, ...] = (
+    HitOrMiss(),
+    HitOrMiss(policy="circular"),
+    HitOrMiss(policy="averaging"),
+    AlwaysUpdate(),
+)
+
+
+def draw(count: int, spread: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Unit vectors around the centres of their labels, the labels as uneven as in a guide: few have most."""
+    centres = F.normalize(torch.randn(LABELS, DIM, generator=torch.Generator().manual_seed(7)), dim=1)
+    labels = (LABELS * torch.rand(count, generator=generator) ** 2).long()
+    noise = torch.randn(count, DIM, generator=generator) * spread / DIM**0.5
+    return F.normalize(centres[labels] + noise, dim=1), labels
+
+
+def full_memory(spread: float) -> tuple[Memory, torch.Generator]:
+    generator = torch.Generator().manual_seed(1)
+    memory = Memory.empty(SLOTS, DIM)
+    keys, values = draw(SLOTS, spread, generator)
+    memory.keys.copy_(keys)
+    memory.values.copy_(values)
+    memory.ages.copy_(torch.randint(10 * SLOTS, (SLOTS,), generator=generator))
+    return memory, generator
+
+
+def ours(memory: Memory, queries: Tensor, labels: Tensor) -> Tensor:
+    """The margin loss, and the write."""
+    found = memory.write_(queries, labels, HitOrMiss())
+    counted = (found.same != EMPTY) & (found.other != EMPTY)
+    away, towards = (found.start[own.clamp(min=0)] for own in (found.other, found.same))
+    return ((queries * (away - towards)).sum(1) + MARGIN).clamp(min=0).mul(counted).sum() / counted.sum()
+
+
+def in_turn(memory: Memory, queries: Tensor, labels: Tensor) -> Tensor:
+    """The same, as one would write it in torch; without the noise of the ages."""
+    keys, values, ages, _, _ = memory
+    scores, none = queries @ keys.clone().T, torch.tensor(-torch.inf)
+    alike = values == labels[:, None]
+    same, other = torch.where(alike, scores, none).amax(1), torch.where(alike, none, scores).amax(1)
+    loss = (other - same + MARGIN).clamp(min=0).nan_to_num(posinf=0).mean()
+    with torch.no_grad():
+        for query, label in zip(queries, labels, strict=True):
+            ages += 1
+            slot = int((keys @ query).argmax())
+            if values[slot] == label:
+                keys[slot] = F.normalize(query + keys[slot], dim=0)
+            else:
+                slot = int(ages.argmax())
+                keys[slot], values[slot] = query, label
+            ages[slot] = 0
+    return loss
+
+
+def time_step(step: Callable[[Memory, Tensor, Tensor], Tensor], spread: float, repeats: int) -> list[float]:
+    """Milliseconds of a step, forward and backward: median and least of the clock, median of the CPU."""
+    memory, generator = full_memory(spread)
+    taken, cpu = [], []
+    for _ in range(repeats + 1):  # the first compiles
+        queries, labels = draw(QUERIES, spread, generator)
+        queries.requires_grad_()
+        begun, before = time.perf_counter(), time.process_time()
+        step(memory, queries, labels).backward()
+        taken.append((time.perf_counter() - begun) * 1e3)
+        cpu.append((time.process_time() - before) * 1e3)
+    return [statistics.median(taken[1:]), min(taken[1:]), statistics.median(cpu[1:])]
+
+
+def fill(rule: Rule, spread: float, batches: int) -> dict[str, float]:
+    """What a rule leaves in an empty memory of 2,048 slots after so many batches."""
+    memory, generator = Memory.empty(SLOTS // 4, DIM), torch.Generator().manual_seed(2)
+    for _ in range(batches):
+        memory.write_(*draw(QUERIES, spread, generator), rule, label_count=LABELS)
+    queries, labels = draw(QUERIES, spread, generator)
+    found = memory.write_(queries, labels, rule, label_count=LABELS)
+    best = (queries @ torch.where(memory.values[:, None] == EMPTY, 0.0, found.start).T).argmax(1)
+    filled = memory.values != EMPTY
+    return {
+        "share of slots filled": filled.float().mean().item(),
+        "share of filled slots never hit": (memory.hits[filled] == 0).float().mean().item(),
+        "accuracy of the nearest slot": (memory.values[best] == labels).float().mean().item(),
+    }
+
+
+def steps(quick: bool) -> Iterator[Claim]:
+    """A step's time; the aim is for the middle one of the three worlds."""
+    for spread in SPREADS[1:2] if quick else SPREADS:
+        about = f"memory, {SLOTS:,} slots × {DIM}, {QUERIES:,} queries, spread {spread:g}, two threads"
+        mine = call_apart(time_step, ours, spread, 5 if quick else 31, threads=2)
+        theirs = call_apart(time_step, in_turn, spread, 2 if quick else 5, rival=True, threads=2)
+        values: dict[str, Any] = {"value": mine[0], "better": "less"}
+        yield Claim(name=f"{about}, ms a step", aim=AIM, **values)
+        yield Claim(name=f"{about}, the fastest, ms a step", value=mine[1], better=None)
+        rival: dict[str, Any] = {"rival": "torch, one query after the other", "rival_value": theirs[2]}
+        yield Claim(name=f"{about}, CPU ms a step", value=mine[2], better="less", aim=0.5, **rival)
+
+
+def policies(quick: bool) -> Iterator[Claim]:
+    """Rules and policies on one stream."""
+    for rule in RULES:
+        name = " ".join(filter(None, (rule.name, getattr(rule, "policy", ""))))
+        for spread in SPREADS[1:2] if quick else SPREADS[1:]:
+            for what, value in fill(rule, spread, 4 if quick else 24).items():
+                yield Claim(name=f"memory, {name}, spread {spread:g}, {what}", value=value, better=None)
+
+
+def claims(quick: bool) -> list[Claim]:
+    """All claims of this file."""
+    return [*steps(quick), *policies(quick)]
+
+
+if __name__ == "__main__":
+    import sys
+
+    from benchmarks.claims import run
+
+    sys.exit(run(claims, __doc__ or ""))

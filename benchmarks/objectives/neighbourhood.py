@@ -1,0 +1,182 @@
+"""The neighbourhood objective beside label mode: two tastes of one class, and speed.
+
+The world of tastes: a title of the category "culture" has three words of one of its three tastes; a title of
+the other category lies between them, with a word of each taste. Both have one word more that any title may
+have. A held-out title of culture is asked for its taste: its nearest training title (of both categories) must
+be of culture and of its taste. Each word is equally frequent in both categories: only together they tell.
+
+Label mode gets twice the epochs, so that both encode equally many titles; temperature and margin are chosen
+on worlds of other seeds.
+"""
+
+import json
+import math
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.claims import Claim
+from benchmarks.processes import call_apart
+from benchmarks.training.synthetic import make_synthetic_corpus
+from storage.arrays import Ragged
+from storage.formats.corpus import open_corpus
+from tasks.encoder.bags import Bagger
+from tasks.neighbours.similarity import top_neighbours
+from tasks.train.loop import Training
+from tasks.train.objectives import Label, Neighbourhood
+from tasks.train.objectives.positives import Nearest, Tags, Topics
+from tasks.train.settings import TrainSettings
+
+TASTES, POOL, SHARED = 3, 80, 60  # words of a taste, of all titles
+EACH, HELD = 200, 100  # training and held-out titles of a taste; as many of those between
+TUNED, ASKED, EPOCHS = range(100, 102), range(8), 10
+TEMPERATURES, MARGINS = (0.02, 0.05, 0.1, 0.2, 0.4), (0.05, 0.1, 0.2, 0.4)
+SETTINGS = TrainSettings(dim=64, threads=1, workers=0)
+OURS = {
+    "nearest": Neighbourhood(positives=Nearest()),
+    "topics": Neighbourhood(positives=Topics(topics=12)),
+    "tags": Neighbourhood(positives=Tags()),
+}
+
+
+class World(NamedTuple):
+    """A Corpus folder, and the taste of each title; -1 for titles of other categories."""
+
+    folder: Path
+    tastes: np.ndarray
+
+
+def make_world(folder: Path, seed: int) -> World:
+    """Writes the world of tastes."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(seed)
+    pools = [POOL] * TASTES + [SHARED]
+    first, count = np.cumsum([0, *pools]), sum(pools)
+    taste = np.repeat(np.arange(TASTES), EACH + HELD)
+    between = np.tile(np.arange(TASTES), (TASTES * EACH, 1))
+    chosen = np.vstack([np.repeat(taste[:, None], TASTES, axis=1), between])
+    chosen = np.hstack([chosen, np.full((len(chosen), 1), TASTES)])  # the pool of each word
+    tokens = first[chosen] + (rng.random(chosen.shape) * np.array(pools)[chosen]).astype(np.int64)
+    tokens = np.sort(tokens, axis=1).astype(np.int32)
+    labels = np.r_[np.zeros(len(taste)), np.ones(len(between))].astype(np.int32)
+    Ragged(np.arange(len(tokens) + 1), labels).save(folder, "labels")
+    Ragged(np.arange(len(tokens) + 1) * tokens.shape[1], tokens.reshape(-1)).save(folder, "tokens")
+    held = np.concatenate([np.tile(np.arange(EACH + HELD) >= EACH, TASTES), np.zeros(len(between), bool)])
+    arrays = {
+        "split": held.astype(np.int8),
+        "show": np.arange(len(tokens), dtype=np.int32),
+        "family": np.arange(len(tokens), dtype=np.int32),
+        "oov": np.zeros(len(tokens), dtype=bool),
+        "kinds": np.zeros(count, dtype=np.int8),
+        "weights": np.ones(count, dtype=np.float32),
+    }
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    (folder / "label_names.json").write_text(json.dumps(["culture", "between"]), encoding="utf-8")
+    pq.write_table(pa.table({"token": [f"word {n}" for n in range(count)]}), folder / "token_names.parquet")
+    return World(folder, np.concatenate([taste, np.full(len(between), -1)]))
+
+
+def vectors_of(training: Training) -> np.ndarray:
+    """Of all titles of the corpus."""
+    corpus = open_corpus(training.corpus_folder)
+    dense = training.settings.encoder.dense(corpus.sentences, corpus.descriptions)
+    return training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense, untrained=True).numpy()
+
+
+def accuracy(world: World, training: Training) -> tuple[float, float]:
+    """Of the nearest title: right taste, and right category, among held-out titles of culture."""
+    corpus, vectors = open_corpus(world.folder), vectors_of(training)
+    asked = np.flatnonzero(corpus.split > 0)
+    near = corpus.training[top_neighbours(vectors[asked], vectors[corpus.training], 1)[0][:, 0]]
+    taste = world.tastes[near]
+    return float((taste == world.tastes[asked]).mean()), float((taste >= 0).mean())
+
+
+def learn(world: World, objective: Any, epochs: int, seed: int) -> tuple[float, float]:
+    training = Training(world.folder, replace(SETTINGS, objective=objective, epochs=epochs, seed=seed))
+    list(training.run())
+    return accuracy(world, training)
+
+
+def measure_tastes(quick: bool) -> list[Claim]:
+    """1-NN by taste; the means over worlds, and the paired differences with their 95 % intervals."""
+    with tempfile.TemporaryDirectory() as folder:
+        seeds = [*TUNED, *(range(3) if quick else ASKED)]
+        worlds = {seed: make_world(Path(folder) / str(seed), seed) for seed in seeds}
+        tuned, asked = ({s: worlds[s] for s in seeds if (s in TUNED) == own} for own in (True, False))
+        untrained = [accuracy(world, Training(world.folder, SETTINGS))[0] for world in asked.values()]
+        tried: dict[str, list[Any]] = {
+            "label": [Label(temperature=value, context_temperature=value) for value in TEMPERATURES],
+            **{name: [replace(own, margin=value) for value in MARGINS] for name, own in OURS.items()},
+        }
+        found: dict[str, tuple[float, np.ndarray]] = {}
+        for name, objectives in tried.items():
+            epochs = EPOCHS * (1 + (name == "label"))
+
+            def score(objective: Any, own: dict[int, World], epochs: int = epochs) -> np.ndarray:
+                return np.array([learn(world, objective, epochs, seed) for seed, world in own.items()])
+
+            best = max(objectives, key=lambda objective: score(objective, tuned)[:, 0].mean())
+            value = best.temperature if isinstance(best, Label) else best.margin
+            found[name] = value, score(best, asked)
+    claims = [Claim(name="1-NN by taste, untrained", value=statistics.mean(untrained), better=None)]
+    temperature, theirs = found["label"]
+    rival = f"label mode, temperature {temperature}"
+    for name in OURS:
+        margin, ours = found[name]
+        about = f"neighbourhood, {name}, margin {margin}"
+        both = ours.mean(axis=0).tolist(), theirs.mean(axis=0).tolist()
+        for place, what in enumerate(("1-NN by taste", "1-NN in the category")):
+            values = both[0][place], both[1][place]
+            claims.append(Claim(name=f"{what}, {about}", value=values[0], rival=rival, rival_value=values[1]))
+        apart = ours[:, 0] - theirs[:, 0]
+        spread = 1.96 * float(apart.std(ddof=1)) / math.sqrt(len(apart))
+        mean = float(apart.mean())
+        claims.append(
+            Claim(
+                name=f"the same, difference over {len(apart)} worlds, {about}",
+                value=mean,
+                interval=(mean - spread, mean + spread),
+                aim=None if name == "tags" else 0.05,
+            )
+        )
+    return claims
+
+
+def steps_a_second(folder: Path, objective: Any, epochs: int) -> float:
+    """Of CPU seconds of the thread that trains, the median over epochs."""
+    settings = TrainSettings(objective=objective, epochs=epochs, threads=1, workers=0, dropout=0.0)
+    training, taken = Training(folder, settings), []
+    begun = time.thread_time()
+    for _ in training.run():
+        taken.append(time.thread_time() - begun)
+        begun = time.thread_time()
+    return training.trainer.steps / epochs / statistics.median(taken[1:])
+
+
+def measure_speed(quick: bool) -> list[Claim]:
+    """Steps of 512 anchors a second beside label mode's of 512 titles."""
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = make_synthetic_corpus(Path(folder) / "corpus", 10_000 if quick else 20_000, seed=0)
+        theirs = call_apart(steps_a_second, corpus, Label(), 6, threads=1)
+        ours = call_apart(steps_a_second, corpus, Neighbourhood(positives=Tags()), 6, threads=1)
+        refreshed = call_apart(steps_a_second, corpus, Neighbourhood(), 6, threads=1)
+    rival = "label mode, one title for an anchor and its positive"
+    return [
+        Claim(name=f"steps a CPU second, {about}", value=value, rival=rival, rival_value=theirs)
+        for about, value in (("tags", ours), ("nearest, with its refresh every epoch", refreshed))
+    ]
+
+
+def measure_neighbourhood(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    return [*measure_tastes(quick), *measure_speed(quick)]

@@ -1,0 +1,49 @@
+"""The other ways to learn: neighbourhoods, rare events, characters, corrections, patterns of sub-titles.
+
+Each part has a file of its own (in this folder) that says how it is measured.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+
+from benchmarks.claims import Claim, run
+from benchmarks.objectives import corrector, memory, neighbourhood, rare, recurrent, subtitles
+from tasks.train.memory import AlwaysUpdate
+from tasks.train.objectives import Neighbourhood, RareMemory
+from tasks.train.objectives.positives import Tags
+from tasks.train.settings import TrainSettings
+
+LABEL_MODE = "label mode"
+OBJECTIVES = {
+    LABEL_MODE: TrainSettings(),
+    "label mode, 10 epochs": TrainSettings(epochs=10),  # encodes as many titles as neighbourhood in 5
+    "neighbourhood, nearest": TrainSettings(objective=Neighbourhood()),
+    "neighbourhood, tags": TrainSettings(objective=Neighbourhood(positives=Tags())),
+    "rare_memory, hit or miss": TrainSettings(objective=RareMemory()),
+    "rare_memory, always": TrainSettings(objective=RareMemory(rule=AlwaysUpdate())),
+}
+
+
+def rare_categories(quick: bool) -> Iterator[Claim]:
+    """Macro-F1 of categories with few titles; the interval is of the paired difference to label mode."""
+    names = rare.GUIDES[2:3] if quick else rare.GUIDES
+    *_, (_, found) = rare.compare(OBJECTIVES, LABEL_MODE, names)
+    for name, own in found.items():
+        if name != LABEL_MODE:
+            about = f"{name}: macro-F1 of {own.labels} rare labels less {LABEL_MODE}'s"
+            yield Claim(name=about, value=own.value, interval=(own.low, own.high), better=None)
+
+
+def measure_objectives(quick: bool) -> Sequence[Claim]:
+    """All claims."""
+    return [
+        *rare_categories(quick),
+        *neighbourhood.measure_neighbourhood(quick),
+        *memory.claims(quick),
+        *recurrent.claims(quick),
+        *([] if quick else [*subtitles.claims(quick), *corrector.corrector()]),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_objectives, __doc__ or ""))

@@ -1,0 +1,1 @@
+"""Benchmarks of tables larger than GPU memory."""

@@ -1,0 +1,285 @@
+"""The part of benchmarks/offload/offload.py that needs a GPU."""
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, get_args
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.claims import Claim
+from benchmarks.offload.steps import DIM, Measured, batches, timed, train, triplet_loss, zipf
+from benchmarks.offload.transfers import GPU, gathers, link
+from storage.tables import (
+    Offloaded,
+    Resident,
+    RowOptimizer,
+    Section,
+    Table,
+    TransferKind,
+    as_section,
+    random_rows,
+)
+from tasks.encoder.bags import Bags
+from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
+
+SHARES = (0.0, 0.01, 0.05, 0.1)
+BATCHES = 24  # of a contest
+RULED = 20_000, 8192, 30  # rows, tokens and steps by which every rule is compared
+
+
+def measure_gpu(quick: bool) -> Sequence[Claim]:
+    """All claims that need a GPU."""
+    has_cupy = importlib.util.find_spec("cupy") is not None
+    if not has_cupy:
+        print("left out, since CuPy is not installed: gathers by the GPU itself", file=sys.stderr)
+    print("left out, since it is no part of this command: TorchRec", file=sys.stderr)
+    return [*link(), *gathers(quick, has_cupy), *every_rule(), *steps(quick), *beyond_memory(quick)]
+
+
+def every_rule() -> Iterator[Claim]:
+    """Rules whose table, with 5 % cached, differs in a bit from the resident one after the steps of RULED."""
+    differ, rows = 0, RULED[0]
+    start = random_rows(rows, DIM, 0.1, 1)
+    for kind in get_args(Optimizer):
+        found = [
+            [piece.cpu() for _, part in sorted(table.sections().items()) for piece in part.pieces()]
+            for table in _both(kind(), start, rows // 20)
+        ]
+        differ += not all(
+            torch.equal(
+                torch.cat([piece.flatten() for piece in one]), torch.cat([piece.flatten() for piece in other])
+            )
+            for one, other in [found]
+        )
+    name = f"rules of {len(get_args(Optimizer))} that differ from resident"
+    yield Claim(name=name, value=differ, aim=0, better="less")
+
+
+def _both(rule: RowOptimizer, start: Section, cache_rows: int) -> list[Table]:
+    tables: list[Table] = [_resident(start, rule), Offloaded(start, rule, device=GPU, cache_rows=cache_rows)]
+    for table in tables:
+        train(table, rule, batches(zipf, *RULED), GPU)
+    return tables
+
+
+def _resident(start: Section, rule: RowOptimizer) -> Resident:
+    rows = torch.empty(start.shape, device=GPU)
+    _fill_(rows, start)
+    return Resident(rows, rule.initial_state(rows))
+
+
+def _fill_(rows: Tensor, start: Section) -> None:
+    first = 0
+    for piece in start.pieces():
+        rows[first : first + len(piece)] = piece
+        first += len(piece)
+
+
+class Contest:
+    """Steps over one table of so many rows: its start, the batches and the resident steps are made once."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._bags: dict[int, list[Bags]] = {}
+        self._resident: dict[tuple[str, int], Measured] = {}
+        self._ours: dict[tuple[str, int], Measured] = {}  # 5 % cached, by rule and tokens
+
+    @cached_property
+    def start(self) -> Section:
+        """The initial rows, in memory."""
+        return as_section(torch.cat(list(random_rows(self.rows, DIM, 0.1, 1).pieces())))
+
+    def bags(self, tokens: int) -> list[Bags]:
+        """BATCHES of them."""
+        if tokens not in self._bags:
+            self._bags[tokens] = batches(zipf, self.rows, tokens, BATCHES)
+        return self._bags[tokens]
+
+    def resident(self, rule: Any, tokens: int) -> Measured | None:
+        """The table that is all on the GPU; None where it does not fit."""
+        key, copies = (rule.name, tokens), 1 + len(rule.initial_state(torch.zeros(1, DIM)))
+        if self.rows * DIM * 4 * copies > 0.8 * torch.cuda.mem_get_info()[0]:
+            return None
+        if key not in self._resident:
+            self._resident[key] = train(_resident(self.start, rule), rule, self.bags(tokens), GPU, warm=6)
+            torch.cuda.empty_cache()
+        return self._resident[key]
+
+    def ours(self, rule: Any, tokens: int, share: float, transfer: TransferKind = "auto") -> Iterator[Claim]:
+        """Steps with a share of the rows cached, beside the resident table; its losses must be equal."""
+        bags, resident = self.bags(tokens), self.resident(rule, tokens)
+        cache_rows = max(int(share * self.rows), 3 * len(bags[0].ids))  # the window of look-ahead, at least
+        table = Offloaded(self.start, rule, device=GPU, cache_rows=cache_rows, transfer=transfer)
+        ours = train(table, rule, bags, GPU, warm=6)
+        if (share, transfer) == (0.05, "auto"):
+            self._ours[rule.name, tokens] = ours
+        aim = 0.95 if isinstance(rule, RowwiseAdagrad) else 0.9
+        name = f"{rule.name}, {self.rows:,} rows, {tokens:,} tokens, {100 * share:g} % cached"
+        name += "" if transfer == "auto" else f", {transfer}"
+        yield Claim(
+            name=f"{name}, tokens/s",
+            value=tokens / ours.median,
+            rival="resident" if resident else "",
+            rival_value=tokens / resident.median if resident else None,
+            aim=aim if resident and (share, tokens, transfer) == (0.05, 98_304, "auto") else None,
+        )
+        if resident:
+            differ = float((ours.losses != resident.losses).sum())
+            yield Claim(name=f"{name}, losses that differ", value=differ, aim=0, better="less")
+
+    def speedtorch(self, tokens: int) -> Iterator[Claim]:
+        """Adam in SpeedTorch's way, beside ours if that was measured."""
+        found = _speedtorch(self.start, self.bags(tokens)[:8])
+        yield self._other("SpeedTorch's way", "adam", tokens, found, aim=10)
+
+    def sparse_adam(self, tokens: int) -> Iterator[Claim]:
+        """nn.EmbeddingBag with torch's SparseAdam, likewise."""
+        found = _sparse_adam(self.start, self.bags(tokens))
+        yield self._other("nn.EmbeddingBag, SparseAdam", "adam", tokens, found)
+
+    def fbgemm(self, rule: Any, tokens: int) -> Iterator[Claim]:
+        """FBGEMM's table in managed memory, 5 % of its rows cached on the GPU, likewise."""
+        found = _fbgemm(self.start, rule, self.bags(tokens), 0.05)
+        yield self._other("FBGEMM, UVM_CACHING", rule.name, tokens, found)
+
+    def _other(self, name: str, rule: str, tokens: int, other: Measured, aim: float | None = None) -> Claim:
+        about = f"{rule}, {self.rows:,} rows, {tokens:,} tokens"
+        if (ours := self._ours.get((rule, tokens))) is None:
+            return Claim(name=f"{about}, {name}, tokens/s", value=tokens / other.median, better=None)
+        return Claim(
+            name=f"{about}, 5 % cached, tokens/s",
+            value=tokens / ours.median,
+            rival=name,
+            rival_value=tokens / other.median,
+            aim=aim,
+        )
+
+
+def steps(quick: bool) -> Iterator[Claim]:
+    """Triplet steps over ten million rows, by rule and cache, beside the resident table; SparseAdam,
+    SpeedTorch's way and, where it is installed, FBGEMM.
+    """
+    contest, first = Contest(1_000_000 if quick else 10_000_000), 98_304
+    for tokens in (first,) if quick else (first, 786_432):
+        few = quick or tokens > first
+        for rule in (RowwiseAdagrad(), Adam()) if few else (SGD(), Adagrad(), RowwiseAdagrad(), Adam()):
+            many = not few and isinstance(rule, RowwiseAdagrad | Adam)
+            for share in SHARES if many else (0.05,):
+                yield from contest.ours(rule, tokens, share)
+    yield from contest.speedtorch(first)
+    yield from contest.sparse_adam(first)
+    if importlib.util.find_spec("fbgemm_gpu"):
+        for rule in (RowwiseAdagrad(), Adam()):
+            yield from contest.fbgemm(rule, first)
+
+
+def _speedtorch(start: Section, bags: Sequence[Bags]) -> Measured:
+    """Its mechanism with torch alone: rows and both moments pinned, copied there and back around each step,
+    each copy waited for.
+    """
+    rule = Adam()
+    rows = torch.cat(list(start.pieces())).pin_memory()
+    state = {name: torch.zeros_like(rows).pin_memory() for name in rule.initial_state(rows[:1])}
+
+    class Pinned:
+        def prefetch(self, batches, ids):
+            return batches
+
+        def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+            where = ids.cpu()
+            return rows[where].to(GPU), {name: tensor[where].to(GPU) for name, tensor in state.items()}
+
+        def write_back(self, ids: Tensor, values: Tensor, states: dict[str, Tensor]) -> None:
+            where = ids.cpu()
+            rows[where] = values.cpu()
+            for name, tensor in states.items():
+                state[name][where] = tensor.cpu()
+
+    return train(Pinned(), rule, bags, GPU)  # pyright: ignore[reportArgumentType]
+
+
+def _sparse_adam(start: Section, bags: Sequence[Bags]) -> Measured:
+    """What the PyTorch documentation leads to, all on the GPU."""
+    table = nn.EmbeddingBag.from_pretrained(
+        _resident(start, SGD()).rows, freeze=False, mode="sum", sparse=True, include_last_offset=True
+    )
+    optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.01)
+
+    def learn(loss: Tensor) -> None:
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return _train_bags(table, learn, bags)
+
+
+def _fbgemm(start: Section, rule: Any, bags: Sequence[Bags], share: float) -> Measured:
+    """The backward pass updates the rows; where there is no GPU the table is in host memory."""
+    from fbgemm_gpu import split_table_batched_embeddings_ops_common as common  # pyright: ignore
+    from fbgemm_gpu import split_table_batched_embeddings_ops_training as ops  # pyright: ignore
+
+    cached = common.EmbeddingLocation.MANAGED_CACHING, ops.ComputeDevice.CUDA
+    place = cached if GPU.type == "cuda" else (common.EmbeddingLocation.HOST, ops.ComputeDevice.CPU)
+    rules = {"adam": "ADAM", "rowwise_adagrad": "EXACT_ROWWISE_ADAGRAD"}
+    table = ops.SplitTableBatchedEmbeddingBagsCodegen(
+        [(*start.shape, *place)],
+        feature_table_map=[0],
+        optimizer=getattr(ops.OptimType, rules[rule.name]),
+        learning_rate=rule.learning_rate,
+        cache_load_factor=share,
+        pooling_mode=common.PoolingMode.SUM,
+    )
+    _fill_(table.split_embedding_weights()[0], start)
+    return _train_bags(table, Tensor.backward, bags)
+
+
+def _train_bags(
+    add_up: Callable[[Tensor, Tensor], Tensor], learn: Callable[[Tensor], object], bags: Sequence[Bags]
+) -> Measured:
+    """The triplet steps of a table that adds up the rows of bags (ids, offsets) itself."""
+
+    def losses() -> Iterator[Tensor]:
+        for batch in bags:
+            batch = batch.to(GPU)
+            sums = add_up(batch.ids[batch.tokens], batch.offsets)
+            loss = triplet_loss(nn.functional.normalize(sums, dim=1))
+            learn(loss)
+            yield loss.detach()
+
+    return timed(losses(), GPU, warm=6)
+
+
+def beyond_memory(quick: bool) -> list[Claim]:
+    """A table several times the memory that torch may take, beside the resident one with all the memory it
+    wants.
+    """
+    rows, rule = 1_000_000 if quick else 10_000_000, Adam()
+    start, bags = random_rows(rows, DIM, 0.1, 2), batches(zipf, rows, 98_304, 24, seed=2)
+    resident = train(_resident(start, rule), rule, bags, GPU)
+    torch.cuda.empty_cache()
+    table_bytes = rows * DIM * 4 * 3
+    allowed = table_bytes // 4 + (1 << 30)  # a quarter of the table, and a gigabyte for the step
+    torch.cuda.set_per_process_memory_fraction(allowed / torch.cuda.mem_get_info()[1])
+    try:
+        ours = train(Offloaded(start, rule, device=GPU, cache_rows=rows // 20), rule, bags, GPU)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    name = f"{table_bytes / 1e9:.1f} GB of rows and state in {allowed / 1e9:.1f} GB"
+    return [
+        Claim(
+            name=f"{name}, tokens/s",
+            value=98_304 / ours.median,
+            rival="resident",
+            rival_value=98_304 / resident.median,
+            better=None,
+        ),
+        Claim(
+            name=f"{name}, losses that differ from resident",
+            value=float((ours.losses != resident.losses).sum()),
+            aim=0,
+            better="less",
+        ),
+    ]

@@ -1,0 +1,206 @@
+"""Tables larger than the device: what planning costs, what a mapped file costs, gathers and scatters beside
+torch's own.
+
+Needs torch, NumPy and pyarrow, and CuPy for what the GPU does itself; says what it leaves out. Claims on a
+machine without a GPU: the planner's share of a step of 98,304 tokens over ten million rows; a mapped table of
+10 M × 128 whose pages are dropped from the system's cache before each epoch against the one in memory, when a
+tenth of it is hot (the 5 GB file goes to $GUIDESPACE_SCRATCH, else to the temporary folder); 131,072 rows of
+128 out of a million, SpeedTorch's set-up. With one, benchmarks/offload/gpu.py adds the rest.
+"""
+
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.claims import Claim, run
+from benchmarks.offload.steps import DIM, batches, tenth, train, zipf
+from storage.tables import Host, Offloaded, Planner, Resident, Staged, random_rows
+from tasks.optimizers import Adagrad, RowwiseAdagrad
+
+CPU = torch.device("cpu")
+TOKENS = 98_304
+SPEEDTORCH_ROWS = 131_072
+
+
+def measure_offload(quick: bool) -> Sequence[Claim]:
+    """All claims of this file, and of the GPU where there is one."""
+    torch.set_num_threads(1)
+    claims = [*planner_share(quick), *mapped(quick), *speedtorch_setup(quick)]
+    if torch.cuda.is_available():
+        from benchmarks.offload.gpu import measure_gpu
+
+        return [*claims, *measure_gpu(quick)]
+    print(
+        "left out, since torch sees no CUDA device: link, UVA gathers, steps against resident, "
+        "SparseAdam and SpeedTorch on a GPU, runs beyond its memory",
+        file=sys.stderr,
+    )
+    return claims
+
+
+def planner_share(quick: bool) -> list[Claim]:
+    """The planner over ten million rows; the step over a million, which is not slower, resident and
+    offloaded.
+    """
+    rows, step_rows, rule, count = 10_000_000, 200_000 if quick else 1_000_000, Adagrad(), 8 if quick else 16
+    planner, seconds = Planner(rows, rows // 20 * 9 // 10, rows // 20 // 10), []
+    for batch in batches(zipf, rows, TOKENS, 4 + count):
+        started = time.process_time()
+        planner.plan(batch.ids.numpy())
+        seconds.append(time.process_time() - started)
+    plan = statistics.median(seconds[4:])
+    bags = batches(zipf, step_rows, TOKENS, count)
+    start = random_rows(step_rows, DIM, 0.1, 1)
+    whole = torch.cat(list(start.pieces()))
+    resident = train(Resident(whole, rule.initial_state(whole)), rule, bags, CPU)
+    offloaded = train(Offloaded(start, rule, cache_rows=step_rows // 20), rule, bags, CPU)
+    return [
+        Claim(
+            name=f"planner over 10 M rows, {TOKENS:,} tokens, share of the step, %",
+            value=100 * plan / resident.median,
+            aim=20,
+            better="less",
+        ),
+        Claim(name="planner, ms a step (CPU)", value=1000 * plan, better=None),
+        Claim(
+            name=f"step over {step_rows:,} rows, Adagrad, 5 % cached, ms",
+            value=1000 * offloaded.median,
+            rival="resident",
+            rival_value=1000 * resident.median,
+            better=None,
+        ),
+        Claim(
+            name="losses that differ from resident",
+            value=float((resident.losses != offloaded.losses).sum()),
+            aim=0,
+            better="less",
+        ),
+    ]
+
+
+def mapped(quick: bool) -> list[Claim]:
+    """Two epochs each; before every epoch of the mapped table its pages are written and dropped."""
+    rows, rule, epochs, count = 1_000_000 if quick else 10_000_000, RowwiseAdagrad(), 2, 8 if quick else 16
+    claims = []
+    folder = Path(os.environ.get("GUIDESPACE_SCRATCH", tempfile.gettempdir()))
+    draws = {"a tenth hot": tenth, "Zipf": zipf}
+    bags = {
+        name: [batches(draw, rows, TOKENS, count, seed=epoch) for epoch in range(epochs)]
+        for name, draw in draws.items()
+    }
+    table = Offloaded(random_rows(rows, DIM, 0.1, 1), rule, cache_rows=rows, lookahead=2)  # in memory, whole
+    memory = {name: [train(table, rule, epoch, CPU) for epoch in bags[name]] for name in draws}
+    del table
+    table = Offloaded(random_rows(rows, DIM, 0.1, 1), rule, cache_rows=rows // 10, lookahead=2, folder=folder)
+    for name in draws:
+        measured, faults = [], np.zeros(3)
+        for epoch in bags[name]:
+            table.storage.host.drop_pages()
+            before = _faults()
+            measured.append(train(table, rule, epoch, CPU))
+            faults += _faults() - before
+        ours, theirs = (
+            1000 * statistics.mean(float(epoch.seconds.mean()) for epoch in runs)
+            for runs in (measured, memory[name])
+        )
+        aim = 1.5 if draws[name] is tenth else None
+        claims.append(
+            Claim(
+                name=f"mapped {rows:,} × {DIM}, {name}, cold pages, ms a step",
+                value=ours,
+                rival="in memory",
+                rival_value=theirs,
+                aim=aim,
+                better="less",
+            )
+        )
+        kinds = ("page faults that waited for the disk", "other page faults", "pages read from disk")
+        claims += [
+            Claim(name=f"{kind} a step, {name}", value=value, better=None)
+            for kind, value in zip(kinds, faults / epochs / count, strict=True)
+        ]
+        differ = sum(
+            int((one.losses != other.losses).sum()) for one, other in zip(measured, memory[name], strict=True)
+        )
+        claims.append(
+            Claim(
+                name=f"losses that differ from the table in memory, {name}",
+                value=float(differ),
+                aim=0,
+                better="less",
+            )
+        )
+    return claims
+
+
+def _faults() -> np.ndarray:
+    """Major and minor page faults of this process, and the pages of 4 KiB that it read from disk (asked for
+    ahead, most are no major faults).
+    """
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return np.array([used.ru_majflt, used.ru_minflt, used.ru_inblock * 512 / 4096])
+
+
+def speedtorch_setup(quick: bool) -> list[Claim]:
+    """131,072 random rows of 128 out of a million, to a variable and back, in GB/s of rows; one thread."""
+    rows = 200_000 if quick else 1_000_000
+    host = Host(rows, DIM * 4)
+    host.data.view(torch.float32).normal_()
+    mover, weights = Staged(host, CPU), torch.randn(rows, DIM)
+    ids = torch.from_numpy(np.random.default_rng(0).choice(rows, SPEEDTORCH_ROWS, replace=False))
+    variable, out = torch.randn(SPEEDTORCH_ROWS, DIM), torch.empty(SPEEDTORCH_ROWS, DIM)
+    records, slots = variable.view(torch.uint8), torch.arange(SPEEDTORCH_ROWS)
+
+    def assign() -> None:
+        weights[ids] = variable
+
+    ways: dict[str, Callable[[], object]] = {
+        "ours, gather": lambda: mover.read(ids, records, slots),
+        "W[idx]": lambda: weights[ids],
+        "index_select(out=)": lambda: torch.index_select(weights, 0, ids, out=out),
+        "ours, scatter": lambda: mover.write(ids, records, slots),
+        "W[idx] = rows": assign,
+        "index_copy_": lambda: weights.index_copy_(0, ids, variable),
+    }
+    speed = {
+        name: variable.nbytes / 1e9 / seconds
+        for name, seconds in _interleaved(ways, 9 if quick else 25).items()
+    }
+    rivals = {
+        "gather": {"W[idx]": 1.0, "index_select(out=)": 0.9},
+        "scatter": {"W[idx] = rows": 1.0, "index_copy_": 0.9},
+    }
+    return [
+        Claim(
+            name=f"{way} {SPEEDTORCH_ROWS:,} × {DIM}, GB/s",
+            value=speed[f"ours, {way}"],
+            rival=rival,
+            rival_value=speed[rival],
+            aim=aim,
+        )
+        for way, aims in rivals.items()
+        for rival, aim in aims.items()
+    ]
+
+
+def _interleaved(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median seconds of each way, in turn."""
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(repeats + 1):
+        for name, way in ways.items():
+            started = time.perf_counter()
+            way()
+            seconds[name].append(time.perf_counter() - started)
+    return {name: statistics.median(values[1:]) for name, values in seconds.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_offload, __doc__ or ""))

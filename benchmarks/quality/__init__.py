@@ -1,0 +1,1 @@
+"""How good title vectors and similarity lists are."""

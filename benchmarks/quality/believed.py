@@ -1,0 +1,269 @@
+"""Lists of neighbours rated blind: how well a viewer who likes a title is served by its five nearest titles.
+
+``make`` draws titles of a finished night by airings and writes two files: the lists, all that a reader sees,
+whose columns are shuffled anew for each title, and the key, which tells the system of each column. A reader
+writes ratings of 0 to 10. ``score`` puts both together. Left out: placeholders, among the neighbours the
+title's own family (its editions and franchise), and all but the nearest title of another family, as editions
+share a line in what users see. Systems with the same list share a column.
+
+ratings/NAME/ keeps a set: lists.md, key.json, ratings.json ({title's number: {column: rating}})
+and reader.json (what kind of reader, when).
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import ascii_uppercase
+
+import numpy as np
+import pyarrow as pa
+
+from storage.formats.vocabulary import PLACEHOLDER, SPLITS
+from tasks.scoring.bootstrap import draw_groups, percentiles
+
+MOST_AIRINGS, NEIGHBOURS, RESAMPLES = 30, 5, 10_000
+HIGH, LOW, BEST = 7, 3, 10  # a good list, a bad one, the end of the scale
+FOR_READERS = """\
+# Lists of similar TV programmes, to be rated
+
+Each section is titled with a TV programme; each lettered line below it lists five other programmes that a
+programme guide offers to a viewer who likes that one, best first. The letters mean nothing from one section
+to the next.
+
+Rate each line as a whole, 0 to 10: how well would a viewer who likes the programme be served by this list
+of five? 10: all five are what that viewer would want to see next; 7: good, with an odd one; 5: half of them
+fit; 3: one fits, or all do only loosely; 0: none has anything to do with it. Judge kind, subject, audience
+and tone by what you know of the programmes; where a title is not known to you, by what it says. Use the whole
+scale and read every line.
+
+Write JSON with every section and every letter: {"1": {"A": 6, "B": 3.5}, "2": {"A": 8}}
+"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A drawn title with its lists.
+
+    Attributes:
+        title: As the guide has it.
+        lists: The distinct lists of neighbours, in the order of the columns.
+        systems: Of each list, the systems that gave it.
+    """
+
+    title: str
+    lists: list[tuple[str, ...]]
+    systems: list[list[str]]
+
+
+def draw(titles: pa.Table, count: int, *, seed: int, skip: int = 0) -> np.ndarray:
+    """Rows of titles drawn without replacement in proportion to min(airings, 30), placeholders never.
+
+    Titles are put into one random order (Efraimidis, Spirakis. Weighted random sampling with a reservoir.
+    2006), of which ``skip`` are passed over: sets of one seed with different skips share no title.
+
+    Raises:
+        ValueError: There are fewer than ``skip + count`` titles.
+    """
+    weights = np.minimum(titles["airings"].to_numpy(), MOST_AIRINGS).astype(float)
+    weights[np.array(titles["split"].to_pylist()) == SPLITS[PLACEHOLDER]] = 0
+    there = int((weights > 0).sum())
+    if skip + count > there:
+        raise ValueError(f"{skip + count} titles are to be drawn, the guide has {there}: draw fewer")
+    waits = -np.log(1 - np.random.default_rng(seed).random(len(weights)))
+    waits = np.divide(waits, weights, out=np.full(len(weights), np.inf), where=weights > 0)
+    return np.argsort(waits, kind="stable")[skip : skip + count]
+
+
+def nearest(vectors: np.ndarray, titles: pa.Table, rows: np.ndarray) -> list[tuple[str, ...]]:
+    """The five titles of greatest cosine with each row, best first: one a family, none of the row's own, no
+    placeholder.
+
+    Args:
+        vectors: float32 (titles, dim), unit norm or zero.
+        titles: title, family, split; one row a vector.
+        rows: Of the titles asked for.
+    """
+    names = titles["title"].to_pylist()
+    families = np.array(titles["family"].to_pylist())
+    offered = (np.array(titles["split"].to_pylist()) != SPLITS[PLACEHOLDER]) & vectors.any(axis=1)
+    found = []
+    for row in rows:
+        allowed = np.flatnonzero(offered & (families != families[row]))
+        ordered = allowed[np.argsort(-(vectors[allowed] @ vectors[row]), kind="stable")]
+        firsts = np.sort(np.unique(families[ordered], return_index=True)[1])
+        found.append(tuple(names[other] for other in ordered[firsts[:NEIGHBOURS]]))
+    return found
+
+
+def make_lists(
+    titles: pa.Table, systems: dict[str, np.ndarray], rows: np.ndarray, *, seed: int
+) -> list[Shown]:
+    """The lists of each row by every system (its vectors), columns shuffled anew for each."""
+    found = {name: nearest(vectors, titles, rows) for name, vectors in systems.items()}
+    rng, names = np.random.default_rng([seed, 1]), titles["title"].to_pylist()
+    shown = []
+    for place, row in enumerate(rows):
+        owners: dict[tuple[str, ...], list[str]] = {}
+        for name in systems:
+            owners.setdefault(found[name][place], []).append(name)
+        columns = list(owners.items())
+        order = rng.permutation(len(columns))
+        shown.append(Shown(names[row], [columns[i][0] for i in order], [columns[i][1] for i in order]))
+    return shown
+
+
+def write_lists(shown: Sequence[Shown], file: Path) -> None:
+    """What a reader sees, as Markdown."""
+    parts = [FOR_READERS]
+    for number, one in enumerate(shown, 1):
+        lines = [f"- {letter}: {' | '.join(own)}" for letter, own in zip(ascii_uppercase, one.lists)]
+        parts.append(f"## {number}. {one.title}\n\n" + "\n".join(lines) + "\n")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(parts), encoding="utf-8")
+
+
+def write_key(shown: Sequence[Shown], file: Path, about: dict[str, object]) -> None:
+    """Which systems each column is of, with facts about the set."""
+    columns = {str(number): dict(zip(ascii_uppercase, one.systems)) for number, one in enumerate(shown, 1)}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"  {json.dumps(number)}: {json.dumps(own)}" for number, own in columns.items()]
+    head = json.dumps(about, ensure_ascii=False)[1:-1]
+    file.write_text(f'{{{head}, "columns": {{\n' + ",\n".join(lines) + "\n}}\n", encoding="utf-8")
+
+
+def read_set(folder: Path) -> list[dict[str, float]]:
+    """Ratings of a set by system, one entry a title.
+
+    Raises:
+        ValueError: Ratings do not answer the key (title, column) for title and column, or leave 0 to 10.
+    """
+    columns = json.loads((folder / "key.json").read_text(encoding="utf-8"))["columns"]
+    ratings = json.loads((folder / "ratings.json").read_text(encoding="utf-8"))
+    asked, given = (
+        {(number, letter) for number, own in every.items() for letter in own} for every in (columns, ratings)
+    )
+    if asked != given:
+        missing, unknown = sorted(asked - given)[:5], sorted(given - asked)[:5]
+        raise ValueError(f"{folder}: rate every column once; missing {missing}, not asked for {unknown}")
+    wrong = [
+        (number, own)
+        for number, own in ratings.items()
+        if not all(0 <= value <= BEST for value in own.values())
+    ]
+    if wrong:
+        raise ValueError(f"{folder}: ratings are 0 to {BEST}, got {wrong[0]}")
+    return [
+        {name: float(ratings[number][letter]) for letter, names in own.items() for name in names}
+        for number, own in columns.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A system's ratings, and beside the reference's on the titles that both were rated on."""
+
+    system: str
+    titles: int
+    mean: float
+    high: float  # share rated 7 or more
+    low: float  # share rated 3 or less
+    wins: int
+    losses: int
+    difference: float  # mean of the paired differences
+    interval: list[float]  # 95 %, bootstrap over titles
+
+
+def score(titles: Sequence[dict[str, float]], reference: str) -> list[Line]:
+    """One line a system, in the order in which systems first appear.
+
+    Raises:
+        ValueError: The reference was not rated.
+    """
+    systems = list(dict.fromkeys(name for own in titles for name in own))
+    if reference not in systems:
+        raise ValueError(f"the reference {reference!r} is not among {', '.join(systems)}")
+    lines = []
+    for name in systems:
+        own = np.array([one[name] for one in titles if name in one])
+        apart = np.array([one[name] - one[reference] for one in titles if name in one and reference in one])
+        counts = draw_groups(len(apart), RESAMPLES, np.random.default_rng(0))
+        means = counts @ apart / max(len(apart), 1)
+        lines.append(
+            Line(
+                system=name, titles=len(own), mean=own.mean(),
+                high=(own >= HIGH).mean(), low=(own <= LOW).mean(),
+                wins=int((apart > 0).sum()), losses=int((apart < 0).sum()),
+                difference=apart.mean() if len(apart) else np.nan, interval=percentiles(means),
+            )
+        )  # fmt: skip
+    return lines
+
+
+def table(lines: Iterable[Line], reference: str) -> str:
+    """Lines as a Markdown table."""
+    rows = [
+        f"| system | titles | mean | ≥ {HIGH} | ≤ {LOW} | wins | losses | above {reference} |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for line in lines:
+        low, high = line.interval
+        against = f"{line.wins} | {line.losses} | {line.difference:+.2f} [{low:.2f}, {high:.2f}]"
+        figures = f"{line.titles} | {line.mean:.2f} | {line.high:.0%} | {line.low:.0%}"
+        rows.append(f"| {line.system} | {figures} | {against if line.system != reference else '– | – | –'} |")
+    return "\n".join(rows)
+
+
+def main() -> int:
+    """The command."""
+    from benchmarks.quality.similarities import SYSTEMS, Night
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.believed", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("make", help="write lists for a reader, and their key")
+    making.add_argument("--home", type=Path, required=True, help="home of a finished night")
+    making.add_argument("--lists", type=Path, required=True, help="Markdown file that the reader gets")
+    making.add_argument("--key", type=Path, required=True, help="JSON file that no reader may see")
+    making.add_argument(
+        "--systems", nargs="+", required=True, choices=SYSTEMS, metavar="SYSTEM", help=", ".join(SYSTEMS)
+    )
+    making.add_argument("--titles", type=int, default=50, help="how many to draw")
+    making.add_argument(
+        "--skip", type=int, default=0, help="titles that earlier sets of this seed have drawn"
+    )
+    making.add_argument("--seed", type=int, default=1)
+    making.add_argument(
+        "--descriptions", type=Path, nargs="*", default=[], help="Parquet files: title, vector"
+    )
+    making.add_argument("--cache", type=Path, help="where encoded titles are kept; default: HOME/believed")
+    scoring = commands.add_parser("score", help="print what the ratings of sets say, together")
+    scoring.add_argument("sets", type=Path, nargs="+", help="folders with key.json and ratings.json")
+    scoring.add_argument("--reference", default="title_only", help="system that the others are compared with")
+    given = parser.parse_args()
+    try:
+        if given.command == "score":
+            rated = [one for folder in given.sets for one in read_set(folder)]
+            print(table(score(rated, given.reference), given.reference))
+            return 0
+        night = Night.newest(given.home, given.cache or given.home / "believed", given.descriptions)
+        rows = draw(night.titles, given.titles, seed=given.seed, skip=given.skip)
+    except ValueError as error:
+        parser.error(str(error))
+    shown = make_lists(
+        night.titles, {name: SYSTEMS[name](night) for name in given.systems}, rows, seed=given.seed
+    )
+    write_lists(shown, given.lists)
+    about = {
+        "guide": given.home.name,
+        "titles_of_guide": len(night.titles),
+        "seed": given.seed,
+        "skip": given.skip,
+    }
+    write_key(shown, given.key, {**about, "systems": given.systems})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

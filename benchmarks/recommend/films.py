@@ -1,0 +1,186 @@
+"""Films of MovieLens: which of a viewer's held-out films a strategy ranks first, beside implicit's ALS.
+
+A fifth of the ratings is held out at random: the copy of the data has no times (ratings are stars above or
+below the viewer's own mean). A held-out film counts if it was rated above that mean. All films that are not
+in the viewer's training part are ranked. Nothing but training ratings tells films apart: the vector of a film
+is its unit-norm column of the matrix of viewers and films with weights max(.1, stars + 2), the same matrix
+that ALS factorises. nearest_likes is given what was rated above the mean as likes, and no dislikes: who rates
+a film low has still chosen to watch it.
+
+Both sides are tuned on a fifth of the training part of each split, by the mean: nearest_likes its number of
+likes, ALS its weights, factors, regularization and alpha. Intervals are bootstraps over viewers, of their
+means over the splits.
+"""
+
+import csv
+import importlib.util
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.claims import Claim
+from benchmarks.processes import call_apart
+from storage.arrays import Ragged, unit_rows
+from tasks.recommend import Likes, NearestLikes, Popularity, Recommender, Titles
+
+TOP, SPLITS, RESAMPLES = 10, 3, 1_000
+METRICS = ("nDCG@10", "recall@10", "MAP")
+NEAREST = (1, 2, 3, 5, 8, 12)
+ALS_GRID = (("graded", "liked"), (16, 32, 64), (10.0, 30.0, 100.0), (1.0, 4.0, 16.0))
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Viewers and films, int64, and stars above the viewer's mean, float64: (ratings,) each."""
+
+    viewers: np.ndarray
+    films: np.ndarray
+    stars: np.ndarray
+    shape: tuple[int, int]
+
+    def take(self, rows: np.ndarray) -> "Ratings":
+        """Some of them."""
+        return Ratings(self.viewers[rows], self.films[rows], self.stars[rows], self.shape)
+
+    def split(self, seed: int) -> tuple["Ratings", "Ratings"]:
+        """Four fifths and a fifth, at random."""
+        held_out = np.random.default_rng(seed).random(len(self.stars)) < 0.2
+        return self.take(~held_out), self.take(held_out)
+
+    def matrix(self, kind: str) -> np.ndarray:
+        """float32 (viewers, films): graded has max(.1, stars + 2), liked 1 above the mean; else 0."""
+        weights = np.maximum(0.1, self.stars + 2) if kind == "graded" else self.stars > 0
+        found = np.zeros(self.shape, dtype=np.float32)
+        found[self.viewers, self.films] = weights
+        return found
+
+
+def read_ratings() -> Ratings:
+    """The ratings below $GUIDESPACE_DATA; a SystemExit says what is missing."""
+    folder = os.environ.get("GUIDESPACE_DATA")
+    file = Path(folder or "") / "ratings" / "ml-latest-small" / "ratings.csv"
+    if not folder or not file.exists():
+        sys.exit("set GUIDESPACE_DATA to a folder that holds ratings/ml-latest-small/ratings.csv")
+    with file.open(encoding="utf-8") as lines:
+        rows = [(row["userId"], row["movieId"], row["rating"]) for row in csv.DictReader(lines)]
+    columns = np.array(rows, dtype=np.float64)
+    viewers, films = (np.unique(columns[:, place], return_inverse=True)[1] for place in (0, 1))
+    return Ratings(viewers, films, columns[:, 2], (int(viewers.max()) + 1, int(films.max()) + 1))
+
+
+def judge(scores: np.ndarray, training: Ratings, held_out: Ratings) -> np.ndarray:
+    """METRICS of each viewer, float64 (viewers, 3); NaN where no held-out film counts."""
+    relevant = np.zeros(training.shape, dtype=bool)
+    liked = held_out.take(held_out.stars > 0)
+    relevant[liked.viewers, liked.films] = True
+    ranked = scores.copy()
+    ranked[training.viewers, training.films] = -np.inf
+    order = np.argsort(-ranked, axis=1, kind="stable")
+    hits, counts = np.take_along_axis(relevant, order, axis=1), relevant.sum(axis=1)
+    discount = 1 / np.log2(np.arange(2, TOP + 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ideal = np.concatenate([[0], np.cumsum(discount)])[np.minimum(counts, TOP)]
+        gain = hits[:, :TOP] @ discount / ideal
+        recall = hits[:, :TOP].sum(axis=1) / counts
+        precision = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
+        average = (precision * hits).sum(axis=1) / counts
+    return np.stack([gain, recall, average], axis=1)
+
+
+def recommend(strategy: Recommender, training: Ratings) -> np.ndarray:
+    """Scores of all viewers and films."""
+    count, liked = training.shape[1], training.take(training.stars > 0)
+    values, times = np.ones(len(liked.stars), np.float32), np.zeros(len(liked.stars))
+    viewers, films = liked.viewers.astype(np.int32), liked.films.astype(np.int32)
+    vectors = unit_rows(np.ascontiguousarray(training.matrix("graded").T))
+    titles = Titles(vectors, np.zeros(count, np.int64), Ragged.from_rows([[]] * count))
+    fitted = strategy.fit(Likes(viewers, films, values, times, training.shape[0]), titles)
+    return fitted.scores(np.arange(training.shape[0]), np.arange(count))
+
+
+def als(training: Ratings, settings: Sequence[tuple[str, int, float, float]]) -> Iterator[np.ndarray]:
+    """Scores of implicit's alternating least squares for each of some settings (Hu, Koren, Volinsky 2008)."""
+    from implicit.als import AlternatingLeastSquares  # pyright: ignore[reportMissingImports]
+    from scipy.sparse import csr_matrix
+
+    for kind, factors, regularization, alpha in settings:
+        model = AlternatingLeastSquares(
+            factors=factors,
+            regularization=regularization,
+            alpha=alpha,
+            iterations=15,
+            random_state=0,
+            num_threads=1,
+        )
+        model.fit(csr_matrix(training.matrix(kind)), show_progress=False)
+        yield np.asarray(model.user_factors) @ np.asarray(model.item_factors).T
+
+
+def als_figures(quick: bool) -> np.ndarray:
+    """METRICS of each viewer by ALS, at its best setting: float64 (splits, viewers, 3)."""
+    splits = list(make_splits(quick))
+    grid = [("graded", 16, 10.0, 1.0)] if quick else list(itertools.product(*ALS_GRID))
+    figures = np.zeros(len(grid))
+    for training, _ in splits:
+        fitting, checked = training.split(SPLITS)
+        figures += [np.nanmean(judge(found, fitting, checked)[:, 0]) for found in als(fitting, grid)]
+    best = grid[int(np.argmax(figures))]
+    print(f"ALS: {best}", file=sys.stderr)
+    return np.stack([judge(next(als(training, [best])), training, test) for training, test in splits])
+
+
+def make_splits(quick: bool) -> Iterator[tuple[Ratings, Ratings]]:
+    """Training and held-out ratings."""
+    ratings = read_ratings()
+    return (ratings.split(seed) for seed in range(1 if quick else SPLITS))
+
+
+def claims(quick: bool) -> Iterator[Claim]:
+    """nDCG@10, recall@10 and MAP with intervals."""
+    splits = list(make_splits(quick))
+    strategies, tuned = [NearestLikes(nearest=nearest) for nearest in NEAREST], np.zeros(len(NEAREST))
+    for training, _ in splits:
+        fitting, checked = training.split(SPLITS)
+        tuned += [np.nanmean(judge(recommend(one, fitting), fitting, checked)[:, 0]) for one in strategies]
+    best = strategies[int(np.argmax(tuned))]
+    systems: dict[str, Recommender] = {
+        f"nearest_likes, {best.nearest} likes": best,
+        "nearest_likes, default": NearestLikes(),
+    }
+    found = {
+        name: np.stack([judge(recommend(one, training), training, test) for training, test in splits])
+        for name, one in (systems | {"popularity": Popularity()}).items()
+    }
+    if importlib.util.find_spec("implicit") is None:
+        print("implicit is left out: it is not installed", file=sys.stderr)
+    else:
+        found["implicit ALS"] = call_apart(als_figures, quick, rival=True, threads=1)
+    for place, metric in enumerate(METRICS):
+        figures = {name: _figure(own[:, :, place]) for name, own in found.items()}
+        for name in systems:
+            value, interval = figures[name]
+            for rival, aim in (("implicit ALS", 0.9), ("popularity", 1.0)):
+                if rival in figures:
+                    yield Claim(
+                        name=f"films, {name}: {metric}",
+                        value=value,
+                        interval=interval,
+                        rival=rival,
+                        rival_value=figures[rival][0],
+                        rival_interval=figures[rival][1],
+                        aim=aim if metric == "nDCG@10" else None,
+                    )
+
+
+def _figure(own: np.ndarray) -> tuple[float, tuple[float, float]]:
+    """The mean over viewers, and its interval: (splits, viewers)."""
+    known = own[:, ~np.isnan(own).all(axis=0)]
+    viewers = np.nanmean(known, axis=0)
+    drawn = np.random.default_rng(0).integers(len(viewers), size=(RESAMPLES, len(viewers)))
+    low, high = np.percentile(viewers[drawn].mean(axis=1), [2.5, 97.5])
+    return float(viewers.mean()), (float(low), float(high))

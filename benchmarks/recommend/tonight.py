@@ -1,0 +1,97 @@
+"""Lists of tonight: for 10,000 viewers of three tastes, 50 likes each, over 5,000 coming shows; and for one
+viewer from a cold command line on the sample guide.
+"""
+
+import datetime
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.claims import SAMPLE, Claim
+from storage.arrays import Ragged, unit_rows
+from tasks.recommend import Titles
+from tasks.tonight.choose import Evening, titles_to_rank
+from tasks.tonight.programmes import Programme, Show
+from tasks.tonight.settings import TONIGHT
+from tasks.tonight.table import to_table
+
+SHOWS, KNOWN, TASTES, LIKES, SEEN, DIM = 5000, 20_000, 200, 50, 10, 160
+EVENING = datetime.datetime(2026, 1, 14, 18, tzinfo=datetime.UTC)
+
+
+def claims(quick: bool) -> list[Claim]:
+    """What the lists of benchmarks/recommend/recommend.py take."""
+    viewers = 500 if quick else 10_000
+    seconds, listed = _all_viewers(viewers)
+    with tempfile.TemporaryDirectory() as folder:
+        cold = _cold(Path(folder) / "home", 3 if quick else 9)
+    name = f"lists for {viewers:,} viewers × {SHOWS:,} shows, with reasons and as a table, seconds"
+    return [
+        Claim(name=name, value=seconds, aim=30, better="less"),
+        Claim(name="programmes on a list, mean", value=listed, aim=TONIGHT.count),
+        Claim(name="one viewer from a cold command line, seconds", value=cold, aim=1, better="less"),
+    ]
+
+
+def _all_viewers(count: int) -> tuple[float, float]:
+    """Wall seconds of lists for so many viewers, from their likes to the table, and programmes a viewer."""
+    rng = np.random.default_rng(0)
+    centres = unit_rows(rng.normal(size=(TASTES, DIM)).astype(np.float32))
+    taste = rng.integers(0, TASTES, KNOWN)
+    vectors = unit_rows(centres[taste] + 0.6 * unit_rows(rng.normal(size=(KNOWN, DIM)).astype(np.float32)))
+    shows = [Show(f"s{row}", (_programme(row),)) for row in range(SHOWS)]
+    of_taste = [np.flatnonzero(taste == one) for one in range(TASTES)]
+    own = rng.integers(0, TASTES, (count, 3))
+    liked = np.array([rng.choice(of_taste[one]) for three in own for one in rng.choice(three, LIKES)])
+    viewers = np.repeat([f"{viewer:032x}" for viewer in range(count)], LIKES)
+    opinions = pa.table(
+        {
+            "viewer": viewers,
+            "show_key": [f"s{row}" for row in liked.tolist()],
+            "title": [f"Show {row}" for row in liked.tolist()],
+            "time": np.full(len(liked), "2026-01-01", dtype="datetime64[us]"),
+            "value": rng.choice([1, 1, 1, -1], len(liked)).astype(np.float32),
+        }
+    )
+    watched = {
+        "viewer": np.repeat(np.unique(viewers), SEEN),
+        "show_key": opinions["show_key"][: count * SEEN],
+    }
+    seen = pa.table(watched | dict.fromkeys(("episode", "sub_title"), pa.array([""] * (count * SEEN))))
+    rows = np.array([int(key[1:]) for key in titles_to_rank(shows, opinions)])
+    titles = Titles(vectors[rows], np.ones(len(rows), np.int64), Ragged.from_rows([[]] * len(rows)))
+    started = time.perf_counter()
+    evening = Evening(shows, opinions, seen, titles, TONIGHT)
+    table = to_table(evening.recommend(evening.viewers))
+    return time.perf_counter() - started, len(table) / count
+
+
+def _programme(row: int) -> Programme:
+    start = EVENING + datetime.timedelta(minutes=row % 360)
+    texts = dict.fromkeys(("sub_title", "episode", "description"), "")
+    about = {"channel": f"Channel {row % 300}", "title": f"Show {row}"}
+    return Programme(start=start, stop=None, categories=("Crime",), regular=False, **about, **texts)
+
+
+def _cold(home: Path, repeats: int) -> float:
+    """Median wall seconds of ``guidespace tonight`` on the sample guide, a process each time."""
+    _guidespace(home, "nightly", "--feed", str(SAMPLE), "--preset", "smoke")
+    for title in ("Midsomer Murders", "MasterChef"):
+        _guidespace(home, "like", title)
+    seconds = []
+    for _ in range(repeats + 1):  # the first fills the disk's cache
+        started = time.perf_counter()
+        _guidespace(home, "tonight", "--at", EVENING.isoformat())
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds[1:])
+
+
+def _guidespace(home: Path, *arguments: str) -> None:
+    command = [sys.executable, "-m", "flows", *arguments, "--home", str(home)]
+    subprocess.run(command, check=True, capture_output=True)

@@ -1,0 +1,63 @@
+"""fastText supervised (PyPI fasttext-wheel): a title against its labels, softmax."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from benchmarks.rivals.contest import DIM, Contest, Spent, Trained, timed
+
+
+@dataclass(frozen=True)
+class FastText:
+    """On our tokens, or on words from which it cuts n-grams of its own, into as many buckets as our table has
+    rows.
+    """
+
+    name: str
+    reads: Literal["tokens", "words"]
+    longest_ngram: int = 0
+    learning_rate: float = (
+        0.5  # its tutorial's value for short texts; at the default of 0.1 it needs five times the epochs
+    )
+    epochs: Sequence[int] = (2, 5, 10, 25, 50)
+
+    def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
+        """Trains; what it takes to read the file's words and to make its rows (a call with no epoch) is not
+        counted, as ours is not.
+        """
+        import fasttext
+
+        texts = contest.token_texts() if self.reads == "tokens" else contest.word_texts()
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "train.txt"
+            lines = (
+                " ".join([*(f"__label__{label}" for label in contest.labels_of(row)), texts[row]])
+                for row in contest.training
+            )
+            file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            models = []
+            ngrams = (
+                {"minn": 3, "maxn": self.longest_ngram, "bucket": len(contest.corpus.kinds)}
+                if self.longest_ngram
+                else {"minn": 0, "maxn": 0}
+            )
+            options = ngrams | {
+                "lr": self.learning_rate,
+                "dim": DIM,
+                "thread": threads,
+                "seed": seed,
+                "verbose": 0,
+            }
+            reading = min(
+                (timed(lambda: fasttext.train_supervised(str(file), epoch=0, **options)) for _ in range(2)),
+                key=lambda spent: spent.wall,
+            )
+            whole = timed(
+                lambda: models.append(fasttext.train_supervised(str(file), epoch=epochs, **options))
+            )
+        spent = Spent(whole.wall - reading.wall, whole.cpu - reading.cpu)
+        return Trained(spent, lambda: np.stack([models[0].get_sentence_vector(text) for text in texts]))

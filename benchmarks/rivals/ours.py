@@ -1,0 +1,30 @@
+"""GuideSpace's own training, as the nightly run calls it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks.rivals.contest import Contest, Trained, timed
+from tasks.encoder.bags import Bagger
+from tasks.train.loop import Training
+from tasks.train.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class Ours:
+    """The settings of the preset, in as many dimensions as the rivals have."""
+
+    settings: TrainSettings
+    name: str = "GuideSpace"
+    epochs: Sequence[int] = (1, 2, 3, 4, 6)
+
+    def train(self, contest: Contest, epochs: int, seed: int, threads: int) -> Trained:
+        """Trains; opening the corpus is not counted, nor is it for the rivals. The thread that makes batches
+        is one more, and counted.
+        """
+        training = Training(contest.folder, replace(self.settings, epochs=epochs, seed=seed, threads=threads))
+        spent, corpus = timed(lambda: list(training.run())), contest.corpus
+        dense = self.settings.encoder.dense(corpus.sentences, corpus.descriptions)
+        return Trained(
+            spent,
+            lambda: training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy(),
+        )

@@ -1,0 +1,1 @@
+"""Benchmarks of nearest neighbours, clustering and the map layout."""

@@ -1,0 +1,160 @@
+"""The map's layout beside kept libraries: how well neighbourhoods survive, how far titles move overnight, and
+the time.
+
+Trustworthiness: 1 where every one of a title's nearest in the plane is near in the space too (Venna and Kaski
+2001; the measure of scikit-learn), k = 10, over 4,000 titles drawn. Recall: share of the ten nearest in the
+plane that are among the 25 nearest in the space. Overnight: a tenth of the titles is new; the layout starts
+where the others stood; median move of those, in hundredths of the map's width. Vectors: the nightly training
+on one guide (quick), or on four, of which 6,000 titles are drawn: t-SNE's three layouts of all 22,000 would
+take a quarter of an hour.
+
+Each way runs in a process of its own with one thread. A rival whose package is missing is named on standard
+error and left out.
+"""
+
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.claims import Claim, guides, run
+from benchmarks.nights.road import make_corpus
+from benchmarks.processes import call_apart
+from benchmarks.rivals.contest import Contest
+from benchmarks.rivals.ours import Ours
+from tasks.neighbours.similarity import top_neighbours
+from tasks.publish.map.layout import lay_out, principal_plane
+from tasks.train.settings import TrainSettings
+
+K, JUDGED, MOST, FROM_SPACE, FROM_PLANE = 25, 4000, 6_000, 25, 10
+Layout = Callable[[np.ndarray, np.ndarray | None], np.ndarray]  # vectors, places before (NaN: new) to places
+
+
+def measure_layout(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    with tempfile.TemporaryDirectory() as folder:
+        contest = Contest(
+            make_corpus(
+                Path(folder) / "home",
+                guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1"),
+                context=False,
+            )
+        )
+        settings = TrainSettings()
+        vectors = Ours(settings, epochs=(settings.epochs,)).train(contest, settings.epochs, 1, 1).vectors()
+    vectors = np.ascontiguousarray(vectors[np.linalg.norm(vectors, axis=1) > 0])
+    vectors = vectors[np.sort(np.random.default_rng(0).permutation(len(vectors))[:MOST])]
+    ours = call_apart(_measure, _ours, vectors, threads=1)
+    claims = [
+        Claim(name=f"{name}, {len(vectors):,} titles", value=value, better=None)
+        for name, value in ours.items()
+    ]
+    for rival, layout in (("UMAP", _umap), ("t-SNE", _tsne), ("PaCMAP", _pacmap)):
+        try:
+            theirs = call_apart(_measure, layout, vectors, rival=True, threads=1)
+        except ImportError as missing:
+            print(f"{rival} is left out: {missing}", file=sys.stderr)
+            continue
+        claims += _against(rival, ours, theirs)
+    return claims
+
+
+def _against(rival: str, ours: dict[str, float], theirs: dict[str, float]) -> Iterator[Claim]:
+    for name, value in ours.items():
+        more = name in ("trustworthiness", "recall")
+        yield Claim(
+            name=name,
+            value=value,
+            rival=rival,
+            rival_value=theirs[name],
+            aim=0.98 if more else 1,
+            better="more" if more else "less",
+        )
+
+
+def _measure(layout: Layout, vectors: np.ndarray) -> dict[str, float]:
+    """The figures of one way to lay out."""
+    from sklearn.manifold import trustworthiness
+
+    rng = np.random.default_rng(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        layout(vectors[:500], None)  # compiles what is compiled
+        started = time.process_time()
+        places = layout(vectors, None)
+        seconds = time.process_time() - started
+        new = rng.random(len(vectors)) < 0.1
+        yesterday = np.full((len(vectors), 2), np.nan)
+        yesterday[~new] = layout(vectors[~new], None)
+        today = layout(vectors, yesterday)
+    judged = rng.permutation(len(vectors))[:JUDGED]
+    moved = np.hypot(*(today[~new] - yesterday[~new]).T)
+    return {
+        "trustworthiness": float(
+            trustworthiness(vectors[judged], places[judged], n_neighbors=10, metric="cosine")
+        ),
+        "recall": _recall(vectors, places, judged),
+        "moved overnight, hundredths of the width": 100
+        * float(np.median(moved))
+        / float(np.ptp(yesterday[~new], axis=0).max()),
+        "CPU seconds": seconds,
+    }
+
+
+def _recall(vectors: np.ndarray, places: np.ndarray, judged: np.ndarray) -> float:
+    from sklearn.neighbors import NearestNeighbors
+
+    near = top_neighbours(vectors[judged], vectors, FROM_SPACE + 1)[0]
+    plane = (
+        NearestNeighbors(n_neighbors=FROM_PLANE + 1)
+        .fit(places)
+        .kneighbors(places[judged], return_distance=False)
+    )
+    found = [
+        len((set(seen) & set(true)) - {title})
+        for title, seen, true in zip(judged.tolist(), plane.tolist(), near.tolist(), strict=True)
+    ]
+    return float(np.mean(found)) / FROM_PLANE
+
+
+def _ours(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    ids, cosines = top_neighbours(vectors, vectors, K, exclude_self=True)
+    plane = principal_plane(vectors, np.arange(len(vectors)))
+    return lay_out(plane, ids, cosines, seed=0, before=before)
+
+
+def _filled(before: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """New titles where the old one stands that is nearest to them: what the libraries can start from."""
+    new = np.isnan(before[:, 0])
+    places = before.copy()
+    places[new] = before[~new][top_neighbours(vectors[new], vectors[~new], 1)[0][:, 0]] + 1e-3
+    return places.astype(np.float32)
+
+
+def _umap(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    import umap  # pyright: ignore[reportMissingImports]
+
+    init = "spectral" if before is None else _filled(before, vectors)
+    return umap.UMAP(metric="cosine", random_state=1, n_jobs=1, init=init).fit_transform(vectors)  # pyright: ignore
+
+
+def _tsne(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    from sklearn.manifold import TSNE
+
+    init = "pca" if before is None else _filled(before, vectors)
+    return TSNE(metric="cosine", random_state=1, init=init, n_jobs=1).fit_transform(vectors)  # pyright: ignore[reportArgumentType]  (its stub knows no array)
+
+
+def _pacmap(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    import pacmap  # pyright: ignore[reportMissingImports]
+
+    init = "pca" if before is None else _filled(before, vectors)
+    return pacmap.PaCMAP(distance="angular", random_state=1).fit_transform(vectors, init=init)  # pyright: ignore
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_layout, __doc__ or ""))

@@ -1,0 +1,260 @@
+"""Nearest neighbours: exact against faiss and scikit-learn, approximate by hnswlib and usearch with their
+recall.
+
+Gaussian groups of unit vectors, 100 dimensions, k = 25, one thread: CPU seconds, since other work on the
+machine moves the clock. Each measurement has a process of its own, rivals without our environment.
+scikit-learn is asked in two ways: by cosine, and by Euclidean distance, which orders unit vectors alike and
+has a fast path of its own. With --full 100,000 titles by cosine too, which takes minutes. Rivals that are not
+installed are left out, and said so.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.claims import Claim, run
+from benchmarks.processes import Measured, measure_apart
+
+DIM, K, GROUPS, SPREAD, SAMPLE = 100, 25, 200, 0.7, 1_000
+MADE_AT_ONCE = 8_192
+
+
+def world(titles: int) -> np.ndarray:
+    """Unit vectors around 200 centres: float32, shape (titles, 100). Made a part at a time, so that the peak
+    is the search's own.
+    """
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(GROUPS, DIM))
+    vectors = np.empty((titles, DIM), dtype=np.float32)
+    for start in range(0, titles, MADE_AT_ONCE):
+        part = vectors[start : start + MADE_AT_ONCE]
+        rows = centres[rng.integers(GROUPS, size=len(part))] + SPREAD * rng.normal(size=part.shape)
+        part[:] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return vectors
+
+
+def ours(titles: int) -> Callable[[], Any]:
+    import torch
+
+    from tasks.neighbours.similarity import top_neighbours
+
+    torch.set_num_threads(1)
+    vectors = world(titles)
+    top_neighbours(vectors[:600], vectors[:600], 5)
+    return lambda: top_neighbours(vectors, vectors, K, exclude_self=True)[0][:SAMPLE]
+
+
+def faiss_flat(titles: int) -> Callable[[], Any]:
+    import faiss  # pyright: ignore[reportMissingImports]
+
+    vectors = world(titles)
+
+    def search() -> np.ndarray:
+        index = faiss.IndexFlatIP(DIM)
+        index.add(vectors)
+        return index.search(vectors, K + 1)[1][:SAMPLE, 1:]
+
+    return search
+
+
+def scikit_learn(titles: int, metric: str = "cosine") -> Callable[[], Any]:
+    from sklearn.neighbors import NearestNeighbors
+
+    vectors = world(titles)
+    return lambda: (
+        NearestNeighbors(n_neighbors=K + 1, metric=metric, algorithm="brute")
+        .fit(vectors)
+        .kneighbors(vectors)[1][:SAMPLE, 1:]
+    )
+
+
+def scikit_learn_euclidean(titles: int) -> Callable[[], Any]:
+    return scikit_learn(titles, "euclidean")
+
+
+def approximate(titles: int) -> Callable[[], Any]:
+    import torch
+
+    from tasks.neighbours.index import Approximate
+
+    torch.set_num_threads(1)
+    vectors = world(titles)
+    return lambda: Approximate(vectors).among_themselves(K)[0][:SAMPLE]
+
+
+def hnsw(titles: int) -> Callable[[], Any]:
+    import hnswlib  # pyright: ignore[reportMissingImports]
+
+    vectors = world(titles)
+
+    def search() -> np.ndarray:
+        index = hnswlib.Index(space="ip", dim=DIM)
+        index.init_index(max_elements=titles, ef_construction=100, M=16, random_seed=0)
+        index.set_num_threads(1)
+        index.add_items(vectors)
+        index.set_ef(100)
+        return _without_self(index.knn_query(vectors, k=K + 1)[0][:SAMPLE])
+
+    return search
+
+
+def usearch(titles: int) -> Callable[[], Any]:
+    from usearch.index import Index  # pyright: ignore[reportMissingImports]
+
+    vectors = world(titles)
+
+    def search() -> np.ndarray:
+        index = Index(
+            ndim=DIM, metric="ip", dtype="f32", connectivity=16, expansion_add=100, expansion_search=100
+        )
+        index.add(np.arange(titles), vectors, threads=1)
+        return _without_self(
+            np.asarray(index.search(vectors, K + 1, threads=1).keys)[:SAMPLE].astype(np.int64)
+        )
+
+    return search
+
+
+def simhash(titles: int) -> Callable[[], Any]:
+    from tasks.neighbours.simhash import draw_planes, search
+
+    vectors = world(titles)
+    return lambda: _without_self(
+        search(vectors[:SAMPLE], vectors, draw_planes(DIM, 512, np.random.default_rng(0)), K + 1)[0]
+    )
+
+
+def _without_self(ids: np.ndarray) -> np.ndarray:
+    """The first K of each row that are not the row itself."""
+    return np.array([[other for other in row if other != own][:K] for own, row in enumerate(ids.tolist())])
+
+
+def recall(exact: np.ndarray, found: np.ndarray) -> float:
+    """Share of the exact neighbours that were found."""
+    return float(
+        np.mean(
+            [
+                len(set(one) & set(other)) / len(one)
+                for one, other in zip(exact.tolist(), found.tolist(), strict=True)
+            ]
+        )
+    )
+
+
+def measure_neighbours(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    claims: list[Claim] = []
+    sizes = (20_000,) if quick else (20_000, 50_000, 100_000)
+    for titles in sizes:
+        mine = measure_apart(ours, titles, threads=1)
+        for name, package, rival, aim in EXACT:
+            if (rival is not scikit_learn or titles < 100_000) and (theirs := _rival(package, rival, titles)):
+                claims += _exact(titles, mine, name, theirs, aim)
+        aim = 600 if titles == 100_000 else None
+        claims.append(
+            Claim(
+                name=f"exact k-NN, {titles:,} titles, peak MiB",
+                value=mine.peak,
+                aim=aim,
+                better="less" if aim else None,
+            )
+        )
+        if titles == sizes[-1] and (inverted := _rival("faiss", approximate, titles)):
+            claims.append(
+                Claim(
+                    name=f"approximate k-NN, ours by faiss's inverted file, {titles:,} titles, recall",
+                    value=recall(mine.result, inverted.result),
+                    aim=0.98,
+                )
+            )
+            for name, package, rival in (("hnswlib", "hnswlib", hnsw), ("usearch", "usearch", usearch)):
+                if theirs := _rival(package, rival, titles):
+                    about = f"approximate k-NN, {titles:,} titles, build and search"
+                    claims.append(
+                        Claim(
+                            name=f"{about}, CPU s",
+                            value=inverted.cpu,
+                            rival=name,
+                            rival_value=theirs.cpu,
+                            aim=1.0,
+                            better="less",
+                        )
+                    )
+                    claims.append(
+                        Claim(
+                            name=f"{about}, recall of {name}",
+                            value=recall(mine.result, theirs.result),
+                            better=None,
+                        )
+                    )
+        hashed = measure_apart(simhash, titles, threads=1)
+        claims.append(
+            Claim(
+                name=f"SimHash of 512 bits, 200 candidates, {titles:,} titles, {SAMPLE:,} queries, recall",
+                value=recall(mine.result, hashed.result),
+                better=None,
+            )
+        )
+    return claims
+
+
+EXACT = (
+    ("faiss IndexFlatIP", "faiss", faiss_flat, 1.0),
+    ("scikit-learn brute force, cosine", "sklearn", scikit_learn, 0.25),
+    ("scikit-learn brute force, Euclidean", "sklearn", scikit_learn_euclidean, 1.0),
+)
+
+
+def measure_cosine() -> Sequence[Claim]:
+    """scikit-learn by cosine at 100,000 titles."""
+    name, _, rival, aim = EXACT[1]
+    return list(
+        _exact(
+            100_000,
+            measure_apart(ours, 100_000, threads=1),
+            name,
+            measure_apart(rival, 100_000, rival=True, threads=1),
+            aim,
+        )
+    )
+
+
+def _exact(titles: int, mine: Measured, name: str, theirs: Measured, aim: float) -> Iterator[Claim]:
+    """Time, on the clock too, and agreement."""
+    yield Claim(
+        name=f"exact k-NN, {titles:,} titles, CPU s",
+        value=mine.cpu,
+        rival=name,
+        rival_value=theirs.cpu,
+        aim=aim,
+        better="less",
+    )
+    yield Claim(
+        name=f"exact k-NN, {titles:,} titles, wall s",
+        value=mine.wall,
+        rival=name,
+        rival_value=theirs.wall,
+        better=None,
+    )
+    yield Claim(
+        name=f"exact k-NN, {titles:,} titles, share of neighbours that agree with {name}",
+        value=recall(theirs.result, mine.result),
+        aim=0.999,
+    )
+
+
+def _rival(package: str, prepare: Callable[[int], Callable[[], Any]], titles: int) -> Measured | None:
+    """The rival's measurement; None, with a line, where it is not installed."""
+    if importlib.util.find_spec(package) is None:
+        print(
+            f"{package} is not installed; its rows are left out (pip install it to see them)", file=sys.stderr
+        )
+        return None
+    return measure_apart(prepare, titles, rival=prepare is not approximate, threads=1)
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_neighbours, __doc__ or "", measure_cosine))

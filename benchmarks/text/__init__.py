@@ -1,0 +1,1 @@
+"""Benchmarks of tokenizers, titles and word vectors."""

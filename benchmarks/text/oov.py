@@ -1,0 +1,198 @@
+"""Words never seen: what n-grams know of them, on words hidden from distilling and on titles of real guides.
+
+Words: a tenth of the trained words is hidden; ridge regression and the mean vector are asked for them.
+Centred cosine, since the mean alone has a high plain one; neighbour recall: share of a hidden word's ten
+nearest trained words that are found again.
+
+Titles: precision@10 of titles that hold an unseen word, and of those that hold no other. Three models: words
+alone; with n-grams in training; with n-grams and the sentence vector, the default. Each with augmentation
+against the same without; n-grams against words alone without, the model that has nothing for a word never
+seen; and the sentence vector against the same model trained without it.
+
+Distilling: 50,000 words of 100 dimensions.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.claims import Claim, guides, run
+from benchmarks.text.fasttext_reader import random_words
+from storage.formats.corpus import OpenCorpus
+from tasks.augment.distilled import Distilled
+from tasks.encoder.fasttext_export import word_vectors
+from tasks.encoder.title_encoder import TitleEncoder
+from tasks.fasttext.ngrams import bucket_ids
+from tasks.scoring.metrics import measure
+from tasks.scoring.protocols import Titles, judge_knn
+from tasks.sentences import NoSentences
+from tasks.sentences.settings import SentenceSettings
+from tasks.text.tokenizers import Tokenizer
+from tasks.text.words import Words, WordsAndNgrams
+
+PROTOCOLS = ("unseen_title", "unseen_show")
+GROUPS = ("with unseen words", "of unseen words alone")
+WORDS, NGRAMS, SENTENCE = "words alone", "words and n-grams", "words, n-grams and the sentence vector"
+Learnt = tuple[OpenCorpus, list[str], TitleEncoder]
+
+
+def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: SentenceSettings) -> Learnt:
+    """Corpus, raw titles and encoder of some feeds."""
+    import pyarrow.parquet as pq
+    from prefect.logging import disable_run_logger
+
+    from storage.formats.corpus import open_corpus
+    from storage.home.workspace import Workspace
+    from tasks.augment.settings import AugmentSettings
+    from tasks.augment.task import augment
+    from tasks.ingest.settings import IngestSettings
+    from tasks.ingest.task import ingest
+    from tasks.preprocess.settings import PreprocessSettings
+    from tasks.preprocess.task import preprocess
+    from tasks.tokenize.settings import TokenizeSettings
+    from tasks.tokenize.task import tokenize
+    from tasks.train.settings import TrainSettings
+    from tasks.train.task import train
+
+    place, tokenizing, training = (
+        str(Workspace(home).home),
+        TokenizeSettings(tokenizer=tokenizer),
+        TrainSettings(),
+    )
+    with disable_run_logger():
+        guide = ingest.fn(place, [str(feed) for feed in feeds], IngestSettings())
+        vocabulary = tokenize.fn(place, guide, tokenizing)
+        settings = PreprocessSettings(sentences=sentences)
+        corpus = preprocess.fn(place, guide, vocabulary, tokenizing.splits.salt, settings)
+        checkpoint = train.fn(place, corpus, training)
+        distilled = AugmentSettings(strategy=Distilled())
+        encoder = augment.fn(place, vocabulary, corpus, checkpoint, training.encoder, distilled)
+    folder = Workspace(home).folder(corpus)
+    return (
+        open_corpus(folder),
+        pq.read_table(folder / "titles.parquet")["raw_title"].to_pylist(),
+        TitleEncoder.open(Workspace(home).folder(encoder)),
+    )
+
+
+def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str], tuple[float, int]]:
+    """Precision@10, and of how many titles, by group and protocol."""
+    corpus, raw, encoder = learnt
+    titles, training = Titles.of(corpus), Titles.of(corpus).labelled("train")
+    dense = encoder.bag.dense(corpus.sentences, corpus.descriptions)
+    vectors = (encoder if augmented else encoder.without_unseen_words()).embed(raw, dense)
+    words, unseen = encoder.count_unseen(raw)
+    found = {}
+    for group, chosen in zip(GROUPS, (titles.oov, (unseen == words) & (words > 0)), strict=True):
+        for protocol in PROTOCOLS:
+            queries = titles.labelled(protocol)
+            queries = queries[chosen[queries]]
+            measured = measure(judge_knn(titles, vectors, queries, training, 10))
+            found[group, protocol] = (measured["precision_at_k"] or 0.0, len(queries))
+    return found
+
+
+def title_claims(models: dict[str, Learnt]) -> list[Claim]:
+    """What augmenting adds to each model, and what n-grams and the sentence vector add to the one before."""
+    values = {
+        (name, own): title_precision(learnt, augmented=own)
+        for name, learnt in models.items()
+        for own in (True, False)
+    }
+    pairs = [(name, name, False) for name in models] + [(NGRAMS, WORDS, False), (SENTENCE, NGRAMS, True)]
+    claims = []
+    for group in GROUPS:
+        for protocol in PROTOCOLS:
+            for name, rival, augmented in pairs:
+                value, number = values[name, True][group, protocol]
+                claims.append(
+                    Claim(
+                        name=f"precision@10, {name}, {protocol}, {number} titles {group}",
+                        value=value,
+                        rival=rival if augmented else f"{rival}, without augmentation",
+                        rival_value=values[rival, augmented][group, protocol][0],
+                        aim=1.15,
+                    )
+                )
+    return claims
+
+
+def word_claims(name: str, encoder: TitleEncoder) -> list[Claim]:
+    """Hidden words: centred cosine and neighbour recall of ridge regression, beside the mean vector."""
+    words, rows = word_vectors(encoder)
+    hidden = np.random.default_rng(0).random(len(words)) < 0.1
+    unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    mean = unit[~hidden].mean(axis=0)
+    seen, unseen = (
+        [word for word, own in zip(words, hidden, strict=True) if own == which] for which in (False, True)
+    )
+
+    vectors = Distilled().fit(seen, rows[~hidden], np.ones(len(seen), dtype=np.int64)).vectors(unseen)[0]
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    found = {"ridge": _quality(vectors, unit[hidden], unit[~hidden], mean)}
+    found["mean vector"] = _quality(np.tile(mean, (len(unseen), 1)), unit[hidden], unit[~hidden], mean)
+    about = f"{name}, {len(unseen)} hidden of {len(words)} words"
+    measures = ("centred cosine", "cosine as it is", "neighbour recall at 10")
+    centred = Claim(name=f"{measures[0]}, {about}", value=found["ridge"][0])  # the mean vector has none
+    return [centred] + [
+        Claim(
+            name=f"{measures[number]}, {about}", value=found["ridge"][number],
+            rival="mean vector", rival_value=found["mean vector"][number], aim=1,
+        )
+        for number in (1, 2)
+    ]  # fmt: skip
+
+
+def _quality(
+    vectors: np.ndarray, truth: np.ndarray, trained: np.ndarray, mean: np.ndarray
+) -> tuple[float, float, float]:
+    """Centred cosine, plain cosine, share of the ten nearest trained words found again."""
+    nearest = [np.argpartition(-(own @ trained.T), 10, axis=1)[:, :10] for own in (vectors, truth)]
+    recall = np.mean([len(set(found) & set(wanted)) / 10 for found, wanted in zip(*nearest, strict=True)])
+    return _cosine(vectors - mean, truth - mean), _cosine(vectors, truth), float(recall)
+
+
+def _cosine(one: np.ndarray, other: np.ndarray) -> float:
+    norms = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    return float(np.mean(np.einsum("ij,ij->i", one, other) / np.maximum(norms, 1e-12)))
+
+
+def distilling_claim(words: int) -> Claim:
+    """Seconds for so many words of 100 dimensions whose vectors their n-grams make, with noise."""
+    rng = np.random.default_rng(0)
+    names = random_words(words, rng)
+    ids = bucket_ids(names, 3, 6, 2000)
+    rows = np.add.reduceat(
+        rng.standard_normal((2000, 100)).astype(np.float32)[ids.values], ids.offsets[:-1]
+    ) + rng.standard_normal((words, 100)).astype(np.float32)
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        Distilled().fit(names, rows, np.ones(words, dtype=np.int64))
+        seconds.append(time.perf_counter() - start)
+    return Claim(name=f"distilling {words} words × 100, s", value=sorted(seconds)[1], aim=10, better="less")
+
+
+def measure_oov(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    claims: list[Claim] = []
+    feeds = guides("ZA1") if quick else guides("UK1", "US1", "AU1", "ZA1")
+    with tempfile.TemporaryDirectory() as folder:
+        without = SentenceSettings(encoder=NoSentences())
+        models = {
+            WORDS: learn(Path(folder), feeds, Words(), without),
+            NGRAMS: learn(Path(folder), feeds, WordsAndNgrams(), without),
+            SENTENCE: learn(Path(folder), feeds, WordsAndNgrams(), SentenceSettings()),
+        }
+        claims += title_claims(models)
+        for name in (WORDS, NGRAMS):
+            claims += word_claims(name, models[name][2])
+    return [*claims, distilling_claim(5_000 if quick else 50_000)]
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure_oov, __doc__ or ""))

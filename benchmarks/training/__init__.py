@@ -1,0 +1,1 @@
+"""Benchmarks of training, its runners and its data loader."""

@@ -1,0 +1,111 @@
+"""Learners (docs/runners.md) beside one learner and beside one step after the other.
+
+Speed: batches of 32, runs in turn, five of each. A run's speed is the median over its epochs without the
+first, in which processes start; scores of epochs are left out. CPU seconds are those of the learners alone.
+Precision: after as many epochs, by batch size, of one seed each.
+"""
+
+import os
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.claims import Claim
+from benchmarks.rivals.contest import Contest
+from tasks.encoder.bags import Bagger
+from tasks.train.loop import Training
+from tasks.train.objectives import Label
+from tasks.train.runners import Hogwild, OneProcess, Owners, Runner
+from tasks.train.settings import TrainSettings
+
+SIZE, ROUNDS, EPOCHS, PROTOCOL = 32, 5, 6, "unseen_title"
+ONE, TWO, SELDOM = Hogwild(learners=1), Hogwild(), Hogwild(interval=8)
+NAMES = {ONE: "1 learner", TWO: "2 learners", SELDOM: "2 learners, interval 8", Owners(): "2 owners"}
+
+
+@dataclass(frozen=True)
+class Paced:
+    """Titles a second of a run, on the clock and of processors; steps of others within a step."""
+
+    wall: float
+    cpu: float
+    staleness: float
+
+
+def measure_learners(corpus: Path, quick: bool) -> Iterator[Claim]:
+    """All claims of this file."""
+    rounds, epochs = (1, 3) if quick else (ROUNDS, EPOCHS)
+    found = {runner: list[Paced]() for runner in NAMES}
+    for _ in range(rounds):
+        for runner, runs in found.items():
+            runs.append(_pace(corpus, runner, epochs))
+    for runner, name in NAMES.items():
+        if runner == ONE:
+            continue
+        for unit, per, aim in (("wall", "s", 1.6), ("cpu", "CPU-s of learners", 0.8)):
+            ours, theirs = ([getattr(run, unit) for run in found[own]] for own in (runner, ONE))
+            ratio, rival = _ratio(ours, theirs), statistics.median(theirs)
+            yield Claim(
+                name=f"{name}, batches of {SIZE}: training, titles/{per}",
+                value=ratio * rival,
+                rival="1 learner",
+                rival_value=rival,
+                aim=aim if runner != Owners() else None,
+            )
+        stale = statistics.median(run.staleness for run in found[runner])
+        yield Claim(name=f"{name}: steps of others within a step", value=stale, better=None)
+    yield from _precisions(corpus, quick)
+
+
+def _precisions(corpus: Path, quick: bool) -> Iterator[Claim]:
+    contest = Contest(corpus)
+    for size in (SIZE,) if quick else (1, 4, SIZE):
+        runners = OneProcess(), TWO, SELDOM, Owners()
+        sequential, *others = (_precision(contest, runner, size, 1 if quick else 4) for runner in runners)
+        for runner, precision in zip(runners[1:], others, strict=True):
+            yield Claim(
+                name=f"{NAMES[runner]}, batches of {size}: precision@10 on {PROTOCOL}",
+                value=precision,
+                rival="sequential",
+                rival_value=sequential,
+                aim=0.98,
+            )
+
+
+def _pace(corpus: Path, runner: Runner, epochs: int) -> Paced:
+    training = _training(corpus, runner, SIZE, epochs)
+    no_scores = {"mean_cosine": 0.0, "effective_rank": 0.0}
+    training.tuning_set.score = lambda learner: no_scores  # pyright: ignore[reportAttributeAccessIssue]
+    speeds, seconds, stale = [], [], []
+    for progress in training.run():
+        assert training.swarm is not None
+        speeds.append(progress.metrics["titles_per_second"])
+        stale.append(progress.metrics["staleness"])
+        seconds.append(sum(cpu_seconds(pid) for pid in training.swarm.pids if pid))
+    shown = len(training.tuning_set.training) * (epochs - 1)
+    return Paced(statistics.median(speeds[1:]), shown / (seconds[-1] - seconds[0]), statistics.median(stale))
+
+
+def _precision(contest: Contest, runner: Runner, size: int, epochs: int) -> float:
+    training, corpus = _training(contest.folder, runner, size, epochs), contest.corpus
+    list(training.run())
+    dense = training.settings.encoder.dense(corpus.sentences, corpus.descriptions)
+    vectors = training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy()
+    return contest.scores(vectors, PROTOCOL, resamples=2)["precision_at_10"].value
+
+
+def _training(corpus: Path, runner: Runner, size: int, epochs: int) -> Training:
+    settings = TrainSettings(epochs=epochs, objective=Label(batch_size=size), runner=runner)
+    compiled = True if isinstance(runner, OneProcess) else None
+    return Training(corpus, replace(settings, device="cpu"), compiled)
+
+
+def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Of a process that runs, all threads (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
