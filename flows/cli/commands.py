@@ -207,7 +207,7 @@ def categories(home: Home = HOME, as_json: AsJson = False) -> None:
 def status(home: Home = HOME, as_json: AsJson = False) -> None:
     """What the catalogue holds: feeds, rejects with reasons, counts."""
     from flows.cli.render import status_lines
-    from storage.catalogue.feeds import status as read_status
+    from storage.catalogue.feeds import read_status
     from storage.home.workspace import Workspace
 
     workspace = Workspace(home, create=False)

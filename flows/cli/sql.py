@@ -9,7 +9,7 @@ from typing import Any
 
 from storage.artifacts import Artifact, Clustering, Corpus, Tonight
 from storage.catalogue.likes import home_salt
-from storage.catalogue.views import QueryError, ask
+from storage.catalogue.views import QueryError, run_query
 from storage.home.guides import current_guide
 from storage.home.latest import read_latest
 from storage.home.workspace import HomeError, Workspace, newest_first
@@ -66,7 +66,7 @@ def answer(home: str | Path, query: str, assignments: Sequence[str]) -> list[dic
         raise QueryError(f"--with {wrong[0]!r}: expected NAME=VALUE, such as 'title=Murder, She Wrote'")
     values = dict(assignment.split("=", 1) for assignment in assignments)
     salt = home_salt(Workspace(home, create=False).home) if "tonight_of" in query.lower() else ""
-    columns, rows = ask(run_folders(home), query, values, salt)
+    columns, rows = run_query(run_folders(home), query, values, salt)
     before = [columns[:number].count(name) for number, name in enumerate(columns)]
     names = [f"{name}_{count}" if count else name for name, count in zip(columns, before, strict=True)]
     return [dict(zip(names, row, strict=True)) for row in rows]

@@ -156,7 +156,7 @@ class Space:
     def coming(self) -> Coming:
         """The programmes that begin this evening, from ``now`` on."""
         from flows.cli.tonight import evening_of  # DuckDB: not before the first answer
-        from storage.catalogue.evening import coming_programmes
+        from storage.catalogue.evening import upcoming_programmes
         from storage.catalogue.feeds import utc
         from tasks.tonight.programmes import fold_programmes
 
@@ -164,7 +164,7 @@ class Space:
         if guide is None:
             return Coming(None, {}, f"{self.home} holds no guide; run `guidespace ingest --feed …` first")
         begin, end = map(utc, evening_of(self.now, None, None, None))
-        shows = fold_programmes(coming_programmes(self.home / guide.path, begin, end))
+        shows = fold_programmes(upcoming_programmes(self.home / guide.path, begin, end))
         if not shows:
             hours = f"{begin:%F %H:%M} to {end:%F %H:%M} UTC"
             advice = "run `guidespace ingest --feed …` with a newer one"

@@ -1,1 +1,1 @@
-"""The DuckDB catalogue: the only room that knows SQL."""
+"""The DuckDB catalogue, and the only code that imports DuckDB."""

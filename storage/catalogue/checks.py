@@ -1,10 +1,10 @@
-"""Counts of a Guide by day, on its published Parquet files."""
+"""Statistics of a published Guide by day, for the checks of ingest."""
 
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from storage.catalogue.connection import parquet, temporary_database
+from storage.catalogue.connection import escape_glob, temporary_database
 
 _DAYS = """
     WITH airings AS (
@@ -34,11 +34,12 @@ _DAYS = """
     GROUP BY source, day
     ORDER BY source, day
 """
-_SILENT = """
+_SILENT_CHANNELS = """
     WITH airings AS (SELECT DISTINCT source, channel, start::DATE AS day FROM read_parquet($programmes)),
     days AS (
         SELECT source, day, channels,
-               coalesce(avg(channels) OVER week, 0) AS usual, max(day) OVER (PARTITION BY source) AS last_day
+               coalesce(avg(channels) OVER week, 0) AS usual_channels,
+               max(day) OVER (PARTITION BY source) AS last_day
         FROM (SELECT source, day, count(*) AS channels FROM airings GROUP BY source, day)
         WINDOW week AS (
             PARTITION BY source
@@ -46,37 +47,39 @@ _SILENT = """
             RANGE BETWEEN INTERVAL 7 DAY PRECEDING AND INTERVAL 1 DAY PRECEDING
         )
     )
-    SELECT source, days.day, before.channel, count(*) AS days_before
+    SELECT source, days.day, previous.channel, count(*) AS days_before
     FROM days
-    JOIN airings AS before USING (source)
-    WHERE before.day < days.day AND before.day >= days.day - INTERVAL 7 DAY
-      AND channels >= usual / 2 AND days.day < last_day
-      AND (source, before.channel, days.day) NOT IN (SELECT (source, channel, day) FROM airings)
+    JOIN airings AS previous USING (source)
+    WHERE previous.day < days.day AND previous.day >= days.day - INTERVAL 7 DAY
+      AND channels >= usual_channels / 2 AND days.day < last_day
+      AND (source, previous.channel, days.day) NOT IN (SELECT (source, channel, day) FROM airings)
     GROUP BY ALL
-    HAVING count(*) >= $days AND max(before.day) = days.day - INTERVAL 1 DAY
+    HAVING count(*) >= $days AND max(previous.day) = days.day - INTERVAL 1 DAY
     ORDER BY ALL
 """
 
 
 def feed_days(guide: Path) -> list[dict[str, Any]]:
-    """One row per source and day (UTC) of a Guide folder: source, day, programmes, channels, category_share
-    (0 to 1), gaps (over five minutes), overlaps, new_titles (first airing of a title, except on the source's
-    first day) and languages (the most frequent codes with their airings).
+    """Returns one row per source and day (UTC) of a Guide folder.
+
+    Columns: source, day, programmes, channels, category_share (0 to 1), gaps (over five minutes), overlaps,
+    new_titles (titles that air for the first time; 0 on the source's first day) and languages (the most
+    frequent codes with their airings).
     """
     return _rows(_DAYS, guide)
 
 
 def silent_channels(guide: Path, days: int) -> list[dict[str, Any]]:
-    """Channels that fell silent: source, day, channel, days_before.
+    """Returns channels without programmes on a day: source, day, channel, days_before.
 
-    Such a channel has programmes the day before and on at least ``days`` of the seven days before, and none
-    on a day on which at least half of the source's usual channels have some. A source's last day is left out,
-    since guides end in the middle of it.
+    Such a channel has programmes on the previous day and on at least ``days`` of the previous seven days. At
+    least half of the source's usual number of channels has programmes on that day. The last day of a source
+    is skipped, because guides end during it.
     """
-    return _rows(_SILENT, guide, days=days)
+    return _rows(_SILENT_CHANNELS, guide, days=days)
 
 
 def _rows(query: str, guide: Path, **values: object) -> list[dict[str, Any]]:
-    values["programmes"] = parquet(guide / "programmes.parquet")
+    values["programmes"] = escape_glob(guide / "programmes.parquet")
     with temporary_database(Path(tempfile.gettempdir())) as connection:
         return connection.sql(query, params=values).to_arrow_table().to_pylist()

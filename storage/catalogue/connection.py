@@ -1,15 +1,16 @@
-"""Opening DuckDB: the catalogue (one file in the home, always at the newest schema) and temporary databases.
+"""Opens the DuckDB catalogue at the newest schema version, and temporary databases.
 
-Only ingest opens the catalogue: DuckDB locks all other processes out, readers too, while one writes. Others
-read what ingest publishes (the Guide's Parquet files, ``status.json``). A migration of ``schema`` is applied
-once, in its own transaction, and recorded; a released one is never edited.
+DuckDB locks out all other processes, including readers, while a process writes. Other programs therefore read
+what ingest publishes (the Parquet files of the Guide, ``status.json``). Each migration of ``schema`` is
+applied once, in a transaction, and recorded. A released migration is never edited.
 
-A copy is migrated, which then takes the file's place: DuckDB cannot open a database whose write-ahead log has
-an ALTER TABLE of a table with a CHECK (duckdb/duckdb#18259), as a process leaves it that is killed before the
-next checkpoint.
+Migrations are applied to a copy, which then replaces the file. A process that is killed before the next
+checkpoint would otherwise leave a write-ahead log with an ALTER TABLE of a table with a CHECK, and DuckDB
+cannot replay such a log (duckdb/duckdb#18259).
 """
 
 import errno
+import glob
 import os
 import re
 import shutil
@@ -29,12 +30,12 @@ from storage.home.workspace import HomeError, HomeLocked
 
 FILE = "catalogue.duckdb"
 SCHEMA = Path(__file__).resolve().parent / "schema"
-# Bytes of DuckDB's own; more spills to catalogue.duckdb.tmp. Any guide is read in less than 500 MiB.
-MEMORY = 160_000_000
+# Memory limit of DuckDB, which spills to catalogue.duckdb.tmp. Ingest of any guide takes under 500 MiB.
+MEMORY_BYTES = 160_000_000
 
 
 class Migration(NamedTuple):
-    """One step of the schema: its number (from 1, without gaps), its name and its statements."""
+    """A numbered change of the schema; versions start at 1 and have no gaps."""
 
     version: int
     name: str
@@ -43,7 +44,7 @@ class Migration(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue:
-    """An open catalogue; use ``with Catalogue.open(home)``."""
+    """An open catalogue. Use ``with Catalogue.open(home)``."""
 
     home: Path
     connection: duckdb.DuckDBPyConnection
@@ -52,21 +53,21 @@ class Catalogue:
     @staticmethod
     @contextmanager
     def open(home: Path, migrations: Sequence[Migration] | None = None) -> "Iterator[Catalogue]":
-        """Opens for writing, creates the file if missing, and applies the migrations that it lacks.
+        """Opens the catalogue for writing, creates it if missing, and applies pending migrations.
 
         Raises:
-            HomeLocked: Another process has it open; the message names the process.
+            HomeLocked: Another process has the file open; the message names the process.
             OSError: The disk is full (ENOSPC).
-            HomeError: A newer GuideSpace made it, a newer DuckDB wrote the file, or DuckDB cannot read its
-                write-ahead log.
+            HomeError: The file is from a newer GuideSpace or DuckDB, or DuckDB cannot replay its write-ahead
+                log.
         """
-        steps = known_migrations() if migrations is None else migrations
+        required = read_migrations() if migrations is None else migrations
         file = Path(home) / FILE
         with full_disk_as_oserror(file):
-            connection = _open_migrated(file, steps)
+            connection = _open_migrated(file, required)
             shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # left by a killed process
             try:
-                yield Catalogue(home=Path(home), connection=connection, schema_version=len(steps))
+                yield Catalogue(home=Path(home), connection=connection, schema_version=len(required))
             finally:
                 connection.close()
 
@@ -79,45 +80,46 @@ def _open_migrated(file: Path, migrations: Sequence[Migration]) -> duckdb.DuckDB
                 stack.pop_all()
                 return connection
     with replaced_database(file, connect, copy=True) as connection:
-        lacking = migrations[schema_version(connection, migrations, file) :]
+        pending = migrations[schema_version(connection, migrations, file) :]
         migrate(connection, migrations, file)
-        if any(migration.name == MIGRATION for migration in lacking):
+        if any(migration.name == MIGRATION for migration in pending):
             fill_episode_columns(connection)
     return connect(file)
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Replaces ``target`` by a compact copy of all that ``source`` holds, its write-ahead log included; both
-    may be the same file. DuckDB reuses free blocks of a file, but does not return them.
+    """Replaces ``target`` by a compact copy of ``source`` and its write-ahead log; both may be the same file.
+
+    DuckDB reuses free blocks of a file, but never truncates the file.
 
     Raises:
-        OSError: The disk is full; ``target`` is as it was.
+        OSError: The disk is full; ``target`` is unchanged.
     """
     with full_disk_as_oserror(target), replaced_database(target, connect) as connection:
         name = connection.execute("SELECT current_database()").fetchall()[0][0]
-        connection.execute(f"ATTACH '{quoted(source)}' AS source (READ_ONLY)")
+        connection.execute(f"ATTACH '{escape_quotes(source)}' AS source (READ_ONLY)")
         connection.execute(f'COPY FROM DATABASE source TO "{name}"')
         connection.execute("DETACH source")
 
 
-def known_migrations(folder: Path = SCHEMA) -> list[Migration]:
-    """The migrations NNNN_name.sql of a folder, in order; ValueError where a number is missing or doubled."""
-    found: list[Migration] = []
+def read_migrations(folder: Path = SCHEMA) -> list[Migration]:
+    """Reads the migrations NNNN_name.sql of a folder; raises ValueError on missing or repeated numbers."""
+    migrations: list[Migration] = []
     for version, file in enumerate(sorted(folder.glob("*.sql")), 1):
         match = re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name)
         if match is None or int(match[1]) != version:
             raise ValueError(f"{file.name}: expected {version:04d}_name.sql as the next migration")
-        found.append(Migration(version, match[2], file.read_text(encoding="utf-8")))
-    return found
+        migrations.append(Migration(version, match[2], file.read_text(encoding="utf-8")))
+    return migrations
 
 
-def allow_memory(connection: duckdb.DuckDBPyConnection, size: int) -> None:
-    """Lets DuckDB hold ``size`` bytes, at least its usual limit."""
-    connection.execute(f"SET memory_limit = '{max(size, MEMORY)}B'")
+def set_memory_limit(connection: duckdb.DuckDBPyConnection, size: int) -> None:
+    """Sets the memory limit to ``size`` bytes, but at least to MEMORY_BYTES."""
+    connection.execute(f"SET memory_limit = '{max(size, MEMORY_BYTES)}B'")
 
 
 def connect(file: Path) -> duckdb.DuckDBPyConnection:
-    """Opens a database file for writing, with bounded memory; raises as ``Catalogue.open`` does."""
+    """Opens a database file for writing with a memory limit; raises the errors of ``Catalogue.open``."""
     try:
         connection = duckdb.connect(str(file))
     except duckdb.InternalException as error:
@@ -128,7 +130,7 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
             "(duckdb/duckdb#18259). Move it away and run the same command again: the feeds are read again."
         ) from error
     except duckdb.IOException as error:
-        if "created with a newer version of DuckDB" in str(error):  # DuckDB's words
+        if "created with a newer version of DuckDB" in str(error):
             raise HomeError(
                 f"{file} was written by a newer DuckDB than {duckdb.__version__}, which cannot read it. "
                 "docs/catalogue.md has the command that rewrites it, under 'A catalogue of DuckDB 2'; "
@@ -137,16 +139,18 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
         if "lock" not in str(error).lower():
             raise
         holder = re.search(r"held in (.*?)\(PID (\d+)\)", str(error))
-        who = f"process {holder[2]} ({holder[1].strip()})" if holder else "another process"
-        raise HomeLocked(f"{file} is held by {who}. Wait for it to end, or name another --home.") from error
-    connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
-    connection.execute("SET threads = 1")  # two took as long, and up to 100 MB more beside a parser
-    allow_memory(connection, MEMORY)
+        process = f"process {holder[2]} ({holder[1].strip()})" if holder else "another process"
+        raise HomeLocked(
+            f"{file} is held by {process}. Wait for it to end, or name another --home."
+        ) from error
+    connection.execute("SET enable_progress_bar = false")  # it would be mixed with the output of commands
+    connection.execute("SET threads = 1")  # two threads are not faster and take up to 100 MB more
+    set_memory_limit(connection, MEMORY_BYTES)
     return connection
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> None:
-    """Applies the migrations that a database lacks; a HomeError where it has more than these."""
+    """Applies pending migrations."""
     for version, name, sql in migrations[schema_version(connection, migrations, file) :]:
         with transaction(connection):
             connection.execute(sql)
@@ -155,18 +159,18 @@ def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migratio
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> int:
-    """How many migrations a database has; a HomeError where they are more than these."""
+    """Returns the schema version; raises HomeError if it is newer than the last migration."""
     connection.execute("""
         CREATE TABLE IF NOT EXISTS migrations
         (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)
     """)
-    found = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchall()[0][0]
-    if found > len(migrations):
+    version = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchall()[0][0]
+    if version > len(migrations):
         raise HomeError(
-            f"{file} has schema version {found}, this GuideSpace knows versions up to {len(migrations)}. "
+            f"{file} has schema version {version}; this GuideSpace supports versions to {len(migrations)}. "
             "Use the GuideSpace that made it, or name another --home."
         )
-    return found
+    return version
 
 
 _memory: ContextVar[int] = ContextVar("memory", default=600_000_000)
@@ -174,7 +178,7 @@ _memory: ContextVar[int] = ContextVar("memory", default=600_000_000)
 
 @contextmanager
 def bounded_memory(size: int) -> Iterator[None]:
-    """Temporary databases that are opened in the block hold ``size`` bytes, in place of 600 MB."""
+    """Sets the memory limit in bytes of temporary databases within the block (default: 600 MB)."""
     token = _memory.set(size)
     try:
         yield
@@ -184,36 +188,40 @@ def bounded_memory(size: int) -> Iterator[None]:
 
 @contextmanager
 def temporary_database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database of bounded memory in a temporary folder below ``folder``; both are removed afterwards."""
+    """Opens a database with a memory limit in a temporary folder below ``folder``."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill, full_disk_as_oserror(folder):
         with duckdb.connect(f"{spill}/work.duckdb") as connection:
-            connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
+            connection.execute(
+                "SET enable_progress_bar = false"
+            )  # it would be mixed with the output of commands
             connection.execute(f"SET memory_limit = '{_memory.get()}B'")
-            connection.execute(f"SET temp_directory = '{quoted(spill)}'")
+            connection.execute(f"SET temp_directory = '{escape_quotes(spill)}'")
             yield connection
 
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Commits at the end of the block, or rolls back when it raises."""
+    """Commits at the end of the block, or rolls back if the block raises."""
     connection.begin()
     try:
         yield
         connection.commit()
     except BaseException:
-        with suppress(duckdb.TransactionException):  # a failed commit has ended it: that error is raised
+        with suppress(
+            duckdb.TransactionException
+        ):  # a failed commit has ended the transaction; its error is raised
             connection.rollback()
         raise
 
 
 @contextmanager
 def full_disk_as_oserror(file: Path) -> Iterator[None]:
-    """Raises an OSError for DuckDB's errors about a full disk, of which it has several kinds."""
+    """Raises OSError in place of the various DuckDB errors about a full disk."""
     try:
         yield
     except duckdb.Error as error:
         cause: BaseException | None = error
-        while cause is not None:  # the last one raised may only say that an earlier one was fatal
+        while cause is not None:  # the last error may only refer to an earlier fatal one
             for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 if os.strerror(code) in str(cause):
                     raise OSError(code, os.strerror(code), str(file)) from error
@@ -221,11 +229,11 @@ def full_disk_as_oserror(file: Path) -> Iterator[None]:
         raise
 
 
-def parquet(path: Path) -> str:
-    """A path for ``read_parquet`` with the wildcards ``*``, ``?`` and ``[`` escaped."""
-    return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+def escape_glob(path: Path) -> str:
+    """Escapes wildcards in a path for ``read_parquet``."""
+    return glob.escape(str(path))
 
 
-def quoted(text: object) -> str:
-    """The inside of an SQL string literal."""
+def escape_quotes(text: object) -> str:
+    """Doubles single quotes, for the inside of an SQL string literal."""
     return str(text).replace("'", "''")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
-from storage.catalogue.connection import parquet, temporary_database
+from storage.catalogue.connection import escape_glob, temporary_database
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
 TITLES = 250_000  # at once, 2.5 million rows: distinct tokens of all titles are more than DuckDB can spill
@@ -34,8 +34,8 @@ def write_contexts(
         next_period = pa.table({"title_id": pa.array(later, pa.int32())})  # noqa: F841  (found by its name)
         connection.execute("CREATE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
         if "pattern" in kinds and (guide / "patterns.parquet").exists():
-            known = parquet(guide / "patterns.parquet")
-            connection.execute("INSERT INTO patterns FROM read_parquet(?)", [known])
+            patterns = escape_glob(guide / "patterns.parquet")
+            connection.execute("INSERT INTO patterns FROM read_parquet(?)", [patterns])
         query = f"""
             CREATE TABLE airings AS
             WITH names AS (
@@ -55,8 +55,8 @@ def write_contexts(
             WHERE $cut IS NULL OR (epoch_us(start) >= $cut) = (title_id IN (SELECT title_id FROM next_period))
             ORDER BY title_id
         """
-        files = {name: parquet(guide / f"{name}.parquet") for name in ("programmes", "channels")}
-        connection.execute(query, files | {"variants": parquet(variants), "cut": cut})
+        files = {name: escape_glob(guide / f"{name}.parquet") for name in ("programmes", "channels")}
+        connection.execute(query, files | {"variants": escape_glob(variants), "cut": cut})
         (titles,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM airings").fetchall()[0]
         with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
             for first in range(0, titles, TITLES):
@@ -126,5 +126,5 @@ def write_context_counts(contexts: Path, titles: Path, path: Path) -> None:
         GROUP BY kind, token
     """
     with temporary_database(path.parent) as connection:
-        counted = connection.sql(query, params=[parquet(contexts), parquet(titles)])
+        counted = connection.sql(query, params=[escape_glob(contexts), escape_glob(titles)])
         counted.write_parquet(str(path), compression="zstd")

@@ -1,7 +1,7 @@
-"""Corrections in the catalogue: one row a show, the last one counts.
+"""Corrections of categories in the catalogue, one row per show.
 
-After each change they are published as ``corrections.json`` (storage/home/corrections.py): DuckDB locks
-readers out of the catalogue while a guide is read.
+Each change is published as ``corrections.json`` (storage/home/corrections.py), because DuckDB locks readers
+out of the catalogue while a guide is read.
 """
 
 import datetime
@@ -15,7 +15,7 @@ _COLUMNS = "show_key, title, categories, corrected_at"
 
 
 def store_correction(catalogue: Catalogue, correction: Correction) -> None:
-    """Stores and publishes it in place of an earlier one of that show."""
+    """Stores a correction in place of an earlier one of the same show, and publishes all corrections."""
     row = [correction.show_key, correction.title, [*correction.categories], utc(correction.corrected_at)]
     query = f"INSERT OR REPLACE INTO corrections ({_COLUMNS}) VALUES (?, ?, ?, ?)"
     catalogue.connection.execute(query, row)
@@ -23,20 +23,20 @@ def store_correction(catalogue: Catalogue, correction: Correction) -> None:
 
 
 def remove_correction(catalogue: Catalogue, show_key: str) -> Correction | None:
-    """Removes the correction of a show and publishes that; returns it, or None where there was none."""
+    """Removes and returns the correction of a show (None if there is none), and publishes the others."""
     query = f"DELETE FROM corrections WHERE show_key = ? RETURNING {_COLUMNS}"
     rows = catalogue.connection.execute(query, [show_key]).fetchall()
     publish_corrections(catalogue)
-    return _of_row(*rows[0]) if rows else None
+    return _from_row(*rows[0]) if rows else None
 
 
 def publish_corrections(catalogue: Catalogue) -> None:
     """Writes ``corrections.json`` atomically, oldest first."""
     query = f"SELECT {_COLUMNS} FROM corrections ORDER BY corrected_at, show_key"
     rows = catalogue.connection.execute(query).fetchall()
-    write_corrections(catalogue.home, [_of_row(*row) for row in rows])
+    write_corrections(catalogue.home, [_from_row(*row) for row in rows])
 
 
-def _of_row(show_key: str, title: str, categories: list[str], at: Any) -> Correction:
+def _from_row(show_key: str, title: str, categories: list[str], at: Any) -> Correction:
     made_at = at.replace(tzinfo=datetime.UTC)
     return Correction(show_key=show_key, title=title, categories=tuple(categories), corrected_at=made_at)

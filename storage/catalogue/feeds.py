@@ -1,7 +1,7 @@
-"""What is known of the feeds that were read: unchanged? what came before? their names, and their counts.
+"""Queries about feed readings: unchanged content, previous readings, names of sources, counts.
 
-The counts are published as ``status.json`` after each committed feed. Other programs read that file and never
-open the database, so neither waits for the other.
+Counts are published as ``status.json`` after each committed feed. Other programs read this file and do not
+open the database, so they do not wait for ingest.
 
 DuckDB 2.0.0 lost rows: under a memory limit it could not scan what a statement of the same transaction had
 inserted. A large reading of a known source was then recorded as all duplicates and without a window, which no
@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from storage.catalogue.connection import Catalogue, allow_memory, transaction
+from storage.catalogue.connection import Catalogue, set_memory_limit, transaction
 from storage.catalogue.replacing import replace_older
 from storage.home.workspace import HomeError
 from storage.json_file import write_json
 
 STATUS = "status.json"
-TABLES = ("feeds", "programmes", "channel_history")  # that name the source
-RENAME = 200  # bytes that DuckDB needs for a programme that it renames, about
+TABLES = ("feeds", "programmes", "channel_history")  # tables with a column ``source``
+RENAME_BYTES = 200  # approximate memory of DuckDB per renamed programme
 # Condition on a row of ``feeds``, until the same bytes are read again.
 LOST = """
     (seen > rejected AND stored = 0
@@ -33,7 +33,7 @@ LOST = """
           AND again.feed_id > feeds.feed_id
      ))
 """
-# The newest reading of each feed of a location; a zip of guides has several.
+# Newest reading of each feed of a location; an archive contains several feeds.
 _NEWEST = """
     (FROM feeds
      WHERE source = $location OR starts_with(source, $location || '!')
@@ -55,7 +55,7 @@ _TOTALS = """
 
 
 class Counts(NamedTuple):
-    """Programmes of a reading: ``seen = stored + duplicates + rejected``; and its bytes that were invalid."""
+    """Programmes of a reading (``seen = stored + duplicates + rejected``), and its invalid bytes."""
 
     seen: int
     stored: int
@@ -64,26 +64,29 @@ class Counts(NamedTuple):
     invalid_bytes: int = 0
 
 
-class Before(NamedTuple):
-    """The last earlier reading of a source that had a readable programme; UTC without a zone."""
+class PreviousReading(NamedTuple):
+    """The previous reading of a source with a readable programme; UTC without a zone."""
 
     programmes: int
     grabbed_at: datetime.datetime
 
 
-def has_read(
+def find_unchanged(
     catalogue: Catalogue,
     source: str,
     digest: str,
     grabbed_at: datetime.datetime | None = None,
     zone: str = "",
 ) -> Counts | None:
-    """Counts of the earlier reading of the same content, or None if the feed has to be read.
+    """Returns the counts of an earlier reading of the same content, or None if the feed has to be read.
 
     Args:
-        grabbed_at: Date of a dated guide: bytes read before with that date are not read again. None: these
-            are the source's current bytes, which are compared with its newest reading only.
-        zone: Zone of times that name none. The same bytes in another zone are read again.
+        catalogue: Open catalogue.
+        source: Name of the source.
+        digest: SHA-256 of the feed.
+        grabbed_at: Date of a dated guide, which is compared with earlier readings of this date. None for the
+            current content of a source, which is compared with its newest reading only.
+        zone: Zone of times without a zone. The same content in another zone has to be read again.
     """
     query = f"""
         SELECT seen, stored, duplicates, rejected, invalid_bytes
@@ -101,8 +104,10 @@ def has_read(
     return Counts(*rows[0]) if rows else None
 
 
-def reading_before(catalogue: Catalogue, source: str, feed_id: int, at: datetime.datetime) -> Before | None:
-    """The reading to compare reading ``feed_id`` of that source with; ``at`` is when that was made."""
+def previous_reading(
+    catalogue: Catalogue, source: str, feed_id: int, at: datetime.datetime
+) -> PreviousReading | None:
+    """Returns the reading of a source before reading ``feed_id``, which was grabbed at ``at``."""
     query = """
         SELECT seen - rejected, grabbed_at
         FROM feeds
@@ -111,30 +116,30 @@ def reading_before(catalogue: Catalogue, source: str, feed_id: int, at: datetime
         LIMIT 1
     """
     rows = catalogue.connection.execute(query, [source, at, feed_id]).fetchall()
-    return Before(*rows[0]) if rows else None
+    return PreviousReading(*rows[0]) if rows else None
 
 
-def last_reading(catalogue: Catalogue, source: str) -> tuple[int, datetime.datetime]:
-    """feed_id and grabbed_at of the newest reading of a known source."""
+def newest_reading(catalogue: Catalogue, source: str) -> tuple[int, datetime.datetime]:
+    """Returns feed_id and grabbed_at of the newest reading of a source in the catalogue."""
     query = "SELECT arg_max(feed_id, (grabbed_at, feed_id)), max(grabbed_at) FROM feeds WHERE source = ?"
     return catalogue.connection.execute(query, [source]).fetchall()[0]
 
 
-def end_of(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
-    """When the last programme of a reading ends (odd stops ignored), UTC without a zone; None without any."""
+def last_stop(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
+    """Returns the last plausible stop of a reading, UTC without a zone; None without programmes."""
     query = "SELECT max(ends) FROM windows WHERE feed_id = ?"
     return catalogue.connection.execute(query, [feed_id]).fetchall()[0][0]
 
 
-def last_readings(catalogue: Catalogue, location: str) -> list[tuple[str, str, Counts]]:
-    """Source, zone and counts of the newest reading of each feed of a location."""
+def newest_readings(catalogue: Catalogue, location: str) -> list[tuple[str, str, Counts]]:
+    """Returns source, zone and counts of the newest reading of each feed of a location."""
     query = f"SELECT source, zone, {', '.join(Counts._fields)} FROM {_NEWEST} ORDER BY source"
     rows = catalogue.connection.execute(query, {"location": location}).fetchall()
     return [(source, zone, Counts(*counts)) for source, zone, *counts in rows]
 
 
-def recall_validators(catalogue: Catalogue, location: str) -> tuple[str | None, str | None]:
-    """(ETag, Last-Modified) of a location's last response; both None if unknown or if its rows were lost."""
+def load_validators(catalogue: Catalogue, location: str) -> tuple[str | None, str | None]:
+    """Returns (ETag, Last-Modified) of the last response of a location; both None if unknown or lost."""
     query = f"""
         SELECT etag, last_modified
         FROM validators
@@ -144,60 +149,70 @@ def recall_validators(catalogue: Catalogue, location: str) -> tuple[str | None, 
     return rows[0] if rows else (None, None)
 
 
-def note_validators(catalogue: Catalogue, location: str, etag: str | None, last_modified: str | None) -> None:
-    """Stores them; call it when all that the location holds is committed."""
+def store_validators(
+    catalogue: Catalogue, location: str, etag: str | None, last_modified: str | None
+) -> None:
+    """Stores the validators of a location after all of its feeds are committed."""
     query = "INSERT OR REPLACE INTO validators VALUES (?, ?, ?)"
     catalogue.connection.execute(query, [location, etag, last_modified])
 
 
-def check_known(catalogue: Catalogue, instant: datetime.datetime) -> None:
-    """Raises HomeError if nothing had been read at an instant, with the first that can be asked for."""
+def require_feed_before(catalogue: Catalogue, instant: datetime.datetime) -> None:
+    """Raises HomeError if the catalogue has no feed as of an instant; the message has the first instant."""
     query = "SELECT min(grabbed_at), max(grabbed_at) FROM feeds"
     first, last = catalogue.connection.execute(query).fetchall()[0]
     if first is None or utc(instant) < first:
-        known = (
+        dates = (
             f"its guides are of {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
             if first
             else "it has none"
         )
-        asked = f"{catalogue.home} knew no guide on {utc(instant):%Y-%m-%d %H:%M} UTC: {known}"
-        raise HomeError(f"{asked}. Name a later date, or read dated guides: `guidespace backfill --help`.")
+        raise HomeError(
+            f"{catalogue.home} has no guide as of {utc(instant):%Y-%m-%d %H:%M} UTC: {dates}. "
+            "Name a later date, or read dated guides: `guidespace backfill --help`."
+        )
 
 
-def known_sources(catalogue: Catalogue) -> list[str]:
-    """All sources, in the order in which they were first read."""
+def list_sources(catalogue: Catalogue) -> list[str]:
+    """Returns all sources in the order in which they were first read."""
     query = "SELECT source FROM feeds GROUP BY source ORDER BY min(feed_id)"
     return [source for (source,) in catalogue.connection.execute(query).fetchall()]
 
 
 def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
-    """Renames sources (old to new name, none of which is in the catalogue), all or none.
+    """Renames sources in one transaction.
 
-    Where several become one, an older grab's programmes are replaced by the next grab that covers their time.
+    If several sources get the same name, programmes of older grabs are replaced by the next grab that covers
+    their time.
+
+    Args:
+        catalogue: Open catalogue.
+        names: Old to new name. New names are not in the catalogue yet.
     """
     connection = catalogue.connection
     count = "SELECT count(*) FROM programmes WHERE list_contains($old, source)"
-    allow_memory(connection, connection.execute(count, {"old": list(names)}).fetchall()[0][0] * RENAME)
+    (programmes,) = connection.execute(count, {"old": list(names)}).fetchall()[0]
+    set_memory_limit(connection, programmes * RENAME_BYTES)
     try:
         with transaction(connection):
             for old, new in names.items():
                 for table in TABLES:
                     connection.execute(f"UPDATE {table} SET source = ? WHERE source = ?", [new, old])
                 connection.execute("DELETE FROM validators WHERE source = ?", [old])
-            for new, several in Counter(names.values()).items():
-                if several > 1:
+            for new, count in Counter(names.values()).items():
+                if count > 1:
                     replace_older(connection, new)
     finally:
-        allow_memory(connection, 0)
+        set_memory_limit(connection, 0)
 
 
 def describe(catalogue: Catalogue) -> dict[str, object]:
-    """``{"feeds": [{"source", "seen", "stored", "duplicates", "rejected", "invalid_bytes", "rejects":
-    {reason: n}, "lost"}], "channels", "programmes", "titles", "categories"}``; feeds in the order they were
-    read, titles and categories distinct. ``lost``: see above.
+    """Returns the content of ``status.json`` (docs/json.md).
+
+    Feeds are in the order of reading; titles and categories are distinct. ``lost``: see above.
     """
-    found = [catalogue.connection.sql(query) for query in (_FEEDS, _TOTALS)]
-    feeds, (totals,) = ([dict(zip(rows.columns, row)) for row in rows.fetchall()] for rows in found)
+    results = [catalogue.connection.sql(query) for query in (_FEEDS, _TOTALS)]
+    feeds, (totals,) = ([dict(zip(rows.columns, row)) for row in rows.fetchall()] for rows in results)
     return {"feeds": feeds, **totals}
 
 
@@ -206,8 +221,8 @@ def publish_status(catalogue: Catalogue) -> None:
     write_json(catalogue.home / STATUS, describe(catalogue))
 
 
-def status(home: Path) -> dict[str, object]:
-    """The counts as of the last committed feed; zeros for a home without a catalogue."""
+def read_status(home: Path) -> dict[str, object]:
+    """Reads ``status.json``; returns zeros for a home without a catalogue."""
     try:
         return json.loads((Path(home) / STATUS).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -215,5 +230,5 @@ def status(home: Path) -> dict[str, object]:
 
 
 def utc(moment: datetime.datetime) -> datetime.datetime:
-    """UTC without a zone, as the catalogue keeps it."""
+    """Converts to UTC without a zone, as stored in the catalogue."""
     return moment.astimezone(datetime.UTC).replace(tzinfo=None)

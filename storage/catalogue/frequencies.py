@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from storage.arrays import Ragged
-from storage.catalogue.connection import parquet, quoted, temporary_database
+from storage.catalogue.connection import escape_glob, escape_quotes, temporary_database
 
 ROWS = 4_000_000  # counts added up at once: groups do not spill, and 22 million were too many for 600 MB
 
@@ -54,7 +54,7 @@ def write_token_table(counts: Sequence[Path], rules: TokenRules, path: Path) -> 
                 SELECT token_id, kind, token, term_frequency, document_frequency, {weight}::FLOAT AS weight
                 FROM sorted
                 ORDER BY token_id
-            ) TO '{quoted(path)}' (FORMAT parquet, COMPRESSION zstd)
+            ) TO '{escape_quotes(path)}' (FORMAT parquet, COMPRESSION zstd)
         """).fetchall()[0][0]
 
 
@@ -70,7 +70,7 @@ def _add_up(connection: duckdb.DuckDBPyConnection, counts: Sequence[Path], folde
                 SELECT kind, token, term_frequency, document_frequency, hash(kind, token) % $parts AS part
                 FROM read_parquet($counts)
             """
-            spread = connection.sql(query, params={"parts": parts, "counts": [*map(parquet, counts)]})
+            spread = connection.sql(query, params={"parts": parts, "counts": [*map(escape_glob, counts)]})
             spread.write_parquet(name, compression="lz4", partition_by=["part"], overwrite=True)
             groups = [sorted(part.iterdir()) for part in sorted(Path(name).iterdir())]
         query = """
@@ -81,7 +81,7 @@ def _add_up(connection: duckdb.DuckDBPyConnection, counts: Sequence[Path], folde
             HAVING sum(document_frequency) > 0
         """
         for files in groups:
-            connection.execute(query, [[*map(parquet, files)]])
+            connection.execute(query, [[*map(escape_glob, files)]])
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ class TokenIds:
     def of_contexts(self, begin: int, end: int) -> Ragged:
         """Ids of the context tokens of titles begin to end (exclusive), in the order of their texts."""
         query = "FROM of_contexts WHERE title_id >= ? AND title_id < ? ORDER BY title_id, place"
-        found = self.connection.execute(query, [begin, end]).fetchnumpy()
-        lengths = np.bincount(np.asarray(found["title_id"], np.int64) - begin, minlength=end - begin)
-        return Ragged(np.append(0, np.cumsum(lengths)), np.asarray(found["token_id"], dtype=np.int32))
+        columns = self.connection.execute(query, [begin, end]).fetchnumpy()
+        lengths = np.bincount(np.asarray(columns["title_id"], np.int64) - begin, minlength=end - begin)
+        return Ragged(np.append(0, np.cumsum(lengths)), np.asarray(columns["token_id"], dtype=np.int32))
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def open_token_ids(
     """
     with temporary_database(folder) as connection:
         query = "CREATE TABLE known AS SELECT token_id::INT AS token_id, kind, token FROM read_parquet(?)"
-        connection.execute(query, [parquet(tokens)])
+        connection.execute(query, [escape_glob(tokens)])
         query = r"""
             CREATE TABLE of_dictionaries AS
             SELECT regexp_extract(filename, '(\d+)\.parquet$', 1)::INT AS piece,
@@ -123,7 +123,7 @@ def open_token_ids(
             FROM read_parquet(?, file_row_number = true, filename = true)
             LEFT JOIN known USING (kind, token)
         """
-        connection.execute(query, [[*map(parquet, dictionaries)]])
+        connection.execute(query, [[*map(escape_glob, dictionaries)]])
         query = """
             CREATE TABLE of_contexts AS
             SELECT title_id, file_row_number AS place, token_id
@@ -131,7 +131,7 @@ def open_token_ids(
             JOIN known USING (kind, token)
             ORDER BY title_id, place
         """
-        connection.execute(query, [parquet(contexts)])
+        connection.execute(query, [escape_glob(contexts)])
         yield TokenIds(connection)
 
 
@@ -174,7 +174,7 @@ def write_slices(guide: Path, vocabulary: Path, entries: Path, labels: Path, pat
             WHERE split <> 'placeholder'
             GROUP BY title_id, token_id
         """
-        connection.execute(query, [parquet(entries), parquet(vocabulary / "titles.parquet")])
+        connection.execute(query, [escape_glob(entries), escape_glob(vocabulary / "titles.parquet")])
         query = """
             CREATE TABLE aired AS
             SELECT title_id, strftime(date_trunc('week', start), '%Y-%m-%d') AS week, count(*) AS airings
@@ -183,11 +183,11 @@ def write_slices(guide: Path, vocabulary: Path, entries: Path, labels: Path, pat
             GROUP BY ALL
         """
         files = guide / "programmes.parquet", vocabulary / "variants.parquet"
-        connection.execute(query, [*map(parquet, files)])
-        connection.execute("CREATE TABLE labelled AS FROM read_parquet(?)", [parquet(labels)])
+        connection.execute(query, [*map(escape_glob, files)])
+        connection.execute("CREATE TABLE labelled AS FROM read_parquet(?)", [escape_glob(labels)])
         counted = " UNION ALL ".join(_COUNTED.format(*part) for part in _SLICES)
         connection.execute(f"CREATE TABLE counted AS {counted}")
-        tokens = quoted(parquet(vocabulary / "tokens.parquet"))
+        tokens = escape_quotes(escape_glob(vocabulary / "tokens.parquet"))
         columns = "slice, value, token_id, token, c.term_frequency, c.document_frequency, titles, airings"
         return connection.execute(f"""
             COPY (
@@ -195,5 +195,5 @@ def write_slices(guide: Path, vocabulary: Path, entries: Path, labels: Path, pat
                 FROM counted AS c
                 JOIN read_parquet('{tokens}') USING (token_id)
                 ORDER BY slice, value, titles DESC, token
-            ) TO '{quoted(path)}' (FORMAT parquet, COMPRESSION zstd)
+            ) TO '{escape_quotes(path)}' (FORMAT parquet, COMPRESSION zstd)
         """).fetchall()[0][0]

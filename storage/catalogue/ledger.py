@@ -1,7 +1,8 @@
-"""The ledger of feeds: the only way to add a reading to the catalogue, in one transaction.
+"""Writes the reading of a feed into the catalogue in one transaction.
 
-Programmes of a new source go straight into their table (a third faster than through a temporary one); those
-of a known source wait in temporary tables until replacing.py has compared them with earlier readings.
+Programmes of a new source are inserted directly, which is a third faster than through a temporary table.
+Programmes of a source that was read before are staged in temporary tables, and replacing.py compares them
+with earlier readings.
 """
 
 import datetime
@@ -19,19 +20,26 @@ from storage.catalogue.connection import Catalogue, transaction
 from storage.catalogue.episode_columns import COLUMNS, EpisodeReader
 from storage.catalogue.feeds import Counts, utc
 from storage.catalogue.open_ends import OpenEnds
-from storage.catalogue.replacing import TABLES, Grab, drop_doubles, infer_stops, replace, write_windows
+from storage.catalogue.replacing import (
+    TABLES,
+    Grab,
+    drop_duplicates,
+    infer_stops,
+    replace_programmes,
+    write_windows,
+)
 from storage.errors import ExpectedError
 
 
 class LedgerError(ExpectedError):
-    """The rows of a reading do not add up; nothing of it is kept."""
+    """The counts of a reading do not add up. The reading is not stored."""
 
     exit_code = 1
 
 
 @dataclass
-class FeedRead:
-    """A feed being read into the catalogue, inside its transaction."""
+class FeedWriter:
+    """Writes one feed within its transaction."""
 
     connection: duckdb.DuckDBPyConnection
     grab: Grab
@@ -51,9 +59,12 @@ class FeedRead:
         details: pa.RecordBatch | None = None,
         originals: pa.RecordBatch | None = None,
     ) -> None:
-        """Adds programmes (schema PROGRAMMES) in the feed's order.
+        """Adds programmes in the order of the feed.
 
-        ``details`` are their other elements (DETAILS), ``originals`` their text before cleaning (ORIGINALS).
+        Args:
+            rows: Programmes (schema PROGRAMMES).
+            details: Their other elements (DETAILS).
+            originals: Their texts before cleaning (ORIGINALS).
         """
         first, self.next_id = self.next_id, self.next_id + rows.num_rows
         ids = pa.array(np.arange(first, self.next_id))
@@ -63,41 +74,41 @@ class FeedRead:
         columns = "programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)"
         names = {"feed_id": self.grab.feed_id, "source": self.grab.source}
         self._insert(f"{self.grab.prefix}programmes SELECT {columns}", numbered, names)
-        for name, further in (("details", details), ("originals", originals)):
-            if further is not None and further.num_rows:
+        for name, batch in (("details", details), ("originals", originals)):
+            if batch is not None and batch.num_rows:
                 into = f"{self.grab.prefix}{name} SELECT row + $first, * EXCLUDE (row)"
-                self._insert(into, further, {"first": first})
+                self._insert(into, batch, {"first": first})
         self.staged += rows.num_rows
 
     def add_channels(self, rows: pa.RecordBatch) -> None:
-        """Adds channels (schema CHANNELS); of several rows of one channel the first counts."""
-        self._insert("arrived SELECT *", rows, {})
+        """Adds channels (schema CHANNELS). The first row of each channel is used."""
+        self._insert("feed_channels SELECT *", rows, {})
         self.channels += rows.num_rows
 
     def add_root(self, rows: pa.RecordBatch) -> None:
-        """Adds attributes (schema ROOT) of the feed's root."""
+        """Adds attributes of the root element (schema ROOT)."""
         into = "feed_attributes SELECT $feed_id, attribute, value"
         self._insert(into, rows, {"feed_id": self.grab.feed_id})
 
     def add_rejects(self, rows: pa.RecordBatch) -> None:
-        """Adds elements that could not be read (schema REJECTS); each counts as one programme seen."""
+        """Adds elements that could not be read (schema REJECTS). Each is counted as one programme seen."""
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})
         self.rejected += rows.num_rows
         self.reasons.update(rows.column("reason").to_pylist())
 
-    def settle(self) -> Counts:
-        """Removes duplicates, infers stops, and replaces what earlier readings say of these windows.
+    def finish(self) -> Counts:
+        """Infers stops, removes duplicates, and replaces programmes of earlier readings.
 
         Raises:
-            LedgerError: Rows stored, duplicate and rejected, each counted, are not as many as were seen.
+            LedgerError: The counts of stored, duplicate and rejected rows do not sum to the rows seen.
         """
         grab, seen = self.grab, self.staged + self.rejected
         if self.open_ends.count:
             infer_stops(self.connection, grab, self.open_ends)
-        duplicates = drop_doubles(self.connection, grab, self.staged)
+        duplicates = drop_duplicates(self.connection, grab, self.staged)
         write_windows(self.connection, grab)
-        if grab.known:
-            duplicates += replace(self.connection, grab)
+        if grab.is_update:
+            duplicates += replace_programmes(self.connection, grab)
         _write_channels(self.connection, grab)
         query = """
             SELECT (SELECT count(programme_id) FROM programmes WHERE feed_id = $feed_id),
@@ -114,8 +125,9 @@ class FeedRead:
         return self.counts
 
     def _insert(self, into: str, rows: pa.RecordBatch | pa.Table, values: dict[str, Any]) -> None:
-        arriving = rows  # noqa: F841  (found by its name: a registered batch DuckDB would hold until the commit)
-        self.connection.execute(f"INSERT INTO {into} FROM arriving", values)
+        # a replacement scan reads ``batch``; DuckDB would keep a registered one until the commit
+        batch = rows  # noqa: F841
+        self.connection.execute(f"INSERT INTO {into} FROM batch", values)
 
 
 @contextmanager
@@ -128,11 +140,17 @@ def reading(
     read_at: datetime.datetime,
     grabbed_at: datetime.datetime | None = None,
     zone: str = "",
-) -> Iterator[FeedRead]:
-    """One feed, one transaction: all of it is stored after the block, or nothing if the block raises.
+) -> Iterator[FeedWriter]:
+    """Opens a transaction that stores one feed, or nothing if the block raises.
 
-    ``size`` is in bytes as stored, ``zone`` that of times that name none. The guide was made at
-    ``grabbed_at`` (None is ``read_at``); both have a time zone and are kept in UTC.
+    Args:
+        catalogue: Open catalogue.
+        source: Name of the source.
+        content_digest: SHA-256 of the feed.
+        size: Size of the feed in bytes.
+        read_at: Time of the reading, with a time zone.
+        grabbed_at: Date of the guide, with a time zone; None is ``read_at``.
+        zone: Zone of times without a zone.
     """
     connection, at = catalogue.connection, utc(grabbed_at or read_at)
     try:
@@ -142,31 +160,31 @@ def reading(
                        (SELECT coalesce(max(programme_id), 0) + 1 FROM programmes),
                        EXISTS (FROM feeds WHERE source = ?)
             """
-            feed_id, next_id, known = connection.execute(query, [source]).fetchall()[0]
-            empty = {f"staged_{table}": f"FROM {table}" for table in TABLES if known}
-            empty["arrived"] = "SELECT * EXCLUDE (feed_id, source) FROM channel_history"
+            feed_id, next_id, is_update = connection.execute(query, [source]).fetchall()[0]
+            empty = {f"staged_{table}": f"FROM {table}" for table in TABLES if is_update}
+            empty["feed_channels"] = "SELECT * EXCLUDE (feed_id, source) FROM channel_history"
             for name, columns in empty.items():
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {columns} LIMIT 0")
-            draft = FeedRead(connection, Grab(feed_id, source, content_digest, at, known), next_id)
-            yield draft
-            counts = draft.counts or draft.settle()
+            writer = FeedWriter(connection, Grab(feed_id, source, content_digest, at, is_update), next_id)
+            yield writer
+            counts = writer.counts or writer.finish()
             *programmes, invalid_bytes = counts
             row = [feed_id, source, content_digest, size, utc(read_at), at, *programmes, zone, invalid_bytes]
             connection.execute(f"INSERT INTO feeds VALUES ({', '.join('?' * len(row))})", row)
     finally:
-        for table in ("arrived", *(f"staged_{table}" for table in TABLES)):
+        for table in ("feed_channels", *(f"staged_{table}" for table in TABLES)):
             connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
 
 
 def _write_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Records channels of ``arrived`` (the first row of each), and those only used, that have changed.
+    """Stores new and changed channels of ``feed_channels``, and channels that only programmes mention.
 
-    The order of reading does not matter: a grab is compared with what was known when it was made. If it is
-    read late, the next newer grab gets a row for what that repeats of the older description.
+    The result does not depend on the order of reading: a grab is compared with the newest grab before it. If
+    it is read late, the next newer grab gets a row for each channel in which it repeats the older one.
     """
     feed, source = {"feed_id": grab.feed_id, "source": grab.source}, {"source": grab.source, "at": grab.at}
     query = """
-        CREATE OR REPLACE TEMP TABLE before AS
+        CREATE OR REPLACE TEMP TABLE previous AS
         SELECT channel, name, names, icon, lcn, urls, extra
         FROM channel_history
         JOIN feeds USING (feed_id, source)
@@ -176,10 +194,10 @@ def _write_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
     connection.execute(query, source)
     query = """
         INSERT INTO channel_history
-        SELECT $feed_id, $source, arrived.*
-        FROM (FROM arrived QUALIFY row_number() OVER (PARTITION BY channel ORDER BY rowid) = 1) AS arrived
-        LEFT JOIN before USING (channel)
-        WHERE arrived IS DISTINCT FROM before
+        SELECT $feed_id, $source, new.*
+        FROM (FROM feed_channels QUALIFY row_number() OVER (PARTITION BY channel ORDER BY rowid) = 1) AS new
+        LEFT JOIN previous USING (channel)
+        WHERE new IS DISTINCT FROM previous
     """
     connection.execute(query, feed)
     query = """
@@ -187,14 +205,14 @@ def _write_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
         SELECT $feed_id, $source, channel, channel, [channel], NULL, NULL, [], NULL
         FROM windows
         WHERE feed_id = $feed_id
-          AND channel NOT IN (SELECT channel FROM before UNION ALL SELECT channel FROM arrived)
+          AND channel NOT IN (SELECT channel FROM previous UNION ALL SELECT channel FROM feed_channels)
     """
     connection.execute(query, feed)
-    if grab.known:  # the first newer grab with programmes had repeated what this one changes
+    if grab.is_update:  # the next newer grab with programmes repeats the description before this grab
         query = """
             INSERT INTO channel_history
-            SELECT newer.feed_id, $source, before.*
-            FROM before
+            SELECT newer.feed_id, $source, previous.*
+            FROM previous
             JOIN (SELECT channel FROM channel_history WHERE feed_id = $feed_id) AS changed USING (channel)
             JOIN (
                 SELECT channel, arg_min(feed_id, (grabbed_at, feed_id)) AS feed_id, min(grabbed_at) AS at
@@ -203,13 +221,13 @@ def _write_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
                 WHERE source = $source AND grabbed_at > $at
                 GROUP BY channel
             ) AS newer USING (channel)
-            WHERE before.names <> [channel]
+            WHERE previous.names <> [channel]
               AND NOT EXISTS (
-                FROM channel_history AS own
+                FROM channel_history AS history
                 JOIN feeds USING (feed_id, source)
-                WHERE source = $source AND own.channel = before.channel
+                WHERE source = $source AND history.channel = previous.channel
                   AND feeds.grabbed_at > $at AND feeds.grabbed_at <= newer.at
               )
         """
         connection.execute(query, feed | source)
-    connection.execute("DROP TABLE temp.before")
+    connection.execute("DROP TABLE temp.previous")

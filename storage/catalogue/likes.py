@@ -1,13 +1,12 @@
-"""Likes at rest: ``likes.duckdb`` in the home, with numbered migrations of its own (schema_likes).
+"""Stores likes in ``likes.duckdb`` in the home, with separate numbered migrations (schema_likes).
 
-It is not the catalogue's file, for two reasons. DuckDB locks the catalogue while a guide is ingested, and a
-viewer does not wait for that. And what DuckDB deletes stays in the free blocks of its file, after CHECKPOINT
-and VACUUM too: ``forget_viewer`` writes the file anew without the viewer's rows, which would take the
-catalogue's gigabytes long.
+Likes are not in the catalogue for two reasons. DuckDB locks the catalogue while a guide is ingested, which
+takes too long for a viewer. Deleted rows stay in the free blocks of a DuckDB file, even after CHECKPOINT and
+VACUUM, so ``forget_viewer`` has to rewrite the file, and the catalogue has gigabytes.
 
-A viewer is SHA-256 of the home's salt (``likes.salt``, 32 random bytes, readable by its owner alone) and the
-name, cut to 128 bits. Names are compared in Unicode's form NFC, without spaces around them. Whoever has the
-salt can test whether a name is among the hashes; without it nobody can.
+A viewer is the SHA-256 of the home's salt (``likes.salt``, 32 random bytes, readable by the owner only) and
+the name, truncated to 128 bits. Names are stripped and compared in Unicode normal form NFC. Only a holder of
+the salt can test whether a name is among the hashes.
 """
 
 import hashlib
@@ -25,10 +24,10 @@ from filelock import FileLock, Timeout
 from storage.atomic import create_file, replaced_database
 from storage.catalogue.connection import (
     connect,
+    escape_quotes,
     full_disk_as_oserror,
-    known_migrations,
     migrate,
-    quoted,
+    read_migrations,
     transaction,
 )
 from storage.home.workspace import HomeLocked
@@ -36,21 +35,21 @@ from storage.home.workspace import HomeLocked
 FILE = "likes.duckdb"
 SALT = "likes.salt"
 MIGRATIONS = Path(__file__).resolve().parent / "schema_likes"
-WAIT_SECONDS = 10.0  # for another command that writes likes
-STATED = "stated"  # the source of what a viewer said, which counts before what was watched
+WAIT_SECONDS = 10.0  # for the lock
+STATED = "stated"  # source of opinions that a viewer stated; they take precedence over watched programmes
 
-# Rows of a source; see schema_likes for what they mean. Viewers are named here and hashed on the way in.
+# Rows of a source (see schema_likes). ``viewer`` is a name, which add_likes hashes.
 LIKES = pa.schema(
     dict.fromkeys(("viewer", "show_key", "episode", "sub_title", "source", "title"), pa.string())
     | {"time": pa.timestamp("us"), "value": pa.float32(), "seen": pa.bool_()}
 )
-# No query of a list has parameters: DuckDB imports pandas for them (storage/catalogue/evening.py).
-# One row a viewer and title: the last thing that was stated, else the mean over what was watched.
+# Without parameters, for which DuckDB imports pandas (storage/catalogue/evening.py).
+# One row per viewer and title: the last stated opinion, else the mean over watched programmes.
 _OPINIONS = """
     SELECT viewer, show_key, arg_max(title, time) AS title, max(time) AS time,
            coalesce(arg_max(value, time) FILTER (source = '{stated}'), avg(value))::FLOAT AS value
     FROM likes
-    WHERE {whose}
+    WHERE {condition}
     GROUP BY viewer, show_key
     HAVING coalesce(arg_max(value, time) FILTER (source = '{stated}'), avg(value)) != 0
     ORDER BY viewer, show_key
@@ -58,10 +57,10 @@ _OPINIONS = """
 _SEEN = """
     SELECT DISTINCT viewer, show_key, episode, sub_title
     FROM likes
-    WHERE seen AND {whose}
+    WHERE seen AND {condition}
     ORDER BY ALL
 """
-# The later row counts; what was seen stays seen.
+# The later row is used; ``seen`` is never reset.
 _ADD = """
     INSERT INTO likes
     SELECT viewer, show_key, episode, sub_title, source,
@@ -77,31 +76,34 @@ _ADD = """
 
 
 def hash_viewer(home: Path, name: str) -> str:
-    """The hash of a viewer's name; makes the home's salt at its first use."""
+    """Hashes the name of a viewer. Creates the salt of the home at the first use."""
     return _hash(home_salt(Path(home)), name)
 
 
 def add_likes(home: Path, rows: pa.Table) -> int:
-    """Stores rows of ``LIKES``; rows that are there already change nothing. Returns how many are new.
+    """Stores rows of ``LIKES`` and returns the number of new rows. The operation is idempotent.
 
     Raises:
-        HomeLocked: Another process writes likes for longer than ``WAIT_SECONDS``.
+        HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.
     """
     salt, names = home_salt(Path(home)), rows["viewer"].to_pylist()
     hashes = {name: _hash(salt, name) for name in set(names)}
     column = pa.array([hashes[name] for name in names], pa.string())
     hashed = rows.select(LIKES.names).cast(LIKES).set_column(0, "viewer", column)
     with _open(Path(home)) as connection, transaction(connection):
-        before = _count(connection)
+        previous_count = _count(connection)
         connection.register("hashed", hashed)
         connection.execute(_ADD)
         connection.unregister("hashed")
-        return _count(connection) - before
+        return _count(connection) - previous_count
 
 
 def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Table]:
-    """Opinions (viewer, show_key, title, time, value other than 0), one a viewer and title, and what was seen
-    (viewer, show_key, episode, sub_title), of one hash or of all; both empty where nothing was ever liked.
+    """Reads opinions and watched episodes of one viewer (a hash) or of all.
+
+    Returns:
+        Opinions (viewer, show_key, title, time, value other than 0), one row per viewer and title, and
+        watched episodes (viewer, show_key, episode, sub_title).
     """
     with _open(Path(home)) as connection:
         return _read(connection, viewer)
@@ -109,29 +111,29 @@ def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Tabl
 
 @contextmanager
 def unchanged_likes(home: Path, opinions: pa.Table) -> Iterator[bool]:
-    """Keeps others from writing likes; gives whether ``read_likes`` would still return these opinions."""
+    """Locks likes, and yields whether ``read_likes`` would still return these opinions."""
     viewers = opinions["viewer"].unique().to_pylist()
     with _open(home) as connection:
-        now, _ = _read(connection, viewers[0] if len(viewers) == 1 else None)
-        yield now.equals(opinions)
+        current, _ = _read(connection, viewers[0] if len(viewers) == 1 else None)
+        yield current.equals(opinions)
 
 
 def _read(connection: duckdb.DuckDBPyConnection, viewer: str | None) -> tuple[pa.Table, pa.Table]:
-    whose = "true" if viewer is None else f"viewer = '{quoted(viewer)}'"
-    queries = _OPINIONS.format(whose=whose, stated=STATED), _SEEN.format(whose=whose)
+    condition = "true" if viewer is None else f"viewer = '{escape_quotes(viewer)}'"
+    queries = _OPINIONS.format(condition=condition, stated=STATED), _SEEN.format(condition=condition)
     opinions, seen = (connection.sql(query).to_arrow_table() for query in queries)
     return opinions, seen
 
 
 def forget_viewer(home: Path, name: str) -> int:
-    """Writes the file anew without the viewer's rows; returns how many there were."""
+    """Rewrites the file without the rows of a viewer, and returns their number."""
     home = Path(home)
     file, viewer = home / FILE, hash_viewer(home, name)
     with locked_likes(home):
         if not file.exists():
             return 0
         with full_disk_as_oserror(file), replaced_database(file, _connect) as connection:
-            connection.execute(f"ATTACH '{quoted(file)}' AS old (READ_ONLY)")
+            connection.execute(f"ATTACH '{escape_quotes(file)}' AS old (READ_ONLY)")
             query = "SELECT count(*) FROM old.likes WHERE viewer = ?"
             (count,) = connection.execute(query, [viewer]).fetchall()[0]
             connection.execute("INSERT INTO likes SELECT * FROM old.likes WHERE viewer != ?", [viewer])
@@ -144,9 +146,9 @@ def _hash(salt: str, name: str) -> str:
 
 
 def home_salt(home: Path) -> str:
-    """The salt of a home's hashes, made at its first use; it belongs in no export."""
+    """Returns the salt of the hashes of a home, created at the first use. It must not be exported."""
     file = home / SALT
-    if not file.exists():  # of two processes the first one's stays
+    if not file.exists():  # create_file keeps the file of the first of two processes
         new = home / f"{SALT}.{os.getpid()}.tmp"
         with open(
             os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
@@ -169,7 +171,7 @@ def _open(home: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def _connect(file: Path) -> duckdb.DuckDBPyConnection:
     connection = connect(file)
     try:
-        migrate(connection, known_migrations(MIGRATIONS), file)
+        migrate(connection, read_migrations(MIGRATIONS), file)
     except BaseException:
         connection.close()
         raise
@@ -178,7 +180,7 @@ def _connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def locked_likes(home: Path) -> Iterator[None]:
-    """Keeps other processes from reading or writing likes, as ``forget_viewer`` replaces the file.
+    """Locks likes for reading and writing, because ``forget_viewer`` replaces the file.
 
     Raises:
         HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.

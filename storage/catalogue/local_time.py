@@ -1,10 +1,10 @@
-"""Local times of programmes: their start as the clock of their channel shows it.
+"""SQL that converts the start of programmes to the local time of their channel.
 
-``programmes.parquet`` has start and stop in UTC and an IANA ``zone``. DuckDB converts a time in 7 µs, so each
-quarter of an hour is converted once: no zone of today changes its offset within one.
+``programmes.parquet`` has start and stop in UTC and an IANA ``zone``. DuckDB takes 7 µs per conversion, so
+each quarter of an hour is converted once: no current zone changes its offset within one.
 """
 
-# Common table expression, for a query with $programmes.
+# Common table expression for a query with the parameter $programmes.
 UTC_OFFSETS = """
     utc_offsets AS (
         SELECT zone, quarter, (quarter AT TIME ZONE 'UTC' AT TIME ZONE zone) - quarter AS utc_offset
@@ -14,7 +14,7 @@ UTC_OFFSETS = """
         )
     )
 """
-# Joined to programmes, makes start + utc_offset the local start.
+# Joined to programmes; start + utc_offset is then the local start.
 JOIN_OFFSETS = """
     JOIN utc_offsets
       ON utc_offsets.zone = programmes.zone AND quarter = time_bucket(INTERVAL 15 MINUTES, start)
@@ -22,8 +22,9 @@ JOIN_OFFSETS = """
 
 
 def local_zone(feed_zone: str, home_zone: str) -> str:
-    """The zone of a feed's channels: the feed's (``ingest.zones``) if it is that of a place, else the home's.
+    """Returns the time zone of a feed's channels.
 
-    A fixed offset or an abbreviation, such as +0100 or CET, says nothing about daylight saving.
+    This is the feed's zone (``ingest.zones``) if it names a place, else the home's. A fixed offset or an
+    abbreviation, such as +0100 or CET, does not define daylight saving time.
     """
     return feed_zone if "/" in feed_zone else home_zone

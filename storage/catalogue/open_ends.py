@@ -1,8 +1,8 @@
-"""Stops that a feed does not give: the next start on the channel, found while the feed is read.
+"""Infers missing stops from the next start on the channel, while a feed is read.
 
-Most feeds list a channel's programmes in order. Then a batch holds all but one of a channel's answers, and
-the next batch the last one. Where a feed goes back in time, replacing.py looks along whole channels instead,
-which takes memory for all of them (1.8 GB for ten million programmes).
+Most feeds list the programmes of a channel in order. A batch then contains the next start of all its
+programmes except for the last one of each channel, which the next batch contains. If a feed is not in order,
+replacing.py sorts whole channels instead, which takes 1.8 GB for ten million programmes.
 """
 
 import datetime
@@ -17,22 +17,22 @@ DAY = np.timedelta64(1, "D")
 
 @dataclass
 class OpenEnds:
-    """The starts read so far."""
+    """State of the inference over the batches of a feed."""
 
     count: int = 0  # programmes without a stop
-    ordered: bool = True  # whether each batch begins, on every channel, after the ones before it
-    latest: dict[str, datetime.datetime] = field(default_factory=dict)  # a channel's last start so far
-    # (channel, its last start in a batch, its first one in a later batch)
+    ordered: bool = True  # whether each batch starts after all previous batches, on every channel
+    latest: dict[str, datetime.datetime] = field(default_factory=dict)  # last start of each channel so far
+    # (channel, last start in a batch, first start in the next batch that has the channel)
     bounds: list[tuple[str, datetime.datetime, datetime.datetime]] = field(default_factory=list)
 
     def fill(self, rows: pa.RecordBatch) -> pa.Table:
-        """A batch of programmes with the stops that follow from its own starts."""
+        """Fills stops of a batch from starts within the batch, and updates the state."""
         table = pa.Table.from_batches([rows])
         spans = table.group_by("channel").aggregate([("start", "min"), ("start", "max")]).to_pylist()
         for channel, begin, end in (tuple(span.values()) for span in spans):
-            if before := self.latest.get(channel):
-                self.ordered &= begin > before
-                self.bounds.append((channel, before, begin))
+            if previous := self.latest.get(channel):
+                self.ordered &= begin > previous
+                self.bounds.append((channel, previous, begin))
             self.latest[channel] = end
         if not table["stop"].null_count:
             return table
@@ -44,8 +44,8 @@ class OpenEnds:
         changes = 1 + np.flatnonzero((np.diff(codes) != 0) | (np.diff(sorted_starts) != np.timedelta64(0)))
         later = np.append(changes, 0)[np.searchsorted(changes, np.arange(len(order)), side="right")]
         gaps = sorted_starts[later] - sorted_starts
-        found = (codes[later] == codes) & (gaps > np.timedelta64(0)) & (gaps <= DAY)
+        within_day = (codes[later] == codes) & (gaps > np.timedelta64(0)) & (gaps <= DAY)
         inferred = np.full(len(order), np.datetime64("NaT"), "datetime64[us]")
-        inferred[order[found]] = sorted_starts[later[found]]
+        inferred[order[within_day]] = sorted_starts[later[within_day]]
         stops = pc.coalesce(table["stop"], pa.array(inferred))  # pyright: ignore[reportAttributeAccessIssue]
         return table.set_column(table.schema.get_field_index("stop"), "stop", stops)

@@ -1,20 +1,20 @@
-"""How a grab replaces what earlier grabs of its source say.
+"""Replaces programmes of earlier grabs of a source by those of a new grab.
 
 A grab covers one *window* per channel: from its first start there to the end of its last programme. Within
-the window, programmes of an older grab are replaced unless they are repeated word for word. Outside of
-it, and on other channels and of other sources, nothing changes, with one exception.
+the window, programmes of an older grab are replaced unless they are repeated word for word. Programmes
+outside of the window, on other channels and of other sources do not change, with one exception.
 
 A programme that begins before the window and ends in it is running when the window begins. Guides often omit
-the running programme, so its absence says nothing. It is *displaced*, and replaced like the others, if the
-newer grab starts a programme before its end that
+the running programme, so a missing one may still air. It is *displaced*, and therefore replaced, if the newer
+grab starts a programme before its end that
 
-- has its title (it was rescheduled) or takes more than a quarter of its time (it was cancelled; one that
-  takes less cuts it short, so it was on the air), and
-- was not in the schedule beside it before (parts that are listed beside the whole).
+- has the same title (rescheduled) or takes more than a quarter of its time (cancelled; a programme that takes
+  less cuts it short), and
+- was not scheduled at the same time before (such as parts that are listed in addition to the programme).
 
-A programme that ends when the window begins is not running. Nothing is deleted: ``replaced_by`` names the
-grab that took the place. Grabs are ordered by when they were made (then by when they were read): an old guide
-read late takes its place in the past and replaces nothing newer.
+A programme that ends when the window begins is not running. Nothing is deleted: ``replaced_by`` is the grab
+that replaced a programme. Grabs are ordered by the time at which they were made, then by the order of
+reading. An old guide that is read late therefore replaces nothing newer.
 """
 
 import datetime
@@ -23,30 +23,31 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from storage.catalogue.connection import allow_memory
+from storage.catalogue.connection import set_memory_limit
 from storage.catalogue.open_ends import OpenEnds
 
 TABLES = ("programmes", "details", "originals")
-SAYS = (
+# A programme is repeated word for word if its channel, start, title and these columns are equal.
+CORE_COLUMNS = (
     "programmes.stop, programmes.stop_note, title_language, sub_title, categories, episode_numbers, "
     "episode_systems, date, extra"
 )
-MORE = (
+DETAIL_COLUMNS = (
     "description, translations, keywords, credits, is_new, is_premiere, is_live, previously_shown, "
     "previously_shown_at, star_ratings, ratings, length_minutes, language, original_language, countries, "
     "icon, urls"
 )
-_FILLED = " + ".join(
+_FILLED_COLUMNS = " + ".join(
     f"coalesce({name}::VARCHAR NOT IN ('[]', 'false'), false)::INTEGER"
-    for name in f"{SAYS}, {MORE}".split(", ")
+    for name in f"{CORE_COLUMNS}, {DETAIL_COLUMNS}".split(", ")
     if "stop" not in name
 )
-# Whether a programme ``later`` displaces the programme ``running``, unless it was in the schedule beside it.
+# Programme ``later`` displaces programme ``running``, unless both were scheduled before.
 _DISPLACES = """
     later.channel = running.channel AND later.start > running.start AND later.start < running.stop
     AND (later.title = running.title OR later.start < running.stop - (running.stop - running.start) / 4)
 """
-_HAS_STOP = "coalesce(stop_note, 'missing') IN ('missing', 'unreadable')"  # as given, or the next start
+_HAS_STOP = "coalesce({}.stop_note, 'missing') IN ('missing', 'unreadable')"  # plausible, or the next start
 _NEWER = """
     CREATE OR REPLACE TEMP TABLE newer AS
     SELECT windows.feed_id, channel, begins, ends, grabbed_at
@@ -54,7 +55,7 @@ _NEWER = """
     JOIN feeds USING (feed_id)
     WHERE source = $source AND ($at::TIMESTAMP IS NULL OR grabbed_at > $at)
 """
-# The first of the grabs in ``newer`` that replaces each programme of a relation (with its ``grabbed_at``).
+# First grab of ``newer`` that replaces each programme of a relation with the column ``grabbed_at``.
 _FIRST_NEWER = f"""
     WITH running AS (FROM {{programmes}})
     SELECT programme_id, arg_min(feed_id, (grabbed_at, feed_id)) AS feed_id
@@ -69,40 +70,40 @@ _FIRST_NEWER = f"""
         JOIN newer ON newer.channel = running.channel AND running.start < begins AND running.stop > begins
          AND (newer.grabbed_at, newer.feed_id) > (running.grabbed_at, running.feed_id)
         JOIN programmes AS later ON later.feed_id = newer.feed_id AND {_DISPLACES}
-        LEFT JOIN running AS beside
-          ON (beside.feed_id, beside.channel, beside.start, beside.title)
+        LEFT JOIN running AS concurrent
+          ON (concurrent.feed_id, concurrent.channel, concurrent.start, concurrent.title)
            = (running.feed_id, later.channel, later.start, later.title)
-        WHERE beside.programme_id IS NULL AND {_HAS_STOP.replace("stop_note", "running.stop_note")}
+        WHERE concurrent.programme_id IS NULL AND {_HAS_STOP.format("running")}
     )
     GROUP BY programme_id
 """
 _BOUNDS = pa.schema({"channel": pa.string(), "start": pa.timestamp("us"), "next": pa.timestamp("us")})
-OPEN_END = 160  # bytes that DuckDB needs for a programme whose stop is looked for, about
-PART = 500_000  # programmes searched for duplicates at a time: all at once, 3 million take 130 MB
+STOP_SEARCH_BYTES = 160  # approximate memory of DuckDB per programme without a stop
+DUPLICATE_SEARCH_ROWS = 500_000  # programmes per search for duplicates; 3 million at once take 130 MB
 
 
 class Grab(NamedTuple):
-    """A feed's content at an instant."""
+    """The content of a feed at an instant."""
 
     feed_id: int
     source: str
-    content_digest: str  # SHA-256 of its bytes
-    at: datetime.datetime  # when it was made, UTC without a zone
-    known: bool  # whether the source was read before; if so its programmes wait in ``staged_*``
+    content_digest: str  # SHA-256 of the content
+    at: datetime.datetime  # time at which it was made, UTC without a zone
+    is_update: bool  # the source was read before, and programmes of this grab are in the tables ``staged_*``
 
     @property
     def prefix(self) -> str:
-        """Of the tables that hold what has just been read."""
-        return "staged_" if self.known else ""
+        """Prefix of the tables that contain the programmes of this grab."""
+        return "staged_" if self.is_update else ""
 
 
 def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: OpenEnds) -> None:
     """Fills missing stops with the next start on the channel, if that is within a day."""
     table, following = f"{grab.prefix}programmes", "bounds"
     if open_ends.ordered:
-        bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_BOUNDS)  # noqa: F841  (found by its name)
-    else:  # DuckDB keeps in memory until the commit what it updates and the channels it looks along
-        allow_memory(connection, open_ends.count * OPEN_END)
+        bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_BOUNDS)  # noqa: F841  (a replacement scan reads it)
+    else:  # until the commit, DuckDB keeps updated rows and sorted channels in memory
+        set_memory_limit(connection, open_ends.count * STOP_SEARCH_BYTES)
         following = f"""(
             SELECT channel, start, lead(start) OVER (PARTITION BY channel ORDER BY start) AS next
             FROM (SELECT DISTINCT channel, start FROM {table} WHERE feed_id = $feed_id)
@@ -117,45 +118,47 @@ def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: Op
     connection.execute(query, {"feed_id": grab.feed_id})
 
 
-def drop_doubles(connection: duckdb.DuckDBPyConnection, grab: Grab, arrived: int) -> int:
-    """Deletes a feed's duplicates (same channel, start and title) and returns their number.
+def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count: int) -> int:
+    """Deletes duplicates of a feed (same channel, start and title) and returns their number.
 
-    The programme with a stop after its start stays, then the one with more columns filled, then the first.
+    Of each group, the programme with a plausible stop is kept, then the one with the most non-empty columns,
+    then the first.
     """
-    table, parts = f"{grab.prefix}programmes", 1 + arrived // PART
-    distinct = f"""
+    table, parts = f"{grab.prefix}programmes", 1 + row_count // DUPLICATE_SEARCH_ROWS
+    query = f"""
         SELECT count(DISTINCT key)
         FROM (SELECT hash(channel, start, title) AS key FROM {table} WHERE feed_id = $feed_id)
         WHERE key % $parts = $part
     """
     values = ({"feed_id": grab.feed_id, "parts": parts, "part": part} for part in range(parts))
-    if sum(connection.execute(distinct, own).fetchall()[0][0] for own in values) == arrived:
+    if sum(connection.execute(query, part_values).fetchall()[0][0] for part_values in values) == row_count:
         return 0
     query = f"""
-        CREATE OR REPLACE TEMP TABLE doubles AS
-        WITH alike AS (
+        CREATE OR REPLACE TEMP TABLE duplicates AS
+        WITH candidates AS (
             SELECT programme_id
             FROM {table}
             WHERE feed_id = $feed_id
             QUALIFY count(*) OVER (PARTITION BY channel, start, title) > 1
         )
         SELECT programme_id
-        FROM alike
+        FROM candidates
         JOIN {table} AS programmes USING (programme_id)
         LEFT JOIN {grab.prefix}details USING (programme_id)
         QUALIFY row_number() OVER (
             PARTITION BY channel, start, title
-            ORDER BY stop_note IS NOT NULL, {_FILLED} DESC, programme_id
+            ORDER BY stop_note IS NOT NULL, {_FILLED_COLUMNS} DESC, programme_id
         ) > 1
     """
     connection.execute(query, {"feed_id": grab.feed_id})
-    return _delete_read(connection, grab, "doubles")
+    return _delete_programmes(connection, grab, "duplicates")
 
 
 def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Writes one window per channel; odd stops do not extend it.
+    """Writes one window per channel. Implausible stops do not extend it.
 
-    Bytes read again in another zone also cover the windows of their first reading: nothing airs there now.
+    Content that is read again in another zone also covers the windows of its first reading, so that the
+    programmes of that reading are replaced.
     """
     query = f"""
         INSERT INTO windows
@@ -178,33 +181,34 @@ def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
     connection.execute(query, values)
 
 
-def replace(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
-    """Moves staged programmes into the catalogue, marks what they replace, and returns the number dropped.
+def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
+    """Moves staged programmes into the catalogue and marks the programmes that they replace.
 
-    Those that repeat a stored programme word for word are dropped.
+    Returns:
+        Number of dropped programmes, which repeat a stored programme word for word.
     """
     feed, source = {"feed_id": grab.feed_id}, {"source": grab.source, "at": grab.at}
-    _find_known(connection, feed | source)
-    late = connection.execute(_NEWER, source).fetchall()[0][0]  # grabs read before this one
+    _find_affected(connection, feed | source)
+    is_late = connection.execute(_NEWER, source).fetchall()[0][0] > 0  # read after a newer grab
     connection.execute(f"""
         CREATE OR REPLACE TEMP TABLE repeated AS
-        SELECT min(programmes.programme_id) AS programme_id, known.programme_id AS known_id
+        SELECT min(programmes.programme_id) AS programme_id, affected.programme_id AS stored_id
         FROM staged_programmes AS programmes
         LEFT JOIN staged_details USING (programme_id)
-        JOIN known USING (channel, start, title)
-        WHERE known.says = hash({SAYS}) AND known.more = hash({MORE})
-        GROUP BY known.programme_id
+        JOIN affected USING (channel, start, title)
+        WHERE affected.core = hash({CORE_COLUMNS}) AND affected.detail = hash({DETAIL_COLUMNS})
+        GROUP BY affected.programme_id
     """)
-    connection.execute("DELETE FROM known WHERE programme_id IN (SELECT known_id FROM repeated)")
-    if late:
-        _restore(connection)
+    connection.execute("DELETE FROM affected WHERE programme_id IN (SELECT stored_id FROM repeated)")
+    if is_late:
+        _restore_repeated(connection)
     query = """
         UPDATE programmes SET replaced_by = $feed_id
-        WHERE programme_id IN (SELECT programme_id FROM known)
+        WHERE programme_id IN (SELECT programme_id FROM affected)
     """
     connection.execute(query, feed)
-    repeats = _delete_read(connection, grab, "repeated")
-    if late:
+    repetitions = _delete_programmes(connection, grab, "repeated")
+    if is_late:
         staged = "(SELECT *, $at::TIMESTAMP AS grabbed_at FROM staged_programmes)"
         query = f"""
             UPDATE staged_programmes AS staged SET replaced_by = first_newer.feed_id
@@ -214,42 +218,43 @@ def replace(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int:
         connection.execute(query, {"at": grab.at})
     for table in TABLES:
         connection.execute(f"INSERT INTO {table} FROM staged_{table}")
-    return repeats
+    return repetitions
 
 
-def _find_known(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]) -> None:
-    """Creates ``known``: programmes of the source, as of the grab, in its windows or displaced by it."""
+def _find_affected(connection: duckdb.DuckDBPyConnection, values: dict[str, Any]) -> None:
+    """Creates ``affected``: programmes of the source as of the grab, in its windows or displaced by it."""
     query = f"""
-        CREATE OR REPLACE TEMP TABLE known AS
+        CREATE OR REPLACE TEMP TABLE affected AS
         SELECT programmes.programme_id, programmes.channel, programmes.start, programmes.stop, title,
-               replaced_by, hash({SAYS}) AS says, hash({MORE}) AS more,
+               replaced_by, hash({CORE_COLUMNS}) AS core, hash({DETAIL_COLUMNS}) AS detail,
                programmes.start < begins AS is_running
         FROM programmes
         JOIN windows ON windows.feed_id = $feed_id AND windows.channel = programmes.channel
          AND programmes.start < ends
-         AND (programmes.start >= begins OR (programmes.stop > begins AND {_HAS_STOP}))
-        JOIN feeds AS said ON said.feed_id = programmes.feed_id
-        LEFT JOIN feeds AS unsaid ON unsaid.feed_id = programmes.replaced_by
+         AND (programmes.start >= begins OR (programmes.stop > begins AND {_HAS_STOP.format("programmes")}))
+        JOIN feeds AS introduced ON introduced.feed_id = programmes.feed_id
+        LEFT JOIN feeds AS superseded ON superseded.feed_id = programmes.replaced_by
         LEFT JOIN details USING (programme_id)
-        WHERE programmes.source = $source
-          AND said.grabbed_at <= $at AND (unsaid.feed_id IS NULL OR unsaid.grabbed_at > $at)
+        WHERE programmes.source = $source AND introduced.grabbed_at <= $at
+          AND (superseded.feed_id IS NULL OR superseded.grabbed_at > $at)
     """
     connection.execute(query, values)
     connection.execute(f"""
-        DELETE FROM known
+        DELETE FROM affected
         WHERE is_running AND programme_id NOT IN (
             SELECT running.programme_id
-            FROM known AS running
+            FROM affected AS running
             JOIN staged_programmes AS later ON {_DISPLACES}
-            LEFT JOIN known AS beside
-              ON (beside.channel, beside.start, beside.title) = (later.channel, later.start, later.title)
-            WHERE running.is_running AND beside.programme_id IS NULL
+            LEFT JOIN affected AS concurrent
+              ON (concurrent.channel, concurrent.start, concurrent.title)
+               = (later.channel, later.start, later.title)
+            WHERE running.is_running AND concurrent.programme_id IS NULL
         )
     """)
 
 
 def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
-    """Marks what a source's grabs replace, as if they had been of one source from the start."""
+    """Marks the programmes that grabs of a source replace, after sources were merged into it."""
     connection.execute(_NEWER, {"source": source, "at": None})
     stored = "(SELECT * FROM programmes JOIN feeds USING (feed_id, source) WHERE source = $source)"
     query = f"""
@@ -260,33 +265,36 @@ def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
     connection.execute(query, {"source": source})
 
 
-def _restore(connection: duckdb.DuckDBPyConnection) -> None:
-    """A late grab replaces programmes that the next newer grab repeats: from that grab on they hold again."""
+def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
+    """Copies programmes that a late grab replaces and the next newer grab repeats.
+
+    The copies are valid from the newer grab on.
+    """
     connection.execute("""
-        CREATE OR REPLACE TEMP TABLE again AS
+        CREATE OR REPLACE TEMP TABLE restored AS
         SELECT programme_id AS old_id, replaced_by, feed_id,
-               row_number() OVER () + (
+               row_number() OVER (ORDER BY programme_id) + (
                    SELECT greatest((SELECT max(programme_id) FROM programmes), max(programme_id))
                    FROM staged_programmes
                ) AS new_id
         FROM (
             SELECT programme_id, replaced_by, arg_min(newer.feed_id, (grabbed_at, newer.feed_id)) AS feed_id
-            FROM known
-            JOIN newer ON newer.channel = known.channel AND start >= begins AND start < ends
+            FROM affected
+            JOIN newer ON newer.channel = affected.channel AND start >= begins AND start < ends
             GROUP BY ALL
         )
         WHERE replaced_by IS DISTINCT FROM feed_id
     """)
     columns = dict.fromkeys(TABLES, "new_id AS programme_id")
-    columns["programmes"] += ", again.feed_id AS feed_id, again.replaced_by AS replaced_by"
+    columns["programmes"] += ", restored.feed_id AS feed_id, restored.replaced_by AS replaced_by"
     for table, replaced in columns.items():
-        rows = f"SELECT {table}.* REPLACE ({replaced}) FROM {table} JOIN again ON old_id = programme_id"
+        rows = f"SELECT {table}.* REPLACE ({replaced}) FROM {table} JOIN restored ON old_id = programme_id"
         connection.execute(f"INSERT INTO {table} {rows}")
 
 
-def _delete_read(connection: duckdb.DuckDBPyConnection, grab: Grab, named: str) -> int:
-    """Deletes from what has just been read the programmes in a temporary table; returns their number."""
-    for table in reversed(TABLES):  # programmes last: their number is fetched
-        query = f"DELETE FROM {grab.prefix}{table} WHERE programme_id IN (SELECT programme_id FROM {named})"
-        connection.execute(query)
+def _delete_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab, id_table: str) -> int:
+    """Deletes programmes of the grab that a temporary table lists, and returns their number."""
+    for table in reversed(TABLES):  # programmes last, because their number is fetched
+        ids = f"SELECT programme_id FROM {id_table}"
+        connection.execute(f"DELETE FROM {grab.prefix}{table} WHERE programme_id IN ({ids})")
     return connection.fetchall()[0][0]

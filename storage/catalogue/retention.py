@@ -1,8 +1,8 @@
-"""What the catalogue may forget: wordings that a later grab replaced long ago.
+"""Deletes programmes that a later grab replaced long ago.
 
-Current programmes, grabs, windows and rejects stay, so nights and the ledger's sums are as before. What is
-lost is the answer to "what was known on that day?" for days before; ``home.json`` notes the first instant
-that can be answered, and a snapshot of an earlier one is refused.
+Current programmes, grabs, windows and rejects stay, so nights and the sums of the ledger do not change.
+Snapshots of earlier instants become incomplete. ``home.json`` therefore stores the first instant with a
+complete history, and a snapshot of an earlier one is refused.
 """
 
 import datetime
@@ -15,7 +15,7 @@ from storage.home.marker import read_marker, write_marker
 from storage.home.retention import Removed
 from storage.home.workspace import HomeError
 
-KNOWN_SINCE = "known_since"  # key in home.json: instant in UTC
+HISTORY_START = "known_since"  # key in home.json; the value is an instant in UTC
 WHAT = "replaced wordings"
 _OLD = """
     SELECT programme_id
@@ -31,8 +31,9 @@ _BLOCKS = """
 
 
 def forget_wordings(home: Path, before: datetime.datetime, *, dry_run: bool = False) -> Removed:
-    """Deletes programmes that were replaced before an instant, and shrinks the file where most of it is free;
-    for the home's writer.
+    """Deletes programmes that were replaced before an instant, and shrinks a file that is mostly free.
+
+    The caller holds the lock of the home's writer.
 
     Raises:
         HomeLocked: Another process has the catalogue open.
@@ -48,11 +49,10 @@ def forget_wordings(home: Path, before: datetime.datetime, *, dry_run: bool = Fa
         if dry_run:
             return Removed(what=WHAT, count=count)
         if count:
-            write_marker(home, **{KNOWN_SINCE: max(instant.isoformat(), known_since(home))})
+            write_marker(home, **{HISTORY_START: max(instant.isoformat(), history_start(home))})
             with transaction(connection):
                 for table in TABLES:
-                    gone = "programme_id IN (SELECT programme_id FROM old)"
-                    connection.execute(f"DELETE FROM {table} WHERE {gone}")
+                    connection.execute(f"DELETE FROM {table} WHERE programme_id IN (FROM old)")
             publish_status(catalogue)
             connection.execute("CHECKPOINT")
         used, free = connection.execute(_BLOCKS).fetchall()[0]
@@ -61,14 +61,15 @@ def forget_wordings(home: Path, before: datetime.datetime, *, dry_run: bool = Fa
     return Removed(what=WHAT, count=count, bytes=max(0, size - file.stat().st_size))
 
 
-def known_since(home: Path) -> str:
-    """ISO instant (UTC, without a zone) before which replaced wordings were forgotten; empty: none were."""
-    return read_marker(home).get(KNOWN_SINCE, "")
+def history_start(home: Path) -> str:
+    """Returns the ISO instant (UTC, without a zone) at which the complete history starts; '': no limit."""
+    return read_marker(home).get(HISTORY_START, "")
 
 
 def check_instant(home: Path, instant: datetime.datetime | None) -> None:
-    """Raises HomeError if what was known at an instant (UTC without a zone) was forgotten."""
-    if instant and instant.isoformat() < (since := known_since(home)):
-        gone = f"what was known on {instant:%Y-%m-%d %H:%M} UTC is no longer in {home}"
-        day = f"{since[:16].replace('T', ' ')} UTC"
-        raise HomeError(f"{gone}: `guidespace gc` removed what was replaced before {day}. Name a later one.")
+    """Raises HomeError if the history at an instant (UTC without a zone) was deleted."""
+    if instant and instant.isoformat() < (start := history_start(home)):
+        raise HomeError(
+            f"{home} no longer has the guide as of {instant:%Y-%m-%d %H:%M} UTC: `guidespace gc` removed "
+            f"programmes that were replaced before {start[:16].replace('T', ' ')} UTC. Use a later date."
+        )

@@ -1,4 +1,4 @@
-"""The columns in which a feed's content arrives: what the parser makes and the ledger takes."""
+"""Schemas of the tables that the parser passes to the ledger."""
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ PROGRAMMES = pa.schema(
     | dict.fromkeys(("categories", "episode_numbers", "episode_systems"), _TEXTS)
     | {"date": _TEXT, "extra": _TEXT}  # extra is JSON (docs/catalogue.md)
 )
-# ``row`` of these two: the programme's row in the batch they come with.
+# ``row`` of the next two schemas is the row of the programme in the batch.
 DETAILS = pa.schema(
     {"row": pa.int64(), "description": _TEXT, "translations": _structs("element", "text", "language")}
     | {"keywords": _TEXTS, "credits": _structs("role", "name", "character")}

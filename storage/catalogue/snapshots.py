@@ -1,12 +1,12 @@
-"""Snapshots: what was known at an instant, as Parquet files that are readable while the next feed is written.
+"""Writes snapshots of the catalogue as of an instant to Parquet files.
 
-Where several sources cover one channel and time, the one with the highest priority is used: sources that
-match an earlier pattern of ``priority`` first, then the source read first. It is used throughout the windows
-of its grabs; elsewhere the next one is.
+If several sources cover the same channel and time, the source with the highest priority is used: sources that
+match an earlier pattern of ``priority`` come first, then the source that was read first. It is used within
+the windows of its grabs. Programmes that start outside of them come from the next source.
 
-Two sources mean one channel if they give it the same id and have a display name in common (its letters and
-digits, ignoring case). An id alone is no identity, since many guides number their channels from 1. Where a
-source gives a channel no name at all, the id counts if there is a letter in it.
+A channel is the same in two sources if it has the same id and a common display name (letters and digits,
+ignoring case). The id alone is not sufficient, since many guides number their channels from 1. If a source
+has no name for the channel, the id decides, provided that it contains a letter.
 """
 
 import datetime
@@ -19,48 +19,48 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from storage.catalogue.connection import Catalogue, quoted
+from storage.catalogue.connection import Catalogue, escape_quotes
 from storage.catalogue.local_time import local_zone
 from storage.catalogue.retention import check_instant
 
-RULES = 5  # increased when the same catalogue gives another snapshot
-DESCRIPTIONS = 10  # distinct ones of a raw title, most airings first
+RULES = 5  # incremented when the snapshot of an unchanged catalogue changes
+DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
 _INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()})
 
-# Channels as last described; names reduced to letters and digits, empty if the id is the only name.
+# Newest description of each channel. Names are reduced to letters and digits, and the id is not a name.
 _NAMED = r"""
     CREATE OR REPLACE TEMP TABLE named AS
     SELECT rank, source, channel, name,
            list_filter(
-               [regexp_replace(lower(each), '[^\pL\pN]', '', 'g') FOR each IN names IF each != channel],
-               lambda each: each != ''
+               [regexp_replace(lower(name), '[^\pL\pN]', '', 'g') FOR name IN names IF name != channel],
+               lambda name: name != ''
            ) AS folded
     FROM channel_history
     JOIN included USING (feed_id, source)
     JOIN feeds USING (feed_id, source)
     QUALIFY row_number() OVER (PARTITION BY source, channel ORDER BY grabbed_at DESC, feed_id DESC) = 1
 """
-# The windows in which a source is used, and the ranks that are not used there.
-_HEARD = r"""
-    CREATE OR REPLACE TEMP TABLE heard AS
-    SELECT DISTINCT outranked.rank AS outranked, channel, begins, ends
-    FROM named AS heard
-    JOIN named AS outranked USING (channel)
-    JOIN included ON included.source = heard.source
+# Windows of a preferred source, and the lower-priority ranks that are not used within them.
+_PREFERRED_WINDOWS = r"""
+    CREATE OR REPLACE TEMP TABLE preferred_windows AS
+    SELECT DISTINCT lower_priority.rank AS lower_rank, channel, begins, ends
+    FROM named AS preferred
+    JOIN named AS lower_priority USING (channel)
+    JOIN included ON included.source = preferred.source
     JOIN windows USING (feed_id, channel)
-    WHERE heard.rank < outranked.rank
+    WHERE preferred.rank < lower_priority.rank
       AND (
-        list_has_any(heard.folded, outranked.folded)
-        OR (regexp_matches(channel, '\pL') AND (len(heard.folded) = 0 OR len(outranked.folded) = 0))
+        list_has_any(preferred.folded, lower_priority.folded)
+        OR (regexp_matches(channel, '\pL') AND (len(preferred.folded) = 0 OR len(lower_priority.folded) = 0))
       )
 """
 _FILES = {
     "programmes": """
         SELECT source, channel, start, stop, title, title_language, sub_title, categories,
                episode_numbers, episode_systems, season, seasons, episode, episodes, part, parts, date, zone
-        FROM (FROM {said}) AS programmes
+        FROM (FROM {current}) AS programmes
         JOIN (SELECT DISTINCT source, rank, zone FROM included) AS ranks USING (source)
-        WHERE {heard}
+        WHERE {is_preferred}
         ORDER BY source, channel, start, title, programme_id
     """,
     "channels": "SELECT source, channel, name FROM named ORDER BY source, channel",
@@ -72,41 +72,41 @@ _FILES = {
     """,
     "descriptions": """
         SELECT title, description, count(*) AS airings
-        FROM (FROM {said}) AS programmes
+        FROM (FROM {current}) AS programmes
         JOIN (SELECT DISTINCT source, rank FROM included) AS ranks USING (source)
         JOIN details USING (programme_id)
-        WHERE {heard} AND description != ''
+        WHERE {is_preferred} AND description != ''
         GROUP BY title, description
         QUALIFY row_number() OVER (PARTITION BY title ORDER BY airings DESC, description) <= {descriptions}
         ORDER BY title, airings DESC, description
     """,
 }
 _PATTERNS = "SELECT sub_title, pattern FROM sub_title_patterns ORDER BY sub_title"
-_NOT_OUTRANKED = """
+_NOT_LOWER_PRIORITY = """
     NOT EXISTS (
-        FROM heard
-        WHERE heard.channel = programmes.channel AND heard.outranked = ranks.rank
-          AND programmes.start >= heard.begins AND programmes.start < heard.ends
+        FROM preferred_windows AS preferred
+        WHERE preferred.channel = programmes.channel AND preferred.lower_rank = ranks.rank
+          AND programmes.start >= preferred.begins AND programmes.start < preferred.ends
     )
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What a snapshot holds, by fnmatch patterns of sources."""
+    """Selects the content of a snapshot; patterns are fnmatch patterns of sources."""
 
-    leave_out: Sequence[str] = ()  # these stay in the catalogue only
-    priority: Sequence[str] = ()  # the first is used before all others
-    as_of: datetime.datetime | None = None  # instant with a time zone; later grabs are left out
-    zone: str = "UTC"  # of channels whose source has no IANA zone of its own
+    leave_out: Sequence[str] = ()  # sources that are not in the snapshot
+    priority: Sequence[str] = ()  # sources in order of preference
+    as_of: datetime.datetime | None = None  # with a time zone; later grabs are not in the snapshot
+    zone: str = "UTC"  # of channels whose source has no IANA zone
 
     @property
     def instant(self) -> datetime.datetime | None:
-        """``as_of`` in UTC, as the catalogue keeps time."""
+        """``as_of`` in UTC without a zone."""
         return self.as_of and self.as_of.astimezone(datetime.UTC).replace(tzinfo=None)
 
     def rank(self, source: str) -> int:
-        """Index of the first pattern of ``priority`` that the source matches."""
+        """Returns the index of the first pattern of ``priority`` that the source matches."""
         return next((i for i, p in enumerate(self.priority) if fnmatchcase(source, p)), len(self.priority))
 
 
@@ -114,7 +114,7 @@ ALL = Choice()
 
 
 def included_feeds(catalogue: Catalogue, choice: Choice = ALL) -> list[tuple[int, str, str, str]]:
-    """(feed_id, source, content digest, zone) of the grabs in a snapshot, in the order they were made."""
+    """Returns (feed_id, source, content_digest, zone) of the grabs in a snapshot, sorted by time."""
     query = """
         SELECT feed_id, source, content_digest, zone
         FROM feeds
@@ -126,8 +126,10 @@ def included_feeds(catalogue: Catalogue, choice: Choice = ALL) -> list[tuple[int
 
 
 def snapshot_digest(catalogue: Catalogue, choice: Choice = ALL) -> str:
-    """SHA-256 over the versions of schema and rules, the included grabs with their zones, the choice, and the
-    patterns of sub-titles where there are any.
+    """Returns the SHA-256 of everything that the snapshot depends on.
+
+    This is the versions of schema and rules, the included grabs with their zones, the choice, and the
+    patterns of sub-titles, if any.
     """
     ledger = [feed[1:] for feed in included_feeds(catalogue, choice)]
     left_out, instant = sorted(set(choice.leave_out)), choice.instant and choice.instant.isoformat()
@@ -138,31 +140,36 @@ def snapshot_digest(catalogue: Catalogue, choice: Choice = ALL) -> str:
 
 
 def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[str, int]:
-    """Writes programmes, channels, feeds and descriptions (title, description, airings) as .parquet, each in
-    a fixed order, into ``folder``, and returns the rows of each by its name without suffix; and where
-    sub-titles have patterns (`guidespace patterns`), these as patterns.parquet (sub_title, pattern). A
-    HomeError where what was known at the instant was forgotten.
+    """Writes programmes, channels, feeds and descriptions as Parquet files with a fixed order of rows.
+
+    If sub-titles have patterns (`guidespace patterns`), patterns.parquet is written too.
+
+    Returns:
+        Number of rows by name of the file without suffix.
+
+    Raises:
+        HomeError: The history at the instant was deleted (`guidespace gc`).
     """
     check_instant(catalogue.home, choice.instant)
     connection = catalogue.connection
     feeds = included_feeds(catalogue, choice)
     first_read = {source: feed_id for feed_id, source, *_ in sorted(feeds, reverse=True)}
     order = sorted(first_read, key=lambda source: (choice.rank(source), first_read[source]))
-    zones = {source: local_zone(zone, choice.zone) for _, source, _, zone in feeds}  # of the newest grab
+    zones = {source: local_zone(zone, choice.zone) for _, source, _, zone in feeds}  # zone of the newest grab
     ranked = [(feed_id, source, order.index(source), zones[source]) for feed_id, source, *_ in feeds]
-    included = pa.table(list(zip(*ranked)) or [[]] * 4, schema=_INCLUDED)  # noqa: F841  (found by its name)
+    included = pa.table(list(zip(*ranked)) or [[]] * 4, schema=_INCLUDED)  # noqa: F841  (a replacement scan reads it)
     connection.execute(_NAMED)
-    shared = connection.execute(_HEARD).fetchall()[0][0]
-    said = "programmes WHERE replaced_by IS NULL"
+    shared = connection.execute(_PREFERRED_WINDOWS).fetchall()[0][0]
+    current = "programmes WHERE replaced_by IS NULL"
     if choice.instant is not None:
-        said = f"programmes_as_of(TIMESTAMP '{choice.instant}')"
+        current = f"programmes_as_of(TIMESTAMP '{choice.instant}')"
     counts: dict[str, int] = {}
-    patterned = connection.execute("SELECT count(*) > 0 FROM sub_title_patterns").fetchall()[0][0]
-    for name, query in (_FILES | ({"patterns": _PATTERNS} if patterned else {})).items():
-        heard = _NOT_OUTRANKED if shared else "true"
-        query = query.format(said=said, heard=heard, descriptions=DESCRIPTIONS)
-        file = quoted(folder / f"{name}.parquet")
+    has_patterns = connection.execute("SELECT count(*) > 0 FROM sub_title_patterns").fetchall()[0][0]
+    for name, query in (_FILES | ({"patterns": _PATTERNS} if has_patterns else {})).items():
+        is_preferred = _NOT_LOWER_PRIORITY if shared else "true"
+        query = query.format(current=current, is_preferred=is_preferred, descriptions=DESCRIPTIONS)
+        file = escape_quotes(folder / f"{name}.parquet")
         copy = f"COPY ({query}) TO '{file}' (FORMAT parquet, COMPRESSION zstd)"
         counts[name] = connection.execute(copy).fetchall()[0][0]
-    connection.execute("DROP TABLE temp.named; DROP TABLE temp.heard")
+    connection.execute("DROP TABLE temp.named; DROP TABLE temp.preferred_windows")
     return counts

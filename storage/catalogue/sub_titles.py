@@ -1,4 +1,4 @@
-"""Sub-titles of the catalogue, and the pattern of each (schema/0008_sub_title_patterns.sql)."""
+"""Sub-titles of the catalogue and their patterns (schema/0008_sub_title_patterns.sql)."""
 
 import pyarrow as pa
 
@@ -8,7 +8,7 @@ PATTERNS = pa.schema({"sub_title": pa.string(), "pattern": pa.string(), "probabi
 
 
 def read_sub_titles(catalogue: Catalogue) -> pa.Table:
-    """Distinct sub-titles of all programmes (sub_title), and how many have each (programmes), sorted."""
+    """Returns distinct sub-titles, sorted, with their number of programmes: sub_title, programmes."""
     return catalogue.connection.sql("""
         SELECT sub_title, count(*) AS programmes
         FROM programmes
@@ -19,10 +19,10 @@ def read_sub_titles(catalogue: Catalogue) -> pa.Table:
 
 
 def write_patterns(catalogue: Catalogue, rows: pa.Table) -> None:
-    """Replaces the patterns by rows of ``PATTERNS``; a sub-title without one is left out of them."""
-    found = rows.cast(PATTERNS)
+    """Replaces all patterns by rows of ``PATTERNS``. A sub-title without a pattern has no row."""
+    patterns = rows.cast(PATTERNS)
     with transaction(catalogue.connection):
         catalogue.connection.execute("DELETE FROM sub_title_patterns")
-        catalogue.connection.register("found", found)
-        catalogue.connection.execute("INSERT INTO sub_title_patterns SELECT * FROM found")
-        catalogue.connection.unregister("found")
+        catalogue.connection.register("new_patterns", patterns)
+        catalogue.connection.execute("INSERT INTO sub_title_patterns FROM new_patterns")
+        catalogue.connection.unregister("new_patterns")

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from storage.catalogue.connection import parquet, temporary_database
+from storage.catalogue.connection import escape_glob, temporary_database
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
 ROWS = 1 << 18  # of a result in memory at a time
@@ -37,8 +37,8 @@ def write_raw_titles(guide: Path, path: Path, group_rows: int) -> None:
         ORDER BY title
     """
     with temporary_database(path.parent) as connection:
-        found = connection.sql(query, params=[parquet(guide / "programmes.parquet")])
-        found.write_parquet(str(path), compression="zstd", row_group_size=group_rows)
+        titles = connection.sql(query, params=[escape_glob(guide / "programmes.parquet")])
+        titles.write_parquet(str(path), compression="zstd", row_group_size=group_rows)
 
 
 def write_shows(parsed: Sequence[Path], shows: Path, variants: Path) -> None:
@@ -53,7 +53,7 @@ def write_shows(parsed: Sequence[Path], shows: Path, variants: Path) -> None:
         variants: Where to write raw_title, title_id, sorted by title_id and raw title.
     """
     with temporary_database(shows.parent) as connection:
-        connection.execute("CREATE TABLE parsed AS FROM read_parquet(?)", [[*map(parquet, parsed)]])
+        connection.execute("CREATE TABLE parsed AS FROM read_parquet(?)", [[*map(escape_glob, parsed)]])
         connection.execute("""
             CREATE TABLE shows AS
             SELECT row_number() OVER (ORDER BY show_key) - 1 AS title_id, show_key,
@@ -93,10 +93,10 @@ def write_descriptions(
     Columns: title_id, description (its first ``characters``), airings; sorted by title, most airings first.
     """
     texts = "SELECT title, description AS text, airings, 0 AS rank FROM read_parquet($descriptions)"
-    values = {"characters": characters, "variants": parquet(variants)}
-    values["descriptions"] = parquet(guide / "descriptions.parquet")
+    values = {"characters": characters, "variants": escape_glob(variants)}
+    values["descriptions"] = escape_glob(guide / "descriptions.parquet")
     if sub_titles:
-        values["programmes"] = parquet(guide / "programmes.parquet")
+        values["programmes"] = escape_glob(guide / "programmes.parquet")
         texts += """
             UNION ALL
             SELECT title, sub_title, count(*), 1 FROM read_parquet($programmes)
@@ -131,7 +131,7 @@ def category_lists(guide: Path, variants: Path, folder: Path) -> list[tuple[int,
         ORDER BY title_id
     """
     with temporary_database(folder) as connection:
-        files = [parquet(guide / "programmes.parquet"), parquet(variants)]
+        files = [escape_glob(guide / "programmes.parquet"), escape_glob(variants)]
         return connection.execute(query, files).fetchall()
 
 
@@ -214,7 +214,7 @@ def open_airings(guide: Path, variants: Path, folder: Path) -> Iterator[Airings]
             JOIN read_parquet($variants) ON raw_title = title
             ORDER BY title_id
         """
-        files = {"programmes": parquet(guide / "programmes.parquet"), "variants": parquet(variants)}
+        files = {"programmes": escape_glob(guide / "programmes.parquet"), "variants": escape_glob(variants)}
         connection.execute(query, files)
         query = """
             CREATE TABLE names AS
@@ -222,5 +222,5 @@ def open_airings(guide: Path, variants: Path, folder: Path) -> Iterator[Airings]
             FROM read_parquet(?)
             GROUP BY source, channel
         """
-        connection.execute(query, [parquet(guide / "channels.parquet")])
+        connection.execute(query, [escape_glob(guide / "channels.parquet")])
         yield Airings(connection)

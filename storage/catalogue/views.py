@@ -1,6 +1,6 @@
-"""The published Parquet of a run as DuckDB views, for questions in SQL; docs/sql.md has columns and examples.
+"""DuckDB views over the Parquet files of a run; docs/sql.md has columns and example queries.
 
-Views read the files of finished stages: nothing is copied and nothing is locked.
+Views read files of finished stages. Nothing is copied or locked.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from storage.catalogue.connection import parquet, quoted
+from storage.catalogue.connection import escape_glob, escape_quotes
 from storage.errors import ExpectedError
 
 VIEWS = {
@@ -31,8 +31,8 @@ VIEWS = {
     "dropped": "FROM '{corpus}/dropped_categories.parquet'",
     "tonight": "FROM '{tonight}/tonight.parquet'",
 }
-# Hashes a name as storage/catalogue/likes.py does. It holds the salt, so it is made for `ask` alone.
-_OF_VIEWER = """
+# Hashes a name like storage/catalogue/likes.py. view_statements omits it, because it contains the salt.
+_TONIGHT_OF = """
     CREATE MACRO tonight_of(name) AS TABLE
     SELECT * EXCLUDE viewer
     FROM tonight
@@ -41,60 +41,69 @@ _OF_VIEWER = """
 
 
 class QueryError(ExpectedError, ValueError):
-    """A query that DuckDB refuses; the message is DuckDB's."""
+    """DuckDB cannot run a query; the message contains its error."""
 
 
 def view_statements(folders: Mapping[str, Path]) -> str:
-    """CREATE VIEW statements, one per line; ``folders`` of guide, corpus, nearest, clustering and,
-    if any, tonight.
+    """Returns CREATE VIEW statements, one per line.
+
+    Args:
+        folders: Folders of guide, corpus, nearest, clustering and, if it exists, tonight.
     """
     with duckdb.connect() as connection:
         return "\n".join(_create(connection, folders).values())
 
 
 def _create(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, Path]) -> dict[str, str]:
-    """Creates the views whose files exist (an older version wrote fewer); name to statement."""
-    places = {name: quoted(parquet(folder)) for name, folder in folders.items()}
-    made: dict[str, str] = {}
+    """Creates views of existing files (older versions wrote fewer), and returns statements by name."""
+    paths = {name: escape_quotes(escape_glob(folder)) for name, folder in folders.items()}
+    statements: dict[str, str] = {}
     for name, content in VIEWS.items():
-        if name == "tonight" and name not in places:
+        if name == "tonight" and name not in paths:
             continue
-        statement = f"CREATE OR REPLACE VIEW {name} AS {content.format(**places)};"
+        statement = f"CREATE OR REPLACE VIEW {name} AS {content.format(**paths)};"
         with suppress(duckdb.IOException, duckdb.CatalogException):
             connection.execute(statement)
-            made[name] = statement
-    return made
+            statements[name] = statement
+    return statements
 
 
-def ask(
+def run_query(
     folders: Mapping[str, Path], query: str, values: Mapping[str, Any] | None = None, salt: str = ""
 ) -> tuple[list[str], list[tuple]]:
-    """Column names and rows that a query over the views gives; ``values`` are those of ``$name`` in it.
+    """Runs a query over the views.
 
-    With the home's ``salt``, ``tonight_of('NAME')`` is a viewer's part of ``tonight``.
+    Args:
+        folders: Folders as for ``view_statements``.
+        query: SQL.
+        values: Values of parameters ``$name``.
+        salt: Salt of the home, which enables ``tonight_of('NAME')``, the rows of a viewer in ``tonight``.
+
+    Returns:
+        Column names, and rows.
 
     Raises:
-        QueryError: DuckDB refuses it, or it asks for what the run's version did not write.
+        QueryError: DuckDB cannot run the query, or the run has no file for one of its views.
     """
     with duckdb.connect(config={"threads": 2}) as connection:
-        connection.execute("SET enable_progress_bar = false")  # it would write into what commands print
-        made = _create(connection, folders)
-        if salt and "tonight" in made:
-            connection.execute(_OF_VIEWER.format(salt=quoted(salt)))
+        connection.execute("SET enable_progress_bar = false")  # it would be mixed with the output of commands
+        statements = _create(connection, folders)
+        if salt and "tonight" in statements:
+            connection.execute(_TONIGHT_OF.format(salt=escape_quotes(salt)))
         try:
-            found = connection.execute(query, dict(values) if values else None)
-            if found is None:  # DuckDB's answer to an empty query
+            result = connection.execute(query, dict(values) if values else None)
+            if result is None:  # an empty query
                 raise QueryError("the query is empty")
-            return [column[0] for column in found.description or []], found.fetchall()
+            return [column[0] for column in result.description or []], result.fetchall()
         except duckdb.Error as error:
-            absent = VIEWS.keys() - made.keys()
-            if asked := sorted(name for name in absent if re.search(rf"(?i)\b{name}(_of)?\b", query)):
-                if asked == ["tonight"]:
+            absent = VIEWS.keys() - statements.keys()
+            if missing := sorted(name for name in absent if re.search(rf"(?i)\b{name}(_of)?\b", query)):
+                if missing == ["tonight"]:
                     raise QueryError(
                         "nobody has a list yet; run the flow `recommend` (docs/tonight.md)"
                     ) from error
                 raise QueryError(
-                    f"the last run was made by an older version, which wrote no {', '.join(asked)}; "
+                    f"the last run was made by an older version, which wrote no {', '.join(missing)}; "
                     "run `guidespace nightly --feed …` again"
                 ) from error
             raise QueryError(f"{error}\nviews: {', '.join(VIEWS)}; docs/sql.md has their columns") from error

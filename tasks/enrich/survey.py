@@ -23,7 +23,7 @@ from tasks.enrich.programmes import CATEGORY, NUMBER, Block, cut_blocks, without
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.batches import to_batch
-from tasks.ingest.columns import RawColumns, settle
+from tasks.ingest.columns import RawColumns, validate_and_type
 from tasks.ingest.encoding import Encoding
 from tasks.ingest.xmltv.fallback.elements import roots
 from tasks.ingest.xmltv.fallback.programmes import read_tree
@@ -97,7 +97,7 @@ def _read(
 ) -> tuple[pa.Table, pa.Table]:
     """Returns rows of SCHEMA and of descriptions for the readable programmes."""
     raw, spans = _columns([block.content[begin:end] for begin, end in block.spans], encoding, source.zone)
-    chunk = settle(raw, partial(parse_times, zone=source.zone))
+    chunk = validate_and_type(raw, partial(parse_times, zone=source.zone))
     readable = np.setdiff1d(np.arange(len(spans)), list(chunk.reasons))
     rows = chunk.programmes
     table = pa.table({name: rows[name] for name in _CONTENT})

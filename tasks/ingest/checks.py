@@ -9,8 +9,8 @@ from typing import Any
 
 from storage.catalogue.checks import feed_days, silent_channels
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.feeds import Counts, end_of, last_reading, reading_before
-from storage.catalogue.ledger import FeedRead
+from storage.catalogue.feeds import Counts, last_stop, newest_reading, previous_reading
+from storage.catalogue.ledger import FeedWriter
 from storage.home.readings import FeedStatus
 
 COLUMNS = (
@@ -100,7 +100,7 @@ def _unusual(day: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> lis
 
 
 def reading_anomalies(
-    catalogue: Catalogue, source: str, counts: Counts, draft: FeedRead | None, today: datetime.date | None
+    catalogue: Catalogue, source: str, counts: Counts, draft: FeedWriter | None, today: datetime.date | None
 ) -> tuple[str, ...]:
     """One text each, without the source.
 
@@ -108,14 +108,14 @@ def reading_anomalies(
         draft: The reading, settled and not yet committed; None where the feed is unchanged: its last one.
         today: UTC; None for a guide read after the fact, which may end at any time.
     """
-    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else last_reading(catalogue, source)
-    before = reading_before(catalogue, source, feed_id, grabbed_at)
+    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else newest_reading(catalogue, source)
+    before = previous_reading(catalogue, source, feed_id, grabbed_at)
     found = []
     programmes = counts.seen - counts.rejected
     if not programmes or (before and programmes < FALLS["programmes"] * before.programmes):
         last = f", {before.programmes:,} in its reading of {before.grabbed_at:%Y-%m-%d}" if before else ""
         found.append(f"{programmes:,} programmes{last}")
-    ends = end_of(catalogue, feed_id)
+    ends = last_stop(catalogue, feed_id)
     if today and ends and ends.date() < today:
         found.append(f"the guide ends on {ends:%Y-%m-%d %H:%M} UTC, before today")
     return tuple(found)

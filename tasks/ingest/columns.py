@@ -76,7 +76,7 @@ class ColumnChunk:
     reasons: dict[int, str]
 
 
-def settle(raw: RawColumns, parse_times: Callable[[pa.StringArray], pa.Array]) -> ColumnChunk:
+def validate_and_type(raw: RawColumns, parse_times: Callable[[pa.StringArray], pa.Array]) -> ColumnChunk:
     """The rows that have a place in a schedule, and for each other row the reason why not.
 
     Args:

@@ -14,15 +14,15 @@ from storage.artifacts import Progress
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.feeds import (
     Counts,
-    has_read,
-    known_sources,
-    last_readings,
-    note_validators,
+    find_unchanged,
+    list_sources,
+    load_validators,
+    newest_readings,
     publish_status,
-    recall_validators,
     rename_sources,
+    store_validators,
 )
-from storage.catalogue.ledger import FeedRead, reading
+from storage.catalogue.ledger import FeedWriter, reading
 from tasks.ingest.batches import ProgrammeBatch
 from tasks.ingest.checks import reading_anomalies
 from tasks.ingest.parallel import Parsing
@@ -132,10 +132,10 @@ class _FeedReader:
         found = _Location(name, location.grabbed_at if isinstance(location, Dated) else None)
         if is_url(address):
             adopt_former_names(catalogue, address, name)
-        last = last_readings(catalogue, name)
+        last = newest_readings(catalogue, name)
         zones_hold = all(zone == settings.zone(source) for source, zone, _ in last)
         is_comparable = bool(last) and found.grabbed_at is None and zones_hold
-        etag, last_modified = recall_validators(catalogue, name) if is_comparable else (None, None)
+        etag, last_modified = load_validators(catalogue, name) if is_comparable else (None, None)
         known = Validators(etag=etag, last_modified=last_modified)
         limits = Limits.of(settings)
         try:
@@ -146,7 +146,7 @@ class _FeedReader:
             found.problem = unreadable(name, error)
         for number, feed in enumerate(found.fetched.feeds):
             zone = settings.zone(feed.source)
-            counts = has_read(catalogue, feed.source, feed.content_digest, found.grabbed_at, zone)
+            counts = find_unchanged(catalogue, feed.source, feed.content_digest, found.grabbed_at, zone)
             place = folder.with_name(f"{folder.name}.{number}")
             parsing = Parsing(pool, feed, settings, place) if pool and counts is None else None
             found.feeds.append((feed, counts, parsing))
@@ -159,7 +159,7 @@ class _FeedReader:
                 raise location.problem
             fetched = location.fetched
             if fetched.unchanged:
-                for source, _, counts in last_readings(self.catalogue, location.name):
+                for source, _, counts in newest_readings(self.catalogue, location.name):
                     yield self._result(source, counts, location)
             passed_over, failures = fetched.passed_over, 0
             for number, (feed, known, parsing) in enumerate(location.feeds):
@@ -178,7 +178,7 @@ class _FeedReader:
             is_new = not (fetched.unchanged or failures)
             if fetched.validators is not None and is_new and location.grabbed_at is None:
                 validators = fetched.validators
-                note_validators(self.catalogue, location.name, validators.etag, validators.last_modified)
+                store_validators(self.catalogue, location.name, validators.etag, validators.last_modified)
 
     def _read_feed(
         self, feed: Feed, parsing: Parsing | None, location: _Location, later: list[Parsing]
@@ -194,10 +194,10 @@ class _FeedReader:
         when = {"read_at": self.now(), "grabbed_at": location.grabbed_at, "zone": zone}
         with reading(self.catalogue, **known_as, **when) as draft:
             yield from self._write(feed.source, batches, draft)
-            return self._result(feed.source, draft.settle(), location, draft)
+            return self._result(feed.source, draft.finish(), location, draft)
 
     def _result(
-        self, source: str, counts: Counts, location: _Location, draft: FeedRead | None = None
+        self, source: str, counts: Counts, location: _Location, draft: FeedWriter | None = None
     ) -> FeedResult:
         """The result of a feed (unchanged without a draft); dated guides may end when they like.
 
@@ -213,7 +213,7 @@ class _FeedReader:
         told = {"reasons": draft.reasons if draft else {}, "unchanged": draft is None, "anomalies": anomalies}
         return FeedResult(source=source, counts=counts, **told)
 
-    def _write(self, source: str, batches: Iterator[ProgrammeBatch], draft: FeedRead) -> Iterator[Progress]:
+    def _write(self, source: str, batches: Iterator[ProgrammeBatch], draft: FeedWriter) -> Iterator[Progress]:
         for batch in batches:
             draft.add_programmes(batch.programmes, batch.details, batch.originals)
             draft.invalid_bytes += batch.invalid_bytes
@@ -261,7 +261,7 @@ def adopt_former_names(catalogue: Catalogue, url: str, name: str) -> None:
     night; their history continues under the new name.
     """
     bare, former = without_secrets(url), {}
-    for source in known_sources(catalogue):
+    for source in list_sources(catalogue):
         address, mark, member = source.partition("!")
         if not member.lower().endswith(PLAIN):  # not one of several guides in a zip
             address, mark, member = source, "", ""

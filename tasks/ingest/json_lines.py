@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
 from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, excerpt, to_batch
-from tasks.ingest.columns import RawColumns, settle
+from tasks.ingest.columns import RawColumns, validate_and_type
 from tasks.ingest.encoding import Encoding
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
@@ -45,7 +45,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
         return pa.array([_time(text or "", zone) for text in texts.to_pylist()], pa.int64())
 
     def batch(share_read: float) -> ProgrammeBatch:
-        chunk = settle(RawColumns.of(rows), times)
+        chunk = validate_and_type(RawColumns.of(rows), times)
         settled = [(kept[row][0], reason, excerpt(kept[row][1])) for row, reason in chunk.reasons.items()]
         return ProgrammeBatch(
             **{kind: getattr(chunk, kind) for kind in ("programmes", "details", "originals")},

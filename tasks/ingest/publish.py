@@ -8,7 +8,7 @@ from dataclasses import asdict
 from storage.artifacts import Guide, Progress
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import publish_corrections
-from storage.catalogue.feeds import check_known, publish_status
+from storage.catalogue.feeds import publish_status, require_feed_before
 from storage.catalogue.snapshots import Choice, included_feeds, snapshot, snapshot_digest
 from storage.home.guides import current_guide
 from storage.home.readings import FeedStatus, write_readings
@@ -55,7 +55,7 @@ def read_and_publish(
                     readings.append(FeedStatus(source=event.source, failed=str(event.error)))
             write_readings(workspace.home, readings)
         if as_of is not None:
-            check_known(catalogue, as_of)
+            require_feed_before(catalogue, as_of)
         zone = home_zone(workspace.home).key
         choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of, zone=zone)
         digest = snapshot_digest(catalogue, choice)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from storage.catalogue.evening import coming_programmes, span
+from storage.catalogue.evening import start_range, upcoming_programmes
 from storage.catalogue.feeds import utc
 from storage.errors import ExpectedError
 from storage.home.guides import current_guide
@@ -40,9 +40,9 @@ def open_evening(
     if guide is None:
         raise HomeError(f"{home} holds no guide; run `guidespace ingest --feed …` first")
     folder = workspace.folder(guide)
-    shows = fold_programmes(coming_programmes(folder, utc(begin), utc(end)))
+    shows = fold_programmes(upcoming_programmes(folder, utc(begin), utc(end)))
     if not shows:
-        time_span = span(folder)
+        time_span = start_range(folder)
         content = (
             f"it has programmes from {time_span[0]:%F %H:%M} to {time_span[1]:%F %H:%M} UTC"
             if time_span

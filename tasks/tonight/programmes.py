@@ -72,7 +72,7 @@ class _Group:
 
 
 def fold_programmes(coming: pa.Table) -> list[Show]:
-    """Groups the rows of ``coming_programmes``, sorted by first start; skips placeholder titles."""
+    """Groups the rows of ``upcoming_programmes``, sorted by first start; skips placeholder titles."""
     groups: dict[tuple[str, str], _Group] = {}  # by show key and episode
     slots: dict[tuple[str, int], list[tuple[dict[str, Any], _Group]]] = {}  # by base name and time
     rows = [{**row, **_read(row)} for row in coming.to_pylist()]

@@ -33,7 +33,6 @@ PENDING = frozenset(
         "flows/up",
         "storage",
         "storage/home",
-        "storage/catalogue",
         "storage/tracking",
         "tasks",
         "tasks/ablate",

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
 from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, excerpt, number_from_first_, to_batch
-from tasks.ingest.columns import ColumnChunk, RawColumns, settle
+from tasks.ingest.columns import ColumnChunk, RawColumns, validate_and_type
 from tasks.ingest.encoding import Encoding
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
@@ -118,7 +118,7 @@ class _Batch:
                     self.rejects.append((number, reasons[row], excerpt(content)))
 
     def _add_chunk(self, raw: RawColumns) -> dict[int, str]:
-        chunk = settle(raw, partial(parse_times, zone=self.zone))
+        chunk = validate_and_type(raw, partial(parse_times, zone=self.zone))
         self.chunks.append(chunk)
         self.rows += chunk.programmes.num_rows
         return chunk.reasons

@@ -55,4 +55,4 @@ def store(
                 schema=CHANNELS,
             )
         )
-        return draft.settle()
+        return draft.finish()

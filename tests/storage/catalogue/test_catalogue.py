@@ -7,7 +7,7 @@ import pytest
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.episode_columns import COLUMNS
-from storage.catalogue.feeds import Counts, describe, has_read
+from storage.catalogue.feeds import Counts, describe, find_unchanged
 from storage.catalogue.ledger import LedgerError, reading
 from storage.catalogue.rows import REJECTS
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
@@ -61,7 +61,7 @@ def test_a_reading_that_raises_leaves_no_trace(tmp_path: Path) -> None:
         with pytest.raises(ZeroDivisionError):  # noqa: PT012
             with reading(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT) as draft:
                 draft.add_programmes(programmes(("z", 9, "z", "z")))
-                draft.settle()
+                draft.finish()
                 raise ZeroDivisionError
         assert describe(catalogue) == before
         assert catalogue.connection.execute("SELECT name FROM channels WHERE channel = 'b'").fetchall() == [
@@ -112,8 +112,8 @@ def test_a_commit_that_fails_says_why(tmp_path: Path) -> None:
 def test_the_ledger_remembers_bytes_by_source(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         counts = store(catalogue, "s", "1", programmes(("a", 1, "x", "c")))
-        assert has_read(catalogue, "s", "1") == counts
-        assert has_read(catalogue, "s", "2") is None and has_read(catalogue, "t", "1") is None
+        assert find_unchanged(catalogue, "s", "1") == counts
+        assert find_unchanged(catalogue, "s", "2") is None and find_unchanged(catalogue, "t", "1") is None
 
 
 def test_snapshot(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def read(catalogue: Catalogue, grabbed: int, *said: tuple[str, str | None], sour
     with reading(catalogue, **about, grabbed_at=day(grabbed)) as draft:
         details = pa.RecordBatch.from_pylist(details, schema=DETAILS)
         draft.add_programmes(pa.RecordBatch.from_pylist(rows, schema=PROGRAMMES), details)
-        draft.settle()
+        draft.finish()
 
 
 def descriptions(catalogue: Catalogue, folder: Path, choice: Choice | None = None) -> list[tuple]:

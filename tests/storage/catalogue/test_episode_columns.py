@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.catalogue.connection import Catalogue, known_migrations
+from storage.catalogue.connection import Catalogue, read_migrations
 from storage.catalogue.episode_columns import COLUMNS, MIGRATION, EpisodeReader
-from storage.catalogue.evening import coming_programmes
+from storage.catalogue.evening import upcoming_programmes
 from storage.catalogue.snapshots import snapshot
 from storage.episodes.numbers import read_episode
 from tests.storage.catalogue.stored import NOON, READ_AT, programmes, reading
@@ -57,7 +57,7 @@ def test_columns_say_what_the_parser_reads() -> None:
 
 def test_a_home_from_before_the_columns_gets_them(tmp_path: Path) -> None:
     """And one that never kept the systems of numbers."""
-    steps = known_migrations()
+    steps = read_migrations()
     before = next(place for place, step in enumerate(steps) if step.name == MIGRATION)
     with Catalogue.open(tmp_path, steps[:before]) as catalogue:
         arriving = rows()  # noqa: F841  (found by its name)
@@ -94,11 +94,12 @@ def test_ingest_snapshot_and_evening_have_the_columns(tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "programmes.parquet")
     assert table["episode"].to_pylist() == [episode for _, episode, *_ in EXPECTED]
     assert table["episode_systems"].to_pylist()[0] == ["xmltv_ns", "dd_progid"]
-    evening = coming_programmes(tmp_path, NOON, NOON + datetime.timedelta(days=1))
+    evening = upcoming_programmes(tmp_path, NOON, NOON + datetime.timedelta(days=1))
     assert evening["episode"].to_pylist() == [episode for _, episode, *_ in EXPECTED]
     pq.write_table(
         table.drop_columns(["episode_systems", *COLUMNS]), tmp_path / "programmes.parquet"
     )  # as before
     assert (
-        coming_programmes(tmp_path, NOON, NOON + datetime.timedelta(days=1))["episode"].to_pylist()[3] == 888
+        upcoming_programmes(tmp_path, NOON, NOON + datetime.timedelta(days=1))["episode"].to_pylist()[3]
+        == 888
     )

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.evening import coming_programmes, span
+from storage.catalogue.evening import start_range, upcoming_programmes
 
 DAY = datetime.datetime(2026, 1, 14)
 
@@ -42,7 +42,7 @@ def guide(tmp_path: Path) -> Path:
 
 
 def test_what_begins_within_the_hours(guide: Path) -> None:
-    found = coming_programmes(guide, hour(18), hour(23)).to_pylist()
+    found = upcoming_programmes(guide, hour(18), hour(23)).to_pylist()
     assert [(row["title"], row["channel"], row["channel_name"]) for row in found] == [
         ("Vera", "one", "One"),
         ("News", "two", "two"),
@@ -58,5 +58,5 @@ def test_what_begins_within_the_hours(guide: Path) -> None:
 
 
 def test_hours_without_a_programme_have_no_rows(guide: Path) -> None:
-    assert len(coming_programmes(guide, hour(30), hour(40))) == 0
-    assert span(guide) == (hour(18 - 96), hour(23))
+    assert len(upcoming_programmes(guide, hour(30), hour(40))) == 0
+    assert start_range(guide) == (hour(18 - 96), hour(23))

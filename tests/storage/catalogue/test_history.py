@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.connection import FILE, Catalogue, known_migrations
-from storage.catalogue.feeds import Counts, has_read
+from storage.catalogue.connection import FILE, Catalogue, read_migrations
+from storage.catalogue.feeds import Counts, find_unchanged
 from storage.catalogue.ledger import reading
 from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
@@ -63,7 +63,7 @@ def read(
                 for channel, given in names.items()
             ]
             draft.add_channels(pa.RecordBatch.from_pylist(listed, schema=CHANNELS))
-        return draft.settle()
+        return draft.finish()
 
 
 def known(catalogue: Catalogue, at: int, source: str = "s") -> str:
@@ -119,12 +119,12 @@ def test_other_words_on_the_same_programme_replace_it(tmp_path: Path) -> None:
 def test_the_same_bytes_are_needless_only_while_they_are_the_last_word(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, "a1x")
-        assert has_read(catalogue, "s", "a1x") is not None
+        assert find_unchanged(catalogue, "s", "a1x") is not None
         read(catalogue, 2, "a1y")
-        assert has_read(catalogue, "s", "a1x") is None
+        assert find_unchanged(catalogue, "s", "a1x") is None
         assert (
-            has_read(catalogue, "s", "a1x", day(1)) is not None
-            and has_read(catalogue, "s", "a1x", day(3)) is None
+            find_unchanged(catalogue, "s", "a1x", day(1)) is not None
+            and find_unchanged(catalogue, "s", "a1x", day(3)) is None
         )
         read(catalogue, 3, "a1x")
         assert [known(catalogue, at) for at in (1, 2, 3)] == ["a1x", "a1y", "a1x"]
@@ -259,7 +259,7 @@ def test_one_channel_is_the_same_id_with_a_name_in_common(
 
 
 def test_a_home_of_the_first_version_keeps_everything(tmp_path: Path) -> None:
-    with Catalogue.open(tmp_path, known_migrations()[:1]):
+    with Catalogue.open(tmp_path, read_migrations()[:1]):
         pass
     with duckdb.connect(str(tmp_path / FILE)) as connection:
         connection.execute("INSERT INTO feeds VALUES (1, 's', 'd', 10, '2025-02-01', 3, 2, 1, 0)")

@@ -5,12 +5,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from storage.catalogue.connection import FILE, Catalogue, Migration, known_migrations
+from storage.catalogue.connection import FILE, Catalogue, Migration, read_migrations
 from storage.home.workspace import HomeError
 from storage.stages import ROOT
 
 NEXT = Migration(
-    version=len(known_migrations()) + 1,
+    version=len(read_migrations()) + 1,
     name="next",
     sql="ALTER TABLE feeds ADD COLUMN etag VARCHAR; CREATE VIEW v AS FROM feeds;",
 )
@@ -32,22 +32,22 @@ def applied(home: Path) -> list[tuple[int, str]]:
 
 def test_an_empty_home_comes_to_the_newest_version(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
-        assert catalogue.schema_version == len(known_migrations())
-    assert applied(tmp_path) == [(migration.version, migration.name) for migration in known_migrations()]
+        assert catalogue.schema_version == len(read_migrations())
+    assert applied(tmp_path) == [(migration.version, migration.name) for migration in read_migrations()]
 
 
 def test_an_older_home_is_brought_up_and_keeps_its_rows(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         catalogue.connection.execute(FEED)
-    with Catalogue.open(tmp_path, [*known_migrations(), NEXT]) as catalogue:
+    with Catalogue.open(tmp_path, [*read_migrations(), NEXT]) as catalogue:
         assert catalogue.connection.execute("SELECT source, etag FROM v").fetchall() == [("a", None)]
     assert applied(tmp_path)[-1] == (NEXT.version, "next")
-    with Catalogue.open(tmp_path, [*known_migrations(), NEXT]):  # again: nothing to do
+    with Catalogue.open(tmp_path, [*read_migrations(), NEXT]):  # again: nothing to do
         pass
 
 
 def test_each_prefix_of_the_migrations_leads_to_the_newest(tmp_path: Path) -> None:
-    steps = known_migrations()
+    steps = read_migrations()
     for count in range(len(steps)):
         home = tmp_path / str(count)
         home.mkdir()
@@ -59,12 +59,12 @@ def test_each_prefix_of_the_migrations_leads_to_the_newest(tmp_path: Path) -> No
 
 
 def test_a_newer_home_is_refused_and_left_alone(tmp_path: Path) -> None:
-    with Catalogue.open(tmp_path, [*known_migrations(), NEXT]):
+    with Catalogue.open(tmp_path, [*read_migrations(), NEXT]):
         pass
     with (
         pytest.raises(
             HomeError,
-            match=f"schema version {NEXT.version}, this GuideSpace knows versions up to {NEXT.version - 1}",
+            match=f"version {NEXT.version}; this GuideSpace supports versions to {NEXT.version - 1}",
         ),
         Catalogue.open(tmp_path),
     ):
@@ -77,7 +77,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         pass
     with (
         pytest.raises(duckdb.Error, match="no_such_column"),
-        Catalogue.open(tmp_path, [*known_migrations(), BROKEN]),
+        Catalogue.open(tmp_path, [*read_migrations(), BROKEN]),
     ):
         pass
     with Catalogue.open(tmp_path) as catalogue:
@@ -86,11 +86,11 @@ def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         ).fetchall() == [(0,)]
 
 
-@pytest.mark.parametrize("known", [0, len(known_migrations()) - 3])
+@pytest.mark.parametrize("known", [0, len(read_migrations()) - 3])
 def test_a_process_killed_after_the_migrations_leaves_a_home_that_opens(tmp_path: Path, known: int) -> None:
     """DuckDB cannot replay an ALTER TABLE of a table with a CHECK (duckdb/duckdb#18259)."""
     if known:
-        with Catalogue.open(tmp_path, known_migrations()[:known]):
+        with Catalogue.open(tmp_path, read_migrations()[:known]):
             pass
     code = (
         "import os, sys; from pathlib import Path; from storage.catalogue.connection import Catalogue\n"
@@ -116,11 +116,11 @@ def test_a_log_that_duckdb_cannot_replay_is_named(tmp_path: Path) -> None:
         pass
     (tmp_path / f"{FILE}.wal").unlink()
     with Catalogue.open(tmp_path) as catalogue:
-        assert catalogue.schema_version == len(known_migrations())
+        assert catalogue.schema_version == len(read_migrations())
 
 
 def test_numbers_have_no_gap(tmp_path: Path) -> None:
     (tmp_path / "0001_a.sql").write_text("", encoding="utf-8")
     (tmp_path / "0003_b.sql").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match="expected 0002_name"):
-        known_migrations(tmp_path)
+        read_migrations(tmp_path)

@@ -9,8 +9,8 @@ import pytest
 
 from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.catalogue.checks import feed_days
-from storage.catalogue.connection import parquet
-from storage.catalogue.views import ask, view_statements
+from storage.catalogue.connection import escape_glob
+from storage.catalogue.views import run_query, view_statements
 from storage.home.workspace import HomeError, Workspace
 from tests import worlds
 
@@ -21,9 +21,9 @@ def test_a_path_stands_for_itself(tmp_path: Path, name: str) -> None:
         (tmp_path / folder).mkdir()
         duckdb.sql(f"SELECT {number} AS number").write_parquet(str(tmp_path / folder / "x.parquet"))
     file = tmp_path / name / "x.parquet"
-    assert duckdb.execute("FROM read_parquet(?)", [parquet(file)]).fetchall() == [(0,)]
-    assert duckdb.execute("FROM read_parquet(?)", [[parquet(file)]]).fetchall() == [(0,)]
-    assert duckdb.sql(f"FROM '{parquet(file)}'").fetchall() == [(0,)]
+    assert duckdb.execute("FROM read_parquet(?)", [escape_glob(file)]).fetchall() == [(0,)]
+    assert duckdb.execute("FROM read_parquet(?)", [[escape_glob(file)]]).fetchall() == [(0,)]
+    assert duckdb.sql(f"FROM '{escape_glob(file)}'").fetchall() == [(0,)]
 
 
 def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(
@@ -46,7 +46,7 @@ def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(
     assert feed_days(pattern / found[0].path) == feed_days(plain / made[0].path)
     folders = {"guide": pattern / found[0].path, "corpus": pattern / found[2].path}
     folders |= {"clustering": pattern, "nearest": pattern}
-    (answer,) = ask(
+    (answer,) = run_query(
         folders,
         "SELECT (SELECT count(*) FROM programmes), (SELECT count(*) FROM titles), "
         "(SELECT count(*) FROM words)",

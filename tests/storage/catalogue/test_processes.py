@@ -9,13 +9,19 @@ from pathlib import Path
 import pytest
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.feeds import publish_status, status
+from storage.catalogue.feeds import publish_status, read_status
 from storage.home.workspace import HomeLocked
 from tests.storage.catalogue.stored import programmes, store
 
 
 def test_status_is_the_documented_form_and_needs_no_lock(tmp_path: Path) -> None:
-    assert status(tmp_path) == {"feeds": [], "channels": 0, "programmes": 0, "titles": 0, "categories": 0}
+    assert read_status(tmp_path) == {
+        "feeds": [],
+        "channels": 0,
+        "programmes": 0,
+        "titles": 0,
+        "categories": 0,
+    }
     with Catalogue.open(tmp_path) as catalogue:
         store(
             catalogue,
@@ -25,8 +31,8 @@ def test_status_is_the_documented_form_and_needs_no_lock(tmp_path: Path) -> None
             rejects=2,
         )
         publish_status(catalogue)
-        code = "import sys, json; from pathlib import Path; from storage.catalogue.feeds import status\n"
-        code += "print(json.dumps(status(Path(sys.argv[1]))))"
+        code = "import sys, json; from pathlib import Path; from storage.catalogue.feeds import read_status\n"
+        code += "print(json.dumps(read_status(Path(sys.argv[1]))))"
         seen = subprocess.run(
             [sys.executable, "-c", code, str(tmp_path)], capture_output=True, encoding="utf-8", check=True
         ).stdout  # while we hold the database
@@ -35,7 +41,7 @@ def test_status_is_the_documented_form_and_needs_no_lock(tmp_path: Path) -> None
         "feeds": [{"source": "s", **counts, "invalid_bytes": 0, "rejects": {"bad_start": 2}, "lost": False}],
         **{"channels": 2, "programmes": 2, "titles": 1, "categories": 2},
     }
-    assert json.loads(seen) == status(tmp_path) == expected
+    assert json.loads(seen) == read_status(tmp_path) == expected
 
 
 def test_a_database_held_by_another_process_names_it(tmp_path: Path) -> None:
@@ -87,7 +93,7 @@ def test_readers_see_whole_status_files_only(tmp_path: Path) -> None:
 
         def look() -> None:
             while not done.is_set():
-                found.append(status(tmp_path))
+                found.append(read_status(tmp_path))
 
         reader = threading.Thread(target=look)
         reader.start()
@@ -97,4 +103,4 @@ def test_readers_see_whole_status_files_only(tmp_path: Path) -> None:
         done.set()
         reader.join()
     assert [report["programmes"] for report in found] == sorted(report["programmes"] for report in found)  # type: ignore[type-var]
-    assert status(tmp_path)["programmes"] == 8
+    assert read_status(tmp_path)["programmes"] == 8

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.catalogue.connection import FILE, Catalogue
-from storage.catalogue.feeds import status
+from storage.catalogue.feeds import read_status
 from storage.catalogue.retention import forget_wordings
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
 from storage.home.workspace import HomeError, Workspace
@@ -54,14 +54,14 @@ def test_only_what_was_replaced_before_goes(home: Path, tmp_path: Path) -> None:
     assert current(home, tmp_path / "after") == before and content(home) == kept
     assert rows(home, "FROM schedule ORDER BY ALL") == schedule
     assert forget_wordings(home, day(10)).count == 0
-    assert status(home)["programmes"] == rows(home, "SELECT count(*) FROM programmes")[0][0]
+    assert read_status(home)["programmes"] == rows(home, "SELECT count(*) FROM programmes")[0][0]
 
 
 def test_what_was_known_before_is_refused_and_after_is_answered(home: Path, tmp_path: Path) -> None:
     forget_wordings(home, day(10))
     (tmp_path / "asked").mkdir()
     with Catalogue.open(home) as catalogue:
-        with pytest.raises(HomeError, match=r"known on 2025-02-02 .* before 2025-02-10 00:00 UTC"):
+        with pytest.raises(HomeError, match=r"as of 2025-02-02 .* before 2025-02-10 00:00 UTC"):
             snapshot(catalogue, tmp_path / "asked", Choice(as_of=day(2)))
         snapshot(catalogue, tmp_path / "asked", Choice(as_of=day(11)))
     titles = pq.read_table(tmp_path / "asked" / "programmes.parquet")["title"].to_pylist()

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.catalogue.feeds import status
+from storage.catalogue.feeds import read_status
 from tasks.enrich.enrich import read_guide
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import open_source
@@ -31,11 +31,11 @@ def test_feeds_are_filled_and_stored_and_a_bad_one_stops_no_other(model, tmp_pat
     written = gzip.decompress(out.read_bytes())
     assert ADDED.sub(b"", written) == content and written.count(b"<category>") == 4
     assert any("filled by the vote" in line for line in by_source[str(good)].report)
-    assert status(home)["programmes"] == 2
+    assert read_status(home)["programmes"] == 2
     assert [path.name for path in home.iterdir() if path.name.startswith("refresh-")] == []
     again = without_run(fill, *given)  # an unchanged feed is written again, and not stored twice
     assert {each.file for each in again} == {each.file for each in filled}
-    assert status(home)["programmes"] == 2
+    assert read_status(home)["programmes"] == 2
     with pytest.raises(FeedError, match="not XMLTV"):
         without_run(fill, str(home), [str(bad)], *given[2:])
 

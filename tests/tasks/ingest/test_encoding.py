@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from guides import guide, only, read, real_data, rows
 
-from storage.catalogue.feeds import status
+from storage.catalogue.feeds import read_status
 from tasks.ingest.encoding import SAMPLE, Encoding, show_invalid
 
 TEXTS = {
@@ -102,7 +102,7 @@ def test_the_repair_is_counted_in_status_also_by_parallel_readers(tmp_path: Path
         file.write_bytes(damaged)
     outcomes = read(tmp_path, *files, workers=2)
     assert [str(outcome).endswith("0 rejected, 2 invalid bytes") for outcome in outcomes] == [True, True]
-    feeds: Sequence[dict] = status(tmp_path)["feeds"]  # type: ignore[assignment]
+    feeds: Sequence[dict] = read_status(tmp_path)["feeds"]  # type: ignore[assignment]
     assert [feed["invalid_bytes"] for feed in feeds] == [2, 2]
     assert [outcome.counts.invalid_bytes for outcome in read(tmp_path, *files)] == [2, 2]
 

@@ -12,7 +12,7 @@ import pytest
 from guides import guide
 
 from storage.artifacts import Guide
-from storage.catalogue.feeds import status
+from storage.catalogue.feeds import read_status
 from storage.home.workspace import Workspace
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
@@ -84,7 +84,10 @@ def kill_at_random(tmp_path: Path, times: int, seed: int) -> None:
         killed += "done" not in child.stdout.read()
         child.wait(timeout=10)
         assert contents(home) in (states[0][0], states[1][0]), f"attempt {attempt}"
-        assert status(home)["programmes"] in (states[0][0]["programmes"][0], states[1][0]["programmes"][0])
+        assert read_status(home)["programmes"] in (
+            states[0][0]["programmes"][0],
+            states[1][0]["programmes"][0],
+        )
     assert killed
     assert publish(home, feed).counts == states[1][1]
     assert contents(home) == states[1][0]

@@ -9,7 +9,7 @@ from guides import guide, read
 
 from flows.cli.doctor import examine
 from storage.catalogue.connection import FILE, Catalogue
-from storage.catalogue.feeds import note_validators, publish_status, recall_validators, status
+from storage.catalogue.feeds import load_validators, publish_status, read_status, store_validators
 from storage.home.workspace import HomeError, Workspace
 
 MADE_BY_2 = Path(__file__).with_name(
@@ -45,10 +45,10 @@ def test_a_reading_that_was_lost_is_named_and_read_again(tmp_path: Path) -> None
             "'2025-03-01 04:00', 5, 0, 5, 0, '', 0)",
             [str(file), digest],
         )
-        note_validators(catalogue, str(file), "etag", None)
-        assert recall_validators(catalogue, str(file)) == (None, None)
+        store_validators(catalogue, str(file), "etag", None)
+        assert load_validators(catalogue, str(file)) == (None, None)
         publish_status(catalogue)
-    assert [feed["lost"] for feed in status(home)["feeds"]] == [False, True]  # type: ignore[attr-defined]
+    assert [feed["lost"] for feed in read_status(home)["feeds"]] == [False, True]  # type: ignore[attr-defined]
     assert [
         finding
         for finding in examine(home)
@@ -58,11 +58,11 @@ def test_a_reading_that_was_lost_is_named_and_read_again(tmp_path: Path) -> None
     assert not outcome.unchanged and (outcome.counts.stored, outcome.counts.duplicates) == (3, 2)
     (outcome,) = read(home, file)
     assert outcome.unchanged
-    feeds = status(home)["feeds"]
+    feeds = read_status(home)["feeds"]
     assert [feed["lost"] for feed in feeds] == [False, False, False]  # type: ignore[attr-defined]
     assert not [finding for finding in examine(home) if "DuckDB 2.0.0 lost" in finding.text]
     with Catalogue.open(home) as catalogue:
-        assert recall_validators(catalogue, str(file)) == ("etag", None)
+        assert load_validators(catalogue, str(file)) == ("etag", None)
 
 
 def test_a_reading_of_repeats_alone_is_not_lost(tmp_path: Path) -> None:
@@ -70,4 +70,4 @@ def test_a_reading_of_repeats_alone_is_not_lost(tmp_path: Path) -> None:
     read(tmp_path, tmp_path / "g.xml")
     (tmp_path / "g.xml").write_bytes(guide(programmes=1))
     assert read(tmp_path, tmp_path / "g.xml")[0].counts.duplicates == 1
-    assert not any(feed["lost"] for feed in status(tmp_path)["feeds"])  # type: ignore[attr-defined]
+    assert not any(feed["lost"] for feed in read_status(tmp_path)["feeds"])  # type: ignore[attr-defined]

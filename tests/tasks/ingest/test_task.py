@@ -11,7 +11,7 @@ import pytest
 from guides import guide, rows
 
 from storage.artifacts import Guide
-from storage.catalogue.feeds import status
+from storage.catalogue.feeds import read_status
 from storage.home.guides import current_guide
 from storage.home.readings import read_readings
 from storage.home.workspace import HomeLocked, Workspace
@@ -49,12 +49,12 @@ def test_the_same_again_changes_nothing(tmp_path: Path, home: Path, caplog: pyte
     first = run(home, tmp_path / "a.xml")
     folder = Workspace(home).folder(first)
     before = {file: file.stat().st_mtime_ns for file in folder.glob("*.parquet")}
-    report = status(home)
+    report = read_status(home)
     with caplog.at_level("INFO", logger="guidespace.ingest"):
         assert run(home, tmp_path / "a.xml") == first
     assert "a.xml: unchanged (5 programmes seen, 5 stored, 0 duplicates, 0 rejected)" in caplog.text
     assert {file: file.stat().st_mtime_ns for file in folder.glob("*.parquet")} == before
-    assert status(home) == report
+    assert read_status(home) == report
 
 
 def test_a_damaged_guide_is_published_again(tmp_path: Path, home: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_failing_feed_is_named_and_the_others_go_on(
     (tmp_path / "b.xml").write_bytes(b"<html/>")
     (tmp_path / "c.xml").write_bytes(guide(programmes=7))
     published = run(home, tmp_path / "*.xml", tmp_path / "missing.xml", workers=workers)
-    assert [(feed["source"], feed["stored"]) for feed in status(home)["feeds"]] == [
+    assert [(feed["source"], feed["stored"]) for feed in read_status(home)["feeds"]] == [
         (str(tmp_path / "a.xml"), 5),
         (str(tmp_path / "c.xml"), 7),
     ]  # type: ignore[attr-defined]
@@ -103,7 +103,7 @@ def test_all_failing_feeds_or_a_required_one_fail_the_reading(tmp_path: Path, ho
         run(home, tmp_path / "b.xml", tmp_path / "c.xml")
     with pytest.raises(FeedError, match=r"^[^;]*b\.xml: XML, but not XMLTV.*ingest\.required names it$"):
         run(home, tmp_path / "*.xml", required=("*/b.xml",))
-    assert [feed["stored"] for feed in status(home)["feeds"]] == [5]  # type: ignore[attr-defined]
+    assert [feed["stored"] for feed in read_status(home)["feeds"]] == [5]  # type: ignore[attr-defined]
     run(home, tmp_path / "*.xml", required=("*/other.xml",))
 
 
@@ -111,7 +111,7 @@ def test_left_out_sources_stay_in_the_catalogue(tmp_path: Path, home: Path) -> N
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     (tmp_path / "b.xml").write_bytes(guide(programmes=7))
     found = run(home, tmp_path / "a.xml", tmp_path / "b.xml", leave_out=("*/b.xml",))
-    assert found.counts["programmes"] == 5 and status(home)["programmes"] == 12
+    assert found.counts["programmes"] == 5 and read_status(home)["programmes"] == 12
     assert (
         run(home, tmp_path / "a.xml").counts["programmes"] == 7
     )  # two sources on one channel: the first is heard where it speaks
@@ -122,12 +122,12 @@ import sys, time
 from tasks.ingest import task
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest import ingest as module
-add = module.FeedRead.add_programmes
+add = module.FeedWriter.add_programmes
 def add_slowly(self, *batch):
     add(self, *batch)
     print("added", flush=True)
     time.sleep(float(sys.argv[3]))
-module.FeedRead.add_programmes = add_slowly
+module.FeedWriter.add_programmes = add_slowly
 task.ingest.fn(sys.argv[1], (sys.argv[2],), IngestSettings(batch_rows=500))
 """
 
@@ -154,7 +154,7 @@ def start(home: Path, file: Path, pause: float) -> subprocess.Popen[str]:
 def test_killed_in_the_middle_of_a_feed_leaves_what_was_there(tmp_path: Path, home: Path) -> None:
     (tmp_path / "a.xml").write_bytes(large(1))
     first = run(home, tmp_path / "a.xml")
-    before = status(home)
+    before = read_status(home)
     (tmp_path / "b.xml").write_bytes(large(2))
     child = start(home, tmp_path / "b.xml", 0.05)
     assert child.stdout is not None
@@ -162,7 +162,7 @@ def test_killed_in_the_middle_of_a_feed_leaves_what_was_there(tmp_path: Path, ho
         assert child.stdout.readline() == "added\n"
     os.kill(child.pid, signal.SIGKILL)
     child.wait(timeout=10)
-    assert status(home) == before
+    assert read_status(home) == before
     assert rows(home, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [
         (1, 20_000)
     ]
@@ -183,7 +183,7 @@ def test_a_second_writer_is_told_who_holds_the_catalogue_while_status_answers(
         assert child.stdout.readline() == "added\n"
         with pytest.raises(HomeLocked, match=f"held by process {child.pid} "):
             run(home, tmp_path / "a.xml")
-        assert status(home)["programmes"] == 5
+        assert read_status(home)["programmes"] == 5
     finally:
         os.kill(child.pid, signal.SIGKILL)
         child.wait(timeout=10)
