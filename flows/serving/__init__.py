@@ -1,1 +1,1 @@
-"""``guidespace serve``: what ``similar`` and ``explain`` answer, over HTTP, by the model that serves."""
+"""``guidespace serve``: the answers of ``similar`` and ``explain`` over HTTP, from the champion model."""

@@ -1,6 +1,6 @@
-"""What is asked and answered over HTTP: ``similar --json`` and ``explain --json``, in batches.
+"""Request and response schemas: ``similar --json`` and ``explain --json`` in batches.
 
-Answers are written by space.py; these classes are what the OpenAPI page and the tests know of them.
+loaded_model.py serializes the answers itself; the response classes serve the OpenAPI document and the tests.
 """
 
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from tasks.enrich.explain import Decision
 from tasks.search.query import Query
 from tasks.search.search import MAX_NEIGHBOURS, Neighbour
 
-MOST_TITLES = 256  # of one request, which the others wait for
-MOST_BYTES = 1 << 20
-SHOWN = 80  # characters of a value that is refused
+MAX_TITLES = 256  # per request; other requests wait for it
+MAX_BODY_BYTES = 1 << 20
+MAX_SHOWN_CHARACTERS = 80  # of a rejected value
 EXAMPLE = '{"titles": ["Cooking with Nigella"]}'
 
 Text = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"\S")]
 
 
 class Programme(BaseModel):
-    """A title, and what else is known of a programme (``similar --description --channel --hour``)."""
+    """A title with further properties of a programme (``similar --description --channel --hour``)."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -31,22 +31,22 @@ class Programme(BaseModel):
     hour: int | None = Field(None, ge=0, le=23, description="local hour at which it airs")
 
 
-class Asked(BaseModel):
-    """Titles, or programmes of which more is known."""
+class TitlesRequest(BaseModel):
+    """Titles, or programmes with further properties."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     titles: list[Text | Programme] = Field(
-        min_length=1, max_length=MOST_TITLES, examples=[["Cooking with Nigella"]]
+        min_length=1, max_length=MAX_TITLES, examples=[["Cooking with Nigella"]]
     )
 
     def queries(self) -> list[Query]:
-        """As the search takes them."""
-        return [Query(one) if isinstance(one, str) else Query(**vars(one)) for one in self.titles]
+        """Converts the titles to queries of the search."""
+        return [Query(item) if isinstance(item, str) else Query(**vars(item)) for item in self.titles]
 
 
-class AskedSimilar(Asked):
-    """Titles whose like is looked for."""
+class SimilarRequest(TitlesRequest):
+    """Titles to find similar titles for."""
 
     k: int = Field(10, ge=1, le=MAX_NEIGHBOURS, description="neighbours of each title")
     tonight: bool = Field(False, description="only titles that are still to begin this evening")
@@ -54,7 +54,7 @@ class AskedSimilar(Asked):
 
 @dataclass(frozen=True)
 class Airing:
-    """When and where; ISO instants in UTC, ``stop`` null where the guide has none."""
+    """Time and channel; ISO instants in UTC, ``stop`` is null where the guide has none."""
 
     start: str
     stop: str | None
@@ -62,15 +62,15 @@ class Airing:
 
 
 @dataclass(frozen=True)
-class Near(Neighbour):
+class SimilarTitle(Neighbour):
     """An entry of ``similar --json``."""
 
-    corrected_at: str | None = None  # where a person corrected it
+    corrected_at: str | None = None  # if a person corrected its categories
     airings: list[Airing] | None = None  # with ``tonight``: those that are still to begin
 
 
 @dataclass(frozen=True)
-class Serving:
+class ModelInfo:
     """The model that answered."""
 
     name: str  # of the registered model
@@ -80,26 +80,26 @@ class Serving:
 
 @dataclass(frozen=True)
 class Similar:
-    """Neighbours of a title, nearest first; null, and the reason, where nothing can be answered."""
+    """Neighbours of a title, nearest first; null, with a reason, if the title cannot be answered."""
 
     title: str
-    neighbours: list[Near] | None
+    neighbours: list[SimilarTitle] | None
     reason: str | None
 
 
 @dataclass(frozen=True)
 class Vector:
-    """The vector of a title, unit norm; of two titles with the same ``aired`` the product is the cosine."""
+    """The unit-norm vector of a title. The dot product of two vectors with equal ``aired`` is the cosine."""
 
     title: str
     vector: list[float] | None
-    aired: bool  # how it airs is part of it; false where the guide lacks the title
+    aired: bool  # whether airing features are included; false if the guide lacks the title
     reason: str | None
 
 
 @dataclass(frozen=True)
 class Categories:
-    """Who decided what a title is: ``explain TITLE --json``, without its ``corrected``."""
+    """The categories of a title and their source: ``explain TITLE --json`` without ``corrected``."""
 
     title: str
     decision: Decision | None
@@ -108,52 +108,52 @@ class Categories:
 
 @dataclass(frozen=True)
 class SimilarAnswers:
-    """One answer a title, in the order of the request."""
+    """One answer per title, in the order of the request."""
 
-    model: Serving
+    model: ModelInfo
     answers: list[Similar]
 
 
 @dataclass(frozen=True)
 class VectorAnswers:
-    """One answer a title, in the order of the request."""
+    """One answer per title, in the order of the request."""
 
-    model: Serving
+    model: ModelInfo
     answers: list[Vector]
 
 
 @dataclass(frozen=True)
 class CategoryAnswers:
-    """One answer a title, in the order of the request."""
+    """One answer per title, in the order of the request."""
 
-    model: Serving
+    model: ModelInfo
     answers: list[Categories]
 
 
 @dataclass(frozen=True)
 class Health:
-    """The model that serves. ``stale``: the last look-up or load of another one failed; the log says why."""
+    """The serving model. ``stale``: the last check for or load of a newer one failed; the log says why."""
 
     status: Literal["ok", "stale"]
-    model: Serving
+    model: ModelInfo
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why a request is not answered."""
+class ErrorResponse:
+    """The reason why a request is not answered."""
 
     reason: str
 
 
-def explain_refusal(error: ValidationError) -> str:
-    """One line: where, what was expected, the value seen, an example."""
+def format_validation_error(error: ValidationError) -> str:
+    """One line: the field, the expectation, the value, an example."""
     problems: list[Any] = error.errors(include_url=False)
-    problem = max(problems, key=lambda one: len(one["loc"]))  # of a union the most specific one
-    place = ".".join(
+    problem = max(problems, key=lambda details: len(details["loc"]))  # the most specific one of a union
+    field = ".".join(
         str(part) for part in problem["loc"] if not str(part).startswith(("constrained", "Prog"))
     )
     if problem["type"] == "json_invalid":
-        return f"the body is no JSON in UTF-8: {problem['ctx']['error']}; expected for example {EXAMPLE}"
+        return f"the body is not JSON in UTF-8: {problem['ctx']['error']}; expected for example {EXAMPLE}"
     value = repr(problem["input"])
-    seen = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
-    return f"{place or 'the body'}: {problem['msg']}, got {seen}; expected for example {EXAMPLE}"
+    shown = value if len(value) <= MAX_SHOWN_CHARACTERS else f"{value[:MAX_SHOWN_CHARACTERS]}…"
+    return f"{field or 'the body'}: {problem['msg']}, got {shown}; expected for example {EXAMPLE}"

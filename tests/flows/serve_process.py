@@ -40,11 +40,11 @@ def serving(
         )
     try:
         deadline = time.monotonic() + 120
-        while " serves at " not in (told := log.read_text(encoding="utf-8")):
+        while " at http" not in (printed := log.read_text(encoding="utf-8")):
             if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"guidespace serve did not come up:\n{told}")
+                pytest.fail(f"guidespace serve did not come up:\n{printed}")
             time.sleep(0.1)
-        yield told.split(" serves at ")[1].split()[0], process, log
+        yield printed.split(" at ")[1].split()[0], process, log
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)

@@ -6,6 +6,7 @@ import socket
 import threading
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -14,10 +15,17 @@ from starlette.testclient import TestClient
 from flows.cli.explain import neighbour_documents
 from flows.cli.main import main
 from flows.serving.app import make_app
-from flows.serving.batches import Unavailable
+from flows.serving.batcher import Unavailable
 from flows.serving.command import is_loopback
-from flows.serving.schema import MOST_BYTES, AskedSimilar, CategoryAnswers, SimilarAnswers, explain_refusal
-from flows.serving.space import Kind, Served, Space
+from flows.serving.loaded_model import LoadedModel, RequestKind
+from flows.serving.reloader import ModelReloader
+from flows.serving.schema import (
+    MAX_BODY_BYTES,
+    CategoryAnswers,
+    SimilarAnswers,
+    SimilarRequest,
+    format_validation_error,
+)
 from storage.home.corrections import Correction, write_corrections
 from storage.tracking import Registry
 from tasks.enrich.explain import decide
@@ -46,10 +54,10 @@ REFUSED = [
     (b'{"titles": ["News"], "k": "3"}', "k: Input should be a valid integer, got '3'"),
     (b'{"titles": ["News"], "K": 3}', "K: Extra inputs are not permitted, got 3"),
     (b'{"title": "News"}', "titles: Field required"),
-    (b'{"titles": ["News"]', "the body is no JSON in UTF-8: EOF while parsing"),
-    (b'{"titles": ["\xff"]}', "the body is no JSON in UTF-8: invalid unicode code point"),
-    (b'{"titles": ["\\ud800"]}', "the body is no JSON in UTF-8"),
-    (b"", "the body is no JSON in UTF-8: EOF"),
+    (b'{"titles": ["News"]', "the body is not JSON in UTF-8: EOF while parsing"),
+    (b'{"titles": ["\xff"]}', "the body is not JSON in UTF-8: invalid unicode code point"),
+    (b'{"titles": ["\\ud800"]}', "the body is not JSON in UTF-8"),
+    (b"", "the body is not JSON in UTF-8: EOF"),
     (b"[]", "the body: Input should be an object, got []"),
     (json.dumps({"titles": ["News"] * 257}).encode(), "titles: List should have at most 256 items"),
     (json.dumps({"titles": ["N" * 1001]}).encode(), "titles.0: String should have at most 1000 characters"),
@@ -59,8 +67,8 @@ REFUSED = [
 @pytest.mark.parametrize(("body", "reason"), REFUSED)
 def test_what_is_refused_says_where_what_and_what_instead(body: bytes, reason: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        AskedSimilar.model_validate_json(body)
-    told = explain_refusal(caught.value)
+        SimilarRequest.model_validate_json(body)
+    told = format_validation_error(caught.value)
     assert told.startswith(reason) and told.endswith(
         'expected for example {"titles": ["Cooking with Nigella"]}'
     )
@@ -82,19 +90,19 @@ def test_other_machines_need_a_token(
 
 
 @pytest.fixture(scope="module")
-def served(served_home: Path) -> Served:
-    return Served(served_home)
+def reloader(served_home: Path) -> ModelReloader:
+    return ModelReloader(served_home)
 
 
-def client_of(served: Served, token: str = "", sent: str = "") -> TestClient:
+def client_of(reloader: ModelReloader, token: str = "", sent: str = "") -> TestClient:
     headers = {"Authorization": f"Bearer {sent}"} if sent else {}
-    return TestClient(make_app(served, token), base_url="http://localhost", headers=headers)
+    return TestClient(make_app(reloader, token), base_url="http://localhost", headers=headers)
 
 
 @slow
-def test_answers_are_those_of_the_commands(served: Served, served_titles: list[str]) -> None:
-    folder, asked = served.space.champion.folder, [served_titles[0], served_titles[7], NEW, "ᎣᏏᏲ"]
-    with client_of(served) as client:
+def test_answers_are_those_of_the_commands(reloader: ModelReloader, served_titles: list[str]) -> None:
+    folder, asked = reloader.current.champion.folder, [served_titles[0], served_titles[7], NEW, "ᎣᏏᏲ"]
+    with client_of(reloader) as client:
         similar = client.post("/similar", json={"titles": asked, "k": 4})
         several = client.post("/similar", json={"titles": [{"title": NEW, "hour": 20, "description": "x"}]})
         categories = client.post("/categories", json={"titles": asked})
@@ -120,14 +128,14 @@ def test_answers_are_those_of_the_commands(served: Served, served_titles: list[s
 
 @slow
 def test_only_what_airs_this_evening_with_its_airings(
-    served_home: Path, served: Served, served_titles: list[str]
+    served_home: Path, reloader: ModelReloader, served_titles: list[str]
 ) -> None:
-    space = Space(served.home, served.space.champion, served.space.search, {}, AT)
-    kind = Kind("similar", 5, tonight=True)
-    answer = json.loads(space.answer(kind, [Query(served_titles[-1])])[0])
+    model = LoadedModel(reloader.home, reloader.current.champion, reloader.current.search, {}, AT)
+    kind = RequestKind("similar", 5, tonight=True)
+    answer = json.loads(model.answer(kind, [Query(served_titles[-1])])[0])
     begins = [near["airings"][0]["start"] for near in answer["neighbours"]]
     assert len(begins) == 5 and all("2025-03-01T20" <= start < "2025-03-02" for start in begins)
-    later = Space(served.home, space.champion, space.search, {}, AT + datetime.timedelta(days=300))
+    later = LoadedModel(reloader.home, model.champion, model.search, {}, AT + datetime.timedelta(days=300))
     with pytest.raises(Unavailable, match="the guide has no programme from 2025-12-26 20:00"):
         later.answer(kind, [Query(served_titles[-1])])
 
@@ -136,15 +144,15 @@ def test_only_what_airs_this_evening_with_its_airings(
 def test_answers_outlast_ten_minutes_but_for_those_on_this_evening(
     served_home: Path, served_titles: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.serving.space._now", lambda home: AT)
-    served, query = Served(served_home), Query(served_titles[-1])
-    kinds = Kind("similar", 5), Kind("categories"), Kind("similar", 5, tonight=True)
-    given = [served.answer(kind, [query])[0][1] for kind in kinds]
-    before = served.space
-    monkeypatch.setattr("flows.serving.space._now", lambda home: AT + datetime.timedelta(minutes=10))
-    served.look()
-    assert served.space is not before
-    assert [served.space.find(kind, query) for kind in kinds] == [*given[:2], None]
+    monkeypatch.setattr("flows.serving.reloader._now", lambda home: AT)
+    reloader, query = ModelReloader(served_home), Query(served_titles[-1])
+    kinds = RequestKind("similar", 5), RequestKind("categories"), RequestKind("similar", 5, tonight=True)
+    answers = [reloader.answer(kind, [query])[0][1] for kind in kinds]
+    previous = reloader.current
+    monkeypatch.setattr("flows.serving.reloader._now", lambda home: AT + datetime.timedelta(minutes=10))
+    reloader.reload_if_stale()
+    assert reloader.current is not previous
+    assert [reloader.current.cached_answer(kind, query) for kind in kinds] == [*answers[:2], None]
 
 
 def test_a_search_among_some_shows_embeds_those_that_the_guide_lacks(toy_model: Path) -> None:
@@ -162,33 +170,33 @@ def test_a_search_among_some_shows_embeds_those_that_the_guide_lacks(toy_model: 
 
 
 @slow
-def test_a_token_is_asked_for_where_there_is_one(served: Served) -> None:
+def test_a_token_is_asked_for_where_there_is_one(reloader: ModelReloader) -> None:
     asked = {"titles": [NEW]}
     for sent, status in (("", 401), ("wrong", 401), ("sécret", 200)):
         headers = {"Authorization": f"Bearer {sent}".encode()} if sent else {}
-        with client_of(served, token="sécret") as client:
+        with client_of(reloader, token="sécret") as client:
             answered = [
                 client.post(path, json=asked, headers=headers) for path in ("/similar", "/categories")
             ]
             answered.append(client.get("/metrics", headers=headers))
             assert {one.status_code for one in answered} == {status}
             assert client.get("/health").status_code == 200
-    assert "Bearer TOKEN" in client_of(served, token="sécret").post("/similar", json=asked).json()["reason"]
+    assert "Bearer TOKEN" in client_of(reloader, token="sécret").post("/similar", json=asked).json()["reason"]
 
 
 @slow
-def test_refusals_by_http_are_400_and_counted(served: Served) -> None:
-    with client_of(served) as client:
+def test_refusals_by_http_are_400_and_counted(reloader: ModelReloader) -> None:
+    with client_of(reloader) as client:
         for body, reason in REFUSED:
             answer = client.post("/similar", content=body)
             assert answer.status_code == 400 and answer.json()["reason"].startswith(reason)
-        large = client.post("/vectors", content=b" " * (MOST_BYTES + 1))
+        large = client.post("/vectors", content=b" " * (MAX_BODY_BYTES + 1))
         assert (large.status_code, large.json()["reason"][:39]) == (
             400,
             "the body has more than 1,048,576 bytes;",
         )
         assert client.post("/similar", json={"titles": [NEW], "tonight": True}).status_code == 503
-        assert client.get("/nothing").json() == {"reason": "there is no /nothing; /docs has what there is"}
+        assert client.get("/nothing").json()["reason"].startswith("there is no /nothing; see /docs")
         for header in (
             {"Host": "elsewhere.example"},
             {"Origin": "http://elsewhere.example"},
@@ -208,21 +216,21 @@ def test_refusals_by_http_are_400_and_counted(served: Served) -> None:
 def test_a_failed_first_preparation_is_reported_and_repeated(
     served_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    served, prepare, failed = Served(served_home), Space.prepare, threading.Event()
+    reloader, warm_up, failed = ModelReloader(served_home), LoadedModel.warm_up, threading.Event()
     disk_is_free = threading.Event()
 
-    def fails_at_first(space: Space) -> None:
+    def fails_at_first(model: LoadedModel) -> None:
         if not disk_is_free.is_set():
             failed.set()
             raise OSError("the disk is full")
-        prepare(space)
+        warm_up(model)
 
-    monkeypatch.setattr(Space, "prepare", fails_at_first)
-    monkeypatch.setattr("flows.serving.space.LOOKS_SECONDS", 0.01)
-    watcher = threading.Thread(target=served.watch)
+    monkeypatch.setattr(LoadedModel, "warm_up", fails_at_first)
+    monkeypatch.setattr("flows.serving.reloader.POLL_SECONDS", 0.01)
+    watcher = threading.Thread(target=reloader.watch)
     watcher.start()
     try:
-        with client_of(served) as client:
+        with client_of(reloader) as client:
             assert failed.wait(60)
             until(lambda: client.get("/health").json()["status"] == "stale")
             assert "\nguidespace_stale 1.0" in client.get("/metrics").text
@@ -233,30 +241,31 @@ def test_a_failed_first_preparation_is_reported_and_repeated(
             registry.promote("2", "not worse", at=AT + datetime.timedelta(days=3))
             until(lambda: client.get("/health").json()["model"]["version"] == "2")
     finally:
-        served.end()
+        reloader.stop()
         watcher.join()
         Registry(served_home, code=STAND_IN).promote("1", "back", at=AT + datetime.timedelta(days=4))
-    assert capsys.readouterr().err == "guidespace serve: not reloaded: the disk is full\n"
+    assert capsys.readouterr().err == "guidespace serve: reload failed: the disk is full\n"
 
 
 @slow
 def test_what_a_person_corrects_counts_without_a_reload(
-    served_home: Path, served: Served, served_titles: list[str]
+    served_home: Path, reloader: ModelReloader, served_titles: list[str]
 ) -> None:
-    before = served.space
-    near = json.loads(served.answer(Kind("similar", 1), [Query(served_titles[0])])[0][1])["neighbours"][0][
-        "title"
-    ]
-    made = Correction(show_key=near.casefold(), title=near, categories=("news",), corrected_at=AT)
+    previous = reloader.current
+
+    def nearest() -> dict[str, Any]:
+        ((_, answer),) = reloader.answer(RequestKind("similar", 1), [Query(served_titles[0])])
+        return json.loads(answer)["neighbours"][0]
+
+    title = nearest()["title"]
+    made = Correction(show_key=title.casefold(), title=title, categories=("news",), corrected_at=AT)
     try:
         write_corrections(served_home, [made])
-        served.look()
-        assert served.space is not before and served.reloads == 0
-        assert served.space.search is before.search  # the model is opened once
-        found = json.loads(served.answer(Kind("similar", 1), [Query(served_titles[0])])[0][1])["neighbours"][
-            0
-        ]
-        assert (found["categories"], found["corrected_at"]) == (["news"], "2025-03-01T20:00:00+00:00")
+        reloader.reload_if_stale()
+        assert reloader.current is not previous and reloader.reloads == 0
+        assert reloader.current.search is previous.search  # the model is opened once
+        corrected = nearest()
+        assert (corrected["categories"], corrected["corrected_at"]) == (["news"], "2025-03-01T20:00:00+00:00")
     finally:
         (served_home / "corrections.json").unlink()
 

@@ -1,12 +1,12 @@
-"""Requests of ``guidespace serve`` that are computed together, and answers that are kept."""
+"""Batches of concurrent requests and the answer cache of ``guidespace serve``."""
 
 import asyncio
 import threading
 from typing import Any
 
-from flows.serving.batches import MAX_WAITING, Batches, Unavailable
-from flows.serving.kept import Kept
-from flows.serving.space import Kind
+from flows.serving.answer_cache import AnswerCache
+from flows.serving.batcher import MAX_QUEUED, RequestBatcher, Unavailable
+from flows.serving.loaded_model import RequestKind
 from tasks.search.query import Query
 
 
@@ -22,12 +22,12 @@ def test_requests_that_wait_are_answered_together_each_its_own() -> None:
         return [f"{kind}{question}" for question in questions]
 
     async def ask() -> list[Any]:
-        batches = Batches(answer)
-        first = asyncio.create_task(batches.ask("a", [0]))
+        batcher = RequestBatcher(answer)
+        first = asyncio.create_task(batcher.submit("a", [0]))
         while not seen:
             await asyncio.sleep(0.01)
         others = [("a", [1, 2]), ("b", [3]), ("a", [4]), ("wrong", [5])]
-        asked = [asyncio.create_task(batches.ask(*other)) for other in others]
+        asked = [asyncio.create_task(batcher.submit(*other)) for other in others]
         asked[2].cancel()  # a client that has gone
         await asyncio.sleep(0.01)
         go_on.set()
@@ -49,32 +49,31 @@ def test_titles_beyond_the_limit_are_refused() -> None:
         return questions
 
     async def ask() -> list[Any]:
-        batches = Batches(answer)
-        first = asyncio.create_task(batches.ask("a", [0]))
+        batcher = RequestBatcher(answer)
+        first = asyncio.create_task(batcher.submit("a", [0]))
         await asyncio.sleep(0.01)
-        count = MAX_WAITING // size
-        others = [asyncio.create_task(batches.ask("a", [place] * size)) for place in range(count + 1)]
+        count = MAX_QUEUED // size
+        others = [asyncio.create_task(batcher.submit("a", [place] * size)) for place in range(count + 1)]
         await asyncio.sleep(0.01)
         assert [task.done() for task in others] == [False] * count + [True]
         go_on.set()
         return [await first, *await asyncio.gather(*others, return_exceptions=True)]
 
     first, *others, refused = asyncio.run(ask())
-    assert first == [0] and others == [[place] * size for place in range(MAX_WAITING // size)]
-    assert isinstance(refused, Unavailable) and "1,024 titles wait already" in str(refused)
+    assert first == [0] and others == [[place] * size for place in range(MAX_QUEUED // size)]
+    assert isinstance(refused, Unavailable) and "1,024 titles are queued" in str(refused)
 
 
-def test_answers_are_kept_within_a_bound_in_bytes_those_asked_for_last() -> None:
-    kept, kind = Kept(10_000), Kind("similar", 10)
+def test_the_cache_evicts_the_least_recently_used_answers_beyond_its_bytes() -> None:
+    cache, kind = AnswerCache(10_000), RequestKind("similar", 10)
     for name in "abc":
-        kept.add(kind, Query(name), b"." * 2_000)
-    assert kept.find(kind, Query("a")) == b"." * 2_000
-    kept.add(kind, Query("a"), b"given again by another thread")
-    kept.add(kind, Query("d"), b"." * 2_000)
-    assert [bool(kept.find(kind, Query(name))) for name in "abcd"] == [True, False, True, True]
-    assert not kept.find(kind, Query("a", hour=20)) and not kept.find(Kind("vectors"), Query("a"))
-    kept.add(kind, Query("e", description="." * 9_000), b".")
-    assert [bool(kept.find(kind, Query(name))) for name in "abcd"] == [False] * 4
-    kept.add(kind, Query("large"), b"." * 10_000)  # larger than the bound
-    kept.add(kind, Query("f"), b".")
-    assert kept.find(kind, Query("f")) == b"." and not kept.find(kind, Query("large"))
+        cache.put(kind, Query(name), b"." * 2_000)
+    assert cache.get(kind, Query("a")) == b"." * 2_000
+    cache.put(kind, Query("d"), b"." * 2_000)
+    assert [bool(cache.get(kind, Query(name))) for name in "abcd"] == [True, False, True, True]
+    assert not cache.get(kind, Query("a", hour=20)) and not cache.get(RequestKind("vectors"), Query("a"))
+    cache.put(kind, Query("e", description="." * 9_000), b".")
+    assert [bool(cache.get(kind, Query(name))) for name in "abcd"] == [False] * 4
+    cache.put(kind, Query("large"), b"." * 10_000)
+    cache.put(kind, Query("f"), b".")
+    assert cache.get(kind, Query("f")) == b"." and not cache.get(kind, Query("large"))

@@ -55,7 +55,7 @@ def test_another_champion_serves_without_a_lost_request(
     assert "guidespace_model_reloads 1.0" in httpx.get(f"{url}/metrics").text
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
-    assert log.read_text(encoding="utf-8").splitlines()[-1] == "GuideSpace: serves no longer"
+    assert log.read_text(encoding="utf-8").splitlines()[-1] == "GuideSpace: stopped"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.2", "::1"])

@@ -1,0 +1,177 @@
+"""A loaded champion model with a person's corrections and this evening's programmes, and its answers.
+
+A ``LoadedModel`` is immutable. When the model, the corrections or the guide change, or every ten minutes, a
+new one is prepared and one reference is replaced (reloader.py). Running requests finish with the old one.
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic_core import to_json
+
+from flows.cli.explain import neighbour_documents
+from flows.serving.answer_cache import AnswerCache
+from flows.serving.batcher import Unavailable
+from storage.home.corrections import Correction
+from storage.home.guides import current_guide
+from storage.home.workspace import Workspace
+from storage.tracking import Champion
+from tasks.enrich.errors import EnrichError
+from tasks.enrich.explain import decide_many
+from tasks.enrich.model import Ballot, CategoryModel
+from tasks.enrich.vocabulary import GuideVocabulary
+from tasks.neighbours.codes import with_codes
+from tasks.search.query import Query
+from tasks.search.search import SearchError, TitleSearch
+from tasks.text.titles import parse_title
+
+
+class RequestKind(NamedTuple):
+    """An endpoint and its options; queries of the same kind can be computed together."""
+
+    endpoint: Literal["similar", "vectors", "categories"]
+    k: int = 0
+    tonight: bool = False
+
+
+@dataclass(frozen=True)
+class Evening:
+    """A search over this evening's titles and the airings of each show; without a search, the reason."""
+
+    search: TitleSearch | None
+    airings: Mapping[str, list[dict[str, Any]]]
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedModel:
+    """An immutable model with all that its answers depend on."""
+
+    home: Path
+    champion: Champion
+    search: TitleSearch
+    corrections: Mapping[str, Correction]
+    now: datetime.datetime
+    cache: AnswerCache = field(default_factory=AnswerCache)
+
+    def answer(self, kind: RequestKind, queries: Sequence[Query]) -> list[bytes]:
+        """Returns answers as JSON (schema.py), from the cache where possible.
+
+        Raises:
+            Unavailable: The home has no programmes for this evening, or the model stores no votes.
+        """
+        cached = {query: self.cached_answer(kind, query) for query in queries}
+        answers = {query: answer for query, answer in cached.items() if answer is not None}
+        if missing := [query for query in cached if query not in answers]:
+            for query, answer in zip(missing, self._compute(kind, missing), strict=True):
+                answers[query] = to_json(answer)
+                self.cache.put(self._cache_kind(kind), query, answers[query])
+        return [answers[query] for query in queries]
+
+    def cached_answer(self, kind: RequestKind, query: Query) -> bytes | None:
+        """Returns the cached answer, or None."""
+        return self.cache.get(self._cache_kind(kind), query)
+
+    def _cache_kind(self, kind: RequestKind) -> tuple[RequestKind, datetime.datetime | None]:
+        """Key part; answers about this evening are valid for this instance only."""
+        return kind, self.now if kind.tonight else None
+
+    def _compute(self, kind: RequestKind, queries: Sequence[Query]) -> list[dict[str, Any]]:
+        if kind.endpoint == "similar":
+            return self._similar(queries, kind.k, kind.tonight)
+        return self._vectors(queries) if kind.endpoint == "vectors" else self._categories(queries)
+
+    def _similar(self, queries: Sequence[Query], k: int, tonight: bool) -> list[dict[str, Any]]:
+        among = self.evening.search if tonight else None
+        if tonight and among is None:
+            raise Unavailable(self.evening.reason)
+        answers: list[dict[str, Any]] = []
+        for query, result in zip(queries, self.search.similar_many(queries, k, among), strict=True):
+            failed = isinstance(result, SearchError)
+            neighbours = None if failed else neighbour_documents(self.corrections, result)
+            if tonight:
+                for neighbour in neighbours or ():
+                    show_key = parse_title(neighbour["title"]).show_key
+                    neighbour["airings"] = self.evening.airings[show_key]
+            reason = str(result) if failed else None
+            answers.append({"title": query.title, "neighbours": neighbours, "reason": reason})
+        return answers
+
+    def _vectors(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
+        answers = []
+        for query in queries:
+            try:
+                resolved = self.search.look_up(query)
+                vector, aired = self.search.embed([resolved])[0], resolved.aired
+                reason = None if vector.any() else f"nothing is known of the title {query.title!r}"
+            except SearchError as error:
+                vector, aired, reason = None, False, str(error)
+            numbers = None if vector is None or reason else vector.tolist()
+            answers.append({"title": query.title, "vector": numbers, "aired": aired, "reason": reason})
+        return answers
+
+    def _categories(self, queries: Sequence[Query]) -> list[dict[str, Any]]:
+        model, ballot = self.category_model
+        titles = [query.title for query in queries]
+        answers = []
+        for title, result in zip(titles, decide_many(model, titles, ballot), strict=True):
+            failed = isinstance(result, SearchError)
+            decision, reason = (None, str(result)) if failed else (asdict(result), None)
+            answers.append({"title": title, "decision": decision, "reason": reason})
+        return answers
+
+    @cached_property
+    def category_model(self) -> tuple[CategoryModel, Ballot]:
+        """The model that votes on categories, and its ballot."""
+        try:
+            model = CategoryModel(self.champion.folder, self.corrections)
+        except EnrichError as error:
+            raise Unavailable(str(error)) from error
+        model.encoder = self.search.encoder  # do not load it a second time
+        return model, model.ballot(GuideVocabulary({}), 0)
+
+    @cached_property
+    def evening(self) -> Evening:
+        """The programmes of this evening that begin after ``now``."""
+        from flows.cli.tonight import evening_of  # imports DuckDB: not before the first answer
+        from storage.catalogue.evening import upcoming_programmes
+        from storage.catalogue.feeds import utc
+        from tasks.tonight.programmes import fold_programmes
+
+        guide = current_guide(Workspace(self.home, create=False))
+        if guide is None:
+            return Evening(None, {}, f"{self.home} holds no guide; run `guidespace ingest --feed …` first")
+        begin, end = map(utc, evening_of(self.now, None, None, None))
+        shows = fold_programmes(upcoming_programmes(self.home / guide.path, begin, end))
+        if not shows:
+            hours = f"{begin:%F %H:%M} to {end:%F %H:%M} UTC"
+            advice = "run `guidespace ingest --feed …` with a newer one"
+            return Evening(None, {}, f"the guide has no programme from {hours}; {advice}")
+        airings = {
+            show.show_key: [
+                {
+                    "start": airing.start.isoformat(),
+                    "stop": airing.stop and airing.stop.isoformat(),
+                    "channel": airing.channel,
+                }
+                for programme in show.programmes
+                for airing in (programme, *programme.also)
+            ]
+            for show in shows
+        }
+        titles = {show.show_key: show.programmes[0].title for show in shows}
+        return Evening(self.search.only(titles), airings)
+
+    def warm_up(self) -> None:
+        """Computes everything that the first requests would otherwise wait for."""
+        self.search.replace_indexes_(with_codes)
+        titles = self.search.columns["title"][:1]
+        self.answer(RequestKind("similar", 1), [*map(Query, titles), Query("A Film that No Guide Has")])
+        with suppress(Unavailable):
+            self.answer(RequestKind("categories"), [*map(Query, titles)])
+        self.evening  # noqa: B018

@@ -1,0 +1,116 @@
+"""Holds the loaded champion and replaces it when the champion, the corrections or the guide change."""
+
+import datetime
+import gc
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from flows.serving.answer_cache import AnswerCache
+from flows.serving.loaded_model import LoadedModel, RequestKind
+from storage.home.corrections import CORRECTIONS, read_corrections
+from storage.home.guides import current_guide
+from storage.home.workspace import HomeError, Workspace
+from storage.home.zones import home_zone
+from storage.tracking import Champion, Registry
+from tasks.search.query import Query
+from tasks.search.search import TitleSearch
+
+POLL_SECONDS = 2.0
+EVENING_SECONDS = 600  # after which this evening's programmes are read again, without those that have begun
+
+
+class Fingerprint(NamedTuple):
+    """A LoadedModel is out of date if one of these changes."""
+
+    model: tuple[str, str]  # version and digest
+    corrections_mtime_ns: int
+    guide_path: str
+    time_slot: int  # number of the current interval of EVENING_SECONDS
+
+
+class ModelReloader:
+    """The current LoadedModel, and a thread that replaces it."""
+
+    def __init__(self, home: Path, name: str | None = None) -> None:
+        self.registry = Registry(home, name=name)
+        self.home, self.name = self.registry.home, self.registry.name  # read from home.json only once
+        self.reloads = self.failures = 0
+        self._fingerprint, champion = self._read_state()
+        self.current = self._load(champion, None)
+        self._stopped, self._failure, self._is_warm = threading.Event(), "", False
+
+    def answer(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
+        """Answers queries (``LoadedModel.answer``), each with the model that answered it."""
+        model = self.current
+        return [(model.champion, answer) for answer in model.answer(kind, queries)]
+
+    def cached_answers(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
+        """Returns the cached answers; an empty list unless all of them are cached."""
+        model = self.current
+        answers = [model.cached_answer(kind, query) for query in queries]
+        return [(model.champion, answer) for answer in answers if answer] if None not in answers else []
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the last check or reload failed."""
+        return bool(self._failure)
+
+    def watch(self) -> None:
+        """Calls ``reload_if_stale`` until ``stop``; reports and retries failures."""
+        while not self._stopped.is_set():
+            try:
+                self.reload_if_stale()
+                self._failure = ""
+            except Exception as error:  # keep serving: MLflow's database may be locked, the disk full
+                self.failures += 1
+                if (failure := str(error) or repr(error)) != self._failure:
+                    self._failure = failure
+                    print(f"guidespace serve: reload failed: {failure}", file=sys.stderr, flush=True)
+            self._stopped.wait(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Ends ``watch``."""
+        self._stopped.set()
+
+    def reload_if_stale(self) -> None:
+        """Replaces ``current`` if it is out of date; warms the first one up."""
+        fingerprint, champion = self._read_state()
+        is_stale = fingerprint != self._fingerprint
+        if self._is_warm and not is_stale:
+            return
+        model = self._load(champion, self.current) if is_stale else self.current
+        model.warm_up()
+        if fingerprint.model != self._fingerprint.model:
+            self.reloads += 1
+            print(f"guidespace serve: now serving version {champion.version}", flush=True)
+        self.current, self._fingerprint, self._is_warm = model, fingerprint, True
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()  # a collection would otherwise traverse all titles
+
+    def _read_state(self) -> tuple[Fingerprint, Champion]:
+        champion = self.registry.champion()
+        if champion is None:
+            advice = "run `guidespace nightly --feed …` first"
+            raise HomeError(f"{self.name} in {self.registry.in_shell} has no champion; {advice}")
+        file = self.home / CORRECTIONS
+        corrected = file.stat().st_mtime_ns if file.exists() else 0
+        guide = current_guide(Workspace(self.home, create=False))
+        slot = int(_now(self.home).timestamp() // EVENING_SECONDS)
+        model = champion.version, champion.digest
+        return Fingerprint(model, corrected, guide.path if guide else "", slot), champion
+
+    def _load(self, champion: Champion, previous: LoadedModel | None) -> LoadedModel:
+        """Loads a model; reuses the search and the cache of the previous one if they are still valid."""
+        corrections, now = read_corrections(self.home), _now(self.home)
+        if previous is None or previous.champion != champion:
+            return LoadedModel(self.home, champion, TitleSearch.open(champion.folder), corrections, now)
+        cache = previous.cache if previous.corrections == corrections else AnswerCache()
+        return LoadedModel(self.home, champion, previous.search, corrections, now, cache)
+
+
+def _now(home: Path) -> datetime.datetime:
+    return datetime.datetime.now(home_zone(home))
