@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from flows.up.examine import examine_machine
+from flows.up.machine_checks import examine_machine
 
 if TYPE_CHECKING:
     import torch

@@ -1,4 +1,4 @@
-"""Where servers listen: ports, and what a host that other machines reach asks for."""
+"""Hosts, ports and URLs of the servers, and the passwords that a public host requires."""
 
 import importlib.util
 import os
@@ -10,104 +10,106 @@ import psutil
 from storage.addresses import is_loopback
 from storage.errors import ExpectedError
 
-PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # their own defaults
+PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # the servers' default ports
 PREFECT_AUTH = "PREFECT_SERVER_API_AUTH_STRING"
 MLFLOW_AUTH = ("MLFLOW_AUTH_ADMIN_USERNAME", "MLFLOW_AUTH_ADMIN_PASSWORD")
+REDIRECTING = ("PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI")
 
 
 class NetworkError(ExpectedError):
-    """The servers cannot listen as asked; the message says what was found and what to do."""
+    """The servers cannot listen on the requested host or port; the message says why and what to do."""
 
 
 def check_host(host: str, environment: Mapping[str, str]) -> None:
-    """Raises NetworkError for a host that other machines reach, unless both servers ask for a password."""
+    """Checks that both servers have passwords if other machines can reach the host.
+
+    Raises:
+        NetworkError: A password is not set, or the package for MLflow's passwords is not installed.
+    """
     user, separator, password = environment.get(PREFECT_AUTH, "").partition(":")
     missing = [] if user and separator and password else [f"{PREFECT_AUTH}=USER:PASSWORD"]
     missing += [f"{name}=…" for name in MLFLOW_AUTH if not environment.get(name)]
     if not is_loopback(host) and missing:
         raise NetworkError(
-            f"--host {host} is reached by other machines, and they would need no password: set "
-            f"{' '.join(missing)} in the environment, or leave --host out"
+            f"--host {host} is reachable from other machines, which would need no password; set "
+            f"{' '.join(missing)} in the environment, or omit --host"
         )
-    if asks_for_password(environment) and importlib.util.find_spec("flask_wtf") is None:
+    if has_mlflow_password(environment) and importlib.util.find_spec("flask_wtf") is None:
         raise NetworkError(
-            "MLflow asks for passwords with Flask-WTF, which is not installed: pip install 'guidespace[auth]'"
+            "MLflow's passwords need Flask-WTF, which is not installed: pip install 'guidespace[auth]'"
         )
 
 
-def asks_for_password(environment: Mapping[str, str]) -> bool:
-    """Whether the environment holds what MLflow's basic authentication needs."""
+def has_mlflow_password(environment: Mapping[str, str]) -> bool:
+    """Whether the environment has user and password for MLflow's basic authentication."""
     return all(environment.get(name) for name in MLFLOW_AUTH)
 
 
-def choose_port(option: str, given: int, before: int, usual: int, host: str) -> int:
-    """The given port, else the one of last time, the usual one, or any that is free.
+def choose_port(option: str, requested: int, previous: int, default: int, host: str) -> int:
+    """Returns the requested port, or if that is 0 the first free one of previous, default and any other.
 
     Raises:
-        NetworkError: The given one is taken, or nobody can listen on that host.
+        NetworkError: The requested port is in use, or the host is not an address of this machine.
     """
     problem: OSError | None = None
-    for port in (given,) if given else (before, usual, 0):
+    for port in (requested,) if requested else (previous, default, 0):
         try:
-            return _try(host, port)
+            return _bind(host, port)
         except OSError as error:
-            if given and (who := listener(given)):
-                raise NetworkError(
-                    f"{option} {given} is taken by {who}; name another, or leave it out"
-                ) from error
+            if requested and (holder := describe_listener(requested)):
+                message = f"{option} {requested} is in use by {holder}; choose another port, or omit {option}"
+                raise NetworkError(message) from error
             problem = error
-    raise NetworkError(f"nobody can listen on {host}{f':{given}' if given else ''} ({problem})")
+    raise NetworkError(f"cannot listen on {host}{f':{requested}' if requested else ''} ({problem})")
 
 
-def _try(host: str, port: int) -> int:
-    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(kind, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as servers do: not for one that just ended
+def _bind(host: str, port: int) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # as the servers do: the port of a server that has just exited can be bound
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, port))
         return probe.getsockname()[1]
 
 
-def listener(port: int) -> str | None:
-    """The process that listens on a TCP port, in words; None where none does, as far as this user sees."""
+def describe_listener(port: int) -> str | None:
+    """Describes the process that listens on a TCP port; None if this user can see none."""
     try:
-        found = [
-            each.pid
-            for each in psutil.net_connections("tcp")
-            if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == port
+        pids = [
+            connection.pid
+            for connection in psutil.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
         ]
-    except psutil.AccessDenied:  # macOS tells root only
-        found = [None] if _answers(port) else []
-    if not found:
+    except psutil.AccessDenied:  # macOS permits this to root only
+        pids = [None] if _accepts_connections(port) else []
+    if not pids:
         return None
-    pid = next((pid for pid in found if pid), None)
+    pid = next(filter(None, pids), None)
     try:
         return f"process {pid} ({psutil.Process(pid).name()})" if pid else "a process of another user"
     except psutil.NoSuchProcess:
         return None
 
 
-def _answers(port: int) -> bool:
+def _accepts_connections(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def address(host: str, port: int, *, shown: bool = False) -> str:
-    """A URL of a server: for this machine's own clients, or as shown to people."""
+def server_url(host: str, port: int, *, shown: bool = False) -> str:
+    """Returns the URL of a server, for clients on this machine, or if ``shown`` to print for people."""
     if host in ("0.0.0.0", "::"):
         host = socket.getfqdn() if shown else "127.0.0.1" if host == "0.0.0.0" else "::1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def local_names(host: str, port: int) -> list[str]:
-    """Names with ports by which a browser on this machine reaches a server: that of its page first."""
-    page = address(host, port, shown=True).removeprefix("http://")
+def page_hosts(host: str, port: int) -> list[str]:
+    """Returns the ``HOST:PORT`` by which browsers on this machine reach a server, the printed one first."""
+    page = server_url(host, port, shown=True).removeprefix("http://")
     return list(dict.fromkeys([page, f"localhost:{port}", f"127.0.0.1:{port}"]))
 
 
-def own_environment() -> dict[str, str]:
-    """This process' environment without what would lead children to other servers."""
-    elsewhere = ("PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI")
-    return {name: value for name, value in os.environ.items() if name not in elsewhere}
+def child_environment() -> dict[str, str]:
+    """Returns this process' environment without the variables that name other servers."""
+    return {name: value for name, value in os.environ.items() if name not in REDIRECTING}

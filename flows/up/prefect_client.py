@@ -1,4 +1,7 @@
-"""What runs on the server: a line when a flow run of ours begins, and one when it ends."""
+"""A client of Prefect's REST API, and messages about flow runs that start and end.
+
+It uses httpx because importing Prefect's client takes seconds and 50 MB.
+"""
 
 import base64
 import datetime
@@ -7,45 +10,45 @@ from collections.abc import Generator, Iterator
 
 import httpx
 
-SHOWN = ("RUNNING", "COMPLETED", "FAILED", "CRASHED", "CANCELLED", "PAUSED")
-MOST = 50  # runs that are asked for
+REPORTED_STATES = ("RUNNING", "COMPLETED", "FAILED", "CRASHED", "CANCELLED", "PAUSED")
+MAX_RUNS = 50
 
 
 class FlowRuns:
-    """Flow runs with the tag guidespace that began since this was made."""
+    """Flow runs with the tag guidespace that have started since the creation of this object."""
 
     def __init__(self, api: httpx.Client) -> None:
         self._client = api
         self._since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=5)
-        self._told: dict[str, str] = {}  # flow run id: name of the state
+        self._states: dict[str, str] = {}  # flow run id to last reported state
 
     def changes(self) -> Iterator[str]:
-        """Lines for runs whose state has changed since the last call; none while the server is busy."""
+        """Yields a line for each run with a new state since the last call; none while the server is busy."""
         query = {
             "flow_runs": {
                 "tags": {"all_": ["guidespace"]},
                 "start_time": {"after_": self._since.isoformat()},
-                "state": {"type": {"any_": SHOWN}},
+                "state": {"type": {"any_": REPORTED_STATES}},
             },
             "sort": "START_TIME_ASC",
-            "limit": MOST,
+            "limit": MAX_RUNS,
         }
         try:
-            answer = self._client.post("/flow_runs/filter", json=query)
-            found = answer.json() if answer.is_success else []
+            response = self._client.post("/flow_runs/filter", json=query)
+            runs = response.json() if response.is_success else []
         except (httpx.HTTPError, ValueError):
             return
-        for run in found:
-            if self._told.get(run["id"]) != run["state_name"]:
-                self._told[run["id"]] = run["state_name"]
+        for run in runs:
+            if self._states.get(run["id"]) != run["state_name"]:
+                self._states[run["id"]] = run["state_name"]
                 message = (run.get("state") or {}).get("message")
-                told = f": {' '.join(message.split())}" if message else ""
+                suffix = f": {' '.join(message.split())}" if message else ""
                 now = datetime.datetime.now()
-                yield f"{now:%H:%M:%S}  {run['name']}  {run['state_name']}{told}"
+                yield f"{now:%H:%M:%S}  {run['name']}  {run['state_name']}{suffix}"
 
 
 class PrefectAuth(httpx.Auth):
-    """Adds the server's password, if it has one, and its CSRF token, which it asks for when one is needed."""
+    """Adds the server's password, if any, and a CSRF token, which it requests after the first rejection."""
 
     requires_response_body = True
 
@@ -55,19 +58,19 @@ class PrefectAuth(httpx.Auth):
         self._headers["Prefect-Csrf-Client"] = str(uuid.uuid4())
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Sends a request, and again with a new token if the server rejects that of the first."""
+        """Sends a request; if the server rejects it, requests a new token and sends it again."""
         request.headers.update(self._headers)
         if (yield request).status_code != httpx.codes.FORBIDDEN:
             return
-        client = {"client": self._headers["Prefect-Csrf-Client"]}
+        make_client = {"client": self._headers["Prefect-Csrf-Client"]}
         url = request.url.join("/api/csrf-token")
-        answer = yield httpx.Request("GET", url, params=client, headers=self._headers)
-        if answer.is_success:
-            self._headers["Prefect-Csrf-Token"] = answer.json()["token"]
+        response = yield httpx.Request("GET", url, params=make_client, headers=self._headers)
+        if response.is_success:
+            self._headers["Prefect-Csrf-Token"] = response.json()["token"]
             request.headers.update(self._headers)
             yield request
 
 
-def client(url: str, password: str = "", timeout: float = 5.0) -> httpx.Client:
-    """A client of the Prefect server at a URL, with its USER:PASSWORD if it has one."""
+def make_client(url: str, password: str = "", timeout: float = 5.0) -> httpx.Client:
+    """Creates a client of the Prefect server at a URL; ``password`` is USER:PASSWORD."""
     return httpx.Client(base_url=f"{url}/api", auth=PrefectAuth(password), timeout=timeout, trust_env=False)

@@ -1,9 +1,9 @@
-"""Prefect's server, which rejects requests of pages of other sites (flows/same_site.py).
+"""Prefect's server with protection against DNS rebinding and requests of other sites (flows/same_site.py).
 
     python -m flows.up.prefect_server --host HOST --port PORT --allowed-hosts NAME,NAME
 
-Prefect has settings for CORS and for CSRF tokens, and none for the header ``Host``. Origins that may send
-requests are those of its setting PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS.
+Prefect can restrict CORS and require CSRF tokens, but it does not check the header ``Host``. The allowed
+origins are those of its setting PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS.
 """
 
 import argparse
@@ -20,8 +20,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m flows.up.prefect_server", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on")
     parser.add_argument("--port", type=int, default=4200)
-    names = "host names of the server beside localhost and loopback addresses; * for any, with a password"
-    parser.add_argument("--allowed-hosts", default="", metavar="NAME,NAME", help=names)
+    hosts_help = "further host names of the server besides loopback; * for any, if it has a password"
+    parser.add_argument("--allowed-hosts", default="", metavar="NAME,NAME", help=hosts_help)
     options, server = parser.parse_args(), get_current_settings().server
     origins = server.api.cors_allowed_origins.split(",")
     uvicorn.run(

@@ -1,4 +1,4 @@
-"""``up.json`` in the home: addresses and processes of ``guidespace up``, which holds a lock on it."""
+"""``up.json`` in the home: URLs and processes of ``guidespace up``, which holds a lock on the file."""
 
 import json
 import os
@@ -17,35 +17,34 @@ FILE = "up.json"
 
 
 class AlreadyUp(Exception):
-    """Another ``guidespace up`` holds the home."""
+    """Another ``guidespace up`` is running for the home."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What ``up`` has written: addresses of the pages, its own process, and those that it started."""
+    """URLs of the web pages, the process of ``up`` and the processes that it has started."""
 
     prefect: str
     mlflow: str
-    own: Process
+    supervisor: Process
     processes: list[Process] = field(default_factory=list)
     since: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S"))
 
-    @property
-    def lines(self) -> list[str]:
-        """For people: the two addresses, and each process."""
-        running = [f"{each.name} (process {each.pid})" for each in self.processes if each.find()]
-        return [f"  Prefect  {self.prefect}", f"  MLflow   {self.mlflow}", f"  running: {', '.join(running)}"]
+    def summary(self) -> str:
+        """Returns lines to print: both URLs and the running processes."""
+        running = [f"{process.name} (process {process.pid})" for process in self.processes if process.find()]
+        return f"  Prefect  {self.prefect}\n  MLflow   {self.mlflow}\n  running: {', '.join(running)}"
 
 
 def read_record(home: Path) -> Record | None:
-    """What the last ``up`` of a home has written; None where there is nothing, or it has ended all."""
+    """Reads the record of the last ``up`` of a home; None if there is none or it is damaged."""
     try:
         content: dict[str, Any] = json.loads((home / FILE).read_text(encoding="utf-8"))
         return Record(
             prefect=content["prefect"],
             mlflow=content["mlflow"],
-            own=Process(**content["own"]),
-            processes=[Process(**each) for each in content["processes"]],
+            supervisor=Process(**content["own"]),
+            processes=[Process(**process) for process in content["processes"]],
             since=content["since"],
         )
     except (OSError, ValueError, KeyError, TypeError):
@@ -53,18 +52,23 @@ def read_record(home: Path) -> Record | None:
 
 
 def write_record(home: Path, record: Record) -> None:
-    """Writes into the locked file; another file in its place would not be locked."""
-    content = json.dumps(asdict(record), indent=1)
+    """Overwrites the locked file in place, because a new file would not be locked."""
+    content = asdict(record)
+    content["own"] = content.pop("supervisor")
     with open(home / FILE, "r+", encoding="utf-8") as file:
-        file.write(content)
+        file.write(json.dumps(content, indent=1))
         file.truncate()
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def standing(home: Path) -> Iterator[Record | None]:
-    """Holds the home for one ``up``; gives what one that was killed has left. Raises AlreadyUp."""
+def locked_record(home: Path) -> Iterator[Record | None]:
+    """Locks the record of a home and yields the previous content.
+
+    Raises:
+        AlreadyUp: Another process holds the lock.
+    """
     try:
         with FileLock(home / FILE, timeout=0, mode=0o600, thread_local=False):
             yield read_record(home)

@@ -1,4 +1,4 @@
-"""The processes of one ``guidespace up`` while it runs."""
+"""Supervises the processes of one ``guidespace up``."""
 
 import subprocess
 import sys
@@ -7,76 +7,81 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flows.cli.exits import Signals
-from flows.up.processes import end, start, why_ended
-from flows.up.record import Record, write_record
+from flows.up.process_record import Record, write_record
+from flows.up.processes import describe_exit, start_process, terminate
 from storage.stages import ROOT
 
-SECONDS_TO_START = 180.0  # a new home's databases take some ten
-LOOK_SECONDS = 0.3
+START_TIMEOUT_SECONDS = 180.0  # creating the databases of a new home takes about ten
+POLL_SECONDS = 0.3
 
 
-class Ended(Exception):
-    """A process of ours has ended by itself; the message says which and why."""
+class ProcessEnded(Exception):
+    """A supervised process has ended unexpectedly; the message says which and why."""
 
 
-class Standing:
-    """What was started, its record, and whether a signal has come."""
+class Supervisor:
+    """Starts processes, keeps the record up to date and stops all of them after a signal or a failure."""
 
     def __init__(self, home: Path, record: Record, environment: Mapping[str, str], stop: Signals) -> None:
         self.home, self.record, self.environment, self._stop = home, record, environment, stop
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._passing: set[str] = set()
+        self._one_shot: set[str] = set()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a signal has come."""
+        """Whether a signal has been received."""
         return self._stop.received
 
-    def start(self, name: str, *command: str, folder: Path = ROOT, passing: bool = False) -> None:
+    def start(self, name: str, *command: str, folder: Path = ROOT, one_shot: bool = False) -> None:
         """Starts ``python -m`` command in a folder and records it; does nothing after a signal.
 
         Args:
-            passing: It ends by itself when its work is done.
+            name: Name in the record and of the log file.
+            command: Module and its arguments.
+            folder: Working folder.
+            one_shot: The process ends by itself when its work is done.
         """
-        if passing:
-            self._passing.add(name)
+        if one_shot:
+            self._one_shot.add(name)
         if not self.is_stopped:
-            whole = [sys.executable, "-m", *command]
-            process, self._running[name] = start(name, whole, self._log(name), self.environment, folder)
+            command_line = [sys.executable, "-m", *command]
+            started = start_process(name, command_line, self._log(name), self.environment, folder)
+            process, self._running[name] = started
             self.record.processes.append(process)
             write_record(self.home, self.record)
 
     def wait(self, is_done: Callable[[], bool]) -> None:
-        """Returns when something is done, or a signal has come.
+        """Waits until ``is_done`` returns True, or a signal is received.
 
         Raises:
-            Ended: A process has ended by itself, or it takes too long.
+            ProcessEnded: A process has ended unexpectedly, or the wait takes too long.
         """
-        deadline = time.monotonic() + SECONDS_TO_START
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while not (self.is_stopped or is_done()):
-            self.look()
+            self.poll()
             if time.monotonic() > deadline:
-                raise Ended(f"not ready after {SECONDS_TO_START:.0f} s; the logs are in {self.home / 'logs'}")
+                logs = self.home / "logs"
+                raise ProcessEnded(f"not ready after {START_TIMEOUT_SECONDS:.0f} s; the logs are in {logs}")
 
-    def has_ended(self, name: str) -> bool:
-        """Whether a process that shall end has ended well; from then on nobody looks after it."""
+    def remove_finished(self, name: str) -> bool:
+        """Whether a one-shot process has succeeded; removes it from the record then."""
         if self._running[name].poll() != 0:
             return False
         del self._running[name]
-        self.record.processes[:] = [each for each in self.record.processes if each.name != name]
+        self.record.processes[:] = [process for process in self.record.processes if process.name != name]
         write_record(self.home, self.record)
         return True
 
-    def look(self) -> None:
-        """Waits a moment; raises Ended if a process has ended by itself."""
-        time.sleep(LOOK_SECONDS)
+    def poll(self) -> None:
+        """Sleeps briefly; raises ProcessEnded if a process has ended unexpectedly."""
+        time.sleep(POLL_SECONDS)
         for name, process in self._running.items():
-            if process.poll() is not None and (process.returncode or name not in self._passing):
-                raise Ended(f"{name} {why_ended(process, self._log(name))}")
+            if process.poll() is not None and (process.returncode or name not in self._one_shot):
+                raise ProcessEnded(f"{name} {describe_exit(process, self._log(name))}")
 
-    def end(self) -> None:
-        """Ends all."""
-        end(self.record.processes)
+    def stop_all(self) -> None:
+        """Terminates all processes and clears the record."""
+        terminate(self.record.processes)
         for process in self._running.values():
             process.wait()
         self.record.processes.clear()

@@ -1,11 +1,12 @@
-"""Starts all that a machine needs to run a home every night, shows what runs, and ends it."""
+"""Runs everything that one machine needs for the nights of a home: servers, a worker and the deployments."""
 
 import os
 import secrets
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,143 +17,158 @@ from flows.up.network import (
     MLFLOW_PORT,
     PREFECT_AUTH,
     PREFECT_PORT,
-    address,
-    asks_for_password,
     check_host,
+    child_environment,
     choose_port,
-    local_names,
-    own_environment,
+    has_mlflow_password,
+    page_hosts,
+    server_url,
 )
-from flows.up.processes import UP_HOME, Process, end
-from flows.up.record import AlreadyUp, Record, read_record, standing, write_record
-from flows.up.standing import Ended, Standing
-from flows.up.watch import FlowRuns, client
+from flows.up.prefect_client import FlowRuns, make_client
+from flows.up.process_record import AlreadyUp, Record, locked_record, read_record, write_record
+from flows.up.processes import UP_HOME, Process, terminate
+from flows.up.supervisor import ProcessEnded, Supervisor
 from storage.home.workspace import Workspace
 from storage.tracking.connection import PAGES
 
 POOL = "guidespace"
-ASK_SECONDS = 5.0  # between two questions after flow runs
-STORE, ARTIFACTS = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_ARTIFACTS_DESTINATION"  # as MLflow's server reads them
-QUIET = {  # unless the user has set them
+FLOW_RUN_POLL_SECONDS = 5.0
+STORE, ARTIFACTS = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_ARTIFACTS_DESTINATION"  # of MLflow's server
+DEFAULTS = {  # unless the user has set them
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # judges of texts: processes that nobody needs here
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # processes for LLM judges, which are not used here
     "GIT_PYTHON_REFRESH": "quiet",
 }
 
 
-def stand_up(home: str, host: str, prefect_port: int, mlflow_port: int, feeds: Sequence[str]) -> int:
+def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds: Sequence[str]) -> int:
     """Runs until Ctrl-C, SIGTERM or the end of a process; returns the exit code.
 
     Args:
-        home: Made where there is none.
+        home: Created if missing.
         host: Interface on which both servers listen.
-        prefect_port: 0 for the one of last time, 4200, or a free one; ``mlflow_port`` likewise, 5000.
-        feeds: Of the deployments that read guides; none leaves theirs.
+        prefect_port: 0 for the previous one, 4200, or a free one; ``mlflow_port`` likewise with 5000.
+        mlflow_port: See ``prefect_port``.
+        feeds: Feeds of the deployments that read guides; if empty, the deployments keep theirs.
 
     Raises:
-        NetworkError: A given port is taken, or the host asks for passwords that are not set.
+        NetworkError: A requested port is in use, or the host requires passwords that are not set.
         HomeError: The home cannot be used.
     """
-    folder, environment = Workspace(home).home, QUIET | own_environment()
+    folder, environment = Workspace(home).home, DEFAULTS | child_environment()
     check_host(host, environment)
     try:
-        with standing(folder) as before, Signals() as stop:
-            if left := end(before.processes if before else []):
-                print(f"An earlier `guidespace up` was killed and left {', '.join(left)} running: ended now.")
-            last = [urlsplit(url).port or 0 for url in (before.prefect, before.mlflow)] if before else [0, 0]
-            prefect = choose_port("--prefect-port", prefect_port, last[0], PREFECT_PORT, host)
-            mlflow = choose_port("--mlflow-port", mlflow_port, last[1], MLFLOW_PORT, host)
-            pages = [address(host, port, shown=True) for port in (prefect, mlflow)]
-            own = {STORE: f"sqlite:///{folder / 'mlflow.db'}", ARTIFACTS: str(folder / "mlflow")}
-            given = {name: environment[name] for name in own if environment.get(name)}
-            environment |= own | given
-            environment |= {
-                "PREFECT_HOME": str(folder / "prefect"),
-                "PREFECT_API_URL": f"{address(host, prefect)}/api",
-                "PREFECT_UI_URL": pages[0],
-                "PREFECT_SERVER_UI_API_URL": f"{pages[0]}/api",
-                # Prefect accepts requests of any page by default, and a request can start a process
-                "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(
-                    f"http://{name}" for port in (prefect, mlflow) for name in local_names(host, port)
-                ),
-                "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
-                "PREFECT_API_AUTH_STRING": environment.get(PREFECT_AUTH, ""),
-                # of the homes below it, too
-                "MLFLOW_TRACKING_URI": address(host, mlflow) if given else own[STORE],
-                "MLFLOW_TRACKING_USERNAME": environment.get(MLFLOW_AUTH[0], ""),
-                "MLFLOW_TRACKING_PASSWORD": environment.get(MLFLOW_AUTH[1], ""),
-                "MLFLOW_FLASK_SERVER_SECRET_KEY": secrets.token_hex(32),
-                PAGES: pages[1],
-                UP_HOME: str(folder),
-            }
-            record = Record(prefect=pages[0], mlflow=pages[1], own=Process.of("guidespace up", os.getpid()))
+        with locked_record(folder) as previous, Signals() as stop:
+            if leftover := terminate(previous.processes if previous else []):
+                print(f"Ended {', '.join(leftover)}, which an earlier `guidespace up` had left running.")
+            urls = (previous.prefect, previous.mlflow) if previous else ("", "")
+            previous_ports = [urlsplit(url).port or 0 for url in urls]
+            ports = (
+                choose_port("--prefect-port", prefect_port, previous_ports[0], PREFECT_PORT, host),
+                choose_port("--mlflow-port", mlflow_port, previous_ports[1], MLFLOW_PORT, host),
+            )
+            environment |= _server_settings(folder, host, *ports, environment)
+            pages = [server_url(host, port, shown=True) for port in ports]
+            record = Record(*pages, supervisor=Process.of("guidespace up", os.getpid()))
             write_record(folder, record)
-            whole = Standing(folder, record, environment, stop)
+            supervisor = Supervisor(folder, record, environment, stop)
             try:
-                _start(whole, host, prefect, mlflow, feeds)
-                _watch(whole, FlowRuns(client(address(host, prefect), environment.get(PREFECT_AUTH, ""))))
-            except Ended as error:
+                _start(supervisor, host, *ports, feeds)
+                client = make_client(server_url(host, ports[0]), environment.get(PREFECT_AUTH, ""))
+                _watch(supervisor, FlowRuns(client))
+            except ProcessEnded as error:
                 print(f"guidespace: {error}", flush=True)
                 return FAILED
             finally:
-                print("ending …", flush=True)
-                whole.end()
-            print("All is ended; what was under way goes on by Retry, or with the next run.")
+                print("stopping …", flush=True)
+                supervisor.stop_all()
+            print("All processes have stopped; Retry or the next run continues interrupted flow runs.")
             return DONE
     except AlreadyUp:
-        found = read_record(folder)
-        began = f", since {found.since}, process {found.own.pid}" if found else ", and is just starting"
-        print(
-            "\n".join(
-                [f"`guidespace up` stands for {folder} already{began}", *(found.lines if found else [])]
-            )
-        )
+        print(_describe_running(folder))
         return DONE
 
 
-def _start(whole: Standing, host: str, prefect: int, mlflow: int, feeds: Sequence[str]) -> None:
-    """Starts the servers, applies the deployments and starts the worker; returns at once after a signal."""
-    home, begun = whole.home, time.monotonic()
-    print(f"GuideSpace: standing up {home} …", flush=True)
+def _server_settings(
+    folder: Path, host: str, prefect: int, mlflow: int, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Returns environment variables of the servers and clients; ``prefect`` and ``mlflow`` are ports."""
+    defaults = {STORE: f"sqlite:///{folder / 'mlflow.db'}", ARTIFACTS: str(folder / "mlflow")}
+    user_settings = {name: environment[name] for name in defaults if environment.get(name)}
+    page = server_url(host, prefect, shown=True)
+    origins = [f"http://{name}" for port in (prefect, mlflow) for name in page_hosts(host, port)]
+    return {
+        **defaults,
+        **user_settings,
+        "PREFECT_HOME": str(folder / "prefect"),
+        "PREFECT_API_URL": f"{server_url(host, prefect)}/api",
+        "PREFECT_UI_URL": page,
+        "PREFECT_SERVER_UI_API_URL": f"{page}/api",
+        # by default, Prefect accepts requests of pages of any site, and a request can start a process
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(origins),
+        "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
+        "PREFECT_API_AUTH_STRING": environment.get(PREFECT_AUTH, ""),
+        # homes within this home use it, too
+        "MLFLOW_TRACKING_URI": server_url(host, mlflow) if user_settings else defaults[STORE],
+        "MLFLOW_TRACKING_USERNAME": environment.get(MLFLOW_AUTH[0], ""),
+        "MLFLOW_TRACKING_PASSWORD": environment.get(MLFLOW_AUTH[1], ""),
+        "MLFLOW_FLASK_SERVER_SECRET_KEY": secrets.token_hex(32),
+        PAGES: server_url(host, mlflow, shown=True),
+        UP_HOME: str(folder),
+    }
+
+
+def _describe_running(folder: Path) -> str:
+    """Describes the other ``up`` that holds the home."""
+    message = f"`guidespace up` is already running for {folder}"
+    if (record := read_record(folder)) is None:
+        return f"{message}; it has just been started"
+    return f"{message}, since {record.since}, process {record.supervisor.pid}\n{record.summary()}"
+
+
+def _start(supervisor: Supervisor, host: str, prefect: int, mlflow: int, feeds: Sequence[str]) -> None:
+    """Starts the servers, applies the deployments and starts the worker; returns early after a signal."""
+    home, environment, started_at = supervisor.home, supervisor.environment, time.monotonic()
+    print(f"GuideSpace: starting the servers of {home} …", flush=True)
     listen = ("--host", host, "--port")
-    # with a password, any name of the machine: a page of another site does not know the password
-    hosts = "*" if whole.environment.get(PREFECT_AUTH) else host
-    server = ("flows.up.prefect_server", "--allowed-hosts", hosts)
-    whole.start("Prefect", *server, *listen, str(prefect))
+    # a password makes the check of host names unnecessary: pages of other sites do not know it
+    hosts = "*" if environment.get(PREFECT_AUTH) else host
+    supervisor.start("Prefect", "flows.up.prefect_server", "--allowed-hosts", hosts, *listen, str(prefect))
     site = ("deployments", "deployments.site", str(home), *feeds)
-    is_own = whole.environment["MLFLOW_TRACKING_URI"] == whole.environment[STORE]
-    if is_own:  # its first client makes the database whole or not at all, MLflow's server does not
-        whole.start(*site, passing=True)
-        whole.wait((home / "mlflow.db").exists)
-    login = ("--app-name", "basic-auth") if asks_for_password(whole.environment) else ()
-    hosts = "*" if login else ",".join(local_names(host, mlflow))
-    serve = ("mlflow", "server", "--workers", "1", "--allowed-hosts", hosts, *login)
-    whole.start("MLflow", *serve, *listen, str(mlflow), folder=home)
-    whole.wait(lambda: _answers(f"{address(host, mlflow)}/health"))
-    if not is_own:
-        whole.start(*site, passing=True)
-    whole.wait(lambda: whole.has_ended("deployments"))
-    name = ("--pool", POOL, "--name", socket.gethostname())
-    if not whole.is_stopped:
-        whole.start("worker", "prefect", "worker", "start", *name)
-        lines = "\n".join([*whole.record.lines, f"  logs     {home / 'logs'}"])
-        print(f"{lines}\nStood up in {time.monotonic() - begun:.0f} s. Ctrl-C ends all of it.", flush=True)
+    uses_home_database = environment["MLFLOW_TRACKING_URI"] == environment[STORE]
+    if uses_home_database:  # our client creates the database atomically, MLflow's server does not
+        supervisor.start(*site, one_shot=True)
+        supervisor.wait((home / "mlflow.db").exists)
+    login = ("--app-name", "basic-auth") if has_mlflow_password(environment) else ()
+    hosts = "*" if login else ",".join(page_hosts(host, mlflow))
+    server = ("mlflow", "server", "--workers", "1", "--allowed-hosts", hosts, *login)
+    supervisor.start("MLflow", *server, *listen, str(mlflow), folder=home)
+    supervisor.wait(lambda: _is_healthy(f"{server_url(host, mlflow)}/health"))
+    if not uses_home_database:
+        supervisor.start(*site, one_shot=True)
+    supervisor.wait(lambda: supervisor.remove_finished("deployments"))
+    if not supervisor.is_stopped:
+        worker = ("prefect", "worker", "start", "--pool", POOL, "--name", socket.gethostname())
+        supervisor.start("worker", *worker)
+        seconds = time.monotonic() - started_at
+        print(f"{supervisor.record.summary()}\n  logs     {home / 'logs'}")
+        print(f"Started in {seconds:.0f} s. Press Ctrl-C to stop everything.", flush=True)
 
 
-def _watch(whole: Standing, runs: FlowRuns) -> None:
-    """Prints what runs until a signal comes; raises Ended."""
-    asked = 0.0
-    while not whole.is_stopped:
-        whole.look()
-        if time.monotonic() - asked >= ASK_SECONDS:
-            asked = time.monotonic()
+def _watch(supervisor: Supervisor, runs: FlowRuns) -> None:
+    """Prints changes of flow runs until a signal is received; raises ProcessEnded."""
+    last_poll = 0.0
+    while not supervisor.is_stopped:
+        supervisor.poll()
+        if time.monotonic() - last_poll >= FLOW_RUN_POLL_SECONDS:
+            last_poll = time.monotonic()
             for line in runs.changes():
                 print(line, flush=True)
 
 
-def _answers(url: str) -> bool:
+def _is_healthy(url: str) -> bool:
     with suppress(httpx.HTTPError):
         return httpx.get(url, timeout=2.0, trust_env=False).is_success
     return False

@@ -20,7 +20,7 @@ import httpx
 import pytest
 import yaml
 
-from flows.up.watch import PrefectAuth
+from flows.up.prefect_client import PrefectAuth
 from storage.stages import ROOT
 from tests.busy import ask_until_answered
 from tests.ports import free_port

@@ -14,8 +14,8 @@ import yaml
 from mlflow.tracking import MlflowClient
 
 from flows.ownership import FLOWS, TAG, tag_with_home
-from flows.up.processes import end, start
-from flows.up.watch import client
+from flows.up.prefect_client import make_client
+from flows.up.processes import start_process, terminate
 from storage.home.identity import make_home_id
 from storage.stages import ROOT
 from storage.tracking import Tracking
@@ -96,7 +96,7 @@ def servers(
         "mlflow": ["mlflow", "server", "--workers", "1", "--port", str(ports[1]), *store],
     }
     started = [
-        start(name, [sys.executable, "-m", *command], place / f"{name}.log", environment, ROOT)
+        start_process(name, [sys.executable, "-m", *command], place / f"{name}.log", environment, ROOT)
         for name, command in commands.items()
     ]
 
@@ -110,10 +110,10 @@ def servers(
         for url, log in ((f"{urls[0]}/api/health", "prefect"), (f"{urls[1]}/health", "mlflow")):
             until(lambda url=url: answers(url), (place / f"{log}.log").read_text)
         named = {"PREFECT_API_URL": f"{urls[0]}/api", "MLFLOW_TRACKING_URI": urls[1]}
-        with client(urls[0], timeout=30) as prefect:
+        with make_client(urls[0], timeout=30) as prefect:
             yield prefect, MlflowClient(urls[1]), named
     finally:
-        end([process for process, _ in started])
+        terminate([process for process, _ in started])
         for _, process in started:
             process.wait()
 

@@ -12,8 +12,8 @@ import httpx
 import psutil
 import pytest
 
-from flows.up.network import NetworkError, check_host, choose_port, listener
-from flows.up.processes import UP_HOME, Process, end
+from flows.up.network import NetworkError, check_host, choose_port, describe_listener
+from flows.up.processes import UP_HOME, Process, terminate
 from tests.contents import night_contents
 from tests.flows.command import ROOT, guidespace
 from tests.flows.up_process import standing, until
@@ -35,7 +35,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
         assert again.returncode == 0
         assert up.record["prefect"] in again.stdout and f"process {up.process.pid}" in again.stdout
         doctor = guidespace("doctor", "--home", home).stdout
-        assert f"`guidespace up` runs since {up.record['since']}" in doctor
+        assert f"`guidespace up` has been running since {up.record['since']}" in doctor
 
         for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {}):
             foreign = httpx.post(f"{up.record['prefect']}/api/deployments/filter", json={}, headers=headers)
@@ -81,7 +81,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
 
         with standing(home) as second:
             assert (
-                "was killed and left Prefect, MLflow, worker running: ended now"
+                "Ended Prefect, MLflow, worker, which an earlier `guidespace up` had left running"
                 in second.printed.read_text(encoding="utf-8")
             )
             assert not any(each.is_running() for each in left)
@@ -121,7 +121,7 @@ def test_sigterm_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
         ]
         up.send_signal(signal.SIGTERM)
         printed = up.communicate(timeout=60)[0]
-    assert up.returncode == 0 and "All is ended" in printed
+    assert up.returncode == 0 and "All processes have stopped" in printed
     assert started and not any(each.is_running() for each in started)
 
 
@@ -129,8 +129,8 @@ def test_a_process_with_a_used_id_is_not_ours() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         ours = Process.of("other", other.pid)
         former = Process("former", other.pid, ours.started - 60)
-        assert former.find() is None and end([former]) == [] and other.poll() is None
-        assert end([ours]) == ["other"] and ours.find() is None
+        assert former.find() is None and terminate([former]) == [] and other.poll() is None
+        assert terminate([ours]) == ["other"] and ours.find() is None
 
 
 def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_what_a_killed_process_left_is_ended(tmp_path: Path) -> None:
         until(left.environ, str)  # empty while the kernel still loads it
         first.kill()
         first.wait()
-        assert end([of_another_home, Process("first", first.pid, ours.started)]) == []
+        assert terminate([of_another_home, Process("first", first.pid, ours.started)]) == []
         assert left.is_running() and left.status() != psutil.STATUS_ZOMBIE
-        assert end([ours]) == ["first"]
+        assert terminate([ours]) == ["first"]
         assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
 
 
@@ -159,14 +159,14 @@ def test_ports_given_taken_and_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken = server.getsockname()[1]
         who = f"process {os.getpid()} \\("
-        assert f"process {os.getpid()} (" in str(listener(taken))
-        with pytest.raises(NetworkError, match=f"--prefect-port {taken} is taken by {who}.*leave it out"):
+        assert f"process {os.getpid()} (" in str(describe_listener(taken))
+        with pytest.raises(NetworkError, match=f"--prefect-port {taken} is in use by {who}.*omit --pref"):
             choose_port("--prefect-port", taken, 0, taken, "127.0.0.1")
         chosen = choose_port("--prefect-port", 0, 0, taken, "127.0.0.1")
         assert chosen not in (0, taken)
     assert choose_port("--prefect-port", 0, taken, 1, "127.0.0.1") == taken
-    assert listener(taken) is None
-    with pytest.raises(NetworkError, match=r"nobody can listen on 192\.0\.2\.1"):
+    assert describe_listener(taken) is None
+    with pytest.raises(NetworkError, match=r"cannot listen on 192\.0\.2\.1"):
         choose_port("--prefect-port", 0, 0, 4200, "192.0.2.1")
 
 
@@ -175,7 +175,7 @@ def test_other_machines_need_passwords(tmp_path: Path) -> None:
         check_host(host, {})
     for left_out in PASSWORDS:
         environment = {name: value for name, value in PASSWORDS.items() if name != left_out}
-        with pytest.raises(NetworkError, match=f"reached by other machines.*set {left_out}"):
+        with pytest.raises(NetworkError, match=f"reachable from other machines.*set {left_out}"):
             check_host("0.0.0.0", environment)
     with pytest.raises(NetworkError, match="PREFECT_SERVER_API_AUTH_STRING=USER:PASSWORD"):
         check_host("::", PASSWORDS | {"PREFECT_SERVER_API_AUTH_STRING": "ann:"})

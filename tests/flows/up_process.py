@@ -1,4 +1,4 @@
-"""A ``guidespace up`` that stands while a test asks its servers."""
+"""A running ``guidespace up`` for tests that use its servers."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 import psutil
 
-from flows.up.processes import Process, end
-from flows.up.watch import client
+from flows.up.prefect_client import make_client
+from flows.up.processes import Process, terminate
 from tests.busy import ask_until_answered
 from tests.flows.command import ROOT
 
@@ -27,7 +27,7 @@ SECONDS = 480.0  # for what takes some on a machine that has nothing else to do
 
 @dataclass
 class Up:
-    """A ``guidespace up`` that has stood up; ``auth`` is a user and password for both servers."""
+    """A running ``guidespace up``; ``auth`` is a user and password for both servers."""
 
     home: Path
     process: subprocess.Popen[bytes]
@@ -38,7 +38,7 @@ class Up:
     @cached_property
     def api(self) -> httpx.Client:
         """Client of Prefect's API."""
-        return client(self.record["prefect"], ":".join(self.auth or ()), timeout=30)
+        return make_client(self.record["prefect"], ":".join(self.auth or ()), timeout=30)
 
     def post(self, path: str, content: object = None) -> Any:
         """Prefect's answer."""
@@ -96,7 +96,7 @@ def standing(home: Path, *arguments: str, auth: tuple[str, str] | None = None, *
     up = Up(home, process, printed, {}, auth)
     try:
         until(
-            lambda: "Stood up" in printed.read_text(encoding="utf-8") or process.poll() is not None,
+            lambda: "Started in" in printed.read_text(encoding="utf-8") or process.poll() is not None,
             printed.read_text,
         )
         assert process.poll() is None, printed.read_text(encoding="utf-8")
@@ -105,4 +105,4 @@ def standing(home: Path, *arguments: str, auth: tuple[str, str] | None = None, *
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
-        end([Process(**each) for each in up.record.get("processes", ())], 1.0)
+        terminate([Process(**each) for each in up.record.get("processes", ())], 1.0)

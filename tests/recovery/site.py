@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import psutil
 
-from flows.up.processes import Process, end, start
+from flows.up.processes import Process, start_process, terminate
 from tests.flows.command import ROOT, SAMPLE
 from tests.ports import free_port
 from tests.postgres import find_program
@@ -93,7 +93,7 @@ class Servers:
         """Starts one and returns when it answers."""
         folder = self._data if name == "database" else ROOT
         log = self._place / f"{name}.log"
-        self._running[name], _ = start(name, self._commands[name], log, self.environment, folder)
+        self._running[name], _ = start_process(name, self._commands[name], log, self.environment, folder)
         if name == "prefect":
             until(lambda: answers(f"{self.api}/health"), log)
         elif name == "mlflow":
@@ -125,7 +125,7 @@ class Servers:
         return below if name == "flow" else [first] if name == "worker" else [first, *below]
 
     def end(self) -> None:
-        end(list(self._running.values()))
+        terminate(list(self._running.values()))
         shutil.rmtree(self._data, ignore_errors=True)
 
     def ask(self, path: str, content: object = None) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flows.up.record import read_record
+from flows.up.process_record import read_record
 from tests.contents import night_contents
 from tests.flows.command import ROOT
 from tests.flows.up_process import Up, standing, until
@@ -105,7 +105,7 @@ def test_a_kill_while_it_starts(tmp_path: Path, seed: int) -> None:
     time.sleep(random.Random(seed).uniform(0, SECONDS_WITHIN))
     first.kill()
     assert first.wait() == -signal.SIGKILL
-    assert "Stood up" not in (tmp_path / "printed.txt").read_text(encoding="utf-8")
+    assert "Started in" not in (tmp_path / "printed.txt").read_text(encoding="utf-8")
     print(f"up {seed}, starting: killed after {started()[-1]}", flush=True)
     assert wanted in started()
     with standing(home) as up:

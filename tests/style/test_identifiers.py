@@ -29,8 +29,6 @@ PENDING = frozenset(
         "deployments",
         "flows",
         "flows/cli",
-        "flows/serving",
-        "flows/up",
         "storage",
         "storage/home",
         "storage/tracking",
