@@ -2,7 +2,8 @@
 
 DuckDB locks out all other processes, including readers, while a process writes. Other programs therefore read
 what ingest publishes (the Parquet files of the Guide, ``status.json``). Each migration of ``schema`` is
-applied once, in a transaction, and recorded. A released migration is never edited.
+applied once, in a transaction, and recorded; released migrations of tables are never edited. Views are in
+``views.sql``, which is applied again whenever the file has changed.
 
 Migrations are applied to a copy, which then replaces the file. A process that is killed before the next
 checkpoint would otherwise leave a write-ahead log with an ALTER TABLE of a table with a CHECK, and DuckDB
@@ -11,6 +12,7 @@ cannot replay such a log (duckdb/duckdb#18259).
 
 import errno
 import glob
+import hashlib
 import os
 import re
 import shutil
@@ -30,6 +32,7 @@ from storage.home.workspace import HomeError, HomeLocked
 
 FILE = "catalogue.duckdb"
 SCHEMA = Path(__file__).resolve().parent / "schema"
+VIEWS = SCHEMA / "views.sql"
 # Memory limit of DuckDB, which spills to catalogue.duckdb.tmp. Ingest of any guide takes under 500 MiB.
 MEMORY_BYTES = 160_000_000
 
@@ -52,7 +55,7 @@ class Catalogue:
 
     @staticmethod
     @contextmanager
-    def open(home: Path, migrations: Sequence[Migration] | None = None) -> "Iterator[Catalogue]":
+    def open(home: Path) -> "Iterator[Catalogue]":
         """Opens the catalogue for writing, creates it if missing, and applies pending migrations.
 
         Raises:
@@ -61,13 +64,12 @@ class Catalogue:
             HomeError: The file is from a newer GuideSpace or DuckDB, or DuckDB cannot replay its write-ahead
                 log.
         """
-        required = read_migrations() if migrations is None else migrations
-        file = Path(home) / FILE
+        file, migrations = Path(home) / FILE, read_migrations()
         with full_disk_as_oserror(file):
-            connection = _open_migrated(file, required)
+            connection = _open_migrated(file, migrations)
             shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # left by a killed process
             try:
-                yield Catalogue(home=Path(home), connection=connection, schema_version=len(required))
+                yield Catalogue(home=Path(home), connection=connection, schema_version=len(migrations))
             finally:
                 connection.close()
 
@@ -76,7 +78,8 @@ def _open_migrated(file: Path, migrations: Sequence[Migration]) -> duckdb.DuckDB
     if file.exists():
         with ExitStack() as stack:
             connection = stack.enter_context(connect(file))
-            if schema_version(connection, migrations, file) == len(migrations):
+            is_current = schema_version(connection, migrations, file) == len(migrations)
+            if is_current and _views_digest(connection) == _digest(VIEWS):
                 stack.pop_all()
                 return connection
     with replaced_database(file, connect, copy=True) as connection:
@@ -84,7 +87,20 @@ def _open_migrated(file: Path, migrations: Sequence[Migration]) -> duckdb.DuckDB
         migrate(connection, migrations, file)
         if any(migration.name == MIGRATION for migration in pending):
             fill_episode_columns(connection)
+        with transaction(connection):
+            connection.execute(VIEWS.read_text(encoding="utf-8"))
+            connection.execute(f"COMMENT ON VIEW schedule IS '{_digest(VIEWS)}'")
     return connect(file)
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _views_digest(connection: duckdb.DuckDBPyConnection) -> str | None:
+    """Returns the digest of the views.sql that was applied last: the comment of the view ``schedule``."""
+    query = "SELECT any_value(comment) FROM duckdb_views() WHERE view_name = 'schedule'"
+    return connection.execute(query).fetchall()[0][0]
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -105,7 +121,7 @@ def copy_database(source: Path, target: Path) -> None:
 def read_migrations(folder: Path = SCHEMA) -> list[Migration]:
     """Reads the migrations NNNN_name.sql of a folder; raises ValueError on missing or repeated numbers."""
     migrations: list[Migration] = []
-    for version, file in enumerate(sorted(folder.glob("*.sql")), 1):
+    for version, file in enumerate(sorted(folder.glob("[0-9]*.sql")), 1):
         match = re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name)
         if match is None or int(match[1]) != version:
             raise ValueError(f"{file.name}: expected {version:04d}_name.sql as the next migration")

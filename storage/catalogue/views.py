@@ -17,7 +17,10 @@ from storage.errors import ExpectedError
 VIEWS = {
     "programmes": "FROM '{guide}/programmes.parquet'",
     "channels": "FROM '{guide}/channels.parquet'",
-    "titles": "SELECT row_number() OVER () - 1 AS title_id, * FROM '{corpus}/titles.parquet'",
+    "titles": (
+        "SELECT file_row_number AS title_id, * EXCLUDE (file_row_number) "
+        "FROM read_parquet('{corpus}/titles.parquet', file_row_number = true)"
+    ),
     "clusters": "FROM '{clustering}/clusters.parquet'",
     "neighbours": "FROM '{nearest}/neighbours.parquet'",
     "vectors": "FROM '{nearest}/vectors.parquet'",

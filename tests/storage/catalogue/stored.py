@@ -1,10 +1,12 @@
 """Small readings for tests of the catalogue."""
 
 import datetime
+from contextlib import closing
+from pathlib import Path
 
 import pyarrow as pa
 
-from storage.catalogue.connection import Catalogue
+from storage.catalogue.connection import FILE, Catalogue, connect, migrate, read_migrations
 from storage.catalogue.feeds import Counts
 from storage.catalogue.ledger import reading
 from storage.catalogue.rows import CHANNELS, PROGRAMMES, REJECTS
@@ -16,6 +18,12 @@ NOON = datetime.datetime(2025, 3, 1, 12)
 
 
 READ_AT = datetime.datetime(2025, 3, 2, 5, 0, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
+
+
+def migrate_home(home: Path, count: int) -> None:
+    """Makes a catalogue as it was after the first ``count`` migrations."""
+    with closing(connect(home / FILE)) as connection:
+        migrate(connection, read_migrations()[:count], home / FILE)
 
 
 def programmes(*rows: tuple[str, int, str, str]) -> pa.RecordBatch:

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.connection import FILE, Catalogue, read_migrations
+from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.feeds import Counts, find_unchanged
 from storage.catalogue.ledger import reading
 from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
+from tests.storage.catalogue.stored import migrate_home
 
 NOON = datetime.datetime(2025, 3, 1, 12)
 HOUR = datetime.timedelta(hours=1)
@@ -259,8 +260,7 @@ def test_one_channel_is_the_same_id_with_a_name_in_common(
 
 
 def test_a_home_of_the_first_version_keeps_everything(tmp_path: Path) -> None:
-    with Catalogue.open(tmp_path, read_migrations()[:1]):
-        pass
+    migrate_home(tmp_path, 1)
     with duckdb.connect(str(tmp_path / FILE)) as connection:
         connection.execute("INSERT INTO feeds VALUES (1, 's', 'd', 10, '2025-02-01', 3, 2, 1, 0)")
         connection.execute("INSERT INTO channels VALUES ('s', 'a', 'A'), ('s', 'b', 'B')")

@@ -1,3 +1,5 @@
+"""Migrations and views of the catalogue, and what a killed process leaves."""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -5,93 +7,101 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from storage.catalogue import connection
 from storage.catalogue.connection import FILE, Catalogue, Migration, read_migrations
 from storage.home.workspace import HomeError
 from storage.stages import ROOT
+from tests.storage.catalogue.stored import migrate_home
 
-NEXT = Migration(
-    version=len(read_migrations()) + 1,
-    name="next",
-    sql="ALTER TABLE feeds ADD COLUMN etag VARCHAR; CREATE VIEW v AS FROM feeds;",
-)
-BROKEN = Migration(
-    version=NEXT.version,
-    name="broken",
-    sql="CREATE TABLE half (a INTEGER); SELECT no_such_column FROM feeds;",
-)
+VERSION = len(read_migrations()) + 1
+NEXT = Migration(VERSION, "next", "ALTER TABLE feeds ADD COLUMN etag VARCHAR; CREATE VIEW v AS FROM feeds;")
+BROKEN = Migration(VERSION, "broken", "CREATE TABLE half (a INTEGER); SELECT no_such_column FROM feeds;")
 FEED = (
     "INSERT INTO feeds (feed_id, source, content_digest, bytes, read_at, grabbed_at, seen, stored, "
     "duplicates, rejected) VALUES (1, 'a', 'd', 1, now()::TIMESTAMP, now()::TIMESTAMP, 0, 0, 0, 0)"
 )
 
 
-def applied(home: Path) -> list[tuple[int, str]]:
-    with duckdb.connect(str(home / FILE)) as connection:
-        return connection.execute("SELECT version, name FROM migrations ORDER BY version").fetchall()
+@pytest.fixture
+def with_migration(monkeypatch: pytest.MonkeyPatch):
+    """Adds a migration."""
+    return lambda step: monkeypatch.setattr(connection, "read_migrations", lambda: [*read_migrations(), step])
 
 
-def test_an_empty_home_comes_to_the_newest_version(tmp_path: Path) -> None:
-    with Catalogue.open(tmp_path) as catalogue:
-        assert catalogue.schema_version == len(read_migrations())
-    assert applied(tmp_path) == [(migration.version, migration.name) for migration in read_migrations()]
+def query(home: Path, sql: str) -> list[tuple]:
+    with duckdb.connect(str(home / FILE), read_only=True) as opened:
+        return opened.execute(sql).fetchall()
 
 
-def test_an_older_home_is_brought_up_and_keeps_its_rows(tmp_path: Path) -> None:
-    with Catalogue.open(tmp_path) as catalogue:
-        catalogue.connection.execute(FEED)
-    with Catalogue.open(tmp_path, [*read_migrations(), NEXT]) as catalogue:
-        assert catalogue.connection.execute("SELECT source, etag FROM v").fetchall() == [("a", None)]
-    assert applied(tmp_path)[-1] == (NEXT.version, "next")
-    with Catalogue.open(tmp_path, [*read_migrations(), NEXT]):  # again: nothing to do
-        pass
+def applied(home: Path) -> list[tuple]:
+    return query(home, "SELECT version, name FROM migrations ORDER BY version")
 
 
-def test_each_prefix_of_the_migrations_leads_to_the_newest(tmp_path: Path) -> None:
-    steps = read_migrations()
-    for count in range(len(steps)):
+def test_every_older_version_is_migrated_to_the_newest(tmp_path: Path) -> None:
+    for count in range(VERSION):
         home = tmp_path / str(count)
         home.mkdir()
-        with Catalogue.open(home, steps[:count]):
-            pass
-        with Catalogue.open(home):
-            pass
-        assert len(applied(home)) == len(steps)
+        if count:
+            migrate_home(home, count)
+        with Catalogue.open(home) as catalogue:
+            assert catalogue.schema_version == VERSION - 1
+        assert applied(home) == [(step.version, step.name) for step in read_migrations()]
 
 
-def test_a_newer_home_is_refused_and_left_alone(tmp_path: Path) -> None:
-    with Catalogue.open(tmp_path, [*read_migrations(), NEXT]):
-        pass
-    with (
-        pytest.raises(
-            HomeError,
-            match=f"version {NEXT.version}; this GuideSpace supports versions to {NEXT.version - 1}",
-        ),
-        Catalogue.open(tmp_path),
-    ):
-        pass
-    assert applied(tmp_path)[-1] == (NEXT.version, "next")
+def test_a_migration_keeps_rows_and_is_applied_once(tmp_path: Path, with_migration) -> None:
+    with Catalogue.open(tmp_path) as catalogue:
+        catalogue.connection.execute(FEED)
+    with_migration(NEXT)
+    for _ in range(2):
+        with Catalogue.open(tmp_path) as catalogue:
+            assert catalogue.connection.execute("SELECT source, etag FROM v").fetchall() == [("a", None)]
+    assert applied(tmp_path)[-1] == (VERSION, "next")
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_newer_home_is_refused_and_left_alone(tmp_path: Path, with_migration, monkeypatch) -> None:
+    with_migration(NEXT)
     with Catalogue.open(tmp_path):
         pass
-    with (
-        pytest.raises(duckdb.Error, match="no_such_column"),
-        Catalogue.open(tmp_path, [*read_migrations(), BROKEN]),
-    ):
+    monkeypatch.undo()
+    refusal = f"version {VERSION}; this GuideSpace supports versions to {VERSION - 1}"
+    with pytest.raises(HomeError, match=refusal), Catalogue.open(tmp_path):
         pass
+    assert applied(tmp_path)[-1] == (VERSION, "next")
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, with_migration) -> None:
+    with Catalogue.open(tmp_path):
+        pass
+    with_migration(BROKEN)
+    with pytest.raises(duckdb.Error, match="no_such_column"), Catalogue.open(tmp_path):
+        pass
+    assert query(tmp_path, "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'half'") == [(0,)]
+
+
+def test_views_are_applied_again_when_their_file_changes(tmp_path: Path, monkeypatch) -> None:
+    """And views of earlier versions are removed."""
     with Catalogue.open(tmp_path) as catalogue:
-        assert catalogue.connection.execute(
-            "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'half'"
-        ).fetchall() == [(0,)]
+        catalogue.connection.execute("CREATE VIEW titles AS FROM programmes; DROP VIEW episodes")
+        catalogue.connection.execute("CREATE MACRO parse_episode(system, number) AS NULL")
+    with Catalogue.open(tmp_path):
+        pass
+    views = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+    assert ("titles",) in query(tmp_path, views)
+    changed = tmp_path / "views.sql"
+    changed.write_text(connection.VIEWS.read_text(encoding="utf-8") + "-- changed", encoding="utf-8")
+    monkeypatch.setattr(connection, "VIEWS", changed)
+    with Catalogue.open(tmp_path):
+        pass
+    assert query(tmp_path, views) == [("channels",), ("episodes",), ("programme_titles",), ("schedule",)]
+    macros = "SELECT function_name FROM duckdb_functions() WHERE NOT internal"
+    assert query(tmp_path, macros) == [("programmes_as_of",)]
 
 
-@pytest.mark.parametrize("known", [0, len(read_migrations()) - 3])
-def test_a_process_killed_after_the_migrations_leaves_a_home_that_opens(tmp_path: Path, known: int) -> None:
+@pytest.mark.parametrize("count", [0, VERSION - 4])
+def test_a_process_killed_after_the_migrations_leaves_a_home_that_opens(tmp_path: Path, count: int) -> None:
     """DuckDB cannot replay an ALTER TABLE of a table with a CHECK (duckdb/duckdb#18259)."""
-    if known:
-        with Catalogue.open(tmp_path, read_migrations()[:known]):
-            pass
+    if count:
+        migrate_home(tmp_path, count)
     code = (
         "import os, sys; from pathlib import Path; from storage.catalogue.connection import Catalogue\n"
         "with Catalogue.open(Path(sys.argv[1])) as catalogue:\n"
@@ -111,12 +121,12 @@ def test_a_log_that_duckdb_cannot_replay_is_named(tmp_path: Path) -> None:
         "connection.execute('ALTER TABLE t ADD COLUMN b INTEGER'); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / FILE)])
-    told = pytest.raises(HomeError, match=rf"cannot read .*{FILE}\.wal.*Move it away")
-    with told, Catalogue.open(tmp_path):
+    refusal = rf"cannot read .*{FILE}\.wal.*Move it away"
+    with pytest.raises(HomeError, match=refusal), Catalogue.open(tmp_path):
         pass
     (tmp_path / f"{FILE}.wal").unlink()
     with Catalogue.open(tmp_path) as catalogue:
-        assert catalogue.schema_version == len(read_migrations())
+        assert catalogue.schema_version == VERSION - 1
 
 
 def test_numbers_have_no_gap(tmp_path: Path) -> None:
