@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from storage.arrays import stable_order
+
 MAX_PIECE = 128  # entries summed by one GPU thread
 
 
@@ -33,10 +35,29 @@ def sum_bags(rows: Tensor, ids: Tensor, offsets: Tensor, weights: Tensor | None 
     return _embedding_bag(pieces, piece_ids, torch.searchsorted(bounds, offsets))
 
 
-def segment_sum(values: Tensor, segment_ids: Tensor, num_segments: int) -> Tensor:
-    """Sums values (entries, dim) per segment in a fixed order: (num_segments, dim)."""
-    order = torch.sort(segment_ids, stable=True).indices
-    return sum_bags(values, order, segment_offsets(segment_ids, num_segments))
+def segment_sum(
+    values: Tensor,
+    segment_ids: Tensor,
+    num_segments: int,
+    *,
+    rows: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Tensor:
+    """Sums entries per segment in a fixed order: (num_segments, dim).
+
+    Args:
+        values: (any, dim).
+        segment_ids: Segment of each entry, int64 (entries,).
+        num_segments: Number of segments.
+        rows: Row of ``values`` of each entry, int64 (entries,); None: entry i is values[i].
+        weights: Factor of each entry, (entries,); None: 1.
+    """
+    if segment_ids.device.type == "cpu":  # radix sort: a third of the time of torch.sort
+        order = torch.from_numpy(stable_order(segment_ids.numpy(), num_segments))
+    else:
+        order = torch.sort(segment_ids, stable=True).indices
+    offsets, rows = segment_offsets(segment_ids, num_segments), order if rows is None else rows.take(order)
+    return sum_bags(values, rows, offsets, None if weights is None else weights.take(order))
 
 
 def _embedding_bag(rows: Tensor, ids: Tensor, offsets: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -16,12 +16,12 @@ from benchmarks.rivals.contest import Contest
 from tasks.encoder.bags import Bagger
 from tasks.train.loop import Training
 from tasks.train.objectives import Label
-from tasks.train.runners import Hogwild, OneProcess, Owners, Runner
+from tasks.train.runners import Hogwild, OneProcess, Runner
 from tasks.train.settings import TrainSettings
 
 SIZE, ROUNDS, EPOCHS, PROTOCOL = 32, 5, 6, "unseen_title"
 ONE, TWO, SELDOM = Hogwild(learners=1), Hogwild(), Hogwild(interval=8)
-NAMES = {ONE: "1 learner", TWO: "2 learners", SELDOM: "2 learners, interval 8", Owners(): "2 owners"}
+NAMES = {ONE: "1 learner", TWO: "2 learners", SELDOM: "2 learners, interval 8"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def measure_learners(corpus: Path, quick: bool) -> Iterator[Claim]:
                 value=ratio * rival,
                 rival="1 learner",
                 rival_value=rival,
-                aim=aim if runner != Owners() else None,
+                aim=aim,
             )
         stale = statistics.median(run.staleness for run in found[runner])
         yield Claim(name=f"{name}: steps of others within a step", value=stale, better=None)
@@ -61,7 +61,7 @@ def measure_learners(corpus: Path, quick: bool) -> Iterator[Claim]:
 def _precisions(corpus: Path, quick: bool) -> Iterator[Claim]:
     contest = Contest(corpus)
     for size in (SIZE,) if quick else (1, 4, SIZE):
-        runners = OneProcess(), TWO, SELDOM, Owners()
+        runners = OneProcess(), TWO, SELDOM
         sequential, *others = (_precision(contest, runner, size, 1 if quick else 4) for runner in runners)
         for runner, precision in zip(runners[1:], others, strict=True):
             yield Claim(

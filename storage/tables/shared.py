@@ -51,11 +51,6 @@ class Shared:
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
 
-    def with_prefix(self, prefix: str) -> dict[str, Tensor]:
-        """Returns the tensors whose names start with ``prefix``, by the rest of the name."""
-        items = self.tensors.items()
-        return {name.removeprefix(prefix): tensor for name, tensor in items if name.startswith(prefix)}
-
     def __getstate__(self) -> dict[str, Any]:
         picklable = {name: value for name, value in self.__dict__.items() if name not in ("_map", "tensors")}
         return picklable | {"_file": DupFd(self._file), "_size": len(self._map)}

@@ -27,8 +27,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from storage.arrays import Ragged, stable_order
-from storage.segment_sums import count_entries, segment_offsets, sum_bags
+from storage.arrays import Ragged
+from storage.segment_sums import count_entries, segment_sum, sum_bags
 from storage.shapes import Float, Float32, Int64
 from tasks.form import configurable, setting
 from tasks.text.words import CONTEXT, KINDS
@@ -197,21 +197,13 @@ class _SumRows(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, rows: Tensor, tokens: Tensor, titles: Tensor, offsets: Tensor, values: Tensor) -> Tensor:
+        values = values.to(rows.dtype)
         ctx.save_for_backward(tokens, titles, values)
         ctx.unique = len(rows)
-        return _sum(rows, tokens, offsets, values)
+        return sum_bags(rows, tokens, offsets, values)
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> tuple[Tensor, None, None, None, None]:
         tokens, titles, values = ctx.saved_tensors
-        if tokens.device.type == "cpu":
-            order = torch.from_numpy(stable_order(tokens.numpy(), ctx.unique))
-        else:
-            order = torch.sort(tokens, stable=True).indices
-        row_offsets = segment_offsets(tokens, ctx.unique)
-        sums = _sum(grads[0].contiguous(), titles.take(order), row_offsets, values.take(order))
+        sums = segment_sum(grads[0].contiguous(), tokens, ctx.unique, rows=titles, weights=values)
         return sums, None, None, None, None
-
-
-def _sum(rows: Tensor, tokens: Tensor, offsets: Tensor, values: Tensor) -> Tensor:
-    return sum_bags(rows, tokens, offsets, values.to(rows.dtype))

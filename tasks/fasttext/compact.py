@@ -20,7 +20,6 @@ from typing import Literal
 import numpy as np
 
 from storage.arrays import Ragged, open_array
-from tasks.fasttext.dictionary import filter_values
 from tasks.fasttext.matrices import mean_rows, sum_rows
 from tasks.fasttext.model import FastText
 from tasks.fasttext.ngrams import bucket_ids, encode
@@ -71,7 +70,7 @@ class CompactStore:
         ids = bucket_ids(words, self.shortest, self.longest, max(self.buckets, 1))
         positions = np.searchsorted(self.bucket_ids, ids.values)
         has_row = np.append(self.bucket_ids, -1)[positions] == ids.values
-        return filter_values(Ragged(ids.offsets, positions), has_row), ids.lengths
+        return Ragged(ids.offsets, positions).where(has_row), ids.lengths
 
 
 def find_words(rows_by_word: dict[bytes, int], words: Sequence[str | bytes]) -> np.ndarray:

@@ -10,7 +10,6 @@ from functools import cached_property
 
 import numpy as np
 
-from storage.arrays import Ragged
 from tasks.fasttext.layout import Cursor
 from tasks.fasttext.ngrams import enclose, hash_spans
 
@@ -102,11 +101,6 @@ class Dictionary:
             return np.full(len(buckets), -1)
         position = np.searchsorted(old, buckets).clip(max=len(old) - 1)
         return np.where(old[position] == buckets, new[position] + self.word_count, -1)
-
-
-def filter_values(values: Ragged, mask: np.ndarray) -> Ragged:
-    """Keeps the values of a ragged array for which ``mask``, bool (values,), is true."""
-    return Ragged(np.append(0, np.cumsum(mask))[values.offsets], values.values[mask])
 
 
 def read_dictionary(cursor: Cursor, *, with_pruning: bool, buckets: int) -> Dictionary:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from storage.arrays import Ragged
-from tasks.fasttext.dictionary import EOS, Dictionary, filter_values, read_dictionary
+from tasks.fasttext.dictionary import EOS, Dictionary, read_dictionary
 from tasks.fasttext.layout import Cursor, Header, read_header
 from tasks.fasttext.matrices import Matrix, mean_rows, read_matrix, sum_rows
 from tasks.fasttext.ngrams import PIECE, bucket_ids, bucket_piece, cut, enclose, encode, hash_strings
@@ -93,7 +93,7 @@ class FastText(NamedTuple):
         for word in self._without_ngrams(text, begins):
             rows[word][:] = -1
         rows.values[buckets.offsets[:-1][has_row]] = word_rows[has_row]
-        return rows if rows.values.min(initial=0) >= 0 else filter_values(rows, rows.values >= 0)
+        return rows if rows.values.min(initial=0) >= 0 else rows.where(rows.values >= 0)
 
     def _without_ngrams(self, text: bytes, begins: np.ndarray) -> list[int]:
         # </s> has no n-grams, except in files without a version, as their .vec files show.

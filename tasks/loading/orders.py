@@ -84,22 +84,7 @@ class ByRarity:
         return [np.sort(rows[np.argpartition(keys, first)[first:]])]
 
 
-@configurable
-class ByLength:
-    """Uses every title once, grouped by length, so that batches need little padding."""
-
-    name: Literal["by_length"] = "by_length"
-    batch_size: int = _BATCH_SIZE
-
-    def batches(self, rows: np.ndarray, corpus: OpenCorpus, rng: np.random.Generator) -> list[np.ndarray]:
-        """Splits rows sorted by number of tokens (ties at random) and shuffles the parts."""
-        shuffled = rng.permutation(rows)
-        lengths = corpus.tokens.offsets[shuffled + 1] - corpus.tokens.offsets[shuffled]
-        parts = _split(shuffled[np.argsort(lengths, kind="stable")], self.batch_size)
-        return [parts[number] for number in rng.permutation(len(parts))]
-
-
-Order = ByGroup | Sequential | Shuffled | Subset | ByRarity | ByLength
+Order = ByGroup | Sequential | Shuffled | Subset | ByRarity
 
 
 def _split(rows: np.ndarray, size: int) -> list[np.ndarray]:

@@ -36,7 +36,6 @@ MIN_TITLES_SHOWN = 80_000  # loading the machine code takes 0.5 s, and each titl
 RULES = {SGD: step_loops.SGD, RowwiseAdagrad: step_loops.ROWWISE_ADAGRAD, Adam: step_loops.ADAM}
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-Owner = tuple[int, int]  # (owner, number of owners): owner ``id % owners`` updates row ``id``
 
 
 def unsupported_reason(
@@ -81,19 +80,17 @@ class _Parameter:
         first, second = state.get("first", state.get("sum")), state.get("second")
         absent = torch.zeros(0, 1)
         tensors = (rows, *(absent if moment is None else moment for moment in (first, second)))
-        self.arrays, self._weights = [tensor.numpy() for tensor in tensors], weights.numpy()
+        self._arrays, self._weights = [tensor.numpy() for tensor in tensors], weights.numpy()
         # The entries of a dense parameter: each row has exactly one gradient.
         ends, ones = np.arange(len(rows) + 1, dtype=np.int32), np.ones(len(rows), dtype=np.float32)
         self._entries = ends[:-1].astype(np.int64), ends, ends[:-1], ones
 
-    def update_(
-        self, grads: np.ndarray, factor: float, step: int, owner: Owner, entries: Entries | None = None
-    ) -> None:
-        """Updates the rows of ``owner`` by one step: those of ``entries``, or all."""
-        ids, *others = entries or self._entries
+    def update_(self, grads: np.ndarray, factor: float, step: int, entries: Entries | None = None) -> None:
+        """Updates the rows of ``entries``, or all rows, by one step."""
+        ids, starts, titles, values = entries or self._entries
         constants = tuple(map(np.float32, self._constants(factor, step)))
-        arguments = self._weights, *others, grads, self._rule, constants
-        _loops.update_(*self.arrays, ids, *arguments, *owner)
+        arguments = self._weights, starts, titles, values, grads, self._rule, constants
+        _loops.update_(*self._arrays, ids, *arguments)
 
     def _constants(self, factor: float, step: int) -> Sequence[float]:
         """Returns the constants of the update rule that ``step_loops.update_`` expects."""
@@ -133,7 +130,6 @@ class CompiledStep:
         tensors: Rows, labels, sentence layer, their state, and ``touched``, by their names in a checkpoint.
         weights: Factor on the step of each row, float32 (tokens, 1).
         max_tokens: Maximum number of tokens of a title.
-        scratch: Scratch arrays by name; missing or too small ones are allocated.
     """
 
     def __init__(
@@ -143,7 +139,6 @@ class CompiledStep:
         tensors: Mapping[str, Tensor],
         weights: Tensor,
         max_tokens: int,
-        scratch: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         assert isinstance(settings.objective, Label)
         self._encoder, self._rows = settings.encoder, tensors["rows"].numpy()
@@ -153,14 +148,14 @@ class CompiledStep:
         self._alpha = settings.encoder.weights().numpy()
         self._powers = counts.pow(-settings.encoder.length_power).numpy()
         self._labels, self._layer = (tensors[f"{name}.rows"].numpy() for name in ("labels", LAYER))
-        self._scratch = dict(scratch or {})
-        self.parameters = {}
+        self._scratch: dict[str, np.ndarray] = {}
+        self._parameters = {}
         for name, updater in groups.updaters.items():
             prefix, rows = ("", "rows") if name == "rows" else (f"{name}.", f"{name}.rows")
             prefix += "state."
             state = {key.removeprefix(prefix): tensors[key] for key in tensors if key.startswith(prefix)}
             factors = weights.squeeze(1) if name == "rows" else torch.ones(len(tensors[rows]))
-            self.parameters[name] = _Parameter(tensors[rows], state, factors, updater.optimizer)
+            self._parameters[name] = _Parameter(tensors[rows], state, factors, updater.optimizer)
 
     def step(self, batch: Batch, factor: float, step: int) -> Tensor | None:
         """Performs step number ``step`` (from 1) with the learning rates multiplied by ``factor``.
@@ -174,14 +169,14 @@ class CompiledStep:
         self.apply(gradients, factor, step)
         return torch.tensor(gradients.loss, dtype=torch.float64)
 
-    def apply(self, gradients: Gradients, factor: float, step: int, owner: Owner = (0, 1)) -> None:
-        """Updates the rows of ``owner``."""
-        parameters, (_, entries, titles, labels, layer) = self.parameters, gradients
+    def apply(self, gradients: Gradients, factor: float, step: int) -> None:
+        """Updates the parameters."""
+        parameters, (_, entries, titles, labels, layer) = self._parameters, gradients
         self._touched[entries[0]] = True
-        parameters["rows"].update_(titles, factor, step, owner, entries)
-        parameters["labels"].update_(labels, factor, step, owner)
+        parameters["rows"].update_(titles, factor, step, entries)
+        parameters["labels"].update_(labels, factor, step)
         if layer is not None:
-            parameters[LAYER].update_(layer, factor, step, owner)
+            parameters[LAYER].update_(layer, factor, step)
 
     def gradients(self, batch: Batch) -> Gradients | None:
         """Computes the gradients of a batch without changing parameters; None if one is not finite."""
@@ -189,8 +184,8 @@ class CompiledStep:
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
         starts = scratch("starts", len(ids) + 1, dtype=torch.int32)
-        owners = scratch("owners", len(tokens), dtype=torch.int32)
-        entries = ids, starts, owners, scratch("values", len(tokens))
+        entry_titles = scratch("titles", len(tokens), dtype=torch.int32)
+        entries = ids, starts, entry_titles, scratch("values", len(tokens))
         _loops.by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
         bag, bag_factors = scratch("bag", titles, dim), scratch("bag_factors", titles)
         _loops.sum_rows(self._rows, *entries, bag)

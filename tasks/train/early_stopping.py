@@ -89,6 +89,4 @@ def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
 def without_context(corpus: OpenCorpus, rows: np.ndarray) -> Ragged:
     """Returns the title tokens of ``rows``, without context tokens."""
     tokens = corpus.tokens.take(rows)
-    is_title_token = corpus.kinds[tokens.values] < CONTEXT
-    counts = np.concatenate([[0], np.cumsum(is_title_token)])
-    return Ragged(counts[tokens.offsets], tokens.values[is_title_token])
+    return tokens.where(corpus.kinds[tokens.values] < CONTEXT)

@@ -138,10 +138,8 @@ def softmax(cosines, temperature, aired_temperature, aired, titles, labels, shar
 
 
 @no_type_check
-def update_(
-    rows, first, second, ids, row_weights, starts, titles, values, grads, rule, constants, owner, owners
-):
-    """Updates the rows of ``ids`` with id % owners = owner, and their optimizer state.
+def update_(rows, first, second, ids, row_weights, starts, titles, values, grads, rule, constants):
+    """Updates the rows of ``ids`` and their optimizer state.
 
     The gradient of a row is Σ value · grads[title] over its entries. ``first`` is the accumulator of row-wise
     Adagrad (tokens, 1) or the first moment of Adam, ``second`` the second moment of Adam.
@@ -150,8 +148,6 @@ def update_(
     grad = np.empty(rows.shape[1], np.float32)
     for number in range(len(ids)):
         row, values_row = ids[number], rows[ids[number]]
-        if row % owners != owner:
-            continue
         grad[:] = ZERO
         for entry in range(starts[number], starts[number + 1]):
             value, title_grad = values[entry], grads[titles[entry]]

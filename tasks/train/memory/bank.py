@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from storage.arrays import Ragged
 from storage.shapes import Float32, Int64
 from tasks.compiled import available, compiled
 from tasks.neighbours.rescoring import product_tolerance
@@ -78,20 +79,16 @@ class Memory(NamedTuple):
         """
         device, count = self.keys.device, len(self.values)
         vectors, query_labels = queries.detach().float().contiguous(), labels.cpu().numpy()
-        offsets, other_labels = (
-            (np.zeros(len(query_labels) + 1, np.int64), np.zeros(0, np.int64))
-            if others is None
-            else [part.cpu().numpy() for part in others]
-        )
-        has_label = query_labels != EMPTY
+        has_label, other_labels = query_labels != EMPTY, Ragged.from_rows([()] * len(query_labels), np.int64)
+        if others is not None:
+            other_labels = Ragged(*(part.cpu().numpy() for part in others))
+        other_labels = other_labels.take(np.flatnonzero(has_label))
         near, slots = np.full((len(query_labels), 2), EMPTY), np.full(len(query_labels), EMPTY)
-        is_used = np.repeat(has_label, np.diff(offsets))
-        offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[has_label])])
         if not has_label.all():
             vectors = vectors[torch.from_numpy(has_label).to(device)]
         results = near[has_label], near[has_label].astype(np.float32), slots[has_label]
-        query_arrays = vectors.cpu().numpy(), query_labels[has_label], other_labels[is_used], offsets
-        host_queries = Queries(*query_arrays, *results)
+        query_arrays = vectors.cpu().numpy(), query_labels[has_label], other_labels.values
+        host_queries = Queries(*query_arrays, other_labels.offsets, *results)
         num_labels = max([int(query_labels.max(initial=0)) + 1, int(self.values.max()) + 1, label_count or 0])
         # On the CPU, these are views of the tensors.
         keys, values, ages, hits, clock = (part.cpu().numpy() for part in self)

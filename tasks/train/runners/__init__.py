@@ -4,8 +4,6 @@ from typing import Literal
 
 from tasks.form import configurable, setting
 
-_LEARNERS: int = setting(2, "Number of learner processes, one per core", ge=1, le=256)
-
 
 @configurable
 class OneProcess:
@@ -27,19 +25,8 @@ class Hogwild:
     """
 
     name: Literal["hogwild"] = "hogwild"
-    learners: int = _LEARNERS
+    learners: int = setting(2, "Number of learner processes, one per core", ge=1, le=256)
     interval: int = setting(1, "Steps between two exchanges of labels and sentence layer; 1: shared", ge=1)
 
 
-@configurable
-class Owners:
-    """Each row is written by one learner only. The gradients of n batches are computed on the same rows, then
-    all n steps are applied. Results are bitwise reproducible for a fixed number of learners, even if some are
-    killed.
-    """
-
-    name: Literal["owners"] = "owners"
-    learners: int = _LEARNERS
-
-
-Runner = OneProcess | Hogwild | Owners
+Runner = OneProcess | Hogwild

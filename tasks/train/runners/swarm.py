@@ -4,7 +4,6 @@ Parameters are copied into shared memory before an epoch, and back at its end an
 """
 
 import contextlib
-import math
 import multiprocessing
 import multiprocessing.connection
 import tempfile
@@ -18,11 +17,9 @@ import torch
 
 from storage.formats.corpus import OpenCorpus
 from storage.tables import Shared
-from tasks.encoder.bags import LAYER
 from tasks.loading.loader import BatchLoader
-from tasks.train.compiled_step import max_title_tokens, unsupported_reason
-from tasks.train.objectives import Label
-from tasks.train.runners import Hogwild, Owners
+from tasks.train.compiled_step import unsupported_reason
+from tasks.train.runners import Hogwild
 from tasks.train.runners.learner import (
     BATCHES,
     CUT_OFF,
@@ -32,7 +29,6 @@ from tasks.train.runners.learner import (
     FIRST,
     MAX_ROUNDS,
     MAX_STALE,
-    PARAMETERS,
     RUN,
     SHOWN,
     STALE,
@@ -66,7 +62,7 @@ class Swarm:
 
     def __init__(
         self,
-        runner: Hogwild | Owners,
+        runner: Hogwild,
         trainer: Trainer,
         folder: Path,
         corpus: OpenCorpus,
@@ -148,40 +144,11 @@ class Swarm:
         return shared
 
     def _allocate(self) -> Shared:
-        trainer, settings, count = self._trainer, self._trainer.settings, self.count
-        parts = trainer.parts()
-        shapes = {name: (part.shape, part.dtype) for name, part in parts.items()}
-        shapes |= {"control": ((WORDS,), torch.int64), "marks": ((count, WORDS), torch.int64)}
-        titles = len(self._titles)
+        shapes = {name: (part.shape, part.dtype) for name, part in self._trainer.parts().items()}
+        shapes |= {"control": ((WORDS,), torch.int64), "marks": ((self.count, WORDS), torch.int64)}
+        titles, table, folder = len(self._titles), self._trainer.settings.table, None
         shapes |= {"titles": ((titles,), torch.int64)}
         shapes |= {"losses": ((titles,), torch.float64), "claimed": ((titles,), torch.uint8)}
-        if isinstance(settings.runner, Owners):
-            assert isinstance(settings.objective, Label)
-            batch = min(settings.objective.batch_size, titles)
-            entries = batch * max_title_tokens(self._corpus)
-            ids = min(entries, parts["rows"].shape[0])
-            dense = {name: parts[f"{name}.rows"].shape for name in ("labels", LAYER)}
-            slot = {"ids": (ids, torch.int64), "sizes": (4, torch.int64)}
-            slot |= {"starts": (entries + 1, torch.int32), "owners": (entries, torch.int32)}
-            slot |= {"values": (entries, torch.float32), "grads": (batch * settings.dim, torch.float32)}
-            slot |= {"of_labels": (math.prod(dense["labels"]), torch.float32)}
-            slot |= {"of_layer": (math.prod(dense[LAYER]), torch.float32)}
-            for place in range(count):
-                shapes |= {f"slot.{place}.{name}": ((size,), dtype) for name, (size, dtype) in slot.items()}
-                for name in PARAMETERS:
-                    prefix, max_rows = ("", ids) if name == "rows" else (f"{name}.", dense[name][0])
-                    for part in (
-                        f"{prefix}rows",
-                        f"{prefix}state.sum",
-                        f"{prefix}state.first",
-                        f"{prefix}state.second",
-                    ):
-                        if part in parts:
-                            shapes[f"copy.{place}.{name}.{part}"] = (
-                                (max_rows, *parts[part].shape[1:]),
-                                torch.float32,
-                            )
-        table, folder = settings.table, None
         if isinstance(table, MappedTable):
             folder = Path(table.folder or tempfile.gettempdir())
         shared = Shared(shapes, folder)

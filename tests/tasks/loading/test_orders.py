@@ -1,13 +1,12 @@
 """Orders: which titles an epoch uses, in which batches."""
 
-import itertools
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from storage.arrays import Ragged
-from tasks.loading.orders import ByGroup, ByLength, ByRarity, Sequential, Shuffled, Subset
+from tasks.loading.orders import ByGroup, ByRarity, Sequential, Shuffled, Subset
 
 # 40 titles: title i has i % 7 tokens; 36 carry label 0, titles 0, 10, 20 and 30 carry label 1 too.
 CORPUS = SimpleNamespace(
@@ -23,7 +22,7 @@ def batches(order, seed: int = 1) -> list[list[int]]:
 
 @pytest.mark.parametrize(
     "order",
-    [ByGroup(), Sequential(batch_size=10), Shuffled(batch_size=10), ByLength(batch_size=10)],
+    [ByGroup(), Sequential(batch_size=10), Shuffled(batch_size=10)],
     ids=lambda order: order.name,
 )
 def test_every_title_once(order):
@@ -32,7 +31,7 @@ def test_every_title_once(order):
 
 @pytest.mark.parametrize(
     "order",
-    [Shuffled(batch_size=10), Subset(), ByRarity(), ByLength(batch_size=10)],
+    [Shuffled(batch_size=10), Subset(), ByRarity()],
     ids=lambda order: order.name,
 )
 def test_chance_is_the_generators(order):
@@ -46,7 +45,6 @@ def test_portions_are_of_the_size_asked_for():
         list(range(21, 31)),
         list(range(31, 40)),
     ]
-    assert sorted(len(batch) for batch in batches(ByLength(batch_size=10))) == [9, 10, 10, 10]
     assert batches(ByGroup()) == [ROWS.tolist()]
 
 
@@ -54,12 +52,6 @@ def test_a_subset_holds_its_share_once():
     (drawn,) = batches(Subset(fraction=0.4))
     assert len(drawn) == len(set(drawn)) == 16 and drawn == sorted(drawn)
     assert len(batches(Subset(fraction=0.001))[0]) == 2
-
-
-def test_lengths_stand_together():
-    spans = [sorted(row % 7 for row in batch) for batch in batches(ByLength(batch_size=10))]
-    spans.sort()
-    assert all(before[-1] <= after[0] for before, after in itertools.pairwise(spans))
 
 
 def test_rare_labels_come_first():

@@ -12,16 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from storage.stages import ROOT
 from tasks.train.loop import Training
 from tasks.train.objectives import Label
-from tasks.train.runners import Hogwild, OneProcess, Owners
+from tasks.train.runners import Hogwild, OneProcess
 from tasks.train.runners.learner import DONE
 from tasks.train.settings import TrainSettings
-from tasks.train.tables import MappedTable
-from tests.tasks.train.training import COMPILED, run, tensors
+from tests.tasks.train.training import run
 
 pytest.importorskip("numba", reason="learners make compiled steps")
 
@@ -55,54 +53,6 @@ def killing(training: Training, kills: int, seed: int = 1) -> Iterator[list[int]
     finally:
         over.set()
         thread.join()
-
-
-def by_rounds(corpus: Path, settings: TrainSettings, learners: int) -> Training:
-    """What owners do, in one process: gradients of as many batches at the same rows, then their steps."""
-    training = Training(corpus, settings, True)
-    step = training.trainer.compiled
-    assert step is not None
-    for epoch in range(settings.epochs):
-        number, batches = training.loader.epoch(epoch)
-        waiting = []
-        for place, batch in enumerate(batches):
-            found = step.gradients(batch)
-            assert found is not None
-            copies = (None if own is None else own.copy() for own in found[2:])
-            waiting.append((place, found._replace(entries=tuple(map(np.copy, found.entries)))[:2], *copies))
-            if len(waiting) == learners or place + 1 == number:
-                for place_of, (loss, entries), *grads in waiting:
-                    training.trainer.steps += 1
-                    factor = settings.rate_factor(epoch, place_of, number)
-                    step.apply(type(found)(loss, entries, *grads), factor, training.trainer.steps)
-                waiting = []
-    return training
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """As learners have: products are rounded otherwise with two."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("table", [COMPILED.table, MappedTable()], ids=lambda table: table.name)
-def test_owners_make_the_same_bits_whatever_is_killed(toy_corpus: Path, tmp_path: Path, table):
-    settings = replace(COMPILED, epochs=40, objective=Label(batch_size=7))
-    expected = tensors(by_rounds(toy_corpus, settings, 2))
-    if table.name == "mapped":
-        table = replace(table, folder=str(tmp_path))
-    training = Training(toy_corpus, replace(settings, runner=Owners(), table=table))
-    with killing(training, 8) as killed:
-        run(training)
-    assert len(killed) >= 3
-    for name, tensor in tensors(training).items():
-        assert torch.equal(tensor, expected[name]), name
-    assert list(tmp_path.iterdir()) == []
 
 
 def sample_corpus(folder: Path) -> Path:
@@ -160,7 +110,7 @@ def test_kills_neither_stop_hogwild_nor_change_what_it_learns(corpus: Path):
 
 @pytest.mark.soak
 @pytest.mark.timeout(4 * 3600)
-@pytest.mark.parametrize("runner", [Hogwild(), Hogwild(interval=8), Owners()])
-def test_fifty_kills(corpus: Path, runner: Hogwild | Owners):
+@pytest.mark.parametrize("runner", [Hogwild(), Hogwild(interval=8)])
+def test_fifty_kills(corpus: Path, runner: Hogwild):
     settings = replace(REAL, objective=Label(batch_size=1), epochs=100, patience=100, runner=runner)
     disturbed(corpus, settings, 50)

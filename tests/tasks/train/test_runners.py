@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -18,8 +17,9 @@ from storage.tables import Shared
 from tasks.optimizers import Adagrad
 from tasks.train.checkpoint import Checkpointer
 from tasks.train.loop import Diverged, Training
-from tasks.train.runners import Hogwild, Owners
+from tasks.train.runners import Hogwild
 from tasks.train.runners.swarm import Swarm
+from tasks.train.tables import MappedTable, TableSettings
 from tests.tasks.train.training import COMPILED, assert_same, resumed, run
 from tests.worlds import TRAINING
 
@@ -38,7 +38,7 @@ def test_shared_tensors_are_one_memory_and_leave_no_file(tmp_path: Path):
         )
         twin["rows"][4, 2], shared["words"][1] = 7.0, 9
         assert shared["rows"][4, 2] == 7 and twin["words"].tolist() == [0, 9]
-        assert set(shared.with_prefix("w")) == {"ords"} and list(tmp_path.iterdir()) == []
+        assert list(tmp_path.iterdir()) == []
 
 
 class Descriptor:
@@ -51,21 +51,6 @@ class Descriptor:
         return self.file
 
 
-def test_owners_together_move_what_one_moves(toy_corpus: Path):
-    whole, parts = (Training(toy_corpus, COMPILED, True).trainer.compiled for _ in range(2))
-    assert whole and parts
-    batches = Training(toy_corpus, COMPILED).loader.epoch(0)[1]
-    for step, batch in enumerate(batches, start=1):
-        gradients = whole.gradients(batch)
-        assert gradients is not None
-        for owner in range(3):
-            parts.apply(gradients, 0.5, step, (owner, 3))
-        whole.apply(gradients, 0.5, step)
-    for name, parameter in whole.parameters.items():
-        for ours, theirs in zip(parameter.arrays, parts.parameters[name].arrays, strict=True):
-            assert np.array_equal(ours, theirs), name
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -76,46 +61,41 @@ def test_owners_together_move_what_one_moves(toy_corpus: Path):
     ids=lambda value: "" if isinstance(value, dict) else value,
 )
 def test_what_learners_cannot_do_is_refused(toy_corpus: Path, changes: dict, reason: str):
-    for runner in (Hogwild(), Owners()):
-        text = rf"^train\.runner is {runner.name}, but {reason}; choose train\.runner=sequential$"
-        with pytest.raises(ValueError, match=text):
-            Training(toy_corpus, replace(COMPILED, runner=runner, **changes))
+    text = rf"^train\.runner is hogwild, but {reason}; choose train\.runner=sequential$"
+    with pytest.raises(ValueError, match=text):
+        Training(toy_corpus, replace(COMPILED, runner=Hogwild(), **changes))
 
 
-@pytest.mark.parametrize(
-    "runner",
-    [Hogwild(learners=1), Owners(learners=1)],
-    ids=lambda runner: runner.name,
-)
+@pytest.mark.parametrize("table", [COMPILED.table, MappedTable()], ids=lambda table: table.name)
 @pytest.mark.slow
-def test_one_learner_is_the_sequential_run(toy_corpus: Path, runner: Hogwild | Owners):
-    ours, sequential = (
-        Training(toy_corpus, replace(COMPILED, runner=runner)),
-        Training(toy_corpus, COMPILED, True),
-    )
-    assert_same(run(ours), run(sequential))
-    assert ours.trainer.step_description == f"training by 1 learners ({runner.name}), by the compiled step"
-    assert ours.swarm and ours.swarm.pids == []
+def test_one_learner_equals_the_sequential_run(toy_corpus: Path, tmp_path: Path, table: TableSettings):
+    if isinstance(table, MappedTable):
+        table = replace(table, folder=str(tmp_path))
+    hogwild = Training(toy_corpus, replace(COMPILED, runner=Hogwild(learners=1), table=table))
+    sequential = Training(toy_corpus, COMPILED, True)
+    assert_same(run(hogwild), run(sequential))
+    assert hogwild.trainer.step_description == "training by 1 learners (hogwild), by the compiled step"
+    assert hogwild.swarm and hogwild.swarm.pids == [] and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_owners_go_on_bit_equal_where_they_were_stopped(toy_corpus: Path, tmp_path: Path):
-    settings = replace(COMPILED, runner=Owners(), save_seconds=0.0)
-    whole, stopped = run(Training(toy_corpus, settings)), Training(toy_corpus, settings)
-    saves, save = Checkpointer(tmp_path), Checkpointer(tmp_path).save
+def test_a_run_with_one_learner_resumes_within_an_epoch(toy_corpus: Path, tmp_path: Path):
+    settings = replace(COMPILED, runner=Hogwild(learners=1), save_seconds=0.0)
+    uninterrupted, stopped = run(Training(toy_corpus, settings)), Training(toy_corpus, settings)
+    checkpointer, save = Checkpointer(tmp_path), Checkpointer(tmp_path).save
 
-    def save_twice_alone(learner, position) -> None:
-        save(learner, position)
+    def save_and_stop(trainer, position) -> None:
+        save(trainer, position)
         if position.batch == 12:
             raise KeyboardInterrupt
 
-    saves.save = save_twice_alone
+    checkpointer.save = save_and_stop
     with pytest.raises(KeyboardInterrupt):
-        list(stopped.run(saves))
+        list(stopped.run(checkpointer))
     assert stopped.swarm and stopped.swarm.pids == []
     again = resumed(toy_corpus, settings, tmp_path)
     assert (again.position.batch, again.trainer.steps) == (12, 12)
-    assert_same(run(again), whole)
+    assert_same(run(again), uninterrupted)
 
 
 @pytest.mark.slow
