@@ -16,12 +16,12 @@ References:
     of passes therefore approaches the optimum of mean loss + α ‖w‖₁. There is no L2 term.
 """
 
-from typing import Literal, no_type_check
+from typing import Literal
 
 import numpy as np
 
 from tasks.form import configurable, setting
-from tasks.linear.proximal import INTERCEPT_RATE
+from tasks.linear.logistic_steps import INTERCEPT_RATE
 
 
 @configurable
@@ -41,10 +41,6 @@ class Ftrl:
         columns = np.broadcast_arrays(self.learning_rate, alpha * seen, alpha)
         return np.stack(columns, axis=1).astype(np.float64)
 
-    def loop(self, labels: int) -> tuple:
-        """The function that processes a block, and its constant arguments."""
-        return (_step_one if labels == 1 else _step_many), (np.float32(self.beta), np.float32(INTERCEPT_RATE))
-
     def apply_pending_(self, records: np.ndarray, schedule: np.ndarray, counts: np.ndarray) -> None:
         """Does nothing: the penalty is applied when a weight is read."""
 
@@ -61,116 +57,3 @@ class Ftrl:
         weights = np.maximum(np.abs(sums) - np.float32(penalty), 0)
         weights *= -np.sign(sums) * np.float32(rate) / (np.float32(self.beta) + roots)
         return weights
-
-
-@no_type_check
-def _step_one(
-    offsets,
-    ids,
-    values,
-    held_offsets,
-    held,
-    order,
-    rate,
-    passed,
-    growth,
-    longest,
-    records,
-    state,
-    beta,
-    share,
-):
-    """Processes a block for one label. Records are copied to contiguous buffers to vectorize the sums."""
-    zero, one, rate = np.float32(0), np.float32(1), np.float32(rate)
-    per_rate, intercept_rate = one / rate, rate * share
-    kept, sums, roots = np.empty((3, longest), np.float32)
-    first, second = state[0, 0], state[1, 0]
-    total, root = first, second
-    for visit in range(len(order)):
-        row = order[visit]
-        features, value = ids[offsets[row] : offsets[row + 1]], values[offsets[row] : offsets[row + 1]]
-        penalty = np.float32(passed + visit * growth)
-        for place in range(len(features)):
-            record = records[features[place]]
-            sums[place], roots[place] = record[0], record[1]
-        intercept = -total * intercept_rate / (beta + root)
-        margin = intercept
-        for place in range(len(features)):
-            shrunk = max(sums[place] - penalty, zero) + min(sums[place] + penalty, zero)
-            kept[place] = -shrunk * rate / (beta + roots[place])
-            margin += kept[place] * value[place]
-        error = one / (one + np.exp(-margin))
-        if held_offsets[row] < held_offsets[row + 1]:
-            error -= one
-        for place in range(len(features)):
-            gradient, root_before = error * value[place], roots[place]
-            roots[place] = np.sqrt(root_before * root_before + gradient * gradient) - root_before
-            sums[place] = gradient - roots[place] * per_rate * kept[place]
-        for place in range(len(features)):
-            record = records[features[place]]
-            record[0] += sums[place]  # incremental: another thread may have changed it since it was read
-            record[1] += roots[place]
-        after = np.sqrt(root * root + error * error)
-        total += error - (after - root) / intercept_rate * intercept
-        root = after
-    state[0, 0] += total - first  # once per block, to avoid contention between threads
-    state[1, 0] += root - second
-
-
-@no_type_check
-def _step_many(
-    offsets,
-    ids,
-    values,
-    held_offsets,
-    held,
-    order,
-    rate,
-    passed,
-    growth,
-    longest,
-    records,
-    state,
-    beta,
-    share,
-):
-    """Processes a block for several labels. The inner loops over labels are vectorized."""
-    zero, one, rate = np.float32(0), np.float32(1), np.float32(rate)
-    per_rate, intercept_rate, labels = one / rate, rate * share, state.shape[1]
-    kept = np.empty((longest, labels), np.float32)
-    error, intercepts = np.empty(labels, np.float32), np.empty(labels, np.float32)
-    start = state.copy()
-    bias = start.copy()
-    for visit in range(len(order)):
-        row = order[visit]
-        features, value = ids[offsets[row] : offsets[row + 1]], values[offsets[row] : offsets[row + 1]]
-        penalty = np.float32(passed + visit * growth)
-        for label in range(labels):
-            intercepts[label] = -bias[0, label] * intercept_rate / (beta + bias[1, label])
-            error[label] = intercepts[label]  # margins first
-        for place in range(len(features)):
-            record, factor, weights = records[features[place]], value[place], kept[place]
-            sums, roots = record[:labels], record[labels:]
-            for label in range(labels):
-                shrunk = max(sums[label] - penalty, zero) + min(sums[label] + penalty, zero)
-                weights[label] = -shrunk * rate / (beta + roots[label])
-                error[label] += weights[label] * factor
-        for label in range(labels):
-            error[label] = one / (one + np.exp(-error[label]))
-        for place in range(held_offsets[row], held_offsets[row + 1]):
-            error[held[place]] -= one
-        for place in range(len(features)):
-            record, factor, weights = records[features[place]], value[place], kept[place]
-            sums, roots = record[:labels], record[labels:]
-            for label in range(labels):
-                gradient, root = error[label] * factor, roots[label]
-                after = np.sqrt(root * root + gradient * gradient)
-                sums[label] += gradient - (after - root) * per_rate * weights[label]
-                roots[label] = after
-        for label in range(labels):
-            after = np.sqrt(bias[1, label] * bias[1, label] + error[label] * error[label])
-            bias[0, label] += error[label] - (after - bias[1, label]) / intercept_rate * intercepts[label]
-            bias[1, label] = after
-    for label in range(labels):
-        state[0, label] += bias[0, label] - start[0, label]
-        state[1, label] += bias[1, label] - start[1, label]

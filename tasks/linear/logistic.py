@@ -25,7 +25,8 @@ from storage.arrays import Ragged
 from storage.formats.linear_model import read_linear_model, write_linear_model
 from tasks.compiled import compiled
 from tasks.linear.ftrl import Ftrl
-from tasks.linear.proximal import INTERCEPT_RATE, ProximalSgd
+from tasks.linear.logistic_steps import INTERCEPT_RATE, train_several_labels, train_single_label
+from tasks.linear.proximal import ProximalSgd
 from tasks.linear.sparse import checked_labels, checked_rows
 from tasks.linear.threads import run_merged, run_shared
 
@@ -105,21 +106,18 @@ class SparseLogistic:
             return self
         rng = np.random.default_rng((self.seed, self.seen))
         orders = [visiting_order(count, rng) for _ in range(self.epochs)]
-        loop, constants = self.solver.loop(self.labels)
+        loop = train_single_label if self.labels == 1 else train_several_labels
         step, longest = compiled(loop, fastmath=True), int(np.diff(offsets).max())
-        samples = (
-            offsets.view(np.uint64),
-            ids.view(np.uint32),
-            values,
-            *held,
-        )  # unsigned: numba omits the check for negative indices
+        beta = np.float32(self.solver.beta) if isinstance(self.solver, Ftrl) else None
+        # unsigned: numba omits the check for negative indices
+        samples = (offsets.view(np.uint64), ids.view(np.uint32), values, *held)
         if self.threads > 1 and self.labels < NARROW and isinstance(self.solver, Ftrl):
             rate = self.solver.learning_rate
 
             def step_part(part: np.ndarray, before: int, at_work: int, copies: Sequence[np.ndarray]) -> None:
                 records, state = copies[0].reshape(self._records.shape), copies[1].reshape(self._state.shape)
                 penalty = self.alpha * (self.seen + before), self.alpha * at_work
-                step(*samples, part, rate, *penalty, longest, records, state, *constants)
+                step(samples, part, rate, *penalty, longest, records, state, beta)
 
             some = orders[0][:SAMPLE]  # all samples would take a fifth of the time of a pass
             held_ids, held_values = (Ragged(offsets, array).take(some).values for array in (ids, values))
@@ -131,11 +129,11 @@ class SparseLogistic:
             blocks = [order[begin : begin + BLOCK] for order in orders for begin in range(0, count, BLOCK)]
             counts = np.array([len(block) for block in blocks])
             schedule = self.solver.schedule(self.seen + np.cumsum(counts) - counts, counts, self.alpha)
-            model = longest, self._records, self._state, *constants
+            model = longest, self._records, self._state, beta
             run_shared(
                 self.threads,
                 len(blocks),
-                lambda turn: step(*samples, blocks[turn], *schedule[turn].tolist(), *model),
+                lambda turn: step(samples, blocks[turn], *schedule[turn].tolist(), *model),
             )
             self.solver.apply_pending_(self._records, schedule, counts)
         self.seen, self._weights = self.seen + count * self.epochs, None
