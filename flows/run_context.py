@@ -39,7 +39,7 @@ from storage.home.latest import folders_of_last_run, last_instant, write_latest
 from storage.home.retention import prune
 from storage.home.workspace import Workspace, newest_first
 from storage.home.zones import home_zone
-from storage.memory import spare_memory
+from storage.memory import configure_memory
 from storage.tracking import Tracking
 from storage.tracking.nights import AS_OF, read_nights
 from storage.tracking.runs import FIGURES
@@ -173,7 +173,7 @@ def open_night(
     """
     if not gc.get_freeze_count():  # once a process: what is imported stays, the garbage of nights does not
         gc.freeze()
-        spare_memory()
+        configure_memory()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     waiting = {"wait_seconds": WAIT_SECONDS, "tell": logger.warning}

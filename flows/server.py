@@ -21,9 +21,9 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from storage.empty_database import copy_empty, keep_empty
+from storage.database_templates import copy_template, save_template
 from storage.home.workspace import Workspace
-from storage.memory import spare_memory
+from storage.memory import configure_memory
 
 START_SECONDS = 120  # of a first start without the copy of an empty database, on a busy machine: 93
 PROFILES = "profiles.toml"
@@ -135,9 +135,9 @@ def migrate() -> None:
     if not is_file or database.exists():
         return
     database.parent.mkdir(parents=True, exist_ok=True)
-    if not copy_empty("prefect", database):  # half a database would never open again
+    if not copy_template("prefect", database):  # half a database would never open again
         asyncio.run(provide_database_interface().create_db())
-        keep_empty("prefect", database)
+        save_template("prefect", database)
 
 
 def _serve(listening: int) -> None:
@@ -152,7 +152,7 @@ def _serve(listening: int) -> None:
         os._exit(0)
 
     threading.Thread(target=end_with_the_client, name="client", daemon=True).start()
-    spare_memory()
+    configure_memory()
     migrate()
     config = uvicorn.Config(SameSite(create_app()), log_level="error", lifespan="on")
     # Given ``fd``, uvicorn takes it for a Unix socket: without TCP_NODELAY each answer takes 40 ms.

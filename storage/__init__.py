@@ -1,1 +1,1 @@
-"""Artifacts, the DuckDB catalogue, embedding tables, MLflow. Imports nothing of ours."""
+"""Artifacts, the DuckDB catalogue, embedding tables and MLflow; imports none of our other packages."""

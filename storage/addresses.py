@@ -1,8 +1,8 @@
-"""URLs without secrets: what may be stored, logged and shown, and what identifies a feed; who reaches a host.
+"""Redacted URLs for storage, logs and the identity of feeds; checks of hosts for loopback addresses.
 
-Providers use hundreds of names for secret parameters, so this is an allow list of query parameters with plain
-values. User, password, fragment, path parameters (``;jsessionid=…``) and all else are removed, so the result
-is the same every night, whatever the token of that night.
+Providers use hundreds of names for secret parameters, so harmless query parameters are listed here, and
+everything else is removed: user, password, fragment, path parameters (``;jsessionid=…``) and other query
+parameters. The result does not change when a token changes every night.
 """
 
 import ipaddress
@@ -17,12 +17,12 @@ HARMLESS = {  # docs/feeds.md lists them
     "output", "page", "platform", "provider", "region", "start", "time_zone", "timezone", "to", "type",
     "tz", "version", "week", "xmltv", "year", "zone",
 }  # fmt: skip
-# What is stored as given: no URL with a user, a fragment, path parameters or other parameters than these. For
-# JSON schema, whose patterns know no flags.
+# Rejects URLs with a user, a fragment, path parameters or query parameters that are not in HARMLESS. Patterns
+# of JSON schema have no flags.
 WITHOUT_SECRETS = (
     rf"^(?:(?!.*://).*|[^?#;@]*(?:\?(?:(?:{'|'.join(sorted(HARMLESS))})=[\w.,:+~*|/ %-]{{0,64}}(?:&|$))*)?)$"
 )
-SHORTEST_SECRET = 3  # characters; shorter ones are found in any message
+MIN_SECRET_LENGTH = 3  # characters; shorter texts occur in any message
 _PLAIN_VALUE = re.compile(r"[\w.,:+~*|/ -]{0,64}")
 _NEXT_IN_CHAIN = re.compile(r"::(?=[a-z][a-z0-9+.-]*://)", re.IGNORECASE)  # fsspec: zip://*.xml::https://…
 _ROTATING = re.compile(
@@ -33,31 +33,32 @@ _ROTATING = re.compile(
 
 
 def without_secrets(url: str) -> str:
-    """The URL without user, password, fragment and all query parameters but harmless ones; of any text."""
-    left = "::".join(map(_one_without_secrets, _NEXT_IN_CHAIN.split(url)))
-    return left if left == url else without_secrets(left)  # https:////user:password@host has them in its path
+    """Removes user, password, fragment and all but the harmless query parameters from a URL or other text."""
+    redacted = "::".join(map(_redact_part, _NEXT_IN_CHAIN.split(url)))
+    # repeated, because https:////user:password@host has the password in its path
+    return redacted if redacted == url else without_secrets(redacted)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, which is a name or an address, is reached from this machine only. Resolves names."""
+    """Whether a host name or address is reachable from this machine only. Resolves names."""
     if is_loopback_address(host):
         return True
     try:
-        found = {str(address[0]) for *_, address in socket.getaddrinfo(host, None)}
+        addresses = {str(address[0]) for *_, address in socket.getaddrinfo(host, None)}
     except OSError:
         return False
-    return host != "" and all(map(is_loopback_address, found))  # servers listen everywhere for ""
+    return host != "" and all(map(is_loopback_address, addresses))  # "" means all interfaces
 
 
 def is_loopback_address(host: str) -> bool:
-    """Whether a host is ``localhost`` or an address of the loopback interface. Resolves no other name."""
+    """Whether a host is ``localhost`` or a loopback address. Does not resolve names."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def is_sound(url: str) -> bool:
+def is_valid_url(url: str) -> bool:
     """Whether the URL is valid: balanced brackets, a numeric port, a host for http."""
     try:
         parts = [_split(part) for part in _NEXT_IN_CHAIN.split(url)]
@@ -67,29 +68,29 @@ def is_sound(url: str) -> bool:
 
 
 def secrets_of(url: str) -> set[str]:
-    """The texts of a URL that ``without_secrets`` leaves out, as they are and decoded: for no message."""
-    found: set[str] = set()
+    """Returns the parts of a URL that ``without_secrets`` removes, raw and decoded, for masking messages."""
+    parts: set[str] = set()
     for part in _NEXT_IN_CHAIN.split(url):
         user = part.partition("://")[2].rpartition("@")[0]
-        found |= {user, *user.split(":")}
+        parts |= {user, *user.split(":")}
         for text in (*re.split(r"[?&;#/]", part), *re.split(r"[?&;#/]", unquote(part))):
             name, _, value = text.rstrip("=").partition("=")
-            found.add(value or name)
-    kept = without_secrets(url)
-    forms = found | {unquote(text) for text in found}
-    return {form for form in forms if len(form) >= SHORTEST_SECRET and form not in kept}
+            parts.add(value or name)
+    redacted = without_secrets(url)
+    forms = parts | {unquote(text) for text in parts}
+    return {form for form in forms if len(form) >= MIN_SECRET_LENGTH and form not in redacted}
 
 
 def differ_in_secrets_only(url: str, other: str) -> bool:
-    """Whether two URLs with the same ``without_secrets`` are one feed: they differ in tokens alone."""
-    ours, theirs = (dict(parse_qsl(part.partition("?")[2].partition("#")[0])) for part in (url, other))
-    return all(ours[name] == theirs[name] or _ROTATING.search(name) for name in ours.keys() & theirs.keys())
+    """Whether two URLs with the same redacted form differ in tokens only, and thus name the same feed."""
+    left, right = (dict(parse_qsl(part.partition("?")[2].partition("#")[0])) for part in (url, other))
+    return all(left[name] == right[name] or _ROTATING.search(name) for name in left.keys() & right.keys())
 
 
-def _one_without_secrets(url: str) -> str:
+def _redact_part(url: str) -> str:
     try:
         parts = _split(url)
-    except ValueError:  # an invalid one may have a password anywhere before the last @
+    except ValueError:  # an invalid URL may have a password anywhere before the last @
         scheme, _, rest = re.sub("[\t\r\n]", "", url).partition("://")  # as urlsplit reads it
         return f"{scheme}://{re.split(r'[?#;]', rest.rpartition('@')[2])[0]}"
     query = "&".join(filter(_is_harmless, parts.query.split("&")))
@@ -107,5 +108,5 @@ def _is_harmless(parameter: str) -> bool:
 
 def _split(url: str) -> SplitResult:
     parts = urlsplit(url)
-    _ = parts.port  # raises ValueError where it is no number, as in http://user:pass/word@host
+    _ = parts.port  # raises ValueError if it is not a number, as in http://user:pass/word@host
     return parts

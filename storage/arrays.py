@@ -1,7 +1,7 @@
-"""Arrays on disk: memory maps, and ragged arrays as offsets and values; rows at unit norm. NumPy alone.
+"""Memory-mapped arrays, ragged arrays of offsets and values, and normalization of rows. Needs NumPy only.
 
-A ragged array of n rows is two files, ``NAME.offsets.npy`` (int64, n + 1) and ``NAME.values.npy``; row i is
-``values[offsets[i]:offsets[i + 1]]``. Give workers a path: a pickled memory map is its whole data.
+A ragged array of n rows is stored in two files, ``NAME.offsets.npy`` (int64, n + 1) and ``NAME.values.npy``;
+row i is ``values[offsets[i]:offsets[i + 1]]``. Pass paths to workers: pickling a memory map copies its data.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import DTypeLike as Dtype
 
-SMALLEST_NORM = 1e-9  # norms up to it are what rounding leaves of zero
-BLOCK = 32_768  # rows in memory at a time: of 768 numbers, 100 MB
+SMALLEST_NORM = 1e-9  # smaller norms are rounding errors of zero
+BLOCK = 32_768  # rows in memory at a time; 100 MB for 768 dimensions
 _maps: WeakValueDictionary[tuple[Path, int, int], np.ndarray] = WeakValueDictionary()
 _opening = threading.Lock()
 
@@ -46,53 +46,53 @@ class Ragged:
         return np.diff(self.offsets)
 
     @property
-    def owners(self) -> np.ndarray:
-        """The row of each value: int64 (sum of lengths,)."""
+    def row_ids(self) -> np.ndarray:
+        """The row index of each value: int64 (sum of lengths,)."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def take(self, rows: np.ndarray) -> Ragged:
-        """The rows with these numbers (taken,), in that order, by one vectorised gather."""
-        all_offsets = np.asarray(self.offsets)  # not a memmap: every gather would make another one
+        """Gathers rows by their indices (taken,), vectorized."""
+        all_offsets = np.asarray(self.offsets)  # gathers from a memmap would create memmaps
         starts = all_offsets.take(rows)
         lengths = all_offsets.take(np.asarray(rows) + 1) - starts
         offsets = offsets_of(lengths)
         positions = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
         return Ragged(offsets, np.asarray(self.values).take(positions))
 
-    def where(self, kept: np.ndarray) -> Ragged:
-        """Each row without the values that are not ``kept``: bool (sum of lengths,)."""
-        return Ragged(offsets_of(kept).take(self.offsets), self.values[kept])
+    def where(self, mask: np.ndarray) -> Ragged:
+        """Keeps the values for which the mask, bool (sum of lengths,), is True."""
+        return Ragged(offsets_of(mask).take(self.offsets), self.values[mask])
 
     def between(self, begin: int, end: int) -> Ragged:
-        """Rows begin to end (exclusive), without a copy of their values."""
+        """Slices rows begin to end (exclusive) without copying their values."""
         offsets = np.asarray(self.offsets[begin : end + 1])
         return Ragged(offsets - offsets[0], self.values[offsets[0] : offsets[-1]])
 
     def append(self, other: Ragged) -> Ragged:
-        """Each row followed by the other's row of the same number."""
+        """Appends to each row the row of ``other`` with the same index."""
         if len(self) != len(other):
-            raise ValueError(f"{len(self)} rows cannot be followed by {len(other)}; both need one a title")
+            raise ValueError(f"cannot append {len(other)} rows to {len(self)}; both need one row per title")
         offsets = np.asarray(self.offsets) + np.asarray(other.offsets)
         values = np.empty(offsets[-1], dtype=self.values.dtype)
         values[np.arange(len(self.values)) + np.repeat(other.offsets[:-1], self.lengths)] = self.values
         values[np.arange(len(other.values)) + np.repeat(self.offsets[1:], other.lengths)] = other.values
         return Ragged(offsets, values)
 
-    def members(self, width: int) -> np.ndarray:
-        """Which values below ``width`` each row holds: bool (rows, width)."""
+    def multi_hot(self, width: int) -> np.ndarray:
+        """Encodes which values below ``width`` each row contains: bool (rows, width)."""
         matrix = np.zeros((len(self), width), dtype=bool)
-        matrix[self.owners, self.values] = True
+        matrix[self.row_ids, self.values] = True
         return matrix
 
     @staticmethod
     def from_rows(rows: Sequence[Sequence[int]] | Sequence[np.ndarray], dtype: Dtype = np.int32) -> Ragged:
-        """Packs a list of rows."""
+        """Concatenates a list of rows."""
         values = np.concatenate([np.zeros(0, dtype), *(np.asarray(row, dtype) for row in rows)])
         return Ragged(offsets_of([len(row) for row in rows]), values)
 
     @staticmethod
     def concatenate(parts: Sequence[Ragged]) -> Ragged:
-        """The rows of all parts (at least one), one part after the other."""
+        """Concatenates the rows of at least one ragged array."""
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([part.lengths for part in parts])
@@ -110,12 +110,12 @@ class Ragged:
 
 
 def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
-    """Offsets of rows of these lengths: int64 (rows + 1,)."""
+    """Computes the offsets of rows from their lengths: int64 (rows + 1,)."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 def row_blocks(rows: int) -> list[slice]:
-    """Consecutive slices of at most 32,768 rows that cover ``rows``; an empty one where there are none."""
+    """Splits ``rows`` into slices of at most 32,768 rows; one empty slice if there are none."""
     return [slice(begin, min(begin + BLOCK, rows)) for begin in range(0, max(rows, 1), BLOCK)]
 
 
@@ -123,9 +123,9 @@ def row_blocks(rows: int) -> list[slice]:
 def array_writer(
     folder: Path, name: str, dtype: Dtype, row: tuple[int, ...] = ()
 ) -> Iterator[Callable[[np.ndarray], None]]:
-    """Writes ``NAME.npy`` part by part; gives the function that appends one. Complete when the block ends.
+    """Writes ``NAME.npy`` incrementally; yields a function that appends rows. Complete when the block ends.
 
-    ``row`` is the shape of a row: () is one number.
+    ``row`` is the shape of a row; () for scalars.
     """
     length = 0
 
@@ -134,7 +134,7 @@ def array_writer(
         length += len(part)
         file.write(np.ascontiguousarray(part, dtype).data)
 
-    def write_header() -> None:  # NumPy leaves room for the first axis to grow: the last one fits, too
+    def write_header() -> None:  # NumPy pads the header so that the final length fits
         header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (length, *row)}
         np.lib.format.write_array_header_1_0(file, header)
 
@@ -146,7 +146,7 @@ def array_writer(
 
 
 def stable_order(values: np.ndarray, below: int) -> np.ndarray:
-    """A stable argsort, int64 (any,), of integers (any,) below a bound: radix sort, sixteen bits a pass."""
+    """Stable argsort, int64 (any,), of integers (any,) below a bound; a radix sort with 16 bits per pass."""
     order = np.argsort(values.astype(np.uint16), kind="stable")
     for shift in range(16, (below - 1).bit_length(), 16):
         order = order.take(np.argsort((values.take(order) >> shift).astype(np.uint16), kind="stable"))
@@ -154,18 +154,18 @@ def stable_order(values: np.ndarray, below: int) -> np.ndarray:
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Rows of (rows, dim) at unit norm, of the same type; those that are zero or not finite are zero."""
+    """Normalizes rows (rows, dim) to unit norm, with the same dtype; zero and non-finite rows become zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    known = np.isfinite(norms) & (norms > SMALLEST_NORM)
-    return np.divide(vectors, norms, out=np.zeros_like(vectors), where=known)
+    is_valid = np.isfinite(norms) & (norms > SMALLEST_NORM)
+    return np.divide(vectors, norms, out=np.zeros_like(vectors), where=is_valid)
 
 
 def open_array(folder: Path, name: str) -> np.ndarray:
-    """Maps ``name.npy`` read-only, once for all who hold it: a resident page counts for each map."""
+    """Maps ``name.npy`` read-only. All users share one map, because resident pages count once per map."""
     file = Path(folder) / f"{name}.npy"
-    about = file.stat()
+    stat = file.stat()
     with _opening:
-        array = _maps.get(key := (file, about.st_ino, about.st_mtime_ns))
+        array = _maps.get(key := (file, stat.st_ino, stat.st_mtime_ns))
         if array is None:
             array = _maps[key] = np.load(file, mmap_mode="r")
         return array

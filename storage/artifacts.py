@@ -1,6 +1,6 @@
-"""Artifacts, which cross a task boundary, and the progress that pure code yields. Standard library only.
+"""Artifacts, which are passed between tasks, and the progress that pure code yields. Standard library only.
 
-A Prefect result stays a line of JSON, never the data, and a cached one can be verified against the disk.
+A Prefect result is a line of JSON with the path and digest of the data, so a cached one can be verified.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ class Artifact:
     """A published folder."""
 
     path: str  # relative to the home, with POSIX separators
-    digest: str  # hexadecimal SHA-256 of the content; later stages are cached on it
-    counts: dict[str, int] = field(default_factory=dict)  # for people: {"titles": 1500}
+    digest: str  # hexadecimal SHA-256 of the content; part of later stages' cache keys
+    counts: dict[str, int] = field(default_factory=dict)  # for display: {"titles": 1500}
     kind: ClassVar[str] = "Artifact"  # in artifact.json, and in lower case the folder below artifacts/
 
     def __init_subclass__(cls, kind: str = "") -> None:
@@ -30,7 +30,7 @@ class Vocabulary(Artifact):
 
 
 class Corpus(Artifact):
-    """Token ids, labels, split and sentence vectors of each title as memory-mapped arrays; for training."""
+    """Token ids, labels, splits and sentence vectors of titles as memory-mapped arrays for training."""
 
 
 class Checkpoint(Artifact):
@@ -42,31 +42,31 @@ class TitleEncoderFiles(Artifact, kind="Lexicon"):
 
 
 class Vectors(Artifact):
-    """Unit-norm float32 title vectors, in the corpus' order."""
+    """Unit-norm float32 title vectors in the order of the corpus."""
 
 
 class NearestTitles(Artifact):
-    """The nearest titles of each title: by similarity, and by the vectors that clusters are made of."""
+    """The nearest titles of each title, by similarity and by the vectors used for clustering."""
 
 
 class Clustering(Artifact):
-    """A cluster id for each title (-1 is noise), and the clusters' names."""
+    """Cluster id of each title (-1 is noise) and names of the clusters."""
 
 
 class Baselines(Artifact):
-    """What plain baselines score on the held-out titles of a corpus."""
+    """Scores of the baselines on the held-out titles of a corpus."""
 
 
 class Scores(Artifact):
-    """scores.json: k-NN against held-out categories, baselines, agreement of clusters."""
+    """scores.json: k-NN on held-out categories, baselines, cluster agreement."""
 
 
 class Answers(Artifact):
-    """What the space of one trial of an ablation answers to held-out titles."""
+    """Predictions of one ablation trial for the held-out titles."""
 
 
 class Layout(Artifact):
-    """Where titles stand on the map, and why neighbours are near."""
+    """Map coordinates of the titles, and explanations of their neighbours."""
 
 
 class Page(Artifact):
@@ -74,16 +74,16 @@ class Page(Artifact):
 
 
 class Model(Artifact):
-    """The folder that the MLflow pyfunc carries: encoder, title vectors and what is shown of each title."""
+    """The model folder of the MLflow pyfunc: encoder, title vectors and metadata of the titles."""
 
 
 class Tonight(Artifact):
-    """What is worth watching in an evening, for each viewer: tonight.parquet, and pages of some."""
+    """Recommendations for one evening per viewer: tonight.parquet, and pages of some viewers."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a longer piece of work, yielded by pure code; the caller decides where it is reported."""
+    """Progress of a computation, yielded by pure code; the caller decides where to report it."""
 
     step: int  # steps done, from 1 (or 0 before the first)
     total: int

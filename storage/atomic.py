@@ -1,8 +1,8 @@
-"""Replacing files, folders and DuckDB files. After a crash or on a full disk the old or the new one is there.
+"""Atomic replacement of files, folders and DuckDB databases: a crash or a full disk leaves the old version.
 
-New content is written beside its place, synced and renamed; then the folder is synced, so that a power
-failure does not undo the rename. A killed process leaves ``NAME.PID.tmp``, of a database ``NAME-new.duckdb``.
-``storage/tables`` writes its files itself (streaming.py): it is a library of its own.
+New content is written to a temporary name, synced and renamed; then the parent folder is synced, so that a
+power failure does not undo the rename. A killed process leaves ``NAME.PID.tmp``, or ``NAME-new.duckdb`` of a
+database. ``storage/tables`` is a standalone library and writes its files itself (streaming.py).
 """
 
 import ctypes
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2
-_HERE = -100  # AT_FDCWD
+_AT_FDCWD = -100
 
 
 class Connection(Protocol):
-    """What ``replaced_database`` needs of a DuckDB connection."""
+    """The methods of a DuckDB connection that ``replaced_database`` uses."""
 
     def execute(self, query: str, /) -> object:
-        """Runs a statement."""
+        """Executes a statement."""
 
     def close(self) -> None:
         """Closes the file."""
@@ -33,7 +33,7 @@ C = TypeVar("C", bound=Connection)
 
 @contextmanager
 def replaced_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Gives a path to write; that file takes the place of ``target`` when the block ends without an error."""
+    """Yields a temporary path; the file replaces ``target`` if the block succeeds."""
     new = _temporary(target)
     try:
         yield new
@@ -43,9 +43,9 @@ def replaced_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 def replace_file(new: Path, target: Path, *, durable: bool = True) -> None:
-    """Renames a file on the same file system; an existing ``target`` hands on its permissions.
+    """Renames a file on the same file system and keeps the permissions of an existing ``target``.
 
-    ``durable=False`` leaves out the sync, for content that its reader verifies or that can be made again.
+    ``durable=False`` skips the sync, for content that readers verify or that can be computed again.
     """
     with suppress(FileNotFoundError):
         shutil.copymode(target, new)
@@ -56,33 +56,33 @@ def replace_file(new: Path, target: Path, *, durable: bool = True) -> None:
         sync(target.parent)
 
 
-def create_file(new: Path, target: Path) -> None:
-    """Gives a synced file its name unless another process was faster, whose file stays; removes ``new``."""
+def link_if_missing(new: Path, target: Path) -> None:
+    """Syncs and renames a file unless ``target`` exists or another process creates it; removes ``new``."""
     sync(new)
     try:
         os.link(new, target)
     except FileExistsError:
         pass
-    except OSError:  # a file system without hard links
+    except OSError:  # no hard links on this file system
         if not target.exists():
             os.replace(new, target)
     new.unlink(missing_ok=True)
     sync(target.parent)
 
 
-def copy_unless_there(source: Path, target: Path) -> None:
-    """Copies a file whole or not at all; where another process was faster, its file stays."""
+def copy_if_missing(source: Path, target: Path) -> None:
+    """Copies a file atomically unless the target exists."""
     new = _temporary(target)
     try:
         shutil.copyfile(source, new)
-        create_file(new, target)
+        link_if_missing(new, target)
     finally:
         new.unlink(missing_ok=True)
 
 
 @contextmanager
 def replaced_folder(target: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Gives an empty folder, which takes the place of ``target`` when the block ends without an error."""
+    """Yields an empty temporary folder, which replaces ``target`` if the block succeeds."""
     new = _temporary(target)
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -94,10 +94,10 @@ def replaced_folder(target: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 def replace_folder(new: Path, target: Path, *, durable: bool = True) -> None:
-    """Renames a folder on the same file system; a previous ``target`` takes the name ``new``.
+    """Renames a folder on the same file system; a previous ``target`` is renamed to ``new``.
 
-    ``durable`` is that of ``replace_file``. Linux exchanges the names in one step. Elsewhere two renames
-    leave an instant without a ``target``.
+    See ``replace_file`` for ``durable``. On Linux the names are swapped atomically. On other systems
+    ``target`` does not exist for a moment between two renames.
     """
     if durable:
         for folder, _, names in os.walk(new):
@@ -107,44 +107,45 @@ def replace_folder(new: Path, target: Path, *, durable: bool = True) -> None:
     if not target.exists():
         os.rename(new, target)
     elif not _exchange(new, target):
-        before = new.with_name(f"{new.name}.before.tmp")
-        os.rename(target, before)
+        previous = new.with_name(f"{new.name}.before.tmp")
+        os.rename(target, previous)
         try:
             os.rename(new, target)
         except OSError:
-            os.rename(before, target)
+            os.rename(previous, target)
             raise
-        os.rename(before, new)
+        os.rename(previous, new)
     if durable:
         sync(target.parent)
 
 
 def remove_folder(folder: Path) -> None:
-    """Renames a folder to ``*.tmp`` before it is removed: of a killed process no incomplete folder stays."""
-    doomed = _temporary(folder)
-    os.rename(folder, doomed)
-    shutil.rmtree(doomed)
+    """Renames a folder to ``*.tmp`` and removes it, so that a killed process leaves no incomplete folder."""
+    temporary = _temporary(folder)
+    os.rename(folder, temporary)
+    shutil.rmtree(temporary)
 
 
 @contextmanager
 def replaced_database(file: Path, connect: Callable[[Path], C], *, copy: bool = False) -> Iterator[C]:
-    """Gives a connection to a new database, which takes the place of ``file`` when the block ends without an
-    error. The caller holds a lock that keeps other processes from opening ``file``.
+    """Yields a connection to a new database, which replaces ``file`` if the block succeeds.
 
-    ``close`` of DuckDB 1.5 hides a failed checkpoint: rows are then in the write-ahead log alone. As DuckDB
-    finds the log by the file's name, it would be lost or replayed into the new file. So both files are
-    checkpointed explicitly, and ``file`` is replaced only if neither has a log.
+    The caller must hold a lock that prevents other processes from opening ``file``.
+
+    DuckDB 1.5 does not report a failed checkpoint in ``close``; rows are then in the write-ahead log only.
+    DuckDB locates the log by the file name, so the rename would lose it or replay it into the new file.
+    Therefore both files are checkpointed explicitly, and ``file`` is replaced only if neither has a log.
 
     Args:
         file: The database; it may be missing.
         connect: Opens a database file for writing.
-        copy: The new database starts as a copy of ``file``, else empty.
+        copy: Whether the new database starts as a copy of ``file`` or empty.
 
     Raises:
-        OSError: A checkpoint left a write-ahead log; as ``connect`` and ``CHECKPOINT`` do otherwise.
+        OSError: A checkpoint has left a write-ahead log. ``connect`` and ``CHECKPOINT`` may raise others.
     """
     new = file.with_name(f"{file.stem}-new{file.suffix}")
-    _remove_database(new)  # left by a killed process
+    _remove_database(new)  # of a killed process
     try:
         if file.exists():
             with _checkpointed(file, connect):
@@ -172,38 +173,40 @@ def _checkpointed(file: Path, connect: Callable[[Path], C]) -> Iterator[C]:
 
 
 def _check_no_log(file: Path) -> None:
-    if (log := _log(file)).exists():
+    if (log := _wal(file)).exists():
         raise OSError(errno.EIO, "DuckDB's checkpoint left a write-ahead log; nothing was replaced", str(log))
 
 
-def _log(file: Path) -> Path:
+def _wal(file: Path) -> Path:
     return file.with_name(f"{file.name}.wal")
 
 
 def _remove_database(file: Path) -> None:
-    for part in (file, _log(file)):
+    for part in (file, _wal(file)):
         part.unlink(missing_ok=True)
-    shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # what DuckDB spilled
+    shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # files that DuckDB has spilled
 
 
 def sync(path: Path) -> None:
-    """Writes a file's content, or the names in a folder, to disk."""
+    """Calls fsync on a file or folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that cannot sync folders
+        if error.errno != errno.EINVAL:  # the file system cannot sync folders
             raise
     finally:
         os.close(descriptor)
 
 
 def _temporary(target: Path) -> Path:
-    """Named by the process, since two may replace one target at once."""
+    """Temporary name with the process id, because two processes may replace one target at the same time."""
     return target.with_name(f"{target.name}.{os.getpid()}.tmp")
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchanges two names in one step; False where the system or the file system cannot."""
+def _exchange(first: Path, second: Path) -> bool:
+    """Swaps two names atomically; returns False if the system or the file system does not support it."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    return rename is not None and not rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)
+    return rename is not None and not rename(
+        _AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE
+    )

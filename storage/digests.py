@@ -1,8 +1,7 @@
-"""Digests of files that settings name, cached while a file's size and times of change stay; hashes of texts.
+"""SHA-256 digests of files and folders, cached by size, modification time and inode; hashes of texts.
 
-Reading 7 GB takes some ten seconds, so digests are kept in the user's cache folder
-(``$XDG_CACHE_HOME/guidespace``); not of a file that changed within the last seconds: another change might
-leave its time of change as it is.
+Reading 7 GB takes about ten seconds, so digests are cached in ``$XDG_CACHE_HOME/guidespace``. A file that has
+changed within the last seconds is not cached, because a further change could leave its times unchanged.
 """
 
 import hashlib
@@ -17,45 +16,40 @@ import numpy as np
 
 from storage.json_file import write_json
 
-_SETTLED_SECONDS = 10
+_MIN_AGE_SECONDS = 10
 ABSENT = "absent"
 
 
 def content_digest(path: str | Path) -> str:
-    """Hexadecimal SHA-256 of a file's content, or of a folder's names and contents, or "absent"."""
-    place = Path(path).absolute()
-    if place.is_dir():
-        files = sorted(file for file in place.rglob("*") if file.is_file())
-        parts = [[file.relative_to(place).as_posix(), content_digest(file)] for file in files]
+    """Returns the hexadecimal SHA-256 of a file, of a folder (names and contents), or "absent"."""
+    path = Path(path).absolute()
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        parts = [[file.relative_to(path).as_posix(), content_digest(file)] for file in files]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     try:
-        stat = place.stat()
+        stat = path.stat()
     except OSError:
         return ABSENT
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "guidespace" / "digests"
-    note = cache / f"{hashlib.sha256(str(place).encode()).hexdigest()}.json"
-    seen = [
-        str(place),
-        stat.st_size,
-        stat.st_mtime_ns,
-        stat.st_ctime_ns,
-        stat.st_ino,
-    ]  # ctime: nobody can set
-    with suppress(OSError, ValueError, TypeError):  # nothing cached, or damaged: the content is read again
-        *before, digest = json.loads(note.read_text(encoding="utf-8"))
-        if before == seen:
+    entry = cache / f"{hashlib.sha256(str(path).encode()).hexdigest()}.json"
+    # programs cannot set st_ctime_ns
+    state = [str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+    with suppress(OSError, ValueError, TypeError):  # no entry, or a damaged one
+        *cached_state, digest = json.loads(entry.read_text(encoding="utf-8"))
+        if cached_state == state:
             return str(digest)
-    with open(place, "rb") as handle:
+    with open(path, "rb") as handle:
         digest = hashlib.file_digest(handle, "sha256").hexdigest()
-    if time.time() - stat.st_mtime > _SETTLED_SECONDS:
-        with suppress(OSError):  # no writable cache: the file is read again next time
+    if time.time() - stat.st_mtime > _MIN_AGE_SECONDS:
+        with suppress(OSError):  # the cache is not writable
             cache.mkdir(parents=True, exist_ok=True)
-            write_json(note, [*seen, digest])
+            write_json(entry, [*state, digest])
     return digest
 
 
 def hashes(texts: Iterable[str], salt: str) -> np.ndarray:
-    """A number in [0, 1) for each text, the same on every machine."""
+    """Hashes each text to a number in [0, 1), equal on all machines."""
     key = salt.encode()[:64]
     digests = (hashlib.blake2b(text.encode(), digest_size=8, key=key).digest() for text in texts)
     return np.fromiter((int.from_bytes(digest, "little") / 2**64 for digest in digests), dtype=np.float64)

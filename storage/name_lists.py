@@ -1,6 +1,6 @@
-"""Lists of names, one a title, as numbers into one list of distinct names.
+"""One list of names per title, stored as indices into a list of distinct names.
 
-A million lists of Python strings take gigabytes: each list, and each string of it, is an object.
+A million Python lists of strings take gigabytes, because each list and each string is an object.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from storage.arrays import Ragged, offsets_of
 
 @dataclass(frozen=True, eq=False)
 class NameLists(Sequence[list[str]]):
-    """A sequence of lists of names; row i is made when it is read."""
+    """A sequence of lists of names; each list is created on access."""
 
-    names: list[str]  # distinct, in the order in which the rows mention them
-    rows: Ragged  # places in names
+    names: list[str]  # distinct, in order of first appearance
+    rows: Ragged  # indices into names
 
     @staticmethod
-    def of(column: pa.ChunkedArray) -> NameLists:
-        """The rows of a column of lists of texts; a null is an empty list."""
+    def from_column(column: pa.ChunkedArray) -> NameLists:
+        """Converts a column of lists of strings; null becomes an empty list."""
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
         values = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
         values = values.combine_chunks().dictionary_encode()
@@ -34,21 +34,21 @@ class NameLists(Sequence[list[str]]):
 
     @staticmethod
     def from_rows(rows: Iterable[Iterable[str]]) -> NameLists:
-        """The same rows as places in a list of their names."""
-        places: dict[str, int] = {}
-        numbered = [[places.setdefault(name, len(places)) for name in row] for row in rows]
-        return NameLists(list(places), Ragged.from_rows(numbered))
+        """Converts lists of names."""
+        ids: dict[str, int] = {}
+        id_rows = [[ids.setdefault(name, len(ids)) for name in row] for row in rows]
+        return NameLists(list(ids), Ragged.from_rows(id_rows))
 
     def distinct(self) -> NameLists:
-        """The same without repeats in a row."""
-        owners = self.rows.owners
-        keys = owners * np.int64(max(len(self.names), 1)) + self.rows.values
-        kept = np.sort(np.unique(keys, return_index=True)[1])
-        lengths = np.bincount(owners[kept], minlength=len(self))
-        return NameLists(self.names, Ragged(offsets_of(lengths), self.rows.values[kept]))
+        """Removes repeated names within each row."""
+        row_ids = self.rows.row_ids
+        keys = row_ids * np.int64(max(len(self.names), 1)) + self.rows.values
+        is_first = np.zeros(len(keys), dtype=bool)
+        is_first[np.unique(keys, return_index=True)[1]] = True
+        return NameLists(self.names, self.rows.where(is_first))
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, row: int) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return [self.names[place] for place in self.rows[row].tolist()]
+        return [self.names[name_id] for name_id in self.rows[row].tolist()]

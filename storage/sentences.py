@@ -1,9 +1,9 @@
-"""Sentence vectors of texts, kept in the home across nights, so that a text is encoded once.
+"""Persistent store of sentence vectors, so that each text is encoded only once in all nights of a home.
 
-``home/sentences/DIGEST/`` is one encoder's: ``encoder.txt`` holds its identity, whose digest names the
-folder, and each ``NUMBER-CHECKSUM.npy`` is a piece: rows of a text's key (hash) and its float16 vector. A
-piece is written beside its place, renamed, and never changed; a killed run leaves the pieces before it. The
-home's one writer adds and compacts; others may read meanwhile. Texts are not kept.
+Each encoder has a folder ``home/sentences/DIGEST/``, named by the digest of the encoder's identity, which
+``encoder.txt`` contains. Vectors are stored in immutable segments ``NUMBER-CHECKSUM.npy``: rows of a hash of
+the text and its float16 vector. A segment is written to a temporary name and renamed. Only the writer of the
+home adds and compacts segments; other processes may read concurrently. The texts are not stored.
 """
 
 import functools
@@ -18,35 +18,35 @@ import numpy as np
 
 from storage.atomic import replace_file
 
-FULL_PIECE = 1 << 16  # rows that small pieces are merged into: 64 MB of 512 numbers
-SMALL_PIECES = 16  # more than these are merged
-KEPT = 4  # times the rows in use: a store of more drops what is not in use
+SEGMENT_ROWS = 1 << 16  # rows per merged segment: 64 MB for 512 dimensions
+MAX_SMALL_SEGMENTS = 16  # more of them are merged
+MAX_UNUSED_RATIO = 4  # unused rows are dropped if the store has more than this multiple of the used rows
 
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:
-    """uint64 (texts,): hashes; among ten million texts two share one with probability 3e-6."""
+    """Hashes texts to uint64 (texts,); ten million texts collide with probability 3e-6."""
     digests = (hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
 class SentenceStore:
-    """The kept vectors of one encoder.
+    """The stored vectors of one encoder.
 
     Args:
-        home: Of GuideSpace; the encoder's folder in it is made if missing.
-        identity: Of the encoder (SentenceEncoder.identity).
-        dim: Numbers in its vectors.
+        home: The home folder; the encoder's folder is created if missing.
+        identity: Identity of the encoder (SentenceEncoder.identity).
+        dim: Dimension of the vectors.
 
     Attributes:
-        folder: The encoder's.
-        damaged: Files that are not what was written; their texts count as never encoded.
+        folder: The encoder's folder.
+        damaged: Segments with a wrong checksum or dimension; they are ignored.
     """
 
     def __init__(self, home: Path, identity: str, dim: int) -> None:
         self.folder = home / "sentences" / hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not (about := self.folder / "encoder.txt").exists():
-            about.write_text(f"{identity}\n", encoding="utf-8")
+        if not (description := self.folder / "encoder.txt").exists():
+            description.write_text(f"{identity}\n", encoding="utf-8")
         self._row = np.dtype([("key", "<u8"), ("vector", "<f2", (dim,))])
         self._open()
 
@@ -54,93 +54,96 @@ class SentenceStore:
         return len(self._index[0])
 
     def has(self, keys: np.ndarray) -> np.ndarray:
-        """Whether the vector of each is kept: bool (keys,)."""
-        return self._find(keys)[1]
+        """Whether the store has a vector for each key: bool (keys,)."""
+        return self._positions(keys)[1]
 
     def take(self, keys: np.ndarray) -> np.ndarray:
-        """float16 (keys, dim): their vectors; a KeyError where one is not kept."""
+        """Returns vectors, float16 (keys, dim).
+
+        Raises:
+            KeyError: The store has no vector for a key.
+        """
         try:
             return self._take(keys)
-        except FileNotFoundError:  # another process has compacted since this one opened
+        except FileNotFoundError:  # another process has compacted the segments
             self._open()
             return self._take(keys)
 
     def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
-        """Keeps vectors (keys, dim) as a piece, which is there when this returns."""
+        """Stores vectors (keys, dim) as a new segment."""
         rows = np.empty(len(keys), self._row)
         rows["key"], rows["vector"] = keys, vectors
         temporary = self.folder / f"{os.getpid()}.tmp"
         with open(temporary, "wb") as handle:
             np.save(handle, rows)
-        number = 1 + max((int(file.name.partition("-")[0]) for file in self._listed()), default=0)
-        piece = self.folder / f"{number:06}-{_checksum(temporary)}.npy"
-        replace_file(temporary, piece, durable=False)  # a reader verifies the checksum
-        self._pieces[piece] = keys
+        number = 1 + max((int(file.name.partition("-")[0]) for file in self._files()), default=0)
+        segment = self.folder / f"{number:06}-{_checksum(temporary)}.npy"
+        replace_file(temporary, segment, durable=False)  # readers verify the checksum
+        self._segments[segment] = keys
         self.__dict__.pop("_index", None)
 
     def compact(self, used: np.ndarray) -> None:
-        """Merges many small pieces; drops rows that are not ``used`` where these are less than a KEPT-th.
+        """Merges small segments if there are many, and drops unused rows if most rows are unused.
 
-        Removes damaged pieces and what killed runs left. A reader finds every other row at any instant.
+        Removes damaged segments and temporary files of killed runs. Concurrent readers see all other rows.
         """
         for stale in (*self.damaged, *self.folder.glob("*.tmp")):
             stale.unlink(missing_ok=True)
-        drop = len(self) > KEPT * self.has(np.unique(used)).sum()
-        old = [file for file, keys in self._pieces.items() if drop or len(keys) < FULL_PIECE]
-        if not drop and len(old) <= SMALL_PIECES:
+        drop = len(self) > MAX_UNUSED_RATIO * self.has(np.unique(used)).sum()
+        old = [file for file, keys in self._segments.items() if drop or len(keys) < SEGMENT_ROWS]
+        if not drop and len(old) <= MAX_SMALL_SEGMENTS:
             return
-        keys = np.unique(np.concatenate([self._pieces[file] for file in old]))
+        keys = np.unique(np.concatenate([self._segments[file] for file in old]))
         keys = keys[np.isin(keys, used)] if drop else keys
-        for begin in range(0, len(keys), FULL_PIECE):
-            part = keys[begin : begin + FULL_PIECE]
+        for begin in range(0, len(keys), SEGMENT_ROWS):
+            part = keys[begin : begin + SEGMENT_ROWS]
             self.add(part, self._take(part))
         for file in old:
             file.unlink()
         self._open()
 
-    def _listed(self) -> list[Path]:
+    def _files(self) -> list[Path]:
         return sorted(self.folder.glob("*-*.npy"))
 
     def _open(self) -> None:
         while True:
-            with suppress(FileNotFoundError):  # compacted while it was read: list the pieces anew
-                files = {file: _checksum(file) == file.stem.partition("-")[2] for file in self._listed()}
-                intact = [
-                    file for file, good in files.items() if good and self._rows(file).dtype == self._row
-                ]
-                self._pieces = {file: np.array(self._rows(file)["key"]) for file in intact}
-                self.damaged = [file for file in files if file not in self._pieces]
+            with suppress(FileNotFoundError):  # compacted by another process: list the files again
+                files = self._files()
+                intact = [file for file in files if self._is_intact(file)]
+                self._segments = {file: np.array(self._rows(file)["key"]) for file in intact}
+                self.damaged = [file for file in files if file not in self._segments]
                 self.__dict__.pop("_index", None)
                 return
 
+    def _is_intact(self, file: Path) -> bool:
+        return _checksum(file) == file.stem.partition("-")[2] and self._rows(file).dtype == self._row
+
     @functools.cached_property
     def _index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rising keys, and the piece and the row of each."""
-        lengths = [len(keys) for keys in self._pieces.values()]
+        """Sorted keys, and the segment and row of each."""
+        lengths = [len(keys) for keys in self._segments.values()]
         rows = np.concatenate([np.zeros(0, np.int64), *map(np.arange, lengths)])
-        every = np.concatenate([np.zeros(0, "<u8"), *self._pieces.values()])
-        keys, first = np.unique(every, return_index=True)
+        all_keys = np.concatenate([np.zeros(0, "<u8"), *self._segments.values()])
+        keys, first = np.unique(all_keys, return_index=True)
         return keys, np.repeat(np.arange(len(lengths)), lengths)[first], rows[first]
 
-    def _find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places of keys in the index, and whether they are there."""
-        known = self._index[0]
-        found = np.searchsorted(known, keys)
-        found[found == len(known)] = 0
-        return found, known[found] == keys if len(known) else np.zeros(len(keys), dtype=bool)
+    def _positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of keys in the index, and whether the index contains them."""
+        index = self._index[0]
+        positions = np.searchsorted(index, keys)
+        positions[positions == len(index)] = 0
+        return positions, index[positions] == keys if len(index) else np.zeros(len(keys), dtype=bool)
 
     def _take(self, keys: np.ndarray) -> np.ndarray:
-        found, known = self._find(keys)
-        if missing := int((~known).sum()):
-            raise KeyError(
-                f"{missing} of {len(keys)} texts have no vector in {self.folder}; encode them first"
-            )
+        positions, is_stored = self._positions(keys)
+        if missing := int((~is_stored).sum()):
+            raise KeyError(f"{missing} of {len(keys)} texts have no vector in {self.folder}; encode them")
         vectors = np.empty((len(keys), *self._row["vector"].shape), np.float16)
-        _, pieces, rows = self._index
-        files = list(self._pieces)
-        for piece in np.unique(pieces[found]):  # mapped for this alone, so that no more of it is in memory
-            own = np.flatnonzero(pieces[found] == piece)
-            vectors[own] = self._rows(files[piece])["vector"][rows[found[own]]]
+        _, segments, rows = self._index
+        files = list(self._segments)
+        for segment in np.unique(segments[positions]):  # one map at a time, to limit resident memory
+            selected = np.flatnonzero(segments[positions] == segment)
+            vectors[selected] = self._rows(files[segment])["vector"][rows[positions[selected]]]
         return vectors
 
     @staticmethod
@@ -149,7 +152,7 @@ class SentenceStore:
 
 
 def _checksum(file: Path) -> str:
-    """CRC-32 of a file's bytes: against damage, at some 1 GB/s."""
+    """CRC-32 of a file, which detects damage at about 1 GB/s."""
     total = 0
     with open(file, "rb") as handle:
         while part := handle.read(1 << 20):

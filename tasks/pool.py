@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from storage.memory import spare_memory
+from storage.memory import configure_memory
 
 APART = 10_000  # titles that are worth a process, which takes 1 s to start
 SHARED = 100_000  # titles whose stages share it; of a million, what it keeps from one to the next is 3 GB
@@ -119,7 +119,7 @@ def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
 def begin_worker() -> multiprocessing.util.Finalize:
     """From now on this process ends once its parent has: a worker that waits for work never would."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
-    spare_memory()
+    configure_memory()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as a night has: the number of threads decides the last bits
     threading.Thread(target=_await_parent, name="parent", daemon=True).start()
     return multiprocessing.util.Finalize(None, _leave, exitpriority=-1000)

@@ -73,7 +73,7 @@ def scikit_learn(world: World, kind: str, options: dict[str, Any], repeats: int)
 
     machine = {"LinearSVC": svm.LinearSVC, "SGDClassifier": SGDClassifier}[kind](random_state=0, **options)
     # float64 is what they work in: saves a conversion per label
-    rows, targets = world.rows.astype(np.float64), world.labels.members(world.label_count)
+    rows, targets = world.rows.astype(np.float64), world.labels.multi_hot(world.label_count)
 
     def learn() -> tuple[np.ndarray, np.ndarray]:
         weights = np.zeros((world.label_count, rows.shape[1]), dtype=np.float32)
@@ -136,7 +136,7 @@ def _titles(about: str, folds: Sequence[Fold], form: str) -> Iterator[Claim]:
     for fold in folds:
         corpus, inputs, training = fold.titles, fold.inputs(form), fold.titles.labelled("train")
         held = np.concatenate([corpus.labelled(protocol) for protocol in PROTOCOLS])
-        labels, truth = corpus.labels.take(training), corpus.labels.take(held).members(corpus.label_count)
+        labels, truth = corpus.labels.take(training), corpus.labels.take(held).multi_hot(corpus.label_count)
         frequency = np.bincount(labels.values, minlength=corpus.label_count)
         features, rows = TfidfFeatures().fit_transform(inputs.take(training))
         world = World(rows, labels, corpus.label_count, features.transform(inputs.take(held)))

@@ -18,7 +18,7 @@ from typing import Any
 
 from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.home.workspace import Workspace
-from storage.memory import spare_memory
+from storage.memory import configure_memory
 from tasks.text.tokenizers import Tokenizer
 from tasks.text.words import WordsAndNgrams
 from tasks.tokenize.settings import TokenizeSettings
@@ -60,7 +60,7 @@ def _to_corpus(
 
 def main(home: Path, feeds: Sequence[Path]) -> None:
     """Runs the whole road, side by side what the flow submits; prints one JSON object: part to seconds."""
-    spare_memory()
+    configure_memory()
     from prefect.logging import disable_run_logger
     from threadpoolctl import threadpool_limits
 

@@ -51,7 +51,7 @@ class Night:
         opened = open_corpus(corpus)
         clusters = np.asarray(open_array(clustering, "clusters"))
         members = clusters[:, None] == np.arange(clusters.max() + 1)
-        categories = opened.labels.members(len(opened.label_names))
+        categories = opened.labels.multi_hot(len(opened.label_names))
         similarity = np.array(open_array(vectors, "similarity"))
         return Night(
             Titles(similarity, table["airings"].to_numpy(), channels),

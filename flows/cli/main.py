@@ -26,7 +26,7 @@ import flows.serving.command
 import flows.up.command  # noqa: F401
 from flows.cli.exits import DONE, exit_code, report_interrupted, signalled, watch_signals
 from flows.cli.viewers import app
-from storage.memory import spare_memory
+from storage.memory import configure_memory
 
 # They print a line at once.
 REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
@@ -145,7 +145,7 @@ def entry() -> None:
     """The console command: runs it and exits without the interpreter's teardown."""
     escape_unprintable()
     watch_signals()
-    spare_memory()
+    configure_memory()
     from flows.server import leave
 
     leave(main())

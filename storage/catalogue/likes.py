@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
-from storage.atomic import create_file, replaced_database
+from storage.atomic import link_if_missing, replaced_database
 from storage.catalogue.connection import (
     connect,
     escape_quotes,
@@ -154,7 +154,7 @@ def home_salt(home: Path) -> str:
             os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as handle:
             handle.write(secrets.token_hex(32))
-        create_file(new, file)
+        link_if_missing(new, file)
     return file.read_text(encoding="utf-8")
 
 

@@ -50,7 +50,7 @@ class OpenCorpus:
     def complete_tokens(self, titles: np.ndarray) -> Ragged:
         """Token ids of the given titles, int64 (any,); empty for a title with an out-of-vocabulary word."""
         tokens = self.tokens.take(titles)
-        return tokens.where(~self.oov[titles][tokens.owners])
+        return tokens.where(~self.oov[titles][tokens.row_ids])
 
 
 def open_corpus(folder: Path) -> OpenCorpus:

@@ -20,8 +20,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.atomic import copy_unless_there
-from storage.empty_database import copy_empty, keep_empty
+from storage.atomic import copy_if_missing
+from storage.database_templates import copy_template, save_template
 from storage.errors import ExpectedError
 from storage.home.identity import read_home_id
 from storage.home.marker import read_marker
@@ -137,15 +137,15 @@ def _create(database: Path) -> None:
     database.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="guidespace-mlflow-") as folder:
         migrated = Path(folder) / database.name
-        if not copy_empty("mlflow", migrated):
+        if not copy_template("mlflow", migrated):
             MlflowClient(tracking_uri=f"sqlite:///{migrated}")
-            keep_empty("mlflow", migrated)
+            save_template("mlflow", migrated)
         with _opened(
             migrated, "rw"
         ) as connection:  # of the experiment Default: MLflow chose the working folder
             location = str(database.parent / "mlflow" / "0")
             connection.execute("UPDATE experiments SET artifact_location = ?", [location])
-        copy_unless_there(migrated, database)
+        copy_if_missing(migrated, database)
 
 
 def relocate(database: Path, experiment: str, artifacts: Path) -> None:

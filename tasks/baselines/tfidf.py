@@ -233,7 +233,7 @@ class TfidfSvmSentence(LinearSvm):
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
         """Fits the classifiers; raises NoSentenceVectors if the corpus has none."""
         dense = training.titles.require_dense()
-        targets = training.labels.members(training.label_count)
+        targets = training.labels.multi_hot(training.label_count)
         return self.fit_to(training, label_directions(dense, targets, self.directions))
 
 

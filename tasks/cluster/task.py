@@ -101,9 +101,9 @@ def _naming_inputs(workspace: Workspace, corpus: Corpus, table: pa.Table) -> Nam
     return NamingInputs(
         titles=table["title"].to_pylist(),
         shows=table["show_key"].to_pylist(),
-        labels=NameLists.of(table["labels"]),
-        channels=NameLists.of(table["channels"]),
-        films=find_films(NameLists.of(table["context"])),
+        labels=NameLists.from_column(table["labels"]),
+        channels=NameLists.from_column(table["channels"]),
+        films=find_films(NameLists.from_column(table["context"])),
         language=most_common_language(table["language"].to_pylist()),
         sentences=sentences,
         encode=encoder.encode if encoder else None,

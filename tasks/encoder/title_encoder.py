@@ -114,7 +114,7 @@ class TitleEncoder:
             lookup = self._tokenise(raw_titles, contexts)
         else:
             has_row, words = self._touched[token_ids.values], self.kinds[token_ids.values] == WORD
-            untrained_words = np.bincount(token_ids.owners[words & ~has_row], minlength=len(token_ids))
+            untrained_words = np.bincount(token_ids.row_ids[words & ~has_row], minlength=len(token_ids))
             tokenised = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
             lookup = self._tokenise(
                 [raw_titles[title] for title in tokenised], [contexts[title] for title in tokenised]
@@ -123,7 +123,7 @@ class TitleEncoder:
             positions[tokenised] = len(token_ids) + np.arange(len(tokenised))
             merged = Ragged.concatenate([token_ids.where(has_row), lookup.tokens]).take(positions)
             lookup = lookup._replace(tokens=merged)
-        kinds, owners = lookup.kinds[lookup.tokens.values], lookup.tokens.owners
+        kinds, owners = lookup.kinds[lookup.tokens.values], lookup.tokens.row_ids
         has_text = np.bincount(owners[(kinds == WORD) | (kinds == NGRAM)], minlength=len(lookup.tokens)) > 0
         # any title has tokens of length and shape, which say too little alone
         return lookup._replace(tokens=lookup.tokens.where(has_text[owners] | (kinds >= CONTEXT)))

@@ -82,7 +82,7 @@ class NgramRows:
         """See UnseenWords. A word has a vector if one of its n-grams has a row."""
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         positions, has_row = self.find(ids.values)
-        owner = ids.owners[has_row]
+        owner = ids.row_ids[has_row]
         sums = np.zeros((len(words), len(self.mean)), dtype=np.float32)
         np.add.at(sums, owner, self.rows[positions[has_row]])
         has_vector = np.bincount(owner, minlength=len(words)) > 0
@@ -128,7 +128,7 @@ class NearestWords:
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """See UnseenWords. A word has a vector if one of its characters is in the alphabet."""
         ids = self.encoder.alphabet.ids(words)
-        has_vector = np.bincount(ids.owners, weights=ids.values > 0, minlength=len(words)) > 0
+        has_vector = np.bincount(ids.row_ids, weights=ids.values > 0, minlength=len(words)) > 0
         codes = unit_rows(self.encoder.vectors(words))
         nearest, cosines = top_neighbours(codes, self.codes, min(self.neighbours, len(self.codes)))
         weights = np.where(nearest >= 0, cosines.clip(min=1e-6), 0) ** COSINE_POWER  # (words, neighbours)

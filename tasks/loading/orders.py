@@ -78,7 +78,7 @@ class ByRarity:
         labels = corpus.labels.take(rows)
         sizes = np.bincount(labels.values)
         rarest = np.full(len(rows), len(rows), dtype=np.int64)
-        np.minimum.at(rarest, labels.owners, sizes[labels.values])
+        np.minimum.at(rarest, labels.row_ids, sizes[labels.values])
         keys = np.log(rng.random(len(rows))) * rarest.astype(np.float64) ** self.exponent
         first = len(rows) - _count(rows, self.fraction)
         return [np.sort(rows[np.argpartition(keys, first)[first:]])]

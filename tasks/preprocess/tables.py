@@ -52,7 +52,7 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
             is_word = codes(pq.read_table(dictionary, columns=["kind"])["kind"], KINDS) == WORD
             own = read_tokens(vocabulary, piece)
             end = begin + len(own)
-            found, owners = ids.of_dictionary(piece)[own.values], own.owners
+            found, owners = ids.of_dictionary(piece)[own.values], own.row_ids
             oov = np.bincount(owners[(found < 0) & is_word[own.values]], minlength=len(own)) > 0
             tokens = Ragged(own.offsets, found).where(found >= 0).append(ids.of_contexts(begin, end))
             add_offsets(tokens.offsets[1:] + entries)
@@ -102,6 +102,6 @@ def _write_entries(corpus: Path, name: str, lookup: pa.Array, column: str, path:
         for begin in range(0, len(Ragged.open(corpus, name)), ENTRIES_OF):
             # mapped anew for each part, so that no more of it is in memory
             part = Ragged.open(corpus, name).between(begin, begin + ENTRIES_OF)
-            titles = pa.array(begin + part.owners, pa.int32())
+            titles = pa.array(begin + part.row_ids, pa.int32())
             values = lookup.take(pa.array(np.asarray(part.values)))
             writer.write_table(pa.table([titles, values], schema=schema).drop_null())

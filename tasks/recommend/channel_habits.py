@@ -53,7 +53,7 @@ class FittedChannelHabits:
         liked = viewer_likes.titles[viewer_likes.values > 0]
         width = int(self.channels.values.max(initial=-1)) + 1
         liked_channels, title_channels = (
-            self.channels.take(rows).members(width).astype(np.float32) for rows in (liked, titles)
+            self.channels.take(rows).multi_hot(width).astype(np.float32) for rows in (liked, titles)
         )
         liked_channels /= np.maximum(liked_channels.sum(axis=1, keepdims=True), 1)
         title_channels /= np.maximum(title_channels.sum(axis=1, keepdims=True), 1)

@@ -83,7 +83,7 @@ def score_votes(
         top = vote(neighbours[chunk], cosines[chunk], labels, frequency).top
         rows, columns = np.nonzero(neighbours[chunk] >= 0)
         neighbour_labels = labels.take(neighbours[chunk][rows, columns])
-        owners = neighbour_labels.owners
+        owners = neighbour_labels.row_ids
         is_agreement = neighbour_labels.values == top[rows[owners]]
         weights = np.maximum(cosines[chunk][rows, columns].astype(np.float64)[owners[is_agreement]], 0)
         summed = np.bincount(rows[owners[is_agreement]], weights, minlength=len(top))
@@ -270,5 +270,5 @@ def measure_confidence(
 
 def contains_label(labels: Ragged, first: Int[np.ndarray, " queries"]) -> Bool[np.ndarray, " queries"]:
     """Tells whether each row of ``labels`` contains the top label ``first``."""
-    owners = labels.owners
+    owners = labels.row_ids
     return np.bincount(owners, labels.values == first[owners], minlength=len(labels)) > 0

@@ -49,7 +49,7 @@ def judge(predictions: Predictions, labels: Ragged, training_labels: Ragged) -> 
     if len(empty := np.flatnonzero(labels.lengths == 0)):
         raise ValueError(f"query {empty[0]} holds no label; only labelled titles can be scored")
     label_count = predictions.ranks.shape[1]
-    truth = labels.members(label_count)
+    truth = labels.multi_hot(label_count)
     first_rank = np.where(truth, predictions.ranks, label_count + 1).min(axis=1, initial=label_count + 1)
     neighbours = predictions.neighbours
     precision = None if neighbours is None else neighbour_precision(neighbours, truth, training_labels)
@@ -64,7 +64,7 @@ def neighbour_precision(
     """Computes the share of each query's neighbours (rows of ``training_labels``, or -1) with its labels."""
     rows, columns = np.nonzero(neighbours >= 0)
     neighbour_labels = training_labels.take(neighbours[rows, columns])
-    entries = neighbour_labels.owners  # the neighbour of each (neighbour, label)
+    entries = neighbour_labels.row_ids  # the neighbour of each (neighbour, label)
     is_shared = truth[rows[entries], neighbour_labels.values]
     is_match = np.bincount(entries, weights=is_shared, minlength=len(rows)) > 0
     matches = np.bincount(rows, weights=is_match, minlength=len(neighbours))

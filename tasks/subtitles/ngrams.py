@@ -59,7 +59,7 @@ class TwoReaders(nn.Module):
     def forward(self, vectors: Tensor, ngrams: Ragged) -> tuple[Tensor, Tensor]:
         """Computes the logits of each classifier, float32 (texts, classes)."""
         ids = torch.from_numpy(ngrams.values).to(vectors.device)
-        weights = torch.from_numpy(np.maximum(ngrams.lengths, 1) ** -0.5)[ngrams.owners]
+        weights = torch.from_numpy(np.maximum(ngrams.lengths, 1) ** -0.5)[ngrams.row_ids]
         offsets = torch.from_numpy(ngrams.offsets[:-1]).to(vectors.device)
         by_ngrams = self.ngrams(ids, offsets, per_sample_weights=weights.to(vectors.device, vectors.dtype))
         return self.vector(vectors), by_ngrams

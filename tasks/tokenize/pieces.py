@@ -79,7 +79,7 @@ def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
             values.extend(map(number_of.__getitem__, title))
     tokens = Ragged(offsets_of(lengths), np.array(values, dtype=np.int32))
     in_training = np.repeat(group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
-    pairs = tokens.owners[in_training] * len(number_of) + tokens.values[in_training]
+    pairs = tokens.row_ids[in_training] * len(number_of) + tokens.values[in_training]
     pairs.sort()  # np.unique is slower
     title_tokens = pairs[np.diff(pairs, prepend=-1) > 0] % max(1, len(number_of))  # each token once per title
     dictionary = {

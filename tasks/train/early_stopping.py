@@ -37,7 +37,7 @@ class TuningSet:
         sets = self.validation, base
         self._validation_tokens, self._base_tokens = (without_context(corpus, rows) for rows in sets)
         self._dense = [(corpus.sentences[rows], corpus.descriptions[rows]) for rows in sets]
-        labels = (corpus.labels.take(rows).members(len(corpus.label_names)) for rows in sets)
+        labels = (corpus.labels.take(rows).multi_hot(len(corpus.label_names)) for rows in sets)
         self._validation_labels, self._base_labels = (torch.from_numpy(array).float() for array in labels)
         self._frequency = self._base_labels.sum(0)
 

@@ -59,7 +59,7 @@ def same(one: Any, other: Any) -> bool:
 def test_it_finds_the_optimum_of_a_small_problem(make: Make, objective: Objective) -> None:
     rows, labels = world()
     fitted, x = make(FEATURES, LABELS).partial_fit(rows, labels), rows.toarray().astype(np.float64)
-    for label, y in enumerate(np.where(labels.members(LABELS), 1.0, -1.0).T):
+    for label, y in enumerate(np.where(labels.multi_hot(LABELS), 1.0, -1.0).T):
         best = minimize(lambda w, y=y: objective(x, y, w[:-1], w[-1]), np.zeros(FEATURES + 1), tol=1e-9).fun
         found = objective(x, y, fitted.weights[:, label].astype(np.float64), float(fitted.intercepts[label]))
         assert best <= found * (1 + 1e-6) and found <= best * (1 + 1e-3)

@@ -114,7 +114,7 @@ def test_a_large_guide_is_read_in_the_memory_that_the_docs_promise(tmp_path: Pat
             )
         file.write("</tv>")
     given = ["ingest", "--feed", str(tmp_path / "g.xml"), "--home", str(tmp_path / "home")]
-    code = f"from flows.cli.main import main, spare_memory; spare_memory(); assert main({given}) == 0"
+    code = f"from flows.cli.main import main, configure_memory; configure_memory(); assert main({given}) == 0"
     peak = "; print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
     done = subprocess.run(
         [sys.executable, "-c", code + peak],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.addresses import HARMLESS, differ_in_secrets_only, is_sound, secrets_of, without_secrets
+from storage.addresses import HARMLESS, differ_in_secrets_only, is_valid_url, secrets_of, without_secrets
 from tests.secret_parameters import NAMES
 
 SECRET = "Zk9vLq7xWd3mTb"
@@ -94,7 +94,7 @@ def test_what_chooses_a_guide_is_no_secret() -> None:
     ],
 )
 def test_what_is_no_url(url: str) -> None:
-    assert not is_sound(url)
+    assert not is_valid_url(url)
     assert "p@" not in without_secrets(url) and "pa/ss" not in without_secrets(url)
 
 
@@ -102,4 +102,4 @@ def test_what_is_no_url(url: str) -> None:
 def test_any_text_has_something_left(text: str) -> None:
     left = without_secrets(f"https://{text}")
     assert without_secrets(left) == left
-    secrets_of(text), is_sound(text)
+    secrets_of(text), is_valid_url(text)

@@ -41,7 +41,7 @@ def test_take_is_the_named_rows(rows: list[list[int]], data: st.DataObject):
 
 
 def test_members_are_the_values_that_a_row_holds():
-    assert Ragged.from_rows([[2, 0], [], [1, 1]]).members(3).tolist() == [
+    assert Ragged.from_rows([[2, 0], [], [1, 1]]).multi_hot(3).tolist() == [
         [True, False, True],
         [False] * 3,
         [False, True, False],
@@ -103,7 +103,7 @@ def test_append_puts_each_row_behind_its_own():
     first, second = Ragged.from_rows([[1, 2], [], [3]]), Ragged.from_rows([[7], [8, 9], []])
     joined = first.append(second)
     assert [list(joined[row]) for row in range(3)] == [[1, 2, 7], [8, 9], [3]]
-    with pytest.raises(ValueError, match="3 rows cannot be followed by 1"):
+    with pytest.raises(ValueError, match="cannot append 1 rows to 3"):
         first.append(Ragged.from_rows([[1]]))
 
 

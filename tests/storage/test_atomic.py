@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from storage import atomic
-from storage.atomic import copy_unless_there, replaced_database, replaced_file, replaced_folder
+from storage.atomic import copy_if_missing, replaced_database, replaced_file, replaced_folder
 from storage.catalogue.connection import copy_database
 
 
@@ -56,9 +56,9 @@ def leave_a_log(file: Path, rows: int) -> None:
 def test_a_copy_that_fails_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.db").write_bytes(bytes(200_000))
     with largest_file(100_000), pytest.raises(OSError, match="File too large"):
-        copy_unless_there(tmp_path / "empty.db", tmp_path / "prefect.db")
+        copy_if_missing(tmp_path / "empty.db", tmp_path / "prefect.db")
     assert names(tmp_path) == ["empty.db"]
-    copy_unless_there(tmp_path / "empty.db", tmp_path / "prefect.db")
+    copy_if_missing(tmp_path / "empty.db", tmp_path / "prefect.db")
     assert (tmp_path / "prefect.db").read_bytes() == bytes(200_000)
 
 
@@ -68,8 +68,8 @@ def test_a_copy_leaves_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError))
     (tmp_path / "empty.db").write_text("empty", encoding="utf-8")
     (tmp_path / "mlflow.db").write_text("of another process", encoding="utf-8")
-    copy_unless_there(tmp_path / "empty.db", tmp_path / "mlflow.db")
-    copy_unless_there(tmp_path / "empty.db", tmp_path / "new.db")
+    copy_if_missing(tmp_path / "empty.db", tmp_path / "mlflow.db")
+    copy_if_missing(tmp_path / "empty.db", tmp_path / "new.db")
     assert (tmp_path / "mlflow.db").read_text(encoding="utf-8") == "of another process"
     assert (tmp_path / "new.db").read_text(encoding="utf-8") == "empty"
     assert names(tmp_path) == ["empty.db", "mlflow.db", "new.db"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.empty_database import copy_empty, keep_empty
+from storage.database_templates import copy_template, save_template
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def database(tmp_path: Path) -> Path:
 
 def test_a_kept_database_is_copied(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
-    assert not copy_empty("mlflow", tmp_path / "new.db")
-    keep_empty("mlflow", database)
-    assert copy_empty("mlflow", tmp_path / "new.db")
+    assert not copy_template("mlflow", tmp_path / "new.db")
+    save_template("mlflow", database)
+    assert copy_template("mlflow", tmp_path / "new.db")
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(0,)]
 
@@ -35,8 +35,8 @@ def test_an_environment_that_cannot_be_written_keeps_none(
     (small_disk / "share" / "guidespace").mkdir(parents=True)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     monkeypatch.setattr(sys, "prefix", str(small_disk))
-    keep_empty("mlflow", database)
-    assert not copy_empty("mlflow", tmp_path / "new.db")
+    save_template("mlflow", database)
+    assert not copy_template("mlflow", tmp_path / "new.db")
 
 
 def test_a_full_disk_keeps_none(
@@ -47,5 +47,5 @@ def test_a_full_disk_keeps_none(
     with pytest.raises(OSError, match="No space left"):
         (small_disk / "full").write_bytes(bytes(2_000_000))
     monkeypatch.setattr(sys, "prefix", str(small_disk))
-    keep_empty("mlflow", database)
-    assert not copy_empty("mlflow", tmp_path / "new.db") and not list(folder.iterdir())
+    save_template("mlflow", database)
+    assert not copy_template("mlflow", tmp_path / "new.db") and not list(folder.iterdir())

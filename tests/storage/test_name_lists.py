@@ -13,16 +13,16 @@ def column(*parts: list) -> pa.ChunkedArray:
 
 def test_rows_of_a_column_and_of_lists_are_the_same():
     for parts in ((ROWS,), (ROWS[:1], ROWS[1:]), ([], ROWS)):
-        found = NameLists.of(column(*parts))
+        found = NameLists.from_column(column(*parts))
         assert list(found) == [["b", "a", "b"], [], [], ["a", "c"]] and found.names == ["b", "a", "c"]
     assert list(NameLists.from_rows(found)) == list(found)
-    assert list(NameLists.of(column(ROWS).take(pa.array([3, 0])))) == [["a", "c"], ["b", "a", "b"]]
+    assert list(NameLists.from_column(column(ROWS).take(pa.array([3, 0])))) == [["a", "c"], ["b", "a", "b"]]
 
 
 def test_distinct_keeps_the_first_of_each_row():
-    assert list(NameLists.of(column(ROWS)).distinct()) == [["b", "a"], [], [], ["a", "c"]]
+    assert list(NameLists.from_column(column(ROWS)).distinct()) == [["b", "a"], [], [], ["a", "c"]]
 
 
 def test_no_rows_at_all():
-    for none in (NameLists.of(column()), NameLists.of(column([])), NameLists.from_rows([])):
+    for none in (NameLists.from_column(column()), NameLists.from_column(column([])), NameLists.from_rows([])):
         assert list(none) == list(none.distinct()) == none.names == []

@@ -109,7 +109,7 @@ def test_small_pieces_are_merged(many_pieces: SentenceStore):
 
 
 def test_full_pieces_stay_as_they_are(many_pieces: SentenceStore, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(storage.sentences, "FULL_PIECE", 8)
+    monkeypatch.setattr(storage.sentences, "SEGMENT_ROWS", 8)
     used = text_keys([f"{word} {number}" for word in ("text", "also") for number in range(20)])
     times = lambda: {file: file.stat().st_mtime_ns for file in many_pieces.folder.glob("*.npy")}  # noqa: E731
     many_pieces.compact(used)

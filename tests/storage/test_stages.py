@@ -184,7 +184,7 @@ def test_plain_values_and_lists_can_be_inputs():
 
 
 def test_data_is_no_input():
-    with pytest.raises(ValueError, match="a stage's input is an artifact, settings or plain values, not set"):
+    with pytest.raises(ValueError, match="stage inputs are artifacts, settings or plain values, not set"):
         STAGE.key({1, 2})
 
 

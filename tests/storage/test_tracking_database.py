@@ -66,7 +66,7 @@ def test_a_second_home_copies_the_database_that_the_first_migrated(
         with contextlib.closing(sqlite3.connect(tmp_path / name / "mlflow.db")) as connection:
             query = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
             schemas.append(connection.execute(query).fetchall())
-        monkeypatch.setattr("storage.empty_database.sqlite3", None)  # to keep another one would fail
+        monkeypatch.setattr("storage.database_templates.sqlite3", None)  # to keep another one would fail
     (kept,) = (tmp_path / "prefix" / "share" / "guidespace").iterdir()
     assert kept.name.startswith("mlflow-") and schemas[0] == schemas[1] and len(schemas[0]) > 50
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fsspec
 
-from storage.addresses import is_sound, without_secrets
+from storage.addresses import is_valid_url, without_secrets
 from tasks.ingest.sources import feeds
 from tasks.ingest.sources.download import message_of
 from tasks.ingest.sources.feeds import BLOCK, PLAIN, VARIABLE, FeedError, Named, is_url, source_of
@@ -112,7 +112,7 @@ def _refuse_same_source(locations: Iterable[str | Named]) -> None:
 def _expanded(url: str, name: str, private_addresses: bool) -> list[str]:
     """The URLs that a pattern on an object store matches; any other URL unchanged (http has no patterns)."""
     shown = name or without_secrets(url)
-    if not is_sound(url):
+    if not is_valid_url(url):
         raise _invalid_url(shown)
     if url.lower().startswith(("http://", "https://")) or not glob.has_magic(url):
         return [url]

@@ -22,7 +22,7 @@ class AiringTimes:
     @staticmethod
     def of(table: pa.Table) -> AiringTimes:
         """The rows of a table of lists, minutes and names; neither is null."""
-        channels = NameLists.of(table["names"])
+        channels = NameLists.from_column(table["names"])
         values = [chunk.flatten().to_numpy() for chunk in table["minutes"].chunks]
         minutes = np.concatenate([np.zeros(0, dtype=np.int64), *values])
         return AiringTimes(Ragged(channels.rows.offsets, minutes), channels)

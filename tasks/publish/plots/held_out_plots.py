@@ -74,7 +74,7 @@ def _words(
     """Places of some titles and the ids of their words, each word of a title once."""
     count, tokens = max(len(corpus.kinds), 1), corpus.tokens.take(titles)
     word = corpus.kinds[tokens.values] == WORD
-    return np.divmod(np.unique(tokens.owners[word] * count + tokens.values[word].astype(np.int64)), count)
+    return np.divmod(np.unique(tokens.row_ids[word] * count + tokens.values[word].astype(np.int64)), count)
 
 
 def predict_both(
@@ -86,11 +86,11 @@ def predict_both(
     frequency = np.bincount(labels.values, minlength=count)
     knn = predict_labels(vectors[queries], vectors[training], labels, frequency, K).top
     points = np.column_stack([vectors[training], np.ones(len(training))]).astype(np.float64)
-    wanted = np.where(labels.members(count), 1.0, -1.0)
+    wanted = np.where(labels.multi_hot(count), 1.0, -1.0)
     gram = points.T @ points + RIDGE * np.eye(points.shape[1])
     normals = np.linalg.solve(gram, points.T @ wanted)  # (dim + 1, labels)
     plane = (vectors[queries] @ normals[:-1] + normals[-1]).argmax(axis=1)
-    truth, rows = corpus.labels.take(queries).members(count), np.arange(len(queries))
+    truth, rows = corpus.labels.take(queries).multi_hot(count), np.arange(len(queries))
     return Predictions(knn, plane, truth[rows, knn], truth[rows, plane])
 
 

@@ -60,8 +60,8 @@ class LabelMode(BaseObjective):
     def collate(self, plan: LabelPlan, labels: Ragged, aired: np.ndarray) -> LabelTargets:
         """Returns the categories of a batch; those of one title have equal shares."""
         entries = labels.take(plan.rows)
-        shares = (1.0 / entries.lengths[entries.owners]).astype(np.float32)
-        arrays = entries.owners, entries.values.astype(np.int64), shares, aired
+        shares = (1.0 / entries.lengths[entries.row_ids]).astype(np.float32)
+        arrays = entries.row_ids, entries.values.astype(np.int64), shares, aired
         return LabelTargets(*(torch.from_numpy(array) for array in arrays))
 
     def loss(self, vectors: Tensor, targets: LabelTargets, parameters: Mapping[str, Tensor]) -> Tensor:

@@ -116,5 +116,5 @@ class NeighbourhoodSampler:
         """Returns the categories of the titles of a batch."""
         title_labels = labels.take(plan.rows)
         distinct, columns = np.unique(title_labels.values, return_inverse=True)
-        members = Ragged(title_labels.offsets, columns).members(len(distinct))
+        members = Ragged(title_labels.offsets, columns).multi_hot(len(distinct))
         return NeighbourhoodTargets(torch.from_numpy(members.astype(np.float32)))

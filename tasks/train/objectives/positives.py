@@ -66,7 +66,7 @@ class Tags(BasePositives):
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
         """See BasePositives."""
-        sets = np.packbits(corpus.labels.members(len(corpus.label_names)), axis=1)
+        sets = np.packbits(corpus.labels.multi_hot(len(corpus.label_names)), axis=1)
         number = np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1)
         groups = Ragged(np.arange(len(number) + 1), number)
         return lambda anchors, rng: draw_companion(groups, anchors, rng)
@@ -125,7 +125,7 @@ class Topics(BasePositives):
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
         """See BasePositives; for a title of several classes, each call draws one of them."""
-        topics, owners = buffers["topics"].cpu().numpy().astype(np.int64), corpus.labels.owners
+        topics, owners = buffers["topics"].cpu().numpy().astype(np.int64), corpus.labels.row_ids
         topic_ids = topics.take(owners)
         class_topics = corpus.labels.values.astype(np.int64) * (topics.max(initial=0) + 1) + topic_ids
         groups = Ragged(np.asarray(corpus.labels.offsets), np.where(topic_ids < 0, -1 - owners, class_topics))
@@ -208,7 +208,7 @@ def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -
     entry = memberships.offsets[:-1] + (rng.random(len(rows)) * memberships.lengths).astype(np.int64)
     size, start = sizes[number[entry]], offsets_of(sizes)[number[entry]]
     shift = 1 + (rng.random(len(rows)) * (size - 1)).astype(np.int64)
-    return rows[memberships.owners[order[start + (rank[entry] - start + shift) % size]]]
+    return rows[memberships.row_ids[order[start + (rank[entry] - start + shift) % size]]]
 
 
 def nearest_of_class(
@@ -219,7 +219,7 @@ def nearest_of_class(
     A title that shares two classes may occur twice.
     """
     near, cosines = np.full((len(vectors), k), -1), np.full((len(vectors), k), -np.inf)
-    by_label = labels.owners[labels.values.argsort(kind="stable")]
+    by_label = labels.row_ids[labels.values.argsort(kind="stable")]
     for members in np.split(by_label, np.cumsum(np.bincount(labels.values))[:-1]):
         ids, values = top_neighbours(vectors[members], vectors[members], k, exclude_self=True)
         candidates = np.hstack([near[members], np.where(ids >= 0, members[ids], -1)])

@@ -246,7 +246,7 @@ def test_svm_margins_are_close_to_scikit_learns_one_against_the_rest():
     inputs = np.hstack([part.fit_transform(TEXTS).toarray() for part in parts])
     queries = ["Kitchen News", "Football"]
     asked = np.hstack([part.transform(queries).toarray() for part in parts])
-    targets = WORLD.labels.members(3)
+    targets = WORLD.labels.multi_hot(3)
     expected = np.column_stack(
         [
             LinearSVC(C=1.0, tol=1e-8, max_iter=100_000, dual=True)

@@ -81,7 +81,7 @@ def test_the_corpus_token_ids_give_what_its_texts_give(learnt: Learnt):
         np.testing.assert_array_equal(vectors, expected)
     # Titles of which no ids are given, and words and n-grams without a row.
     ids = open_corpus(folder).complete_tokens(np.arange(len(by_ids.oov)))
-    ids = ids.where(ids.owners % 3 > 0)
+    ids = ids.where(ids.row_ids % 3 > 0)
     touched = {token: row for token, row in opened.ids.items() if token[0] not in (WORD, NGRAM) or row % 3}
     lacking = dataclasses.replace(opened, ids=touched)
     for vectors, expected in zip(

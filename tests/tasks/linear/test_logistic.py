@@ -55,7 +55,7 @@ def eager(solver: Solver, rows: csr_matrix, labels: Ragged, width: int, calls: i
     """Weights and intercepts, float64, where every weight is moved or penalised at every step."""
     x, held, count = (
         rows.toarray().astype(np.float64),
-        labels.members(width).astype(np.float64),
+        labels.multi_hot(width).astype(np.float64),
         rows.shape[0],
     )
     weights, intercepts = np.zeros((FEATURES, width)), np.zeros(width)
@@ -111,7 +111,7 @@ def test_a_step_goes_against_the_gradient_of_the_log_loss(labels: int) -> None:
     weights = torch.tensor(start.weights, dtype=torch.float64, requires_grad=True)
     intercepts = torch.tensor(start.intercepts, dtype=torch.float64, requires_grad=True)
     margins = torch.from_numpy(rows.toarray().astype(np.float64)) @ weights + intercepts
-    targets = torch.from_numpy(held.members(labels).astype(np.float64))
+    targets = torch.from_numpy(held.multi_hot(labels).astype(np.float64))
     torch.nn.functional.binary_cross_entropy_with_logits(margins, targets, reduction="sum").backward()
     assert weights.grad is not None and intercepts.grad is not None
     np.testing.assert_allclose(moved, -weights.grad.numpy(), atol=1e-5)
@@ -200,7 +200,7 @@ def test_threads_share_the_weights(solver: Solver, labels: int) -> None:
     """How much of a step is lost depends on how the threads are scheduled; that both see all samples does
     not, nor that they learn."""
     rows, held = world(20 * BLOCK, labels)
-    members = held.members(labels)
+    members = held.multi_hot(labels)
     models = [
         SparseLogistic(FEATURES, labels, alpha=ALPHA, solver=solver, epochs=3, threads=threads)
         for threads in (1, 4)

@@ -22,7 +22,7 @@ def world(samples: int, features: int = 40, labels: int = 20, seed: int = 0) -> 
 def test_one_pass_is_the_passive_aggressive_step() -> None:
     rows, labels = world(50)
     learnt = OnlineSvm(40, 20, cost=0.7, epochs=1)
-    x, y = rows.toarray().astype(np.float64), np.where(labels.members(20), 1.0, -1.0)
+    x, y = rows.toarray().astype(np.float64), np.where(labels.multi_hot(20), 1.0, -1.0)
     weights, intercepts = np.zeros((40, 20)), np.full(20, -1.0)
     for row in range(50):  # one sample a call: in the order in which they come
         learnt.partial_fit(rows[row], labels.between(row, row + 1))
@@ -37,7 +37,7 @@ def test_many_passes_find_what_liblinear_finds() -> None:
     rows, labels = world(2_000, labels=4)
     learnt = OnlineSvm(40, 4, epochs=100).partial_fit(rows, labels).decision_function(rows)
     reference = LinearSVC(C=0.2, tol=1e-4, max_iter=10_000, dual=True)
-    expected = [reference.fit(rows, own).decision_function(rows) for own in labels.members(4).T]
+    expected = [reference.fit(rows, own).decision_function(rows) for own in labels.multi_hot(4).T]
     np.testing.assert_allclose(learnt, np.transpose(expected), 0.02, 0.03)  # its intercept is drawn to 0
 
 
