@@ -30,6 +30,7 @@ from storage.atomic import replaced_database
 from storage.catalogue.episode_columns import MIGRATION, fill_episode_columns
 from storage.home.workspace import HomeError, HomeLocked
 
+Connection = duckdb.DuckDBPyConnection  # for stages, which do not import DuckDB
 FILE = "catalogue.duckdb"
 SCHEMA = Path(__file__).resolve().parent / "schema"
 VIEWS = SCHEMA / "views.sql"

@@ -89,7 +89,7 @@ class TitleEncoder:
         """Computes unit vectors of titles without and with context tokens, float32 (titles, width) each.
 
         Args:
-            contexts: Tokens of each title that describe how it airs (storage/catalogue/contexts.py).
+            contexts: Tokens of each title that describe how it airs (tasks/tokenize/contexts.py).
             dense: As in ``embed``.
             token_ids: Ids of title and context tokens in a corpus with this vocabulary. A title without ids,
                 or with a word without a row, is tokenised.

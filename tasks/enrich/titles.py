@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from storage.catalogue.contexts import write_contexts
-from storage.catalogue.titles import category_lists, write_descriptions, write_raw_titles, write_shows
+from storage.catalogue.connection import Connection, escape_glob, temporary_database
+from storage.catalogue.titles import write_descriptions
 from storage.formats import vocabulary as pieces
 from tasks.preprocess.sentences import TitleTexts
 from tasks.sentences.encoder import DESCRIPTION_CHARACTERS
 from tasks.text.words import CONTEXT_KINDS
+from tasks.tokenize.contexts import write_contexts
 from tasks.tokenize.pieces import parse_piece
+from tasks.tokenize.shows import write_raw_titles, write_shows
 
 ROWS = 20_000  # raw titles parsed at a time
 
@@ -38,8 +40,9 @@ class GuideTitles:
         """Returns the context tokens (channel, hour, ...) of each title."""
         if not len(titles):
             return []
-        file = self.folder / "contexts.parquet"
-        write_contexts(self.folder, self.folder / "variants.parquet", [], None, CONTEXT_KINDS, file)
+        variants, file = self.folder / "variants.parquet", self.folder / "contexts.parquet"
+        with temporary_database(self.folder) as connection:
+            write_contexts(connection, self.folder, variants, [], None, CONTEXT_KINDS, file)
         table = pq.read_table(file, columns=["title_id", "token"])
         owners, position = table["title_id"].to_numpy(), np.full(len(self.title), -1)
         position[titles] = np.arange(len(titles))
@@ -72,18 +75,19 @@ class GuideTitles:
 def gather_titles(folder: Path) -> GuideTitles:
     """Groups the raw titles of a survey by show."""
     raw = folder / "raw.parquet"
-    write_raw_titles(folder, raw, ROWS)
-    parsed = [folder / f"parsed-{piece:05}.parquet" for piece in pieces.pieces_of(raw)]
-    for piece, file in enumerate(parsed):
-        parse_piece(raw, piece, file)
-    write_shows(parsed, folder / "shows.parquet", folder / "variants.parquet")
+    with temporary_database(folder) as connection:
+        write_raw_titles(connection, folder, raw, ROWS)
+        parsed = [folder / f"parsed-{piece:05}.parquet" for piece in pieces.pieces_of(raw)]
+        for piece, file in enumerate(parsed):
+            parse_piece(raw, piece, file)
+        write_shows(connection, parsed, folder / "shows.parquet", folder / "variants.parquet")
+        lists = _category_lists(connection, folder, folder / "variants.parquet")
     shows = pq.read_table(folder / "shows.parquet")
     variants = pq.read_table(folder / "variants.parquet")
     of_raw = dict(zip(variants["raw_title"].to_pylist(), variants["title_id"].to_pylist(), strict=True))
     title, raw_title, show_key = (shows[name].to_pylist() for name in ("title", "raw_title", "show_key"))
     language = [code or "" for code in shows["language"].to_pylist()]
     placeholder = shows["placeholder"].to_numpy().astype(bool)
-    lists = category_lists(folder, folder / "variants.parquet", folder)
     categories = {number: tuple(title_categories) for number, title_categories in lists}
     has_gap = np.zeros(len(title), dtype=bool)
     programmes = pq.ParquetFile(folder / "programmes.parquet", pre_buffer=False)
@@ -93,3 +97,24 @@ def gather_titles(folder: Path) -> GuideTitles:
         ):
             has_gap[of_raw[raw]] |= not title_categories and place >= 0
     return GuideTitles(folder, title, raw_title, show_key, language, placeholder, of_raw, categories, has_gap)
+
+
+def _category_lists(connection: Connection, guide: Path, variants: Path) -> list[tuple[int, list[str]]]:
+    """Returns title_id and the most frequent list of categories of each title that has categories.
+
+    Ties are resolved in favour of the shorter list, then of the first one in alphabetical order.
+    """
+    query = """
+        SELECT title_id, arg_min(categories, (-airings, len(categories), categories))
+        FROM (
+            SELECT title_id, categories, count(*) AS airings
+            FROM read_parquet(?)
+            JOIN read_parquet(?) ON raw_title = title
+            WHERE len(categories) > 0
+            GROUP BY title_id, categories
+        )
+        GROUP BY title_id
+        ORDER BY title_id
+    """
+    files = guide / "programmes.parquet", variants
+    return connection.execute(query, [*map(escape_glob, files)]).fetchall()

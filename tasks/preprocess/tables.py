@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage.arrays import Ragged, array_writer, offsets_of, open_array
-from storage.catalogue.frequencies import open_token_ids, write_slices
+from storage.catalogue.connection import temporary_database
 from storage.catalogue.titles import Airings
 from storage.formats.corpus import TITLES
 from storage.formats.vocabulary import dictionary_file, pieces_of, read_piece, read_tokens
 from tasks.preprocess.categories import Labels
+from tasks.preprocess.frequencies import write_slices
+from tasks.preprocess.token_ids import TokenIds
 from tasks.text.words import KINDS, WORD
 
 ENTRIES_OF = 50_000  # titles in memory at a time
@@ -40,8 +42,8 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
     titles, contexts = vocabulary / "titles.parquet", vocabulary / "contexts.parquet"
     dictionaries = [dictionary_file(vocabulary, piece) for piece in pieces_of(titles)]
     begin, entries, names = 0, 0, pa.array(labels.names, pa.string())
+    ids = TokenIds(airings.connection, dictionaries, contexts, vocabulary / "tokens.parquet")
     with (
-        open_token_ids(dictionaries, contexts, vocabulary / "tokens.parquet", folder) as ids,
         array_writer(folder, "tokens.offsets", np.int64) as add_offsets,
         array_writer(folder, "tokens.values", np.int32) as add_values,
         array_writer(folder, "oov", np.bool_) as add_oov,
@@ -88,11 +90,14 @@ def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
     kinds = open_array(corpus, "kinds")
     ids = pa.array(np.arange(len(kinds), dtype=np.int32), mask=np.asarray(kinds != WORD))
     names = pa.array(json.loads((corpus / "label_names.json").read_text(encoding="utf-8")), pa.string())
-    with tempfile.TemporaryDirectory(dir=corpus, prefix="work-") as name:
+    with (
+        tempfile.TemporaryDirectory(dir=corpus, prefix="work-") as name,
+        temporary_database(Path(name)) as connection,
+    ):
         words, labels = Path(name) / "words.parquet", Path(name) / "labels.parquet"
         _write_entries(corpus, "tokens", ids, "token_id", words)
         _write_entries(corpus, "labels", names, "label", labels)
-        return write_slices(guide, vocabulary, words, labels, corpus / "frequencies.parquet")
+        return write_slices(connection, guide, vocabulary, words, labels, corpus / "frequencies.parquet")
 
 
 def _write_entries(corpus: Path, name: str, lookup: pa.Array, column: str, path: Path) -> None:

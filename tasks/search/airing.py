@@ -1,4 +1,4 @@
-"""Converts channel names typed by users to context tokens of titles (storage/catalogue/contexts.py)."""
+"""Converts channel names typed by users to context tokens of titles (tasks/tokenize/contexts.py)."""
 
 import difflib
 import re

@@ -28,7 +28,7 @@ from tasks.text.splitting import split_words
 from tasks.text.titles import parse_title
 
 Token = tuple[int, str]  # kind, text
-CONTEXT_KINDS = ("channel", "hour", "weekday", "duration", "manner")  # storage/catalogue/contexts.py
+CONTEXT_KINDS = ("channel", "hour", "weekday", "duration", "manner")  # tasks/tokenize/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
 WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK, CONTEXT = range(8)  # from CONTEXT on: not from the title
 

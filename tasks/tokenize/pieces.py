@@ -2,7 +2,7 @@
 
 A piece is a row group of titles.parquet; storage/formats/vocabulary.py describes its two files. The
 vocabulary does not depend on the size or distribution of pieces, because their counts are summed and token
-ids are assigned afterwards by a join (storage/catalogue/frequencies.py).
+ids are assigned afterwards by a join (token_table.py).
 """
 
 from collections import defaultdict
@@ -14,18 +14,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.arrays import Ragged, offsets_of
-from storage.catalogue.titles import write_shows
+from storage.catalogue.connection import Connection
 from storage.formats import vocabulary
 from tasks.pool import Submit
 from tasks.text.titles import is_placeholder, parse_title
 from tasks.text.tokenizers import read_tokenizer
 from tasks.text.words import KINDS
+from tasks.tokenize.shows import write_shows
 from tasks.tokenize.splits import Split, SplitSettings, split_titles
 
 BLOCK = 2000  # titles tokenized at a time
 
 
-def gather_shows(raw: Path, settings: SplitSettings, folder: Path, rows: int, submit: Submit) -> Split:
+def gather_shows(
+    connection: Connection, raw: Path, settings: SplitSettings, folder: Path, rows: int, submit: Submit
+) -> Split:
     """Groups raw titles by show key, splits the shows, and writes titles.parquet and variants.parquet.
 
     ``raw`` was written by write_raw_titles; temporary files go to its folder. A piece has ``rows`` titles.
@@ -34,7 +37,7 @@ def gather_shows(raw: Path, settings: SplitSettings, folder: Path, rows: int, su
     for future in [submit(parse_piece, raw, piece, file) for piece, file in enumerate(parsed)]:
         future.result()
     shows = raw.parent / "shows.parquet"
-    write_shows(parsed, shows, folder / "variants.parquet")
+    write_shows(connection, parsed, shows, folder / "variants.parquet")
     numbers = pq.read_table(shows, columns=["first_airing", "last_airing", "placeholder"])
     first, last, placeholder = (column.to_numpy() for column in numbers.columns)
     last_start = int(last.max()) if len(last) else 0

@@ -9,17 +9,18 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.artifacts import Guide, Vocabulary
-from storage.catalogue.contexts import write_context_counts, write_contexts
-from storage.catalogue.frequencies import TokenRules, write_token_table
-from storage.catalogue.titles import write_raw_titles
+from storage.catalogue.connection import temporary_database
 from storage.formats.vocabulary import NEXT_PERIOD, SPLITS, training_titles
 from storage.home.workspace import Workspace
 from storage.stages import Stage
 from tasks.pool import AUTOMATIC, cores, open_pool
 from tasks.text.tokenizers import write_tokenizer
 from tasks.text.words import CONTEXT_KINDS
+from tasks.tokenize.contexts import write_context_counts, write_contexts
 from tasks.tokenize.pieces import gather_shows, tokenize_titles
 from tasks.tokenize.settings import TokenizeSettings
+from tasks.tokenize.shows import write_raw_titles
+from tasks.tokenize.token_table import TokenRules, write_token_table
 
 STAGE = Stage(Vocabulary, __file__)
 PROCESSES_FROM = 50_000  # titles; with fewer, starting processes takes longer than it saves
@@ -33,12 +34,13 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
     with (
         STAGE.publish(home, guide, settings) as draft,
         tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as name,
+        temporary_database(Path(name)) as connection,
     ):
         folder, work = draft.folder, Path(name)
         raw, context_counts = work / "raw.parquet", work / "contexts.parquet"
         titles, variants = folder / "titles.parquet", folder / "variants.parquet"
         contexts = folder / "contexts.parquet"
-        write_raw_titles(guide_folder, raw, settings.piece)
+        write_raw_titles(connection, guide_folder, raw, settings.piece)
         workers = settings.workers
         if workers == AUTOMATIC:
             few = settings.pool == "processes" and pq.read_metadata(raw).num_rows < PROCESSES_FROM
@@ -47,14 +49,16 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
             open_pool(settings.pool, workers, settings.pool_address) as submit,
             ThreadPoolExecutor(1) as executor,
         ):
-            split = gather_shows(raw, settings.splits, folder, settings.piece, submit)
+            split = gather_shows(connection, raw, settings.splits, folder, settings.piece, submit)
             next_period = np.flatnonzero(split.codes == NEXT_PERIOD)
             context_inputs = guide_folder, variants, next_period, split.cut, settings.context, contexts
-            written = executor.submit(write_contexts, *context_inputs)  # DuckDB releases the GIL
+            written = executor.submit(
+                write_contexts, connection.cursor(), *context_inputs
+            )  # releases the GIL
             write_tokenizer(settings.tokenizer.fit(training_titles(titles)), folder)
             dictionaries = tokenize_titles(titles, folder, submit)
             written.result()
-        write_context_counts(contexts, titles, context_counts)
+        write_context_counts(connection, contexts, titles, context_counts)
         rules = TokenRules(
             thinned=("bigram", "ngram", "edge", *CONTEXT_KINDS),
             minimum_titles=settings.tokenizer.minimum_ngram_titles,
@@ -62,7 +66,9 @@ def tokenize(home: str, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
             smallest=settings.smallest_weight,
             largest=settings.largest_weight,
         )
-        tokens = write_token_table([*dictionaries, context_counts], rules, folder / "tokens.parquet")
+        tokens = write_token_table(
+            connection, [*dictionaries, context_counts], rules, folder / "tokens.parquet"
+        )
         draft.counts |= {"titles": len(split.codes), "tokens": tokens}
         draft.counts |= {name: int((split.codes == code).sum()) for code, name in enumerate(SPLITS)}
         period = {"next_period_from": split.cut, "next_period_reason": split.reason}

@@ -131,7 +131,7 @@ def test_real_stages_reach_what_they_stand_on():
     assert {
         "tasks/text/titles.py",
         "tasks/tokenize/splits.py",
-        "storage/catalogue/titles.py",
+        "storage/catalogue/connection.py",
         "storage/home/workspace.py",
     } <= names
     assert {"duckdb", "pyarrow", "numpy", "prefect"} <= packages

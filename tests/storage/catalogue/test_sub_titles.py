@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.catalogue.connection import Catalogue
-from storage.catalogue.contexts import write_contexts
+from storage.catalogue.connection import Catalogue, temporary_database
 from storage.catalogue.rows import PROGRAMMES
 from storage.catalogue.snapshots import snapshot, snapshot_digest
 from storage.catalogue.sub_titles import PATTERNS, read_sub_titles, write_patterns
+from tasks.tokenize.contexts import write_contexts
 from tests.storage.catalogue.stored import HOUR, NOON, store
 
 
@@ -53,6 +53,9 @@ def test_a_title_gets_the_pattern_of_most_of_its_airings_as_a_token(tmp_path):
         pa.table({"raw_title": ["Show"], "title_id": pa.array([0], pa.int32())}), tmp_path / "v.parquet"
     )
     for kinds, wanted in ((("hour", "pattern"), {"manner:pattern:part"}), (("hour", "manner"), set())):
-        write_contexts(tmp_path, tmp_path / "v.parquet", [], None, kinds, tmp_path / "c.parquet")
+        with temporary_database(tmp_path) as connection:
+            write_contexts(
+                connection, tmp_path, tmp_path / "v.parquet", [], None, kinds, tmp_path / "c.parquet"
+            )
         found = set(pq.read_table(tmp_path / "c.parquet")["token"].to_pylist())
         assert {token for token in found if "pattern" in token} == wanted and "hour:12" in found

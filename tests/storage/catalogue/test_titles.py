@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.titles import Airings, open_airings, write_raw_titles
+from storage.catalogue.titles import Airings, open_airings
 from tests.worlds import START, Programme, publish_guide
 
 DAY = datetime.timedelta(days=1)
@@ -47,33 +47,13 @@ def microseconds(moment: datetime.datetime) -> int:
     return int(moment.replace(tzinfo=datetime.UTC).timestamp() * 1_000_000)
 
 
-def test_raw_titles(guide: Path, tmp_path: Path):
-    write_raw_titles(guide, tmp_path / "raw.parquet", 1000)
-    assert pq.read_table(tmp_path / "raw.parquet").to_pylist() == [
-        {
-            "raw_title": "Maus",
-            "airings": 3,
-            "first_airing": microseconds(START),
-            "last_airing": microseconds(START + DAY),
-            "language": "de",
-        },
-        {
-            "raw_title": "News",
-            "airings": 3,
-            "first_airing": microseconds(START),
-            "last_airing": microseconds(START + 3 * DAY),
-            "language": None,
-        },
-    ]
-
-
 def test_categories_by_feed(airings: Airings):
     rows = [(source, category, titles.tolist()) for source, category, titles in airings.categories()]
     assert rows == [("a", "Family", [0]), ("a", "Kids", [0]), ("b", "Children", [0])]
 
 
 def test_a_category_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("storage.catalogue.titles.ROWS", 2048)
+    monkeypatch.setattr("storage.catalogue.titles.BATCH_ROWS", 2048)
     names = [f"Title {number:05}" for number in range(5000)]
     guide = (
         tmp_path

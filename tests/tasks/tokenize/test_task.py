@@ -8,12 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from storage.catalogue.connection import temporary_database
 from storage.formats.vocabulary import SPLITS, TRAIN
 from storage.home.workspace import Workspace
 from tasks.pool import open_pool
 from tasks.text.words import KINDS, Words
 from tasks.tokenize.pieces import gather_shows
 from tasks.tokenize.settings import TokenizeSettings
+from tasks.tokenize.shows import write_raw_titles
 from tasks.tokenize.splits import SplitSettings
 from tests.worlds import START, Programme, programmes, publish_guide
 
@@ -123,6 +125,17 @@ def test_settings_are_another_vocabulary(tmp_path: Path, without_run):
     assert without_run(tokenize, str(tmp_path), guide, TokenizeSettings()) == plain  # the same bytes again
 
 
+def test_raw_titles(tmp_path: Path):
+    languages = "en", None, "de", "de"
+    rows = [Programme("Maus", start=START + n * DAY, language=code) for n, code in enumerate(languages)]
+    guide = tmp_path / publish_guide(tmp_path, [*rows, Programme("News", language=None)]).path
+    with temporary_database(tmp_path) as connection:
+        write_raw_titles(connection, guide, tmp_path / "raw.parquet", 1000)
+    times = [int((START + n * DAY).replace(tzinfo=datetime.UTC).timestamp() * 1e6) for n in (0, 3)]
+    rows = [list(row.values()) for row in pq.read_table(tmp_path / "raw.parquet").to_pylist()]
+    assert rows == [["Maus", 4, *times, "de"], ["News", 1, times[0], times[0], None]]
+
+
 def test_most_aired_form_wins_then_the_shorter(tmp_path: Path):
     raw = pa.table(
         {
@@ -135,8 +148,9 @@ def test_most_aired_form_wins_then_the_shorter(tmp_path: Path):
     )
     (tmp_path / "work").mkdir()
     pq.write_table(raw, tmp_path / "work" / "raw.parquet", row_group_size=2)
-    with open_pool("processes", 0) as submit:
-        split = gather_shows(tmp_path / "work" / "raw.parquet", SplitSettings(), tmp_path, 2, submit)
+    with open_pool("processes", 0) as submit, temporary_database(tmp_path / "work") as connection:
+        raw = tmp_path / "work" / "raw.parquet"
+        split = gather_shows(connection, raw, SplitSettings(), tmp_path, 2, submit)
     (row,) = read(tmp_path, "titles")
     assert (
         row["show_key"] == "maus"

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.frequencies import write_slices
+from storage.catalogue.connection import temporary_database
+from tasks.preprocess.frequencies import write_slices
 from tests.worlds import Programme, publish_guide
 
 MONDAY = datetime.datetime(2025, 3, 3, 20)
@@ -47,13 +48,9 @@ def found(tmp_path: Path) -> dict[tuple[str, str, str], tuple[int, int, int, int
     )
     pq.write_table(entries, tmp_path / "entries.parquet")
     pq.write_table(labels, tmp_path / "labels.parquet")
-    written = write_slices(
-        tmp_path / guide.path,
-        tmp_path,
-        tmp_path / "entries.parquet",
-        tmp_path / "labels.parquet",
-        tmp_path / "it's.parquet",
-    )
+    inputs = tmp_path / guide.path, tmp_path, tmp_path / "entries.parquet", tmp_path / "labels.parquet"
+    with temporary_database(tmp_path) as connection:
+        written = write_slices(connection, *inputs, tmp_path / "it's.parquet")
     table = pq.read_table(tmp_path / "it's.parquet").to_pylist()
     assert written == len(table)
     return {
@@ -71,12 +68,8 @@ def test_every_slice_is_counted(found):
     assert found == {
         ("language", "en", "goal"): (3, 2, 2, None),
         ("language", "en", "kitchen"): (1, 1, 1, None),
-        ("category", "sport", "goal"): (
-            3,
-            2,
-            3,
-            None,
-        ),  # the title of the next period is a title, no training title
+        # the title of the next period counts, but not as a training title
+        ("category", "sport", "goal"): (3, 2, 3, None),
         ("category", "sport", "kitchen"): (1, 1, 1, None),
         ("category", "food", "goal"): (1, 1, 1, None),
         ("category", "food", "kitchen"): (1, 1, 1, None),

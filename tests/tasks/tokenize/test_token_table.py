@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue import frequencies
-from storage.catalogue.frequencies import TokenRules, write_token_table
+from storage.catalogue.connection import temporary_database
+from tasks.tokenize import token_table
+from tasks.tokenize.token_table import TokenRules, write_token_table
 
 TITLES = {0: ["a", "a", "b"], 1: ["a", "c"], 2: ["a", "b", "d"], 3: ["a"]}
 
@@ -45,7 +46,8 @@ def rules(**changes) -> TokenRules:
 
 
 def count(path: Path, titles: dict[int, list[str]] = TITLES, kind: str = "word", **changes) -> list[dict]:
-    tokens = write_token_table(counts(path.parent, titles, kind), rules(**changes), path)
+    with temporary_database(path.parent) as connection:
+        tokens = write_token_table(connection, counts(path.parent, titles, kind), rules(**changes), path)
     found = pq.read_table(path).to_pylist()
     assert tokens == len(found)
     return found
@@ -100,7 +102,7 @@ def test_counts_added_up_part_by_part_are_the_same(
 ):
     """Eight counts of four tokens, in as many parts as there may be counts, in three, and in two."""
     expected = count(tmp_path / "at_once.parquet")
-    monkeypatch.setattr(frequencies, "ROWS", rows)
+    monkeypatch.setattr(token_table, "PART_ROWS", rows)
     assert count(tmp_path / "parts.parquet") == expected
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         "at_once.parquet",

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue import contexts
-from storage.catalogue.contexts import write_contexts
+from storage.catalogue.connection import temporary_database
+from tasks.tokenize import contexts
+from tasks.tokenize.contexts import write_contexts
 from tests.worlds import Programme, publish_guide
 
 EVENING = datetime.datetime(2026, 1, 5, 20, 0)  # a Monday
@@ -48,13 +49,13 @@ def guide(tmp_path):
 VARIANTS = pa.table({"raw_title": ["Tatort", "Wetter"], "title_id": pa.array([0, 1], pa.int32())})
 
 
-def tokens(guide, later=(), cut=None, kinds=KINDS):
+def tokens(guide, next_period=(), cut=None, kinds=KINDS):
     found: dict[int, set[str]] = {0: set(), 1: set()}
-    pq.write_table(VARIANTS, guide.parent / "variants.parquet")
-    write_contexts(
-        guide, guide.parent / "variants.parquet", later, cut, kinds, guide.parent / "contexts.parquet"
-    )
-    for row in pq.read_table(guide.parent / "contexts.parquet").to_pylist():
+    variants, path = guide.parent / "variants.parquet", guide.parent / "contexts.parquet"
+    pq.write_table(VARIANTS, variants)
+    with temporary_database(guide.parent) as connection:
+        write_contexts(connection, guide, variants, next_period, cut, kinds, path)
+    for row in pq.read_table(path).to_pylist():
         assert row["token"].startswith(row["kind"] + ":")
         found[row["title_id"]].add(row["token"])
     return found
@@ -78,10 +79,10 @@ def test_names_channel_hour_weekday_duration_and_manner(guide):
 
 def test_each_side_of_the_cut_sees_its_own_airings(guide):
     cut = int((EVENING + datetime.timedelta(days=3)).replace(tzinfo=datetime.UTC).timestamp() * 1e6)
-    found = tokens(guide, later=[1], cut=cut)
+    found = tokens(guide, next_period=[1], cut=cut)
     assert "channel:one.de" in found[0] and "channel:two.de" not in found[0]  # trained on what aired before
     assert "channel:two.de" in found[1]
-    assert tokens(guide, later=[], cut=cut)[1] == set()  # nothing of a later airing
+    assert tokens(guide, next_period=[], cut=cut)[1] == set()  # nothing of a later airing
 
 
 def test_no_token_derives_from_a_category(guide):
@@ -97,7 +98,7 @@ def test_only_the_kinds_asked_for(guide):
 
 def test_titles_a_few_at_a_time_are_all_titles_at_once(guide, monkeypatch):
     together = tokens(guide)
-    monkeypatch.setattr(contexts, "TITLES", 1)
+    monkeypatch.setattr(contexts, "CHUNK_TITLES", 1)
     assert tokens(guide) == together
     assert pq.read_table(guide.parent / "contexts.parquet")["title_id"].to_pylist() == sorted(
         title for title, own in together.items() for _ in own

@@ -1,0 +1,145 @@
+"""Context tokens, which describe how a title airs: channel, hour, weekday, duration and manner.
+
+No token depends on a category. Tokens are aggregated over the airings of a title. Airings in the next period
+count only for titles of that period, and earlier airings only for the other titles, so that training does not
+see the future.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import ArrayLike
+
+from storage.catalogue.connection import Connection, escape_glob
+from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
+
+CHUNK_TITLES = 250_000  # titles, or 2.5 million rows; DuckDB cannot spill the distinct tokens of all titles
+SCHEMA = pa.schema({"title_id": pa.int32(), "kind": pa.string(), "token": pa.string()})
+
+
+def write_contexts(
+    connection: Connection,
+    guide: Path,
+    variants: Path,
+    next_period: ArrayLike,
+    cut: int | None,
+    kinds: Sequence[str],
+    path: Path,
+) -> None:
+    """Writes the distinct context tokens of each title, sorted: title_id, kind, token.
+
+    A token starts with its kind, as in ``hour:20``. Hours and weekdays are local to the channel (column
+    ``zone`` of programmes.parquet).
+
+    Args:
+        connection: Temporary database.
+        guide: Guide folder.
+        variants: Parquet of raw_title, title_id.
+        next_period: Titles of the next period.
+        cut: Begin of the next period, microseconds since 1970; None if there is none.
+        kinds: Any of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner`` and ``pattern``. The latter
+            is the pattern of most sub-titles, as in ``manner:pattern:guests``, if the guide has patterns.
+        path: Destination.
+    """
+    next_titles = pa.table({"title_id": pa.array(next_period, pa.int32())})  # noqa: F841  (a replacement scan reads it)
+    connection.execute("CREATE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
+    if "pattern" in kinds and (guide / "patterns.parquet").exists():
+        patterns = escape_glob(guide / "patterns.parquet")
+        connection.execute("INSERT INTO patterns FROM read_parquet(?)", [patterns])
+    query = f"""
+        CREATE TABLE context_airings AS
+        WITH names AS (
+            SELECT source, channel, min(name) AS name
+            FROM read_parquet($channels)
+            GROUP BY source, channel
+        ),
+        {UTC_OFFSETS}
+        SELECT title_id, channel, name, start + utc_offset AS local_start, title_language, date,
+               date_diff('minute', start, stop) AS minutes, sub_title IS NOT NULL AS has_sub_title,
+               coalesce(len(episode_numbers), 0) > 0 AS has_episode, pattern
+        FROM read_parquet($programmes) AS programmes
+        {JOIN_OFFSETS}
+        JOIN read_parquet($variants) ON raw_title = title
+        LEFT JOIN names USING (source, channel)
+        LEFT JOIN patterns USING (sub_title)
+        WHERE $cut IS NULL OR (epoch_us(start) >= $cut) = (title_id IN (SELECT title_id FROM next_titles))
+        ORDER BY title_id
+    """
+    files = {name: escape_glob(guide / f"{name}.parquet") for name in ("programmes", "channels")}
+    connection.execute(query, files | {"variants": escape_glob(variants), "cut": cut})
+    (titles,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM context_airings").fetchall()[0]
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        for first in range(0, titles, CHUNK_TITLES):
+            values = {"first": first, "end": first + CHUNK_TITLES, "kinds": list(kinds)}
+            writer.write_table(connection.sql(_TOKENS, params=values).to_arrow_table().cast(SCHEMA))
+
+
+_TOKENS = r"""
+    WITH chunk AS (FROM context_airings WHERE title_id >= $first AND title_id < $end),
+    shares AS (
+        SELECT title_id,
+               round(2 * avg(has_sub_title::INT))::INT AS sub_titles,
+               round(2 * avg(has_episode::INT))::INT AS episodes,
+               round(2 * avg((date IS NOT NULL)::INT))::INT AS dates,
+               floor(log2(count(*)))::INT AS airings, floor(log2(count(DISTINCT channel)))::INT AS channels
+        FROM chunk
+        GROUP BY title_id
+    ),
+    tokens AS (
+        SELECT title_id, unnest([
+                   'channel:' || lower(channel),
+                   'hour:' || hour(local_start), 'weekday:' || isodow(local_start),
+                   'duration:' || CASE WHEN minutes BETWEEN 1 AND 1440
+                       THEN [0, 10, 20, 30, 45, 60, 90, 120, 180][
+                           1 + len(list_filter([8, 18, 26, 38, 53, 75, 105, 150], lambda low: minutes >= low))
+                       ]::VARCHAR
+                       ELSE 'unknown' END,
+                   'manner:language:' || lower(title_language)
+               ]) AS token
+        FROM chunk
+        UNION ALL
+        SELECT title_id, 'channel:word:' || unnest(regexp_extract_all(lower(name), '\p{L}{2,}'))
+        FROM chunk
+        UNION ALL
+        SELECT title_id, 'manner:' || unnest([
+                   'sub-titles:' || sub_titles, 'episodes:' || episodes, 'dates:' || dates,
+                   'airings:' || least(6, airings), 'channels:' || least(4, channels)
+               ])
+        FROM shares
+        UNION ALL
+        SELECT title_id, 'manner:pattern:' || pattern
+        FROM chunk
+        WHERE pattern IS NOT NULL
+        GROUP BY title_id, pattern
+        HAVING 2 * count(*) > (SELECT count(*) FROM chunk AS airings WHERE airings.title_id = chunk.title_id)
+    )
+    SELECT DISTINCT title_id, split_part(token, ':', 1) AS kind, token
+    FROM tokens
+    WHERE list_contains($kinds, split_part(token, ':', 1)) OR token LIKE 'manner:pattern:%'
+    ORDER BY title_id, kind, token
+"""
+
+
+def write_context_counts(connection: Connection, contexts: Path, titles: Path, path: Path) -> None:
+    """Counts the context tokens of training titles: kind, token, term_frequency, document_frequency.
+
+    Args:
+        connection: Temporary database.
+        contexts: File of ``write_contexts``.
+        titles: Parquet with the column ``split``. Row i is title i.
+        path: Destination.
+    """
+    query = """
+        SELECT kind, token, count(*) AS term_frequency, count(*) AS document_frequency
+        FROM read_parquet(?)
+        JOIN (
+            SELECT file_row_number AS title_id
+            FROM read_parquet(?, file_row_number = true)
+            WHERE split = 'train'
+        ) USING (title_id)
+        GROUP BY kind, token
+    """
+    counts = connection.sql(query, params=[escape_glob(contexts), escape_glob(titles)])
+    counts.write_parquet(str(path), compression="zstd")

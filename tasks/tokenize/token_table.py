@@ -1,0 +1,85 @@
+"""Sums token counts, assigns token ids and computes the weights of tokens, in SQL.
+
+Ids are assigned in descending order of document frequency in training titles, so that the k most frequent
+tokens have the ids 0 to k − 1.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from storage.catalogue.connection import Connection, escape_glob
+
+PART_ROWS = 4_000_000  # counts summed at once; 22 million do not fit in 600 MB
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenRules:
+    """Selection of tokens, and weights (median document frequency / document frequency)^exponent, clamped."""
+
+    thinned: Sequence[
+        str
+    ]  # kinds that need ``minimum_titles`` training titles per token; other kinds need one
+    minimum_titles: int
+    exponent: float
+    smallest: float
+    largest: float
+
+
+def write_token_table(connection: Connection, counts: Sequence[Path], rules: TokenRules, path: Path) -> int:
+    """Sums counts of tokens, writes tokens.parquet (row i is token id i) and returns its number of rows.
+
+    Args:
+        connection: Temporary database.
+        counts: Parquet files of kind, token, term_frequency and document_frequency in training titles. Each
+            title is counted in one file. A token may be in several files, and with counts of 0.
+        rules: Selection and weights of tokens.
+        path: Destination of token_id, kind, token, term_frequency, document_frequency and weight.
+    """
+    _sum_counts(connection, counts, path.parent)
+    query = """
+        CREATE TABLE sorted AS
+        SELECT row_number() OVER (ORDER BY document_frequency DESC, kind, token) - 1 AS token_id, *
+        FROM counted
+        WHERE document_frequency >= $minimum OR NOT list_contains($thinned, kind)
+    """
+    connection.execute(query, {"minimum": rules.minimum_titles, "thinned": list(rules.thinned)})
+    ratio = "(SELECT median(document_frequency) FROM sorted) / document_frequency"
+    weight = f"greatest({rules.smallest}, least({rules.largest}, pow({ratio}, {rules.exponent})))"
+    connection.sql(f"""
+        SELECT token_id, kind, token, term_frequency, document_frequency, {weight}::FLOAT AS weight
+        FROM sorted
+        ORDER BY token_id
+    """).write_parquet(str(path), compression="zstd")
+    return pq.read_metadata(path).num_rows
+
+
+def _sum_counts(connection: Connection, counts: Sequence[Path], folder: Path) -> None:
+    """Creates the table ``counted`` with one row per token. Many counts are first partitioned by token."""
+    columns = "kind VARCHAR, token VARCHAR, term_frequency BIGINT, document_frequency BIGINT"
+    connection.execute(f"CREATE TABLE counted ({columns})")
+    parts = -(-sum(pq.read_metadata(file).num_rows for file in counts) // PART_ROWS)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="parts-") as name:
+        groups = [counts] * parts
+        if parts > 1:
+            query = """
+                SELECT kind, token, term_frequency, document_frequency, hash(kind, token) % $parts AS part
+                FROM read_parquet($counts)
+            """
+            partitioned = connection.sql(
+                query, params={"parts": parts, "counts": [*map(escape_glob, counts)]}
+            )
+            partitioned.write_parquet(name, compression="lz4", partition_by=["part"], overwrite=True)
+            groups = [sorted(part.iterdir()) for part in sorted(Path(name).iterdir())]
+        query = """
+            INSERT INTO counted
+            SELECT kind, token, sum(term_frequency), sum(document_frequency)
+            FROM read_parquet(?, hive_partitioning = false)
+            GROUP BY kind, token
+            HAVING sum(document_frequency) > 0
+        """
+        for files in groups:
+            connection.execute(query, [[*map(escape_glob, files)]])
