@@ -97,8 +97,7 @@ def _precision(contest: Contest, runner: Runner, size: int, epochs: int) -> floa
 
 def _training(corpus: Path, runner: Runner, size: int, epochs: int) -> Training:
     settings = TrainSettings(epochs=epochs, objective=Label(batch_size=size), runner=runner)
-    compiled = True if isinstance(runner, OneProcess) else None
-    return Training(corpus, replace(settings, device="cpu"), compiled)
+    return Training(corpus, replace(settings, device="cpu", backend="compiled"))
 
 
 def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -13,9 +13,11 @@ from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.shared import Shared
 from storage.tables.streaming import Section, as_section, random_rows, write_safetensors
 from storage.tables.transfer import Staged, Transfer, TransferKind, check_kernels, choose_transfer
+from storage.tables.updates import update_rows
 
 Table = Resident | Offloaded
 
 __all__ = ["Host", "Offloaded", "OffloadedEmbedding", "Planner", "Resident", "RowOptimizer", "Section"]
 __all__ += ["Shared", "Staged", "StateInitializer", "Table", "Transfer", "TransferKind", "affordable_rows"]
-__all__ += ["as_section", "check_kernels", "choose_transfer", "random_rows", "write_safetensors"]
+__all__ += ["as_section", "check_kernels", "choose_transfer", "random_rows", "update_rows"]
+__all__ += ["write_safetensors"]

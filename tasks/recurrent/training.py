@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from storage.arrays import Ragged
 from storage.artifacts import Progress
-from storage.tables import Resident
+from storage.tables import Resident, update_rows
 from tasks.form import configurable, setting
 from tasks.optimizers import Adam, Optimizer
 from tasks.optimizers.base import ParameterUpdate
@@ -91,19 +91,17 @@ class RecurrentTraining:
         strings = self.strings.take(string_ids)
         unique, row_indices = np.unique(strings.values, return_inverse=True)
         ids = torch.from_numpy(unique).to(self.encoder.device)
-        rows, state = self.table.gather(ids)
-        rows.requires_grad_()
-        vectors = self.encoder.encode(rows, Ragged(strings.offsets, row_indices), dropout)
-        loss = self._loss(vectors, targets)
-        loss.backward()
-        updates = self.dense.updates()
-        updated = rows.detach()
-        if rows.grad is not None:  # None if all strings are empty
-            updates[CHARACTERS] = ParameterUpdate(updated, rows.grad, state, table_rows=len(self.table))
         self.steps += 1
-        with torch.no_grad():
-            self.groups.update_(updates, factor, self.steps)
-            self.table.write_back(ids, updated, state)
+        with update_rows(self.table, ids) as (rows, state):
+            rows.requires_grad_()
+            vectors = self.encoder.encode(rows, Ragged(strings.offsets, row_indices), dropout)
+            loss = self._loss(vectors, targets)
+            loss.backward()
+            updates = self.dense.updates()
+            if (grad := rows.grad) is not None:  # None if all strings are empty
+                updates[CHARACTERS] = ParameterUpdate(rows.detach(), grad, state, table_rows=len(self.table))
+            with torch.no_grad():
+                self.groups.update_(updates, factor, self.steps)
         return loss.detach()
 
     def tensors(self) -> dict[str, Tensor]:

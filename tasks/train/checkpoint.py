@@ -19,8 +19,9 @@ from storage.tables import write_safetensors
 from tasks.train.step import Trainer
 
 # Settings that may change when a run is resumed: its duration, and where and how fast it computes.
+# resume_with checks the backend.
 _DURATION = ("epochs", "patience", "save_seconds")
-MAY_CHANGE_ON_RESUME = (*_DURATION, "table", "device", "threads", "workers", "precision", "runner")
+MAY_CHANGE_ON_RESUME = (*_DURATION, "table", "device", "threads", "workers", "precision", "runner", "backend")
 
 
 @dataclass
@@ -36,12 +37,17 @@ class Position:
 
 def write_checkpoint(file: Path, trainer: Trainer, position: Position) -> None:
     """Writes the state of the trainer and the position to one safetensors file, atomically."""
-    metadata = {"settings": asdict(trainer.settings), "position": asdict(position), "steps": trainer.steps}
+    metadata = {"settings": asdict(trainer.settings), "position": asdict(position)}
+    metadata |= {"steps": trainer.steps, "backend": trainer.backend}
     write_safetensors(file, trainer.parts(), {"about": json.dumps(metadata)})
 
 
 def read_checkpoint(file: Path, trainer: Trainer) -> Position:
-    """Restores the trainer and returns the position; ValueError for other settings or another corpus."""
+    """Restores the trainer and returns the position.
+
+    Raises:
+        ValueError: The checkpoint has other settings, another corpus, or a backend that is not available.
+    """
     with safe_open(file, framework="pt", device="cpu") as checkpoint:
         metadata = json.loads(checkpoint.metadata()["about"])
         shapes = {name: tuple(checkpoint.get_slice(name).get_shape()) for name in checkpoint.keys()}  # noqa: SIM118  (safe_open is no mapping)
@@ -56,6 +62,10 @@ def read_checkpoint(file: Path, trainer: Trainer) -> Position:
             problem = f"was written with other settings: {lines}"
             problem = f"contains {shapes}, this run needs {expected}" if shapes != expected else problem
             raise ValueError(f"{file} {problem}. Choose another folder, or delete the file")
+        try:
+            trainer.resume_with(metadata.get("backend", trainer.backend))  # older files have none
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}. Choose another folder, or delete the file") from error
         trainer.restore(checkpoint.get_slice)
     trainer.steps = metadata["steps"]
     return Position(**metadata["position"])

@@ -1,17 +1,17 @@
-"""The training step of tasks/train/step.py compiled by numba, for the most common settings: the label
-objective and a resident table on a CPU. Its result equals that of autograd up to rounding (1e-5 of a step).
+"""Backend "compiled" of train.backend: the training step of tasks/train/step.py as machine code, by numba.
 
-It is faster because rows, state and gradients are neither gathered nor scattered: the gradient of a row is
-summed over the titles that contain its token and applied at once, and the softmax runs in place. torch's BLAS
-computes the matrix products. The loops release the GIL and update the table in place. The details of an
-artifact say which step ran; its key does not depend on it.
+It supports the most common settings, which are the label objective and a resident table on a CPU. Its result
+equals that of backend "torch" up to rounding (1e-5 of a step); tests/tasks/train/numpy_step.py is the
+reference of both. It is faster because rows, state and gradients are neither gathered nor scattered: the
+gradient of a row is summed over the titles that contain its token and applied at once, and the softmax runs
+in place. torch's BLAS computes the matrix products. The loops release the GIL and update the table in place.
 
-A step with a non-finite gradient changes nothing; the autograd step then repeats it and raises the error.
+A step with a non-finite gradient changes nothing; backend "torch" then repeats it and raises the error.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,10 +25,11 @@ from tasks.encoder.bags import LAYER, Bags
 from tasks.loading.loader import Batch
 from tasks.optimizers import SGD, Adam, Optimizer, RowwiseAdagrad
 from tasks.optimizers.clipping import NoClipping
-from tasks.optimizers.parameter_groups import DenseParameters, ParameterGroups
+from tasks.optimizers.parameter_groups import ParameterGroups
 from tasks.optimizers.tuners import NoTuner
 from tasks.train import step_loops
 from tasks.train.objectives import Label
+from tasks.train.runners import Hogwild
 from tasks.train.settings import TrainSettings
 
 MIN_TEMPERATURE = 0.03  # lowest τ for which exp(−2 / τ) is a normal float32
@@ -245,35 +246,44 @@ def max_title_tokens(corpus: OpenCorpus) -> int:
     return int(corpus.tokens.lengths.max(initial=0))
 
 
-class _TrainerState(Protocol):
-    settings: TrainSettings
-    groups: ParameterGroups
-    table: Table
-    dense: DenseParameters
-    weights: Tensor
-    touched: Tensor
+def choose_backend(
+    settings: TrainSettings, groups: ParameterGroups, table: Table, titles: int, resumed: str = ""
+) -> tuple[str, str]:
+    """Chooses the backend of a run. "auto" is the compiled step where it is supported and saves time.
 
+    Args:
+        settings: Settings of the run.
+        groups: Optimizers by parameter.
+        table: Table of the rows.
+        titles: Training titles per epoch.
+        resumed: Backend that wrote the checkpoint from which the run resumes; "" for a new run.
 
-def choose_step(
-    trainer: _TrainerState, corpus: OpenCorpus, compiled: bool | None
-) -> tuple[CompiledStep | None, str]:
-    """Returns the compiled step, or None for autograd, and a line for the log.
-
-    If ``compiled`` is None, the compiled step is used if it supports the settings and saves time.
+    Returns:
+        "torch" or "compiled", and a line for the log.
 
     Raises:
-        ValueError: ``compiled`` is true, but the settings are not supported.
+        ValueError: The backend of the settings, or of the checkpoint, is not available.
     """
-    settings, table, titles_shown = trainer.settings, trainer.table, len(corpus.training)
-    reason = unsupported_reason(settings, trainer.groups, table.device, isinstance(table, Resident))
-    titles_shown *= settings.epochs
-    if compiled and reason:
-        raise ValueError(f"the compiled step is requested, but {reason}")
-    if compiled is None and not reason and titles_shown < MIN_TITLES_SHOWN:
+    required, origin = settings.backend, f"train.backend is {settings.backend}"
+    if resumed:
+        if required not in ("auto", resumed):
+            raise ValueError(f"its backend was {resumed}, but {origin}")
+        required, origin = resumed, f"its backend was {resumed}"
+    learners = settings.runner.learners if isinstance(settings.runner, Hogwild) else 0
+    resident = bool(learners) or isinstance(table, Resident)  # learners copy the rows to shared memory
+    reason = unsupported_reason(settings, groups, table.device, resident)
+    if learners and (reason or required == "torch"):
+        reason = reason or origin
+        raise ValueError(f"train.runner is hogwild, but {reason}; choose train.runner=sequential")
+    if learners:
+        return "compiled", f"training with backend compiled in {learners} learners (hogwild)"
+    if required == "compiled" and reason:
+        raise ValueError(f"{origin}, but {reason}")
+    titles_shown = titles * settings.epochs
+    if required == "torch":
+        reason = origin
+    elif required == "auto" and not reason and titles_shown < MIN_TITLES_SHOWN:
         reason = f"only {titles_shown:,} titles are shown; compiling pays off from {MIN_TITLES_SHOWN:,}"
-    if compiled is False or reason:
-        return None, f"training by torch's autograd: {reason or 'as requested'}"
-    assert isinstance(table, Resident)
-    tensors = table.tensors() | trainer.dense.tensors() | {"touched": trainer.touched}
-    step = CompiledStep(settings, trainer.groups, tensors, trainer.weights, max_title_tokens(corpus))
-    return step, "training by the compiled step"
+    if reason:
+        return "torch", f"training with backend torch: {reason}"
+    return "compiled", "training with backend compiled"

@@ -50,16 +50,16 @@ class Diverged(ArithmeticError):
 
 
 class Training:
-    """A training run on a Corpus folder that can be interrupted at any batch; ``compiled``: see Trainer."""
+    """A training run on a Corpus folder that can be interrupted at any batch."""
 
-    def __init__(self, corpus_folder: Path, settings: TrainSettings, compiled: bool | None = None) -> None:
+    def __init__(self, corpus_folder: Path, settings: TrainSettings) -> None:
         self.settings, self.corpus_folder, self.position = settings, corpus_folder, Position()
         device, corpus = choose_device(settings.device), open_corpus(corpus_folder)
         validation_share = settings.tuning_share if settings.patience else 0.0
         self.tuning_set = TuningSet(corpus_folder, corpus, validation_share)
         if (titles := len(self.tuning_set.training)) < 2:
             raise ValueError(f"the corpus has {titles} labelled training titles; at least two are needed")
-        self.trainer, training = Trainer(corpus, settings, device, compiled), self.tuning_set.training
+        self.trainer, training = Trainer(corpus, settings, device), self.tuning_set.training
         self.table, pin = self.trainer.table, device.type == "cuda"
         inputs = corpus_folder, corpus, settings, training, self.trainer.buffers
         self.loader = open_batches(*inputs, workers=settings.workers, pin=pin)

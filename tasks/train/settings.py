@@ -31,6 +31,9 @@ class TrainSettings(UpdateSettings):
     runner: Runner = setting(
         OneProcess(), "What performs the steps: this process, or several processes at once"
     )
+    backend: Literal["auto", "torch", "compiled"] = setting(
+        "auto", "What computes a step: torch, or machine code (label objective, CPU); auto: the faster one"
+    )
     dim: int = setting(128, "Dimensions of a vector", title="Dimensions", ge=2, le=4096)
     epochs: int = setting(5, "How often every labelled training title is shown", ge=1, le=10000)
     initial_std: float = setting(0.1, "Standard deviation of the rows at the start", gt=0)

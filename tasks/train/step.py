@@ -1,5 +1,8 @@
 """Training step: gather rows, dense forward and backward pass, update, write back.
 
+``Trainer.step`` is the step of backend "torch"; tasks/train/compiled_step.py computes the same with backend
+"compiled". tests/tasks/train/numpy_step.py explains a step in NumPy and is the reference of both.
+
 The weight of a token multiplies the step of its row, not its gradient, because a constant factor on the
 gradient cancels in an adaptive optimizer. A step with a non-finite gradient is rejected before any write.
 """
@@ -14,7 +17,7 @@ from torch import Tensor
 
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
-from storage.tables import Section, Table, as_section
+from storage.tables import Resident, Section, Table, as_section, update_rows
 from tasks.encoder.bags import LAYER, Bagger
 from tasks.loading.loader import Batch
 from tasks.optimizers.base import ParameterUpdate
@@ -22,7 +25,8 @@ from tasks.optimizers.deferred import DeferredCheck
 from tasks.optimizers.parameter_groups import DenseParameters, NonFiniteGradient, ParameterGroups
 from tasks.optimizers.tuners import NoTuner
 from tasks.train.batches import first_batch_ids
-from tasks.train.compiled_step import choose_step
+from tasks.train.compiled_step import CompiledStep, choose_backend, max_title_tokens
+from tasks.train.runners import OneProcess
 from tasks.train.settings import TrainSettings
 
 _CHUNK = 2048  # titles per call of the encoder outside training
@@ -35,17 +39,13 @@ class Trainer:
         corpus: The opened corpus.
         settings: Settings of the run.
         device: Device of the training step.
-        compiled: Whether to use the compiled step (tasks/train/compiled_step.py); None: where it is faster.
+
+    Raises:
+        ValueError: The settings require a backend that does not support them.
     """
 
-    def __init__(
-        self,
-        corpus: OpenCorpus,
-        settings: TrainSettings,
-        device: torch.device,
-        compiled: bool | None = None,
-    ) -> None:
-        self.settings, self.device = settings, device
+    def __init__(self, corpus: OpenCorpus, settings: TrainSettings, device: torch.device) -> None:
+        self.settings, self.device, self._corpus = settings, device, corpus
         auto = settings.precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
         self._use_bfloat16 = auto or settings.precision == "bfloat16"  # in matrix products
         self.weights = torch.from_numpy(corpus.weights.copy()).unsqueeze(1).to(device)  # (tokens, 1)
@@ -69,7 +69,22 @@ class Trainer:
         self.defers = False
         self.touched = torch.zeros(len(corpus.kinds), dtype=torch.bool)  # rows that occurred in a step
         self.steps = 0
-        self.compiled, self.step_description = choose_step(self, corpus, compiled)
+        self._choose_backend()
+
+    def _choose_backend(self, resumed: str = "") -> None:
+        chosen = self.settings, self.groups, self.table, len(self._corpus.training), resumed
+        self.backend, self.step_description = choose_backend(*chosen)
+        self.compiled: CompiledStep | None = None
+        if self.backend == "compiled" and isinstance(self.settings.runner, OneProcess):
+            assert isinstance(self.table, Resident)
+            tensors = self.table.tensors() | self.dense.tensors() | {"touched": self.touched}
+            arguments = self.groups, tensors, self.weights, max_title_tokens(self._corpus)
+            self.compiled = CompiledStep(self.settings, *arguments)
+
+    def resume_with(self, backend: str) -> None:
+        """Continues with the backend of a checkpoint; ValueError if it is not available or not permitted."""
+        if backend != self.backend:
+            self._choose_backend(backend)
 
     def step(self, batch: Batch, factor: float) -> Tensor:
         """Performs one step with the learning rates multiplied by ``factor`` and returns the loss, a scalar.
@@ -87,24 +102,22 @@ class Trainer:
         targets = type(batch.groups)(*(tensor.to(self.device, non_blocking=True) for tensor in batch.groups))
         self.steps += 1
         self.touched.index_fill_(0, ids, True)
-        rows, state = self.table.gather(bags.ids)
-        rows.requires_grad_()
-        with torch.autocast(self.device.type, torch.bfloat16, self._use_bfloat16):
-            vectors = self.settings.encoder.encode(rows, bags, self.dense.parameters[LAYER])
-            loss = self.settings.objective.loss(vectors, targets, self.dense.parameters | self.buffers)
-        loss.backward()
-        assert rows.grad is not None
-        new_rows, weights = rows.detach(), self.weights.index_select(0, bags.ids)
-        update = ParameterUpdate(new_rows, rows.grad, state, weights, table_rows=len(self.table))
-        updates = {"rows": update, **self.dense.updates()}
-        with torch.no_grad():
+        with update_rows(self.table, bags.ids) as (rows, state):
+            rows.requires_grad_()
+            with torch.autocast(self.device.type, torch.bfloat16, self._use_bfloat16):
+                vectors = self.settings.encoder.encode(rows, bags, self.dense.parameters[LAYER])
+                loss = self.settings.objective.loss(vectors, targets, self.dense.parameters | self.buffers)
+            loss.backward()
+            assert rows.grad is not None
+            weights = self.weights.index_select(0, bags.ids)
+            update = ParameterUpdate(rows.detach(), rows.grad, state, weights, table_rows=len(self.table))
+            updater = self._deferred if self.defers and self._deferred else self.groups
             try:
-                updater = self._deferred if self.defers and self._deferred else self.groups
-                updater.update_(updates, factor, self.steps)
+                with torch.no_grad():
+                    updater.update_({"rows": update, **self.dense.updates()}, factor, self.steps)
             except NonFiniteGradient as error:
-                rows = ids[error.rows].tolist() if error.name == "rows" else error.rows
-                raise NonFiniteGradient(error.name, rows) from error
-            self.table.write_back(bags.ids, new_rows, state)
+                token_ids = ids[error.rows].tolist() if error.name == "rows" else error.rows
+                raise NonFiniteGradient(error.name, token_ids) from error
         return loss.detach()
 
     def skipped(self) -> int:

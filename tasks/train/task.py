@@ -44,8 +44,6 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
         draft.counts |= {"epochs": position.epoch, "steps": training.trainer.steps}
         draft.details |= {"history": training.history, "best_epoch": position.best}
         draft.details |= settings.objective.details(folder, training.trainer.buffers)
-        draft.details["step"] = (
-            training.trainer.step_description
-        )  # not part of the key: both steps agree to 1e-5
+        draft.details["step"] = training.trainer.step_description
     shutil.rmtree(partial, ignore_errors=True)
     return draft.artifact

@@ -18,7 +18,6 @@ import torch
 from storage.formats.corpus import OpenCorpus
 from storage.tables import Shared
 from tasks.loading.loader import BatchLoader
-from tasks.train.compiled_step import unsupported_reason
 from tasks.train.runners import Hogwild
 from tasks.train.runners.learner import (
     BATCHES,
@@ -55,9 +54,6 @@ class Swarm:
         corpus: The opened Corpus.
         titles: Training titles, int64.
         loader: Loader of all batches.
-
-    Raises:
-        ValueError: The compiled step does not support the settings.
     """
 
     def __init__(
@@ -69,14 +65,11 @@ class Swarm:
         titles: np.ndarray,
         loader: BatchLoader,
     ) -> None:
-        if reason := unsupported_reason(trainer.settings, trainer.groups, trainer.device, resident=True):
-            raise ValueError(f"train.runner is {runner.name}, but {reason}; choose train.runner=sequential")
         self.count, self.replaced, self._trainer, self._loader = runner.learners, 0, trainer, loader
         self._folder, self._corpus, self._titles = folder, corpus, titles
         self.shared: Shared | None = None
         self._processes: list[BaseProcess] = []
         self._kills = [(0, 0)] * self.count  # rounds at the last kill, and kills since without a new round
-        trainer.step_description = f"training by {self.count} learners ({runner.name}), by the compiled step"
 
     @property
     def pids(self) -> list[int | None]:

@@ -71,7 +71,7 @@ REAL = TrainSettings(epochs=3, patience=3, tuning_share=0.2, threads=1, device="
 
 
 def scored(corpus: Path, settings: TrainSettings) -> tuple[Training, float]:
-    training = run(Training(corpus, settings, True if isinstance(settings.runner, OneProcess) else None))
+    training = run(Training(corpus, replace(settings, backend="compiled")))
     return training, max(epoch["tuning_score"] for epoch in training.history)
 
 

@@ -72,9 +72,9 @@ def test_one_learner_equals_the_sequential_run(toy_corpus: Path, tmp_path: Path,
     if isinstance(table, MappedTable):
         table = replace(table, folder=str(tmp_path))
     hogwild = Training(toy_corpus, replace(COMPILED, runner=Hogwild(learners=1), table=table))
-    sequential = Training(toy_corpus, COMPILED, True)
+    sequential = Training(toy_corpus, COMPILED)
     assert_same(run(hogwild), run(sequential))
-    assert hogwild.trainer.step_description == "training by 1 learners (hogwild), by the compiled step"
+    assert hogwild.trainer.step_description == "training with backend compiled in 1 learners (hogwild)"
     assert hogwild.swarm and hogwild.swarm.pids == [] and list(tmp_path.iterdir()) == []
 
 

@@ -1,6 +1,5 @@
 """Training with sentence vectors in the corpus, and without."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +11,8 @@ from storage.formats.corpus import open_corpus
 from tasks.encoder.bags import LAYER, Bagger
 from tasks.train.loop import Training
 from tasks.train.objectives.label import MIN_STEPS, MIN_TITLES, Label
-from tests.tasks.train.training import same_bits, trained
+from tests.tasks.train.training import same_bits, trained, without_sentences
 from tests.worlds import TRAINING
-
-
-def without_sentences(corpus: Path, folder: Path) -> Path:
-    shutil.copytree(corpus, folder)
-    for name in ("sentences", "descriptions"):
-        (folder / f"{name}.npy").unlink(missing_ok=True)
-    return folder
 
 
 def test_the_layer_learns_and_places_titles_of_which_only_the_sentence_is_known(toy_corpus: Path):

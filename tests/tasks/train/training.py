@@ -1,5 +1,6 @@
 """A whole training run, and what it learnt."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from tasks.train.settings import TrainSettings
 from tests.worlds import TRAINING
 
 GROUPS = (ParameterGroup(pattern=LAYER, optimizer=Adam(learning_rate=0.01)),)
-# what the compiled step knows
-COMPILED = replace(TRAINING, objective=Label(batch_size=8), groups=GROUPS, epochs=2, threads=1)
+COMPILED = replace(
+    TRAINING, objective=Label(batch_size=8), groups=GROUPS, epochs=2, threads=1, backend="compiled"
+)
 
 
 def tensors(training: Training) -> dict[str, torch.Tensor]:
@@ -83,3 +85,10 @@ def title_vectors(corpus: Path, training: Training) -> np.ndarray:
     opened = open_corpus(corpus)
     bags = Bagger(opened.kinds).bags(opened.tokens)
     return training.settings.encoder.encode(training.table.rows[bags.ids], bags).numpy()
+
+
+def without_sentences(corpus: Path, folder: Path) -> Path:
+    shutil.copytree(corpus, folder)
+    for name in ("sentences", "descriptions"):
+        (folder / f"{name}.npy").unlink(missing_ok=True)
+    return folder
