@@ -8,16 +8,16 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 from pydantic import Field
 
-from flows.ablation_plan import base_of, plan_ablation
-from flows.ablation_trial import measure
 from flows.label_sources import read_label_sources
 from flows.ownership import tag_with_home
 from flows.run_context import close_crashed, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
 from flows.tune import Compared
 from storage.artifacts import Corpus, Guide, Vocabulary
+from tasks.ablate.plan import base_of, plan_ablation
 from tasks.ablate.settings import ABLATION, AblationSettings
 from tasks.ablate.task import conclude
+from tasks.ablate.trial.task import measure
 from tasks.ingest.task import ingest
 from tasks.pool import AUTOMATIC, cores, open_pool
 from tasks.preprocess.settings import PreprocessSettings

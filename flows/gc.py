@@ -20,8 +20,8 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from pydantic import Field
 
-from flows.cli.maintenance import DAYS, NIGHTS, WORDINGS
 from flows.ownership import OUR_FLOWS, belongs_to, has_database, tag_with_home
+from flows.retention_defaults import DAYS, HISTORY_DAYS, NIGHTS
 from storage.catalogue.retention import forget_wordings
 from storage.home.latest import folders_of_last_run
 from storage.home.retention import Removed, prune, prune_fetched
@@ -44,7 +44,7 @@ def gc(
     home: str = "guidespace-home",
     nights: Nights = NIGHTS,
     days: Days = DAYS,
-    wordings: Wordings = WORDINGS,
+    wordings: Wordings = HISTORY_DAYS,
     dry_run: bool = False,
     shared: bool = False,
 ) -> list[Removed]:

@@ -2,7 +2,7 @@
 
 from prefect import flow, get_run_logger
 
-from flows.cli.reading import reading_settings
+from flows.ingest_settings import ingest_settings
 from flows.ownership import tag_with_home
 from flows.run_context import name_run
 from flows.settings import NO_CHANGES, Changes, Feeds
@@ -23,7 +23,7 @@ def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-
         changes: What differs from the default settings, such as ingest.workers=4.
         home: Folder with the catalogue.
     """
-    settings, logger = reading_settings(changes), get_run_logger()
+    settings, logger = ingest_settings(changes), get_run_logger()
     with Workspace(home).writing("ingest", wait_seconds=WAIT_SECONDS, tell=logger.warning):
         guide = read_feeds(home, feeds, settings)
         check(home, guide)

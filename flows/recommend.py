@@ -7,13 +7,13 @@ from typing import Any
 from prefect import flow
 from pydantic import Field
 
-from flows.cli.tonight import evening_of
 from flows.ownership import tag_with_home
 from flows.run_context import close_crashed
 from flows.tracked import open_run
 from storage.artifacts import Tonight
 from storage.home.zones import home_zone, in_zone
 from tasks.form import in_form
+from tasks.tonight.evening import evening_interval
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.task import recommend as recommend_all
 
@@ -40,7 +40,7 @@ def recommend(
     """
     zone = home_zone(home)
     now = in_zone(at or datetime.datetime.now(zone), zone)
-    begin, end = evening_of(now, None, None, hours)
+    begin, end = evening_interval(now, None, None, hours)
     parameters = {"begin": begin.isoformat(), **asdict(settings)}
     with open_run(home, "lists of tonight", f"tonight {begin:%F %H:%M}", parameters) as run:
         return recommend_all(home, begin, end, settings, run)

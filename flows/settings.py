@@ -1,6 +1,4 @@
-"""All settings of a nightly run, for the form in the Prefect UI and the command line, and the presets to
-start from; benchmarks/nights/nightly.py measures their time and score.
-"""
+"""Presets, and the settings of a run: a preset with changes. benchmarks/nights/nightly.py measures the presets."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,35 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from flows.overrides import override
 from storage.addresses import WITHOUT_SECRETS
-from tasks.augment.settings import AugmentSettings
-from tasks.cluster.settings import ClusterSettings
-from tasks.evaluate.settings import EvaluateSettings
-from tasks.form import configurable, setting
-from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.headers import CHANGE
-from tasks.preprocess.settings import PreprocessSettings
-from tasks.publish.settings import PublishSettings
-from tasks.tokenize.settings import TokenizeSettings
+from tasks.overrides import override
+from tasks.settings import Settings
 from tasks.train.objectives import Label
 from tasks.train.settings import TrainSettings
 
 SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"
-
-
-@configurable
-class Settings:
-    """Settings of every stage, in their order."""
-
-    ingest: IngestSettings = setting(IngestSettings(), "Reading feeds")
-    tokenize: TokenizeSettings = setting(TokenizeSettings(), "Titles to tokens, and what is held out")
-    preprocess: PreprocessSettings = setting(PreprocessSettings(), "What a label is")
-    train: TrainSettings = setting(TrainSettings(), "What is learnt, how and for how long")
-    augment: AugmentSettings = setting(AugmentSettings(), "Vectors for words never seen")
-    cluster: ClusterSettings = setting(ClusterSettings(), "Finding groups, without saying how many")
-    evaluate: EvaluateSettings = setting(EvaluateSettings(), "Scores and baselines")
-    publish: PublishSettings = setting(PublishSettings(), "The map and the gate")
 
 
 # Any machine with two cores: the sample guide in under a minute, four national guides (160,000 programmes) in

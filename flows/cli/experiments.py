@@ -1,30 +1,30 @@
-"""The commands ``guidespace tune`` and ``ablate``; imports stand inside, as in commands.py."""
+"""Commands that compare settings: tune, ablate."""
 
 from typing import Annotated, get_args
 
 from typer import BadParameter, Option
 
-from flows.cli.commands import HOME, NONE, Feeds, Home, Preset, Set, app, count_feeds
+from flows.cli.options import HOME, NONE, Feeds, Home, Preset, Set
+from flows.cli.render import count_feeds
 
 BLOCKS = "blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
+OPTIMIZERS = "names of optimizers, and yellowfin [default: all]"
+RATES = "factors on the default learning rate of each optimizer [default: 0.3 1 3]"
+SEARCHES = "esgd, random, tpe: search over optimizers and rates, instead of each at each rate"
+TUNING = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
+
 Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS)]
 Seeds = Annotated[int, Option(metavar="N", help="trainings of each block on each fold", min=1, max=100)]
 Folds = Annotated[int, Option(metavar="N", help="splits into training and held-out titles", min=1, max=5)]
-Workers = Annotated[int, Option(metavar="N", help="processes that train; -1: one a core", min=-1, max=256)]
-OPTIMIZERS = "names of optimizers, and yellowfin [default: all]"
-RATES = "factors on each one's own learning rate [default: 0.3 1 3]"
-SEARCHES = "esgd, random, tpe: searches over optimizers and rates, instead of each at each rate"
-RANGE_TEST = "show each optimizer's learning-rate range test too"
-TUNING = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
+Workers = Annotated[int, Option(metavar="N", help="training processes; -1: one per core", min=-1, max=256)]
 Optimizers = Annotated[list[str], Option(metavar="NAME ...", help=OPTIMIZERS)]
 Sizes = Annotated[list[int], Option(metavar="N ...", help="dimensions [default: 32 128 256]")]
 Rates = Annotated[list[float], Option(metavar="FACTOR ...", help=RATES)]
 Searches = Annotated[list[str], Option("--search", metavar="NAME ...", help=SEARCHES)]
-RangeTest = Annotated[bool, Option("--range-test", help=RANGE_TEST)]
+RangeTest = Annotated[bool, Option("--range-test", help="also run a learning-rate range test per optimizer")]
 TuningSet = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=TUNING)]
 
 
-@app.command()
 def tune(
     feeds: Feeds,
     home: Home = HOME,
@@ -36,37 +36,41 @@ def tune(
     search: Searches = NONE,
     range_test: RangeTest = False,
 ) -> int:
-    """Compare optimizers at several rates, or search over them."""
+    """Compare optimizers at several rates, or search over both."""
     print(
         f"GuideSpace: comparison of optimizers on {count_feeds(feeds)} in {home}, preset {preset}", flush=True
     )
     from flows.cli.progress import run
-    from flows.overrides import override
     from flows.server import start_prefect
     from flows.settings import choose
     from tasks.ingest.check import check_feeds
     from tasks.ingest.settings import IngestSettings
+    from tasks.overrides import override
     from tasks.train.tuning.entries import entries
     from tasks.train.tuning.settings import Search, TuningSettings
 
     check_feeds(feeds, IngestSettings())
-    given = {"optimizers": tuple(optimizers), "sizes": tuple(sizes), "rates": tuple(rates)}
-    known = {kind.name: kind for kind in get_args(Search)}
-    if unknown := ", ".join(sorted(set(search) - known.keys())):
-        raise BadParameter(f"no search is called {unknown}; known are {', '.join(known)}")
-    given |= {"searches": tuple(known[name]() for name in search), "range_test": range_test}
-    own = [change.removeprefix("tuning.") for change in changes if change.startswith("tuning.")]
+    searches = {kind.name: kind for kind in get_args(Search)}
+    if unknown := ", ".join(sorted(set(search) - searches.keys())):
+        raise BadParameter(f"no search is called {unknown}; known are {', '.join(searches)}")
+    options = {
+        "optimizers": tuple(optimizers),
+        "sizes": tuple(sizes),
+        "rates": tuple(rates),
+        "searches": tuple(searches[name]() for name in search),
+        "range_test": range_test,
+    }
     try:
-        tuning = TuningSettings(**{name: values for name, values in given.items() if values})
+        tuning = TuningSettings(**{name: value for name, value in options.items() if value})
     except ValueError as error:
         raise BadParameter(str(error)) from error
-    tuning = override(tuning, own)
-    settings = choose(preset, [change for change in changes if not change.startswith("tuning.")], feeds)
-    entries(settings.train, tuning.optimizers)  # refuses an unknown optimizer
+    of_tuning = [change for change in changes if change.startswith("tuning.")]
+    tuning = override(tuning, [change.removeprefix("tuning.") for change in of_tuning])
+    settings = choose(preset, [change for change in changes if change not in of_tuning], feeds)
+    entries(settings.train, tuning.optimizers)  # raises for an unknown optimizer
     return run("tune", feeds, home, {"settings": settings, "tuning": tuning}, start_prefect(home))
 
 
-@app.command()
 def ablate(
     feeds: Feeds,
     home: Home = HOME,
@@ -77,12 +81,12 @@ def ablate(
     folds: Folds = 5,
     workers: Workers = -1,
 ) -> int:
-    """What each building block of the settings is worth. On the same folds and seeds."""
+    """Measure what each building block of the settings is worth."""
     print(f"GuideSpace: ablation of the preset {preset} in {home}", flush=True)
-    from flows.ablation_plan import plan_ablation
     from flows.cli.progress import run
     from flows.server import start_prefect
     from flows.settings import choose
+    from tasks.ablate.plan import plan_ablation
     from tasks.ablate.settings import AblationSettings
     from tasks.ingest.check import check_feeds
     from tasks.ingest.settings import IngestSettings
@@ -90,5 +94,5 @@ def ablate(
     check_feeds(feeds, IngestSettings())
     settings = choose(preset, changes, feeds)
     ablation = AblationSettings(blocks=tuple(blocks), seeds=seeds, folds=folds, workers=workers)
-    plan_ablation(settings, ablation)  # refuses an unknown block
+    plan_ablation(settings, ablation)  # raises for an unknown block
     return run("ablate", feeds, home, {"settings": settings, "ablation": ablation}, start_prefect(home))

@@ -1,60 +1,21 @@
 """The command ``guidespace`` (also ``python -m flows``)."""
 
 import codecs
-import importlib.metadata
 import io
 import json
 import os
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Annotated
+from collections.abc import Sequence
 
-import typer
 from pydantic_core import ValidationError
+from typer import BadParameter
 from typer.core import TyperArgument, TyperGroup, TyperOption
 from typer.exceptions import Exit, TyperException
 from typer.main import get_group
 
-import flows.cli.correct
-import flows.cli.enrich
-import flows.cli.experiments  # (adds its commands, as the next four do)
-import flows.cli.maintenance
-import flows.cli.patterns
-import flows.serving.command
-import flows.up.command  # noqa: F401
+from flows.cli.commands import app
 from flows.cli.exits import DONE, exit_code, report_interrupted, signalled, watch_signals
-from flows.cli.viewers import app
 from storage.memory import configure_memory
-
-# They print a line at once.
-REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
-
-
-@app.callback(invoke_without_command=True)
-def prepare(context: typer.Context, version: Annotated[bool, typer.Option("--version")] = False) -> None:
-    """Embeds the programme titles of a TV guide (XMLTV), clusters and scores them, and draws a map."""
-    if version:
-        print("guidespace", importlib.metadata.version("guidespace"))
-        raise Exit
-    if not context.invoked_subcommand:
-        raise typer.BadParameter("A command is missing.", context)
-    context.with_resource(_waiting(context.invoked_subcommand or ""))
-
-
-@contextmanager
-def _waiting(subcommand: str) -> Iterator[None]:
-    """Says at a terminal that a command is loading where its imports or a model take long."""
-    line = f"guidespace {subcommand}: loading …"
-    timer = threading.Timer(0.7, print, [line], {"file": sys.stderr, "flush": True})
-    timer.daemon = True
-    if subcommand not in REPORTING and sys.stderr.isatty():
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,7 +58,7 @@ def _check_decoded(arguments: Sequence[str]) -> None:
         if any("\ud800" <= letter <= "\udfff" for letter in argument):
             encoding = sys.getfilesystemencoding()
             advice = "set LC_ALL=C.UTF-8 or PYTHONUTF8=1, or rename the file"
-            raise typer.BadParameter(f"{argument!a} is not text in {encoding}; {advice}.")
+            raise BadParameter(f"{argument!a} is not text in {encoding}; {advice}.")
 
 
 def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
-"""Documents as lines for people: scores, status, rows of a query, categories."""
+"""Text for terminals: scores, status, categories and rows of a query."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 MEASURES = ("accuracy", "precision_at_k", "mrr", "micro_f1", "macro_f1")
@@ -18,6 +19,17 @@ AGREEMENT = ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")
 COUNTS = ("seen", "stored", "duplicates", "rejected")
 TOTALS = ("channels", "programmes", "titles", "categories")
 CATEGORIES_SHOWN = 15  # of each reason for which categories were dropped
+
+
+def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
+    """Prints a document as JSON, or its lines."""
+    for line in [json.dumps(document, ensure_ascii=False, indent=1)] if as_json else lines:
+        print(line)
+
+
+def count_feeds(feeds: Sequence[str]) -> str:
+    """Returns the number of feeds with the noun: "2 feeds"."""
+    return f"{len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
 
 
 def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:

@@ -6,8 +6,8 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-from flows.overrides import SettingError
 from flows.settings import Settings
+from tasks.overrides import SettingError
 
 BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 PAGE = """\

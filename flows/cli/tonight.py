@@ -19,33 +19,7 @@ from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.table import to_table
 
 FORMS = ".html", ".ics", ".json", ".parquet"
-BEGINS, LASTS = 18, datetime.timedelta(hours=6)  # an evening, by the clock
 ALSO = 4  # further airings named on a terminal
-NIGHT_ENDS = 5  # before this hour it is still the evening before
-LEAST = datetime.timedelta(hours=3)  # of what is left of it
-
-
-def evening_of(
-    now: datetime.datetime,
-    begin: datetime.datetime | None,
-    end: datetime.datetime | None,
-    hours: float | None,
-) -> tuple[datetime.datetime, datetime.datetime]:
-    """Begin and end of what is coming: as asked for, else what is left of the evening, in the zone of now."""
-    day = (now - datetime.timedelta(hours=NIGHT_ENDS)).replace(hour=BEGINS, minute=0, second=0, microsecond=0)
-    first = begin or (now if hours is not None else max(now, day))
-    if hours is not None:
-        last = _later(first, datetime.timedelta(hours=hours))
-    else:
-        last = end or max(day + LASTS, _later(first, LEAST))
-    if first >= last:
-        raise TonightError(f"--from {first.isoformat()} is not before --until {last.isoformat()}")
-    return first, last
-
-
-def _later(moment: datetime.datetime, elapsed: datetime.timedelta) -> datetime.datetime:
-    """A moment in the same zone; adding alone goes by the clock, which daylight saving moves."""
-    return (moment.astimezone(datetime.UTC) + elapsed).astimezone(moment.tzinfo)
 
 
 def list_tonight(

@@ -1,4 +1,4 @@
-"""The commands for viewers: ``like``, ``forget`` and ``tonight``; imports stand inside, as in commands.py."""
+"""Commands for viewers: like, forget, tonight."""
 
 import datetime
 from pathlib import Path
@@ -6,37 +6,36 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from flows.cli.commands import HOME, NONE, AsJson, Home, app, show
-from flows.cli.instants import read_moment
+from flows.cli.options import HOME, NONE, AsJson, Home, read_instant
+from flows.cli.render import show
 
 ME = "me"
+FILE = "a table (.csv, .parquet, .json), or an export of a player or of Trakt: docs/tonight.md"
+AT = "now [ISO instant, such as 2025-03-31T18:00+02:00; without a zone: the home's]"
+OUT = "also write the list: .html (a page), .ics (a calendar), .json or .parquet; may be repeated"
 
-Viewer = Annotated[str, Option(metavar="NAME", help="whose; only a salted hash of it is kept")]
+Viewer = Annotated[str, Option(metavar="NAME", help="name of the viewer; only a salted hash is stored")]
 Title = Annotated[str, Argument(metavar="TITLE", help="a title of the guide")]
-Dislike = Annotated[bool, Option("--dislike", help="the opposite")]
-Seen = Annotated[bool, Option("--seen", help="watched before: its repeats are not recommended")]
-FILE = "a table (.csv, .parquet, .json), or what a player or Trakt exports: docs/tonight.md"
+Dislike = Annotated[bool, Option("--dislike", help="store a dislike instead")]
+Seen = Annotated[bool, Option("--seen", help="already watched: repeats are not recommended")]
 File = Annotated[Path | None, Option("--from", metavar="FILE", help=FILE)]
-Name = Annotated[str, Argument(metavar="VIEWER", help="whose likes are deleted")]
-INSTANT = "ISO instant, such as 2025-03-31T18:00+02:00; without a zone: the home's"
-At = Annotated[
-    datetime.datetime | None, Option(parser=read_moment, metavar="INSTANT", help=f"now [{INSTANT}]")
-]
+Name = Annotated[str, Argument(metavar="VIEWER", help="name of the viewer")]
+At = Annotated[datetime.datetime | None, Option(parser=read_instant, metavar="INSTANT", help=AT)]
 Begin = Annotated[
-    datetime.datetime | None, Option("--from", parser=read_moment, metavar="INSTANT", help="first start")
+    datetime.datetime | None,
+    Option("--from", parser=read_instant, metavar="INSTANT", help="earliest start of a programme"),
 ]
 End = Annotated[
-    datetime.datetime | None, Option(parser=read_moment, metavar="INSTANT", help="starts are before this")
+    datetime.datetime | None,
+    Option(parser=read_instant, metavar="INSTANT", help="programmes start before this instant"),
 ]
 Hours = Annotated[
-    float | None, Option(metavar="H", help="so many from --from, else from now", min=0.1, max=240)
+    float | None, Option(metavar="H", help="length in hours, from --from or from now", min=0.1, max=240)
 ]
-Count = Annotated[int, Option("-k", help="how many", min=1, max=100)]
-OUT = "also write the list: .html (a page), .ics (a calendar), .json or .parquet; may be repeated"
+Count = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)]
 Out = Annotated[list[Path], Option("--out", metavar="FILE", help=OUT)]
 
 
-@app.command()
 def like(
     title: Title = "",
     file: File = None,
@@ -45,7 +44,7 @@ def like(
     seen: Seen = False,
     home: Home = HOME,
 ) -> None:
-    """Note what a viewer likes, or dislikes. One title, or a file of them."""
+    """Store likes and dislikes of a viewer. Takes one title, or a file."""
     if bool(title) == (file is not None):
         raise BadParameter("Name a title, or a file by --from.")
     from flows.cli.likes import import_likes, like_title
@@ -54,20 +53,18 @@ def like(
     if file is not None:
         print(import_likes(home, file, viewer, now))
     else:
-        found = like_title(home, title, viewer, -1.0 if dislike else 1.0, seen, now)
-        print(f"{viewer} {'dislikes' if dislike else 'likes'} “{found}”")
+        full_title = like_title(home, title, viewer, -1.0 if dislike else 1.0, seen, now)
+        print(f"{viewer} {'dislikes' if dislike else 'likes'} “{full_title}”")
 
 
-@app.command()
 def forget(viewer: Name, home: Home = HOME) -> None:
-    """Delete all that is known of a viewer."""
-    from flows.cli.likes import forget as forget_all
+    """Delete the likes of a viewer and the lists made from them."""
+    from flows.cli.likes import forget as forget_viewer
 
-    found = forget_all(home, viewer)
-    print(f"{found:,} like{'s' * (found != 1)} of {viewer} deleted")
+    count = forget_viewer(home, viewer)
+    print(f"{count:,} like{'s' * (count != 1)} of {viewer} deleted")
 
 
-@app.command()
 def tonight(
     viewer: Viewer = ME,
     begin: Begin = None,
@@ -79,18 +76,20 @@ def tonight(
     home: Home = HOME,
     as_json: AsJson = False,
 ) -> None:
-    """What a viewer may want to watch this evening, and why."""
+    """Recommend programmes of this evening, with reasons."""
     if until is not None and hours is not None:
         raise BadParameter("Give --until or --hours, not both.")
-    from flows.cli.tonight import as_json as document
-    from flows.cli.tonight import evening_of, list_tonight, tonight_lines, write_files
+    from flows.cli.tonight import as_json as as_document
+    from flows.cli.tonight import list_tonight, tonight_lines, write_files
     from storage.home.zones import home_zone, in_zone
+    from tasks.tonight.evening import evening_interval
     from tasks.tonight.settings import TonightSettings
 
     zone = home_zone(home)
     now = in_zone(at or datetime.datetime.now(zone), zone)
     begin, until = (moment and in_zone(moment, zone) for moment in (begin, until))
-    first, last = evening_of(now, begin, until, hours)
-    found = list_tonight(home, viewer, first, last, TonightSettings(count=k))
-    write_files(out, found, viewer, first, last, now)
-    show([document(one) for one in found], as_json, tonight_lines(found, zone))
+    first, last = evening_interval(now, begin, until, hours)
+    recommendations = list_tonight(home, viewer, first, last, TonightSettings(count=k))
+    write_files(out, recommendations, viewer, first, last, now)
+    documents = [as_document(recommendation) for recommendation in recommendations]
+    show(documents, as_json, tonight_lines(recommendations, zone))

@@ -1,45 +1,82 @@
-"""The commands on word vectors of a fastText model or text form: ngrams, vector, neighbours."""
+"""Commands on the words of a fastText model or a text form: ngrams, vector, neighbours."""
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+from typer import Argument
 
+from flows.cli.options import AsJson, Number
+from flows.cli.render import show
 from storage.errors import ExpectedError
-from tasks.fasttext import FastText, FastTextError
-from tasks.fasttext.compact import CompactStore
-from tasks.fasttext.text_forms import VectorFileError, WordTable, nearest_words, open_words
 
-WORDS_AT_A_TIME = 1000
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tasks.fasttext import FastText
+    from tasks.fasttext.compact import CompactStore
+    from tasks.fasttext.text_forms import WordTable
+
+BATCH = 1000  # words
+VECTORS = "fastText .bin or .ftz, compact store, .vec, word2vec or GloVe file"
+NgramModel = Annotated[Path, Argument(metavar="MODEL", help="fastText .bin or .ftz")]
+VectorModel = Annotated[Path, Argument(metavar="MODEL", help=VECTORS)]
+WordList = Annotated[
+    list[str], Argument(metavar="WORD ...", help="a word; - reads a word per line from standard input")
+]
 
 
 class WordsError(ExpectedError, ValueError):
-    """A question about words that cannot be answered; the message says why."""
+    """A model or words that a command cannot use; the message contains the reason."""
+
+
+def ngrams(model: NgramModel, words: WordList, as_json: AsJson = False) -> None:
+    """Print character n-grams of words with rows and vectors."""
+    show(None, False, ngram_lines(model, _read_words(words), as_json))
+
+
+def vector(model: VectorModel, words: WordList, as_json: AsJson = False) -> None:
+    """Print the vectors of words, unknown words included."""
+    show(None, False, vector_lines(model, _read_words(words), as_json))
+
+
+def neighbours(model: VectorModel, word: str, k: Number = 10, as_json: AsJson = False) -> None:
+    """Print the words nearest to a word."""
+    documents = find_neighbours(model, word, k)
+    show(documents, as_json, (f"{near['cosine']:.3f}  {near['word']}" for near in documents))
+
+
+def _read_words(words: list[str]) -> list[str]:
+    return [line.rstrip("\n") for line in sys.stdin] if words == ["-"] else words
 
 
 def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Each n-gram on a line, a known word first: word, n-gram, row, vector; as JSON a word a line.
+    """Yields a line per n-gram, a known word first: word, n-gram, row, vector; as JSON a line per word.
 
     Raises:
-        WordsError: The file holds no n-grams.
+        WordsError: The file contains no n-grams.
     """
+    from tasks.fasttext import FastText
+
     model = _open(path)
     if not isinstance(model, FastText):
         raise WordsError(f"{path} holds words and vectors but no n-grams; give a fastText model (.bin, .ftz)")
-    for start in range(0, len(words), WORDS_AT_A_TIME):
-        some = words[start : start + WORDS_AT_A_TIME]
-        for word, ngrams in zip(some, model.ngrams(some), strict=True):
+    for start in range(0, len(words), BATCH):
+        batch = words[start : start + BATCH]
+        for word, parts in zip(batch, model.ngrams(batch), strict=True):
             if as_json:
-                found = [{"ngram": own.text, "row": own.row, "vector": own.vector.tolist()} for own in ngrams]
-                yield json.dumps({"word": word, "ngrams": found}, ensure_ascii=False)
+                rows = [
+                    {"ngram": part.text, "row": part.row, "vector": part.vector.tolist()} for part in parts
+                ]
+                yield json.dumps({"word": word, "ngrams": rows}, ensure_ascii=False)
             else:
-                yield from (f"{word}\t{own.text}\t{own.row}\t{_numbers(own.vector)}" for own in ngrams)
+                yield from (f"{word}\t{part.text}\t{part.row}\t{_numbers(part.vector)}" for part in parts)
 
 
 def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Each word's vector on a line; zeros for a word of which nothing is known."""
+    """Yields a line per word with its vector, which is zero for a word without known n-grams."""
     for word, vector in zip(words, _open(path).vectors(words), strict=True):
         if as_json:
             yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False)
@@ -48,11 +85,13 @@ def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[st
 
 
 def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
-    """The k words of the file that are nearest to a word, which need not be in the file.
+    """Returns the k words of the file nearest to ``word``, which the file may lack.
 
     Raises:
-        WordsError: Nothing of the word is known, or k is below 1.
+        WordsError: The vector of ``word`` is zero, or k is below 1.
     """
+    from tasks.fasttext.text_forms import nearest_words
+
     model = _open(path)
     if k < 1:
         raise WordsError(f"k is {k}; it is 1 or more")
@@ -61,7 +100,10 @@ def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
     return [{"word": name, "cosine": round(cosine, 6)} for name, cosine in nearest_words(model, word, k)]
 
 
-def _open(path: Path) -> FastText | CompactStore | WordTable:
+def _open(path: Path) -> "FastText | CompactStore | WordTable":
+    from tasks.fasttext import FastTextError
+    from tasks.fasttext.text_forms import VectorFileError, open_words
+
     try:
         return open_words(path)
     except (FastTextError, VectorFileError) as error:
@@ -70,5 +112,5 @@ def _open(path: Path) -> FastText | CompactStore | WordTable:
         raise WordsError(f"{path}: {error.strerror or error}") from error
 
 
-def _numbers(vector: np.ndarray) -> str:
+def _numbers(vector: "np.ndarray") -> str:
     return " ".join(f"{value:.9g}" for value in vector.tolist())

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from flows.cli.commands import HOME, Home, Model, app
+from flows.cli.options import HOME, Home, Model
 from storage.addresses import is_loopback
 from storage.errors import ExpectedError
 
@@ -25,7 +25,6 @@ class ServeError(ExpectedError, ValueError):
     """The server cannot start; the message says why and what to do."""
 
 
-@app.command()
 def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model: Model = None) -> None:
     """Serve similar titles, vectors and categories over HTTP. A new champion is loaded automatically."""
     token = os.environ.get(TOKEN, "")

@@ -138,15 +138,15 @@ class LoadedModel:
     @cached_property
     def evening(self) -> Evening:
         """The programmes of this evening that begin after ``now``."""
-        from flows.cli.tonight import evening_of  # imports DuckDB: not before the first answer
         from storage.catalogue.evening import upcoming_programmes
         from storage.catalogue.feeds import utc
+        from tasks.tonight.evening import evening_interval  # imports DuckDB: not before the first answer
         from tasks.tonight.programmes import fold_programmes
 
         guide = current_guide(Workspace(self.home, create=False))
         if guide is None:
             return Evening(None, {}, f"{self.home} holds no guide; run `guidespace ingest --feed …` first")
-        begin, end = map(utc, evening_of(self.now, None, None, None))
+        begin, end = map(utc, evening_interval(self.now, None, None, None))
         shows = fold_programmes(upcoming_programmes(self.home / guide.path, begin, end))
         if not shows:
             hours = f"{begin:%F %H:%M} to {end:%F %H:%M} UTC"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
-from flows.cli.commands import FEEDS, HOME, NONE, Home, app
+from flows.cli.options import FEEDS, HOME, NONE, Home
 
 HOST = "interface to listen on; one that other machines can reach requires passwords"
 PORT = "0: the previous port, else the default, else any free one"
@@ -13,7 +13,6 @@ Port = Annotated[int, Option(metavar="PORT", help=PORT, min=0, max=65535)]
 Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=f"for every night: {FEEDS}")]
 
 
-@app.command()
 def up(
     home: Home = HOME,
     feeds: Feeds = NONE,

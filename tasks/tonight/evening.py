@@ -16,9 +16,49 @@ from tasks.tonight.programmes import fold_programmes
 from tasks.tonight.settings import TonightSettings
 from tasks.tonight.vectors import open_titles
 
+EVENING_HOUR = 18  # by the clock of the home
+EVENING_LENGTH = datetime.timedelta(hours=6)
+MIN_LENGTH = datetime.timedelta(hours=3)
+NIGHT_END_HOUR = 5  # earlier hours belong to the previous evening
+
 
 class TonightError(ExpectedError, ValueError):
     """No list can be computed; the message contains the reason and the remedy."""
+
+
+def evening_interval(
+    now: datetime.datetime,
+    begin: datetime.datetime | None,
+    end: datetime.datetime | None,
+    hours: float | None,
+) -> tuple[datetime.datetime, datetime.datetime]:
+    """Returns begin and end of the programmes to recommend, by default the rest of the evening.
+
+    Args:
+        now: In the zone of the home, which is also that of the result.
+        begin: None: now, or the beginning of the evening if that is later and ``hours`` is None.
+        end: None: midnight, but at least MIN_LENGTH after the beginning.
+        hours: Length of the interval, in place of ``end``.
+
+    Raises:
+        TonightError: The interval is empty.
+    """
+    day = (now - datetime.timedelta(hours=NIGHT_END_HOUR)).replace(
+        hour=EVENING_HOUR, minute=0, second=0, microsecond=0
+    )
+    first = begin or (now if hours is not None else max(now, day))
+    if hours is not None:
+        last = _add_elapsed(first, datetime.timedelta(hours=hours))
+    else:
+        last = end or max(day + EVENING_LENGTH, _add_elapsed(first, MIN_LENGTH))
+    if first >= last:
+        raise TonightError(f"--from {first.isoformat()} is not before --until {last.isoformat()}")
+    return first, last
+
+
+def _add_elapsed(moment: datetime.datetime, elapsed: datetime.timedelta) -> datetime.datetime:
+    """Adds elapsed time; plain addition adds clock time, which daylight saving shifts."""
+    return (moment.astimezone(datetime.UTC) + elapsed).astimezone(moment.tzinfo)
 
 
 def open_evening(

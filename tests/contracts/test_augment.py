@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flows.overrides import SettingError, override
 from flows.settings import Settings
 from tasks.augment.distilled import Distilled
 from tasks.augment.nothing import NoNgramRows
@@ -23,6 +22,7 @@ from tasks.encoder.unseen_words import UnseenWords
 from tasks.fasttext.layout import Header
 from tasks.fasttext.writer import write_bin
 from tasks.optimizers import Adam
+from tasks.overrides import SettingError, override
 
 FAMILIES = ["kitchen", "baker", "murder", "detective", "harbour", "penalty"]
 WORDS = [family + ending for family in FAMILIES for ending in ("", "s", "ing", "ed")]

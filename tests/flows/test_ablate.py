@@ -11,9 +11,7 @@ from prefect import flow  # noqa: F401  (sets logging up)
 from prefect.exceptions import ParameterTypeError
 
 from flows.ablate import ablate
-from flows.ablation_plan import plan_ablation
 from flows.label_sources import read_label_sources
-from flows.overrides import SettingError, override
 from flows.settings import LAPTOP, PRESETS
 from storage.artifacts import Answers
 from storage.catalogue.connection import Catalogue
@@ -22,7 +20,9 @@ from storage.home.corrections import Correction
 from storage.stages import ROOT, import_closure
 from storage.tracking import Tracking
 from tasks.ablate.blocks import BLOCKS
+from tasks.ablate.plan import plan_ablation
 from tasks.ablate.settings import AblationSettings
+from tasks.overrides import SettingError, override
 from tests.flows.command import SAMPLE, guidespace
 
 
@@ -70,10 +70,10 @@ def test_a_corpus_gets_what_persons_corrected_until_then(tmp_path):
 
 
 def test_the_table_of_blocks_is_no_code_of_a_trial():
-    files, _ = import_closure(ROOT / "flows" / "ablation_trial.py")
+    files, _ = import_closure(ROOT / "tasks" / "ablate" / "trial" / "task.py")
     names = {file.relative_to(ROOT).as_posix() for file in files}
     assert "tasks/train/loop.py" in names and "tasks/scoring/folds.py" in names
-    assert not names & {"tasks/ablate/blocks.py", "flows/settings.py", "flows/ablation_plan.py"}
+    assert not names & {"tasks/ablate/blocks.py", "flows/settings.py", "tasks/ablate/plan.py"}
 
 
 def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():

@@ -6,10 +6,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.cli.instants import read_instant, read_moment
-from flows.cli.tonight import as_json, evening_of
+from flows.cli.options import read_date_or_instant, read_instant
+from flows.cli.tonight import as_json
 from storage.home.zones import in_zone
-from tasks.tonight.evening import TonightError
+from tasks.tonight.evening import TonightError, evening_interval
 from tests.flows.command import ROOT
 from tests.tasks.tonight.evenings import LATER, recommendation
 
@@ -37,12 +37,12 @@ def clock(text: str) -> datetime.datetime:
 )
 def test_an_evening_is_from_six_to_midnight_of_what_is_left(now, begin, end, hours, found):
     given = begin and clock(begin), end and clock(end), hours
-    assert evening_of(clock(now), *given) == tuple(map(clock, found))
+    assert evening_interval(clock(now), *given) == tuple(map(clock, found))
 
 
 def test_an_end_before_the_beginning_is_refused():
     with pytest.raises(TonightError, match="is not before --until"):
-        evening_of(clock("14T19:00"), clock("14T22:00"), clock("14T20:00"), None)
+        evening_interval(clock("14T19:00"), clock("14T22:00"), clock("14T20:00"), None)
 
 
 def test_a_recommendation_has_the_documented_keys():
@@ -69,9 +69,9 @@ DAYLIGHT_SAVING = [  # zone, now, begin and end of the evening in UTC
 
 @pytest.mark.parametrize(("zone", "now", "begin", "end"), DAYLIGHT_SAVING)
 def test_an_evening_goes_by_the_clock_of_its_day(zone, now, begin, end):
-    moment = in_zone(read_moment(now), ZoneInfo(zone))
+    moment = in_zone(read_instant(now), ZoneInfo(zone))
     utc = [datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC) for text in (begin, end)]
-    found = evening_of(moment, None, None, None)
+    found = evening_interval(moment, None, None, None)
     assert [each.astimezone(datetime.UTC) for each in found] == utc
 
 
@@ -86,12 +86,12 @@ def test_an_evening_goes_by_the_clock_of_its_day(zone, now, begin, end):
     ],
 )
 def test_a_date_is_its_end_in_the_zone_of_the_home(zone, date, utc):
-    moment = in_zone(read_instant(date), ZoneInfo(zone))
+    moment = in_zone(read_date_or_instant(date), ZoneInfo(zone))
     expected = datetime.datetime.fromisoformat(utc).replace(tzinfo=datetime.UTC)
     assert moment.astimezone(datetime.UTC) == expected
 
 
 def test_an_instant_with_an_offset_is_that_instant():
     text, zone = "2025-03-31T18:00+02:00", ZoneInfo("America/Los_Angeles")
-    for read in (read_instant, read_moment):
+    for read in (read_date_or_instant, read_instant):
         assert f"{in_zone(read(text), zone):%F %H:%M}" == "2025-03-31 09:00"

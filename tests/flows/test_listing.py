@@ -8,7 +8,8 @@ import tomllib
 
 import pytest
 
-from flows.cli.main import _waiting, main
+from flows.cli.commands import _report_loading
+from flows.cli.main import main
 from storage.stages import ROOT
 from tests.contracts.test_form import described
 
@@ -98,14 +99,14 @@ def timers():
 
 def test_who_waits_at_a_terminal_is_told(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with _waiting("similar"):
+    with _report_loading("similar"):
         (timer,) = timers()
         timer.join()
     assert capsys.readouterr().err == "guidespace similar: loading …\n"
-    with _waiting("scores"):
+    with _report_loading("scores"):
         (timer,) = timers()
     timer.join()
-    with _waiting("nightly"):
+    with _report_loading("nightly"):
         assert not timers()
     assert capsys.readouterr().err == ""
 

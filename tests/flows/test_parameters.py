@@ -9,8 +9,8 @@ from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import ValidationError, validate
 
 from flows.nightly import nightly
-from flows.overrides import SettingError
 from flows.settings import PRESETS, settle
+from tasks.overrides import SettingError
 
 SCHEMA: Any = parameter_schema(nightly).model_dump()
 

@@ -5,13 +5,13 @@ import pytest
 from prefect.logging import disable_run_logger
 
 from flows.cli.main import main
-from flows.overrides import SettingError, override
 from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.sub_titles import read_sub_titles
 from storage.home.workspace import Workspace
 from storage.tracking import Tracking
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
+from tasks.overrides import SettingError, override
 from tasks.recurrent.encoder import Recurrent
 from tasks.recurrent.training import RecurrentTrainingSettings
 from tasks.subtitles.settings import LabellingSettings, PatternSettings

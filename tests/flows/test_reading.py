@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer import BadParameter
 
-from flows.cli.instants import read_instant
 from flows.cli.main import main
+from flows.cli.options import read_date_or_instant
 from storage.stages import ROOT
 
 TIMES = 'start="20250301100000" stop="20250301110000"'
@@ -70,12 +70,12 @@ def test_backfill_reads_dated_guides(tmp_path: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_instants(text: str, instant: datetime.datetime) -> None:
-    assert read_instant(text) == instant
+    assert read_date_or_instant(text) == instant
 
 
 def test_what_is_no_instant_is_refused() -> None:
     with pytest.raises(BadParameter, match="expected YYYY-MM-DD"):
-        read_instant("2025-02-31")
+        read_date_or_instant("2025-02-31")
 
 
 def test_a_setting_of_another_stage_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,10 +6,10 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
-from flows.overrides import SettingError, override
 from flows.settings import PRESETS, Settings
 from tasks.cluster.dbscan import DBSCAN
 from tasks.optimizers import SGD, Adam, RowwiseAdagrad
+from tasks.overrides import SettingError, override
 from tasks.text.words import Words
 from tasks.train.objectives import Neighbourhood, RareMemory
 from tasks.train.objectives.positives import Topics

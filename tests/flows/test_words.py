@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from flows.cli.main import main
-from flows.export import _words
 from tasks.encoder.title_encoder import TitleEncoder
+from tasks.export.export import _words
 from tasks.fasttext import FastText
 from tasks.fasttext.layout import Header
 from tasks.fasttext.text_forms import read_vectors, write_vectors

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.overrides import SettingError, override
 from flows.settings import Settings
 from storage.artifacts import Checkpoint
 from storage.stages import Stage
@@ -15,6 +14,7 @@ from tasks.fasttext.layout import Header
 from tasks.fasttext.ngrams import bucket_ids
 from tasks.fasttext.text_forms import write_vectors
 from tasks.fasttext.writer import write_bin
+from tasks.overrides import SettingError, override
 
 WORDS = [
     "kitchen",

@@ -4,15 +4,15 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from flows.ablation_trial import Learning
-from flows.overrides import SettingError, override
-from flows.settings import Settings
 from storage.artifacts import Answers
 from storage.formats.answers import CLUSTERS
 from tasks.ablate.blocks import Block, choose_blocks
 from tasks.ablate.settings import AblationSettings
+from tasks.ablate.trial.task import Learning
+from tasks.overrides import SettingError, override
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.scoring.folds import SALTS
+from tasks.settings import Settings
 from tasks.tokenize.settings import TokenizeSettings
 
 BASE = "preset"

@@ -1,0 +1,125 @@
+"""Commands that print results of the last run: similar, explain, duplicates, scores, categories, status, sql,
+export.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, BadParameter, Option
+
+from flows.cli.options import HOME, NONE, AsJson, Home, Model, Number
+from flows.cli.render import show
+
+SEARCH = "exact: all titles; approximate: titles of the nearest cells (prints the recall); auto: by size"
+QUERY = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
+VALUE = "value of $NAME in the query; may be repeated"
+FORMS = "of titles: labels, word2vec, parquet; of words: fasttext (with n-grams), vec, glove, word2vec-binary"
+BUCKETS = "fasttext: hash buckets to distil into, for a smaller file [default: the model's own]"
+
+Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH)]
+Description = Annotated[str, Option(help="description of the programme, for a title that the guide lacks")]
+Channel = Annotated[str, Option(metavar="NAME", help="channel of the guide that airs it: name or XMLTV id")]
+Hour = Annotated[int | None, Option(metavar="H", help="local hour at which it airs, 0 to 23")]
+Left = Annotated[str, Argument(metavar="A", help="a title; compared with B, also without each of its words")]
+Right = Annotated[str | None, Argument(metavar="B", help="another title; without it: the categories of A")]
+Minimum = Annotated[float, Option(metavar="COSINE", help="lowest cosine of a pair, 0.8 to 1")]
+Query = Annotated[str | None, Argument(help=QUERY)]
+Values = Annotated[list[str], Option("--with", metavar="NAME=VALUE", help=VALUE)]
+Out = Annotated[Path, Argument(help="file to write; a folder for labels")]
+Form = Literal["labels", "word2vec", "parquet", "fasttext", "vec", "glove", "word2vec-binary"]
+Format = Annotated[Form, Option("--format", help=FORMS)]
+Buckets = Annotated[int | None, Option(help=BUCKETS)]
+
+
+def similar(
+    title: str,
+    home: Home = HOME,
+    k: Number = 10,
+    description: Description = "",
+    channel: Channel = "",
+    hour: Hour = None,
+    search: Method = "auto",
+    model: Model = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the titles nearest to a title, which the guide may lack."""
+    from flows.cli.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
+    from storage.home.corrections import read_corrections
+    from storage.home.workspace import Workspace
+    from tasks.search.query import Query
+
+    titles, query = open_champion(home, search, model), Query(title, description, channel, hour)
+    neighbours = neighbour_documents(read_corrections(Workspace(home).home), titles.similar(query, k))
+    for note in filter(None, (titles.recall_note(k, query), *corrections_of(home, title))):
+        print(note, file=sys.stderr)
+    show(neighbours, as_json, neighbour_lines(neighbours))
+
+
+def explain(left: Left, right: Right = None, home: Home = HOME, as_json: AsJson = False) -> None:
+    """Explain why two titles are near, or the categories of one."""
+    from flows.cli.explain import explain_titles
+
+    document, lines = explain_titles(home, left, right)
+    show(document, as_json, lines)
+
+
+def duplicates(home: Home = HOME, minimum: Minimum = 0.95, as_json: AsJson = False) -> None:
+    """List nearly equal titles of the last run, nearest pairs first."""
+    if not 0.8 <= minimum <= 1:  # below, the bands of SimHash would be too many
+        raise BadParameter(f"--minimum {minimum} is not a number from 0.8 to 1.")
+    from flows.cli.explain import duplicate_line, find_duplicates
+
+    pairs = find_duplicates(home, minimum)
+    show(pairs, as_json, map(duplicate_line, pairs))
+
+
+def scores(home: Home = HOME, as_json: AsJson = False) -> None:
+    """Print the scores of the last run and of its baselines."""
+    from flows.cli.render import scores_lines
+    from storage.home.latest import read_scores
+
+    document = read_scores(home)
+    show(document, as_json, scores_lines(document))
+
+
+def categories(home: Home = HOME, as_json: AsJson = False) -> None:
+    """List labels, and dropped categories with the reason."""
+    from flows.cli.render import category_lines
+    from storage.home.latest import read_categories
+
+    document = read_categories(home)
+    show(document, as_json, category_lines(document))
+
+
+def status(home: Home = HOME, as_json: AsJson = False) -> None:
+    """Print feeds, rejects by reason and counts of the catalogue."""
+    from flows.cli.render import status_lines
+    from storage.catalogue.feeds import read_status
+    from storage.home.workspace import Workspace
+
+    workspace = Workspace(home, create=False)
+    size = {"home": str(workspace.home), "home_bytes": workspace.size()}
+    document = {**read_status(workspace.home), **size}
+    show(document, as_json, status_lines(document))
+
+
+def sql(query: Query = None, values: Values = NONE, home: Home = HOME, as_json: AsJson = False) -> None:
+    """Query the last run. Without a query, print the views as SQL for another DuckDB."""
+    from flows.cli.render import table_lines
+    from flows.cli.sql import answer, plain, run_folders
+    from storage.catalogue.views import view_statements
+
+    if query is None:
+        print(view_statements(run_folders(home)))
+    else:
+        rows = answer(home, query, values)
+        show(plain(rows) if as_json else None, as_json, table_lines(rows))
+
+
+def export(out: Out, form: Format, buckets: Buckets = None, home: Home = HOME) -> None:
+    """Write the corpus or the vectors for other programs."""
+    from tasks.export.export import export as write_export
+
+    for line in write_export(home, form, out, buckets):
+        print(line)

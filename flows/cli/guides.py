@@ -1,0 +1,229 @@
+"""Commands that fill or correct categories: enrich, correct."""
+
+import datetime
+import difflib
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, BadParameter, Option
+
+from flows.cli.exits import DONE, INCOMPLETE
+from flows.cli.options import HOME, NONE, AsJson, Home, Set
+from flows.cli.render import show
+from storage.errors import ExpectedError
+
+if TYPE_CHECKING:
+    from storage.home.corrections import Correction
+    from tasks.enrich.enrich import Report
+    from tasks.enrich.settings import EnrichOptions
+    from tasks.ingest.settings import IngestSettings
+
+SUGGESTIONS = 5  # categories that the message about an unknown category names
+WRITING = "correction of a title"
+GUIDE = "XMLTV file, URL, env:NAME, or - for standard input; plain or compressed"
+OUT = "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output"
+VOCABULARY = "names: own (as in the guide), etsi (EN 300 468), or a CSV file (raw and a column per level)"
+PRECISION = "share of correct categories to aim at; a higher one fills fewer programmes"
+ALL = "also add names beside existing categories, for players"
+EPISODES = "also episode numbers, where other airings of the same episode have one"
+
+Guide = Annotated[str, Argument(metavar="IN", help=GUIDE)]
+Out = Annotated[str, Argument(metavar="OUT", help=OUT)]
+Vocabulary = Annotated[str, Option("--vocabulary", metavar="own|etsi|FILE", help=VOCABULARY)]
+Precision = Annotated[float, Option("--min-precision", metavar="P", help=PRECISION)]
+All = Annotated[bool, Option("--all", help=ALL)]
+Mark = Annotated[bool, Option("--mark", help="add a comment after each new element")]
+Episodes = Annotated[bool, Option("--episodes", help=EPISODES)]
+DryRun = Annotated[bool, Option("--dry-run", help="write nothing; print counts and twenty examples")]
+Title = Annotated[str, Argument(metavar="TITLE", help="a title; the guide may lack it")]
+Categories = Annotated[list[str], Argument(metavar="CATEGORY ...", help="categories of the champion model")]
+Undo = Annotated[bool, Option("--undo", help="remove the correction of this title")]
+List = Annotated[bool, Option("--list", help="list the corrections, the latest last")]
+
+
+class CorrectionError(ExpectedError, ValueError):
+    """A correction that cannot be stored or removed; the message contains the reason and the remedy."""
+
+
+def enrich(
+    guide: Guide,
+    out: Out = "",
+    home: Home = HOME,
+    vocabulary: Vocabulary = "own",
+    precision: Precision = 0.9,
+    every: All = False,
+    mark: Mark = False,
+    episodes: Episodes = False,
+    dry_run: DryRun = False,
+    changes: Set = NONE,
+) -> int:
+    """Add categories to a guide where they are missing. All other bytes stay as they are."""
+    from flows.ingest_settings import ingest_settings
+    from tasks.enrich.errors import EnrichError
+    from tasks.enrich.report import report_lines
+    from tasks.enrich.settings import EnrichOptions
+
+    options = EnrichOptions(
+        vocabulary=vocabulary, every=every, minimum_precision=precision, mark=mark, episodes=episodes
+    )
+    if not out and not dry_run:
+        raise EnrichError("OUT is missing: name a file to write, or - for standard output; or use --dry-run")
+    output = "" if dry_run else out
+    reading = ingest_settings(["ingest.private_addresses=true", *changes])
+    report = enrich_guide(guide, output, home, options, reading)
+    stream, name = (sys.stderr, "standard output") if output == "-" else (sys.stdout, output)
+    for line in report_lines(report, options, name):
+        print(line, file=stream)
+    return INCOMPLETE if report.damage else DONE
+
+
+def enrich_guide(
+    guide: str, out: str, home: str, options: "EnrichOptions", reading: "IngestSettings"
+) -> "Report":
+    """Fills the gaps of a guide with the champion model and writes it; an empty ``out`` writes nothing."""
+    from flows.champion import champion_folder
+    from storage.home.corrections import read_corrections
+    from storage.home.guides import current_guide
+    from storage.home.workspace import Workspace
+    from storage.home.zones import home_zone
+    from tasks.enrich.enrich import plan, read_guide
+    from tasks.enrich.model import CategoryModel
+    from tasks.enrich.output import check_output, write_output
+    from tasks.enrich.source import open_source
+    from tasks.enrich.vocabulary import read_vocabulary
+
+    check_output(out or "-")
+    read_vocabulary(options.vocabulary, {})  # reports an error in it before the guide is read
+    model_folder, workspace = champion_folder(home), Workspace(home, create=False)
+    newest = current_guide(workspace) if options.episodes else None
+    episodes = newest and workspace.folder(newest)
+    with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as name:
+        work = Path(name)
+        with open_source(guide, work, reading, home_zone(home).key) as source:
+            content = read_guide(source, work, options)
+            model = CategoryModel(model_folder, read_corrections(workspace.home))
+            enrichment = plan(source, *content, model, options, episodes)
+            if out:
+                write_output(out, enrichment.pieces())
+            else:
+                for _ in enrichment.additions():  # counts
+                    pass
+            enrichment.report.damage = source.damage
+            return enrichment.report
+
+
+def correct(
+    title: Title = "",
+    categories: Categories = NONE,
+    undo: Undo = False,
+    every: List = False,
+    home: Home = HOME,
+    as_json: AsJson = False,
+) -> None:
+    """Correct the categories of a title. Applies at once; the next nightly run trains on it."""
+    if every == bool(title) or bool(categories) == (undo or every):
+        raise BadParameter("Name a title and its category, a title and --undo, or --list alone.")
+    from storage.home.corrections import read_corrections
+    from storage.home.workspace import Workspace
+
+    if every:
+        corrections = [*read_corrections(Workspace(home, create=False).home).values()]
+    elif undo:
+        corrections = [undo_correction(home, title)]
+    else:
+        correction, in_model = correct_title(home, title, categories, datetime.datetime.now(datetime.UTC))
+        corrections = [correction]
+        if not in_model:
+            note = f"the model that serves has no title {title!r}; the correction counts where a guide has it"
+            print(note, file=sys.stderr)
+    lines = [f"no longer {correction}" if undo else str(correction) for correction in corrections]
+    show([correction.document for correction in corrections], as_json, lines)
+
+
+def correct_title(
+    home: str, title: str, categories: Sequence[str], at: datetime.datetime
+) -> tuple["Correction", bool]:
+    """Stores the categories of a title's show in place of an earlier correction.
+
+    Returns:
+        The correction, and whether the champion model contains the title.
+
+    Raises:
+        CorrectionError: The title is a placeholder, or the champion lacks a category.
+        HomeError: There is no champion, or another process writes to the home.
+    """
+    import pyarrow.parquet as pq
+
+    from flows.champion import champion_folder
+    from storage.catalogue.connection import Catalogue
+    from storage.catalogue.corrections import store_correction
+    from storage.home.corrections import Correction
+    from storage.home.workspace import Workspace
+
+    model, show_key = champion_folder(home), _show_key(title)
+    spellings = read_categories(model)
+    labels = tuple(dict.fromkeys(find_category(category, spellings) for category in categories))
+    of_show = [("show_key", "==", show_key)]
+    titles = pq.read_table(model / "titles.parquet", columns=["title"], filters=of_show)["title"].to_pylist()
+    correction = Correction(
+        show_key=show_key, title=(titles or [title])[0], categories=labels, corrected_at=at
+    )
+    workspace = Workspace(home, create=False)
+    with workspace.writing(WRITING), Catalogue.open(workspace.home) as catalogue:
+        store_correction(catalogue, correction)
+    return correction, bool(titles)
+
+
+def undo_correction(home: str, title: str) -> "Correction":
+    """Removes the correction of a title's show, and returns it.
+
+    Raises:
+        CorrectionError: There is none.
+        HomeError: Another process writes to the home.
+    """
+    from storage.catalogue.connection import Catalogue
+    from storage.catalogue.corrections import remove_correction
+    from storage.home.workspace import Workspace
+
+    workspace, show_key = Workspace(home, create=False), _show_key(title)
+    with workspace.writing(WRITING), Catalogue.open(workspace.home) as catalogue:
+        correction = remove_correction(catalogue, show_key)
+    if correction is None:
+        raise CorrectionError(f"{title!r} was not corrected; `guidespace correct --list` has what was")
+    return correction
+
+
+def read_categories(model: Path) -> dict[str, str]:
+    """Maps each category of a Model folder, folded and as guides spell it, to its label."""
+    import pyarrow.parquet as pq
+
+    from storage.formats.model import read_spellings
+    from tasks.preprocess.categories import fold
+
+    labels = pq.read_table(model / "titles.parquet", columns=["labels"])["labels"].combine_chunks().flatten()
+    spellings = {fold(text): label for label, text in read_spellings(model).items()}
+    return spellings | {label: label for label in labels.unique().to_pylist()}
+
+
+def find_category(category: str, spellings: Mapping[str, str]) -> str:
+    """Returns the label of a category; a CorrectionError for an unknown one names the nearest."""
+    from tasks.preprocess.categories import fold
+
+    if label := spellings.get(fold(category)):
+        return label
+    near = difflib.get_close_matches(fold(category), spellings, n=SUGGESTIONS, cutoff=0.5)
+    some = (
+        f"near it are {', '.join(near)}" if near else f"some are {', '.join(sorted(spellings)[:SUGGESTIONS])}"
+    )
+    raise CorrectionError(f"the model that serves has no category {category!r}; {some}")
+
+
+def _show_key(title: str) -> str:
+    from tasks.text.titles import is_placeholder, parse_title
+
+    if is_placeholder(show_key := parse_title(title).show_key):
+        raise CorrectionError(f"{title!r} names no programme; expected the title of one")
+    return show_key

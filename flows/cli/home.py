@@ -1,0 +1,87 @@
+"""Commands on the installation and the home folder: settings, doctor, gc, zone."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+from typer import Argument, Option
+
+from flows.cli.options import HOME, AsJson, Home
+from flows.cli.render import show
+from flows.retention_defaults import DAYS, HISTORY_DAYS, NIGHTS
+
+BELOW = "only this setting and those below it, such as train or train.optimizer"
+NIGHTS_HELP = "artifacts of each kind, and models for a rollback, to keep"
+DAYS_HELP = "days to keep runs in MLflow and Prefect"
+HISTORY_HELP = "days to keep replaced versions of programmes in the catalogue, for --as-of"
+SHARED = "also remove this home's runs and models from shared servers"
+
+Below = Annotated[str, Argument(metavar="NAME", help=BELOW)]
+Nights = Annotated[int, Option(help=NIGHTS_HELP, min=1)]
+Days = Annotated[int, Option(help=DAYS_HELP, min=1)]
+HistoryDays = Annotated[int, Option(help=HISTORY_HELP, min=1)]
+Wordings = Annotated[int | None, Option(help="former name of --history-days", min=1, hidden=True)]
+DryRun = Annotated[bool, Option("--dry-run", help="remove nothing, print what would be removed")]
+Shared = Annotated[bool, Option("--shared", help=SHARED)]
+Zone = Annotated[str, Argument(metavar="ZONE", help="IANA name, such as Europe/Paris")]
+
+
+def settings(name: Below = "", as_json: AsJson = False, markdown: bool = False) -> None:
+    """List the settings with type, default, bounds and description."""
+    from flows.cli.settings import list_settings, markdown_lines, setting_lines
+
+    rows = list_settings(name)
+    show(rows, as_json, (markdown_lines if markdown else setting_lines)(rows))
+
+
+def doctor(home: Home = HOME, as_json: AsJson = False) -> int:
+    """Check versions, home, locks and devices."""
+    from flows.cli.doctor import examine
+
+    findings = []
+    for finding in examine(home):
+        findings.append(finding)
+        if not as_json:
+            print(f"{finding.state:>4}  {finding.about}: {finding.text}", flush=True)
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    return any(finding.state == "bad" for finding in findings)
+
+
+def gc(
+    home: Home = HOME,
+    nights: Nights = NIGHTS,
+    days: Days = DAYS,
+    history_days: HistoryDays = HISTORY_DAYS,
+    wordings: Wordings = None,
+    dry_run: DryRun = False,
+    shared: Shared = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove old artifacts, models, runs and history. The champion and its predecessor stay."""
+    from flows.server import start_prefect
+    from storage.home.workspace import Workspace
+
+    folder = str(Workspace(home, create=False).home)
+    wait_for_server = start_prefect(folder)
+    from flows.gc import clean, line
+
+    if wait_for_server:
+        wait_for_server()
+    documents = []
+    for removed in clean(folder, nights, days, wordings or history_days, dry_run, shared):
+        documents.append(asdict(removed))
+        if not as_json:
+            print(line(removed, dry_run), flush=True)
+    show(documents, as_json, [])
+
+
+def zone(name: Zone = "", home: Home = HOME) -> None:
+    """Show or set the time zone of a home. Schedules, dates and hours use it."""
+    from storage.home.workspace import Workspace
+    from storage.home.zones import home_zone, set_zone
+
+    folder = Workspace(home, create=bool(name)).home
+    if name:
+        set_zone(folder, name)
+    print(home_zone(folder))

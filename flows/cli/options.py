@@ -1,0 +1,40 @@
+"""Options and arguments that several commands share."""
+
+import datetime
+from typing import Annotated, Any, Literal
+
+from typer import BadParameter, Option
+
+NONE: list[Any] = []
+HOME = "guidespace-home"
+FEEDS = "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for one in a variable; plain or compressed"
+SETTINGS = "change settings, such as ingest.workers=4 or train.epochs=5"
+MODEL = "registered model of another home in MLflow [default: this home's]"
+
+Home = Annotated[str, Option(envvar="GUIDESPACE_HOME", help="folder that holds everything a run writes")]
+AsJson = Annotated[bool, Option("--json", help="print JSON, for other programs")]
+Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=FEEDS)]
+Set = Annotated[list[str], Option("--set", metavar="NAME=VALUE ...", help=SETTINGS)]
+Preset = Annotated[Literal["smoke", "laptop", "gpu"], Option(help="settings to start from")]
+Number = Annotated[int, Option("-k", help="number of results")]
+Model = Annotated[str | None, Option(metavar="NAME", help=MODEL)]
+
+
+def read_instant(text: str) -> datetime.datetime:
+    """Parses an ISO instant; without a zone in the text, the result has none (storage/home/zones.py)."""
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadParameter(f"{text!r} is no instant; expected one such as 2025-03-31T18:00+02:00.") from error
+
+
+def read_date_or_instant(text: str) -> datetime.datetime:
+    """Parses an ISO instant, or a date, which stands for the end of that day."""
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        expected = "YYYY-MM-DD, or an instant such as 2025-03-31T18:00+02:00"
+        raise BadParameter(f"{text!r} is not a date; expected {expected}.") from error
+    if len(text) == len("2025-03-31"):  # fold: clocks may be set back at midnight, as in Beirut
+        moment = datetime.datetime.combine(moment, datetime.time.max.replace(fold=1))
+    return moment

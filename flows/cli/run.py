@@ -1,0 +1,148 @@
+"""Commands that read feeds, train and promote: nightly, ingest, backfill, patterns, rollback.
+
+As in the other modules of commands, imports are inside the functions: a command loads only what it needs, and
+``--help`` answers at once.
+"""
+
+import datetime
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from flows.cli.exits import DONE, INCOMPLETE
+from flows.cli.options import HOME, NONE, AsJson, Feeds, Home, Preset, Set, read_date_or_instant
+from flows.cli.render import count_feeds, show
+
+if TYPE_CHECKING:
+    from storage.artifacts import Progress
+    from tasks.ingest.results import Failure, FeedResult
+    from tasks.ingest.settings import IngestSettings
+    from tasks.ingest.sources.dates import Dated
+    from tasks.subtitles.task import PatternCounts
+
+AS_OF = "use the guide as of the end of a day (YYYY-MM-DD) or an ISO instant; --feed is then optional"
+DAY = ["%Y-%m-%d"]
+
+AsOf = Annotated[datetime.datetime | None, Option(parser=read_date_or_instant, metavar="DATE", help=AS_OF)]
+Promote = Annotated[bool, Option("--promote", help="make the new model the champion without the gate")]
+From = Annotated[datetime.datetime, Option("--from", formats=DAY, metavar="YYYY-MM-DD", help="first date")]
+To = Annotated[datetime.datetime, Option("--to", formats=DAY, metavar="YYYY-MM-DD", help="last date")]
+Kept = Annotated[bool, Option("--kept", help="train nothing: label with the classifier of the home")]
+
+
+def nightly(
+    home: Home = HOME,
+    feeds: Feeds = NONE,
+    preset: Preset = "laptop",
+    changes: Set = NONE,
+    as_of: AsOf = None,
+    promote: Promote = False,
+) -> int:
+    """Read a guide, train embeddings, score and publish them."""
+    changes = [*changes, "publish.promote=always"] if promote else changes
+    print(f"GuideSpace: nightly run of {count_feeds(feeds)} into {home}, preset {preset}", flush=True)
+    from flows.server import start_prefect
+    from tasks.ingest.check import check_feeds
+    from tasks.ingest.settings import IngestSettings
+
+    if feeds or not as_of:
+        check_feeds(feeds, IngestSettings())
+    wait_for_server = None if changes else start_prefect(home)  # changes are checked before anything starts
+    from flows.cli.progress import run
+    from flows.settings import choose
+    from storage.home.zones import home_zone, in_zone
+
+    settings = choose(preset, changes, feeds)
+    parameters = {"settings": settings, "as_of": as_of and in_zone(as_of, home_zone(home))}
+    return run("nightly", feeds, home, parameters, wait_for_server or start_prefect(home))
+
+
+def ingest(feeds: Feeds, home: Home = HOME, changes: Set = NONE) -> int:
+    """Read guides into the catalogue; train nothing. Publishes a snapshot."""
+    print(f"GuideSpace: reading {count_feeds(feeds)} into {home}", flush=True)
+    from flows.ingest_settings import ingest_settings
+    from tasks.ingest.check import check_feeds
+
+    settings = ingest_settings(changes)
+    check_feeds(feeds, settings)
+    return read_feeds(feeds, home, settings)
+
+
+def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Set = NONE) -> int:
+    """Read guides with dates in their names, each as of its date."""
+    print(f"GuideSpace: reading dated guides of {first:%F} to {last:%F} into {home}", flush=True)
+    from flows.ingest_settings import ingest_settings
+    from storage.home.zones import home_zone
+    from tasks.ingest.sources.dates import dated_guides
+    from tasks.pool import cores
+
+    settings = ingest_settings([f"ingest.workers={cores()}", *changes])
+    dates = first.date(), last.date()
+    guides = dated_guides(feeds, *dates, home_zone(home), settings.private_addresses)
+    return read_feeds(guides, home, settings)
+
+
+def read_feeds(feeds: "Sequence[str | Dated]", home: str, settings: "IngestSettings") -> int:
+    """Reads feeds without Prefect, which starts slowly, and prints a line per feed; returns the exit code."""
+    from storage.home.readings import read_readings
+    from storage.home.workspace import Workspace
+    from tasks.ingest.publish import read_and_publish
+
+    workspace = Workspace(home)
+    with workspace.writing(f"ingest of {len(feeds)} feeds"):
+        guide = read_and_publish(workspace, feeds, settings, None, _print_event)
+    counts = ", ".join(f"{count:,} {name}" for name, count in guide.counts.items())
+    print(f"The guide: {workspace.folder(guide)} ({counts})")
+    return INCOMPLETE if any(feed.failed for feed in read_readings(workspace.home)) else DONE
+
+
+def _print_event(event: "Progress | FeedResult | Failure") -> None:
+    from tasks.ingest.results import Failure, FeedResult
+
+    if isinstance(event, FeedResult):
+        print(event, flush=True)
+        for anomaly in event.anomalies:
+            print(f"warning: {event.source}: {anomaly}", file=sys.stderr, flush=True)
+    elif isinstance(event, Failure):
+        print(event, file=sys.stderr, flush=True)
+    elif event.step < event.total and event.step % 1000:
+        print(event.note, flush=True)
+
+
+def patterns(home: Home = HOME, changes: Set = NONE, kept: Kept = False, as_json: AsJson = False) -> int:
+    """Classify sub-titles: dates, guests, teams, numbers."""
+    from flows.cli.progress import run_flow
+    from flows.server import start_prefect
+    from storage.home.workspace import Workspace
+    from tasks.overrides import override
+    from tasks.subtitles.settings import LabellingSettings
+
+    folder = str(Workspace(home, create=False).home)
+    settings = override(LabellingSettings(), changes).patterns
+    parameters = {"home": folder, "settings": settings, "kept": kept}
+    counts = run_flow("patterns", home, parameters, start_prefect(home))
+    show(asdict(counts), as_json, _pattern_lines(counts))
+    return DONE
+
+
+def _pattern_lines(counts: "PatternCounts") -> Iterator[str]:
+    labelled = sum(counts.counts.values())
+    yield f"{labelled:,} of {counts.sub_titles:,} sub-titles have a pattern ({counts.seconds:.1f} s):"
+    for name, count in counts.counts.items():
+        examples = "; ".join(counts.examples.get(name, ()))
+        by_rule = counts.by_rule.get(name, 0)
+        yield f"{name:<15} {count:7,}, {by_rule:7,} of them by rules   {examples}".rstrip()
+    yield "The catalogue has them in the table sub_title_patterns and in the view episodes."
+
+
+def rollback(home: Home = HOME) -> None:
+    """Restore the previous champion. The gate then skips the model that was rolled back."""
+    from storage.home.workspace import Workspace
+    from storage.tracking import Registry
+
+    registry = Registry(Workspace(home, create=False).home)
+    previous, restored = registry.rollback(at=datetime.datetime.now(datetime.UTC))
+    print(f"{registry.name}: version {restored} serves, version {previous} no longer")

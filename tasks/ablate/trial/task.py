@@ -1,0 +1,121 @@
+"""Stage trial: trains on a Corpus with the settings of one trial, and answers the held-out titles.
+
+Only the Answers are published. Checkpoint, encoder and vectors (60 MB on a national guide) are written to a
+temporary home. This file must not import the plan of the ablation (tasks/ablate/plan.py): its imports are in
+the cache key, and a new block must not run the old trials again.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from prefect import task
+from prefect.logging import disable_run_logger
+from threadpoolctl import threadpool_limits
+
+from storage.artifacts import Answers, Corpus, Vocabulary
+from storage.digests import hashes
+from storage.formats.answers import CLUSTERS, write_answers
+from storage.formats.corpus import OpenCorpus, open_corpus
+from storage.formats.vocabulary import PLACEHOLDER, TRAIN, texts_of
+from storage.home.workspace import Workspace
+from storage.stages import Stage
+from tasks.augment.settings import AugmentSettings
+from tasks.augment.task import augment
+from tasks.cluster.graph import Neighbours
+from tasks.cluster.settings import ClusterSettings
+from tasks.cluster.stability import several_seeds
+from tasks.embed.corpus import embed_corpus
+from tasks.encoder.title_encoder import TitleEncoder
+from tasks.pool import Submit
+from tasks.scoring.agreement import b_cubed_per_title, noise_as_singletons, reference_labels
+from tasks.scoring.folds import Answer, answer_knn
+from tasks.scoring.folds import Answers as TitleAnswers
+from tasks.scoring.protocols import Titles
+from tasks.train.settings import TrainSettings
+from tasks.train.task import train
+
+STAGE = Stage(Answers, __file__, "trial")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """Settings of a trial after its corpus; ``name`` is not part of the cache key."""
+
+    name: str = field(metadata={"keyed": False})  # "n-grams 2/3"
+    train: TrainSettings
+    augment: AugmentSettings
+    cluster: ClusterSettings | None  # None: the trial is scored by categories, not by clusters
+    k: int
+
+
+@task(**{**STAGE.options, "task_run_name": "{learning.name}"})
+def measure(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning, submit: Submit) -> Answers:
+    """Runs the trial in a process of the pool behind ``submit``, and publishes its answers."""
+    answers = submit(run_trial, home, vocabulary, corpus, learning).result()
+    with STAGE.publish(home, vocabulary, corpus, learning) as draft:
+        write_answers(draft.folder, answers)
+        draft.counts |= {"answers": sum(len(answer.family) for answer in answers.values())}
+    return draft.artifact
+
+
+def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning) -> TitleAnswers:
+    """Trains, embeds the corpus and answers its held-out titles, in a process without Prefect."""
+    workspace = Workspace(home)
+    folder = workspace.folder(corpus)
+    opened = open_corpus(folder)
+    family = hashes(texts_of(folder / "titles.parquet", "family"), "family")
+    with (
+        _temporary_home(workspace) as scratch,
+        disable_run_logger(),
+        threadpool_limits(1),
+    ):  # a process per core
+        checkpoint = train.fn(scratch, corpus, learning.train)
+        encoder_files = augment.fn(
+            scratch, vocabulary, corpus, checkpoint, learning.train.encoder, learning.augment
+        )
+        encoder = TitleEncoder.open(Workspace(scratch).folder(encoder_files))
+        blocks = list(embed_corpus(folder, encoder))
+        full = np.concatenate([block.full for block in blocks])
+        if learning.cluster is not None:
+            return _answer_clusters(opened, family, full, learning.cluster)
+        titles = Titles.of(opened)
+        forms = {"title_only": np.concatenate([block.vectors for block in blocks])}
+        if any(any(block.contexts) for block in blocks):
+            forms["title_context"] = full
+        answers: TitleAnswers = {}
+        for form, vectors in forms.items():
+            answers |= answer_knn(titles, family, form, vectors, learning.k)
+        return answers
+
+
+@contextmanager
+def _temporary_home(workspace: Workspace) -> Iterator[str]:
+    """Creates a home that shares vocabularies and corpora with another one, and removes it."""
+    with tempfile.TemporaryDirectory(prefix="guidespace-trial-") as name:
+        (artifacts := Path(name) / "artifacts").mkdir()
+        for kind in (Vocabulary, Corpus):
+            shared = workspace.place(kind, "any").parent
+            (artifacts / shared.name).symlink_to(shared, target_is_directory=True)
+        yield name
+
+
+def _answer_clusters(
+    corpus: OpenCorpus, family: np.ndarray, points: np.ndarray, settings: ClusterSettings
+) -> TitleAnswers:
+    """Computes B-cubed F of each labelled title, noise as singletons; placeholder titles are left out."""
+    titles = np.flatnonzero(corpus.split != PLACEHOLDER)
+    nearest = settings.search.open(points[titles]).among_themselves(settings.strategy.neighbours)
+    seeds = range(settings.seed, settings.seed + settings.seeds)
+    clustering = several_seeds(settings.strategy, points[titles], Neighbours(*nearest), seeds).typical
+    labels = corpus.labels.take(titles)
+    reference = reference_labels(labels, len(corpus.label_names), corpus.split[titles] == TRAIN)
+    labelled = reference >= 0
+    clusters = noise_as_singletons(clustering.labels)[labelled]
+    precision, recall = b_cubed_per_title(clusters, reference[labelled])
+    f_score = 2 * precision * recall / (precision + recall)
+    rows = titles[labelled]
+    return {(CLUSTERS, CLUSTERS): Answer(f_score, None, family[rows], corpus.oov[rows])}

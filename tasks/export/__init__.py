@@ -1,0 +1,1 @@
+"""Writes the corpus and the vectors in the formats of other programs."""
