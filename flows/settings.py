@@ -1,4 +1,4 @@
-"""Presets, and the settings of a run: a preset with changes. benchmarks/nights/nightly.py measures the presets."""
+"""Presets of the settings (measured by benchmarks/nights/nightly.py), and how a run chooses its settings."""
 
 from collections.abc import Sequence
 from dataclasses import replace

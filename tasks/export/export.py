@@ -14,27 +14,28 @@ from storage.formats.model import open_similarity
 from storage.home.latest import read_latest
 from tasks.text.words import WORD, split_words
 
-MOST_BUCKETS = 2**31 - 1  # fastText keeps their number in 32 bits, signed
+MAX_BUCKETS = 2**31 - 1  # fastText stores a signed 32-bit number
 HELD_OUT = ("unseen_title", "unseen_show", "next_period")
 TextForm = Literal["vec", "glove", "word2vec"]
 WORD_FORMS: dict[str, TextForm] = {"vec": "vec", "glove": "glove", "word2vec-binary": "word2vec"}
 
 
 class ExportError(ExpectedError, ValueError):
-    """Nothing can be written like that; the message says why."""
+    """Options that cannot be exported; the message contains the reason."""
 
 
 def export(home: str | Path, form: str, out: Path, buckets: int | None = None) -> Iterator[str]:
-    """Writes what the last run made; yields a line about each file written.
+    """Exports the corpus or the vectors of the last run; yields a line per written file.
 
     Args:
-        form: ``labels``: a folder with train.txt, test.txt (all held-out titles) and one file a held-out set,
-            a line a title, ``__label__drama __label__crime words of the title``, as fastText and StarSpace
-            read it; ``word2vec``: one text file, titles with underscores for spaces; ``parquet``: title,
-            labels, vector. Of words instead of titles: ``fasttext``: a .bin that fastText loads, with n-grams
-            for unseen words; ``vec``, ``glove``, ``word2vec-binary``: the words of the training titles.
-        out: File to write, or folder for ``labels``; what is there is replaced.
-        buckets: Of ``fasttext``; None takes the model's own.
+        home: Folder of the home.
+        form: ``labels``: a folder with train.txt, test.txt (all held-out titles) and a file per held-out set,
+            with a line per title, ``__label__drama __label__crime words of the title``, which fastText and
+            StarSpace read; ``word2vec``: a text file, titles with underscores for spaces; ``parquet``: title,
+            labels, vector. Forms of words instead of titles: ``fasttext``: a .bin that fastText loads, with
+            n-grams for unseen words; ``vec``, ``glove``, ``word2vec-binary``: words of the training titles.
+        out: File to write, or folder for ``labels``; replaced if it exists.
+        buckets: Hash buckets of ``fasttext``; None: the number of the model.
 
     Raises:
         ExportError: ``out`` cannot be written, or ``buckets`` is out of bounds.
@@ -45,8 +46,8 @@ def export(home: str | Path, form: str, out: Path, buckets: int | None = None) -
         raise ExportError(f"{out} is a folder: name a file in it")
     if form != "labels" and not out.absolute().parent.is_dir():
         raise ExportError(f"the folder {out.absolute().parent} is not there: make it, or name another file")
-    if buckets is not None and not (form == "fasttext" and 1 <= buckets <= MOST_BUCKETS):
-        bounds = f"a number from 1 to {MOST_BUCKETS:,}, for the format fasttext only"
+    if buckets is not None and not (form == "fasttext" and 1 <= buckets <= MAX_BUCKETS):
+        bounds = f"a number from 1 to {MAX_BUCKETS:,}, for the format fasttext only"
         raise ExportError(f"--buckets {buckets}: expected {bounds}")
     latest = read_latest(home, "corpus" if form == "labels" else "model")
     model = Path(latest["model"])
@@ -75,17 +76,17 @@ def _labels(corpus: Path, out: Path) -> Iterator[str]:
 def _word2vec(model: Path, out: Path) -> str:
     titles = pq.read_table(model / "titles.parquet", columns=["title"])["title"].to_pylist()
     vectors = np.asarray(open_similarity(model))
-    known = np.flatnonzero(vectors.any(axis=1))
-    taken: set[str] = set()
+    rows = np.flatnonzero(vectors.any(axis=1))
+    words: set[str] = set()
     with open(out, "w", encoding="utf-8") as handle:
-        handle.write(f"{len(known)} {vectors.shape[1]}\n")
-        for row in known:
+        handle.write(f"{len(rows)} {vectors.shape[1]}\n")
+        for row in rows:
             word = "_".join(titles[row].split())
-            while word in taken:  # "A B" and "A_B" are two titles
+            while word in words:  # "A B" and "A_B" are two titles
                 word += "_"
-            taken.add(word)
+            words.add(word)
             handle.write(f"{word} {' '.join(f'{value:.6g}' for value in vectors[row])}\n")
-    return f"{out}: {len(known)} titles, {vectors.shape[1]} dimensions"
+    return f"{out}: {len(rows)} titles, {vectors.shape[1]} dimensions"
 
 
 def _parquet(model: Path, out: Path) -> str:
@@ -106,10 +107,10 @@ def _words(model: Path, form: str, out: Path, buckets: int | None) -> str:
     words, vectors = word_vectors(encoder)
     if form == "fasttext":
         tokens = pq.read_table(model / "tokens.parquet", columns=["document_frequency"])
-        frequency, own = tokens["document_frequency"].to_numpy(), require_ngrams(encoder)
-        if words and (not own.size or buckets not in (None, own.buckets)):
+        frequency, ngrams = tokens["document_frequency"].to_numpy(), require_ngrams(encoder)
+        if words and (not ngrams.size or buckets not in (None, ngrams.buckets)):
             buckets = buckets or Distilled().buckets
-            distilled = Distilled(shortest=own.shortest, longest=own.longest, buckets=buckets)
+            distilled = Distilled(shortest=ngrams.shortest, longest=ngrams.longest, buckets=buckets)
             counts = frequency[[encoder.ids[WORD, word] for word in words]]
             encoder = replace(encoder, unseen_words=distilled.fit(words, vectors, counts))
         count = export_bin(encoder, frequency, out)
