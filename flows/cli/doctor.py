@@ -131,11 +131,7 @@ def _home(home: Path) -> Iterator[Finding]:
     try:
         status = json.loads((workspace.home / "status.json").read_text(encoding="utf-8"))
         readings = f"{status['programmes']:,} programmes of {len(status['feeds'])} feed readings"
-        lost = sorted({feed["source"] for feed in status["feeds"] if feed.get("lost")})
     except (OSError, ValueError, KeyError):
         yield Finding("note", "catalogue", "no feed has been read yet")
         return
     yield Finding("ok", "catalogue", readings)
-    if lost:
-        what = f"DuckDB 2.0.0 lost the programmes of readings of {', '.join(lost)}: read the same files again"
-        yield Finding("bad", "catalogue", f"{what} (`guidespace status` names each)")

@@ -58,8 +58,7 @@ def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
         reasons = [f"{reason} {count}" for reason, count in feed["rejects"].items()]
         if invalid_bytes := feed.get("invalid_bytes"):
             reasons.append(f"{invalid_bytes:,} invalid bytes")
-        why = ", ".join(reasons + ["lost by DuckDB 2.0.0: read it again"] * feed.get("lost", False))
-        rows.append([feed["source"], *(f"{feed[name]:,}" for name in COUNTS), why])
+        rows.append([feed["source"], *(f"{feed[name]:,}" for name in COUNTS), ", ".join(reasons)])
     yield from _columns(rows)
     yield "\n" + ", ".join(f"{document[name]:,} {name}" for name in TOTALS)
     yield f"{document['home']}: {document['home_bytes'] / 1e6:,.1f} MB"

@@ -150,8 +150,7 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
         if "created with a newer version of DuckDB" in str(error):
             raise HomeError(
                 f"{file} was written by a newer DuckDB than {duckdb.__version__}, which cannot read it. "
-                "docs/catalogue.md has the command that rewrites it, under 'A catalogue of DuckDB 2'; "
-                "or name another --home and read the feeds again."
+                "Name another --home and read the feeds again."
             ) from error
         if "lock" not in str(error).lower():
             raise

@@ -2,10 +2,6 @@
 
 Counts are published as ``status.json`` after each committed feed. Other programs read this file and do not
 open the database, so they do not wait for ingest.
-
-DuckDB 2.0.0 lost rows: under a memory limit it could not scan what a statement of the same transaction had
-inserted. A large reading of a known source was then recorded as all duplicates and without a window, which no
-other reading is. Such a reading does not count, so reading the feed again repairs it.
 """
 
 import datetime
@@ -23,25 +19,8 @@ from storage.json_file import write_json
 STATUS = "status.json"
 TABLES = ("feeds", "programmes", "channel_history")  # tables with a column ``source``
 RENAME_BYTES = 200  # approximate memory of DuckDB per renamed programme
-# Condition on a row of ``feeds``, until the same bytes are read again.
-LOST = """
-    (seen > rejected AND stored = 0
-     AND NOT EXISTS (FROM windows WHERE windows.feed_id = feeds.feed_id)
-     AND NOT EXISTS (
-        FROM feeds AS again
-        WHERE (again.source, again.content_digest) = (feeds.source, feeds.content_digest)
-          AND again.feed_id > feeds.feed_id
-     ))
-"""
-# Newest reading of each feed of a location; an archive contains several feeds.
-_NEWEST = """
-    (FROM feeds
-     WHERE source = $location OR starts_with(source, $location || '!')
-     QUALIFY row_number() OVER (PARTITION BY source ORDER BY grabbed_at DESC, feed_id DESC) = 1)
-"""
-_FEEDS = f"""
-    SELECT source, seen, stored, duplicates, rejected, invalid_bytes, coalesce(reasons, MAP {{}}) AS rejects,
-           {LOST} AS lost
+_FEEDS = """
+    SELECT source, seen, stored, duplicates, rejected, invalid_bytes, coalesce(reasons, MAP {}) AS rejects
     FROM feeds
     LEFT JOIN (SELECT feed_id, histogram(reason) AS reasons FROM rejects GROUP BY feed_id) USING (feed_id)
     ORDER BY feed_id
@@ -88,11 +67,11 @@ def find_unchanged(
             current content of a source, which is compared with its newest reading only.
         zone: Zone of times without a zone. The same content in another zone has to be read again.
     """
-    query = f"""
+    query = """
         SELECT seen, stored, duplicates, rejected, invalid_bytes
         FROM (
             FROM feeds
-            WHERE source = $source AND NOT {LOST}
+            WHERE source = $source
               AND ($at::TIMESTAMP IS NULL OR (content_digest = $digest AND grabbed_at = $at))
             ORDER BY grabbed_at DESC, feed_id DESC
             LIMIT 1
@@ -132,20 +111,25 @@ def last_stop(catalogue: Catalogue, feed_id: int) -> datetime.datetime | None:
 
 
 def newest_readings(catalogue: Catalogue, location: str) -> list[tuple[str, str, Counts]]:
-    """Returns source, zone and counts of the newest reading of each feed of a location."""
-    query = f"SELECT source, zone, {', '.join(Counts._fields)} FROM {_NEWEST} ORDER BY source"
+    """Returns source, zone and counts of the newest reading of each feed of a location.
+
+    A location that is an archive contains several feeds.
+    """
+    query = """
+        SELECT source, zone, seen, stored, duplicates, rejected, invalid_bytes
+        FROM feeds
+        WHERE source = $location OR starts_with(source, $location || '!')
+        QUALIFY row_number() OVER (PARTITION BY source ORDER BY grabbed_at DESC, feed_id DESC) = 1
+        ORDER BY source
+    """
     rows = catalogue.connection.execute(query, {"location": location}).fetchall()
     return [(source, zone, Counts(*counts)) for source, zone, *counts in rows]
 
 
 def load_validators(catalogue: Catalogue, location: str) -> tuple[str | None, str | None]:
-    """Returns (ETag, Last-Modified) of the last response of a location; both None if unknown or lost."""
-    query = f"""
-        SELECT etag, last_modified
-        FROM validators
-        WHERE source = $location AND NOT EXISTS (FROM {_NEWEST} AS feeds WHERE {LOST})
-    """
-    rows = catalogue.connection.execute(query, {"location": location}).fetchall()
+    """Returns (ETag, Last-Modified) of the last response of a location; both None if unknown."""
+    query = "SELECT etag, last_modified FROM validators WHERE source = ?"
+    rows = catalogue.connection.execute(query, [location]).fetchall()
     return rows[0] if rows else (None, None)
 
 
@@ -209,7 +193,7 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
 def describe(catalogue: Catalogue) -> dict[str, object]:
     """Returns the content of ``status.json`` (docs/json.md).
 
-    Feeds are in the order of reading; titles and categories are distinct. ``lost``: see above.
+    Feeds are in the order of reading; titles and categories are distinct.
     """
     results = [catalogue.connection.sql(query) for query in (_FEEDS, _TOTALS)]
     feeds, (totals,) = ([dict(zip(rows.columns, row)) for row in rows.fetchall()] for rows in results)

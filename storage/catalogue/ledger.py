@@ -118,8 +118,8 @@ class FeedWriter:
         if seen != (total := stored + duplicates + rejected):
             raise LedgerError(
                 f"{grab.source}: {seen:,} programmes were seen, but {stored:,} stored + {duplicates:,} "
-                f"duplicates + {rejected:,} rejected are {total:,}: DuckDB {duckdb.__version__} has lost "
-                "rows. Nothing of this feed was stored; `guidespace doctor` checks the version"
+                f"duplicates + {rejected:,} rejected are {total:,}. This feed was not stored. Please report "
+                f"this with the version of DuckDB ({duckdb.__version__})"
             )
         self.counts = Counts(seen, stored, duplicates, rejected, self.invalid_bytes)
         return self.counts

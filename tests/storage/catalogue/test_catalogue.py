@@ -86,8 +86,7 @@ def test_a_ledger_that_does_not_add_up_is_not_committed(tmp_path: Path, known: b
         with (  # noqa: PT012
             pytest.raises(
                 LedgerError,
-                match=r"s: 3 programmes were seen, but . stored \+ 0 duplicates \+ . rejected are 2: "
-                r"DuckDB .* has lost rows",
+                match=r"s: 3 programmes were seen, but . stored \+ 0 duplicates \+ . rejected are 2\.",
             ),
             reading(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT) as draft,
         ):

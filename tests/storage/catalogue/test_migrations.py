@@ -1,5 +1,6 @@
 """Migrations and views of the catalogue, and what a killed process leaves."""
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,14 @@ def test_a_newer_home_is_refused_and_left_alone(tmp_path: Path, with_migration, 
     with pytest.raises(HomeError, match=refusal), Catalogue.open(tmp_path):
         pass
     assert applied(tmp_path)[-1] == (VERSION, "next")
+
+
+def test_a_file_of_a_newer_duckdb_is_refused_and_left_alone(tmp_path: Path) -> None:
+    content = gzip.decompress(Path(__file__).with_name("newer_duckdb.duckdb.gz").read_bytes())
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(HomeError, match="was written by a newer DuckDB"), Catalogue.open(tmp_path):
+        pass
+    assert (tmp_path / FILE).read_bytes() == content
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, with_migration) -> None:
