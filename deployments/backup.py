@@ -42,7 +42,7 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
     """
     workspace, archive = Workspace(home, create=False), archive.resolve()
     with (
-        workspace.writing("backup", wait_seconds=wait_seconds, tell=_warn),
+        workspace.writing("backup", wait_seconds=wait_seconds, report_wait=_warn),
         tempfile.TemporaryDirectory(dir=archive.parent, prefix=f"{archive.name}.") as copies,
         replaced_file(archive) as new,
         tarfile.open(new, "w") as tar,

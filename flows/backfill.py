@@ -57,7 +57,7 @@ def backfill(
     zone = home_zone(home)
     dates = dates_of(first, last, datetime.datetime.now(zone).date())
     what = f"backfill of {first} to {last}"
-    with Workspace(home).writing(what, wait_seconds=WAIT_SECONDS, tell=get_run_logger().warning):
+    with Workspace(home).writing(what, wait_seconds=WAIT_SECONDS, report_wait=get_run_logger().warning):
         dated = dated_guides(feeds, first, last, zone, settings.ingest.private_addresses) if feeds else []
         ingest(home, dated, settings.ingest, due(first, zone))
     lacking = find_lacking(home, [f"{date}" for date in dates])

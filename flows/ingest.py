@@ -24,7 +24,7 @@ def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-
         home: Folder with the catalogue.
     """
     settings, logger = ingest_settings(changes), get_run_logger()
-    with Workspace(home).writing("ingest", wait_seconds=WAIT_SECONDS, tell=logger.warning):
+    with Workspace(home).writing("ingest", wait_seconds=WAIT_SECONDS, report_wait=logger.warning):
         guide = read_feeds(home, feeds, settings)
         check(home, guide)
     return guide

@@ -40,7 +40,7 @@ def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettin
     """
     workspace, logger = Workspace(home), get_run_logger()
     what = f"refresh of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
-    with workspace.writing(what, wait_seconds=WAIT_SECONDS, tell=logger.warning):
+    with workspace.writing(what, wait_seconds=WAIT_SECONDS, report_wait=logger.warning):
         filled = fill(
             home,
             [opened(feed) for feed in feeds],

@@ -26,7 +26,7 @@ def open_run(home: str, what: str, name: str, parameters: Mapping[str, Any]) -> 
     workspace, logger = Workspace(home, create=False), get_run_logger()
     flow_run_id = this_run.id or str(uuid.uuid4())
     with workspace.writing(
-        what, flow_run=flow_run_id, wait_seconds=WAIT_SECONDS, tell=logger.warning
+        what, flow_run=flow_run_id, wait_seconds=WAIT_SECONDS, report_wait=logger.warning
     ) as died:
         mark_crashed(home, died, flow_run_id)
         tracking = Tracking(workspace.home)

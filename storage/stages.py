@@ -118,9 +118,7 @@ def _canonical(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [field for field in dataclasses.fields(value) if field.metadata.get("keyed", True)]
         content = {field.name: getattr(value, field.name) for field in fields}
-        for name in (
-            field.name for field in fields if field.metadata.get("content")
-        ):  # a file's path or a name
+        for name in (field.name for field in fields if field.metadata.get("content")):
             if isinstance(path := content[name], str) and path and (digest := content_digest(path)) != ABSENT:
                 content[name] = digest  # if it is not a path, it may be the name of a model
         return [type(value).__name__, _canonical(content)]

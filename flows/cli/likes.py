@@ -74,8 +74,8 @@ def forget(home: str, viewer: str) -> int:
     workspace = Workspace(home, create=False)
     count = forget_viewer(workspace.home, viewer)
     forget_unlisted(workspace.home)
-    with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, tell=_warn):
-        if (lists := workspace.place(Tonight, "any").parent).exists():
+    with workspace.writing("guidespace forget", wait_seconds=WAIT_SECONDS, report_wait=_warn):
+        if (lists := workspace.artifact_folder(Tonight, "any").parent).exists():
             shutil.rmtree(lists)
         runs = Retention(workspace.home)
         if not runs.is_own or runs.database.exists():

@@ -1,1 +1,1 @@
-"""The home folder: layout, lock, time zone, id, current guide and last result, retention."""
+"""The home folder: layout, lock, time zone, id, current guide, latest results, retention."""

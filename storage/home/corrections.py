@@ -1,6 +1,6 @@
-"""``corrections.json``: categories of shows as a person corrected them, for the commands that predict.
+"""``corrections.json``: categories of shows that a person has corrected, for the commands that predict.
 
-The catalogue keeps them (storage/catalogue/corrections.py); this copy is readable while a guide is read.
+The catalogue has the same corrections (storage/catalogue/corrections.py), but is locked during ingest.
 """
 
 import datetime
@@ -17,42 +17,44 @@ CORRECTIONS = "corrections.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """What a person says of a show."""
+    """A person's correction of the categories of a show."""
 
     show_key: str
-    title: str  # as the model has it, else as it was given
-    categories: tuple[str, ...]  # labels of the model that served then
-    corrected_at: datetime.datetime  # UTC, with its zone
+    title: str  # as in the model, or as entered by the person
+    categories: tuple[str, ...]  # labels of the champion at that time
+    corrected_at: datetime.datetime  # UTC, timezone-aware
 
     def __str__(self) -> str:
-        made_on = corrected_on(self.corrected_at.isoformat())
-        return f"“{self.title}”: {', '.join(self.categories)}, {made_on}"
+        source = corrected_on(self.corrected_at.isoformat())
+        return f"“{self.title}”: {', '.join(self.categories)}, {source}"
 
     @property
     def document(self) -> dict[str, Any]:
-        """As JSON."""
-        made_at = self.corrected_at.isoformat(timespec="seconds")
-        return {"title": self.title, "categories": [*self.categories], "corrected_at": made_at}
+        """The correction as JSON types."""
+        instant = self.corrected_at.isoformat(timespec="seconds")
+        return {"title": self.title, "categories": [*self.categories], "corrected_at": instant}
 
 
 def corrected_on(instant: str) -> str:
-    """Who decided on categories, and on which day, UTC."""
+    """Formats the source and the day (UTC) of a correction."""
     return f"corrected by a person on {instant[:10]}"
 
 
 def write_corrections(home: Path, corrections: Iterable[Correction]) -> None:
     """Replaces the file."""
-    rows = [asdict(one) | {"corrected_at": one.corrected_at.isoformat()} for one in corrections]
-    write_json(home / CORRECTIONS, rows)
+    write_json(
+        home / CORRECTIONS,
+        [{**asdict(item), "corrected_at": item.corrected_at.isoformat()} for item in corrections],
+    )
 
 
 def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict[str, Correction]:
-    """Corrections by show key, the oldest first; only those made until ``as_of``, where it is given."""
+    """Reads corrections by show key, oldest first; only those until ``as_of`` if set."""
     try:
         rows = json.loads((home / CORRECTIONS).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    found = [
+    corrections = [
         Correction(
             show_key=row["show_key"],
             title=row["title"],
@@ -61,9 +63,13 @@ def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict
         )
         for row in rows
     ]
-    return {one.show_key: one for one in found if as_of is None or one.corrected_at <= as_of.astimezone()}
+    return {
+        correction.show_key: correction
+        for correction in corrections
+        if as_of is None or correction.corrected_at <= as_of.astimezone()
+    }
 
 
 def labels_by_show(corrections: Mapping[str, Correction]) -> dict[str, tuple[str, ...]]:
-    """Show key to labels, without times: what a stage learns from, and its cache key depends on."""
-    return {show: one.categories for show, one in sorted(corrections.items())}
+    """Maps show keys to labels, without times, for the cache keys of stages."""
+    return {show_key: correction.categories for show_key, correction in sorted(corrections.items())}

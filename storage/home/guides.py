@@ -1,4 +1,4 @@
-"""Which of a home's guides is the current one."""
+"""Selection of the current guide of a home."""
 
 import datetime
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from storage.home.workspace import Workspace, newest_first, published_at
 
 
 def current_guide(workspace: Workspace) -> Guide | None:
-    """The guide that represents the latest instant, whenever it was written; None where no guide is intact.
+    """Returns the intact guide with the latest instant, or None.
 
-    A guide with ``as_of`` represents that instant, or its publication if that was earlier. Any other guide
-    represents the time at which ingest last published it.
+    The instant of a guide is its ``as_of``, but at most its time of publication; without ``as_of`` it is the
+    time of publication.
     """
     return next(newest_first(workspace, Guide, instant=_instant), None)
 
 
-def _instant(file: Path, about: Mapping[str, Any]) -> datetime.datetime:
-    as_of, published = about["details"].get("as_of"), published_at(file, about)
+def _instant(file: Path, content: Mapping[str, Any]) -> datetime.datetime:
+    as_of, published = content["details"].get("as_of"), published_at(file, content)
     return min(datetime.datetime.fromisoformat(as_of), published) if as_of else published

@@ -1,7 +1,7 @@
-"""The id of a home, kept in home.json from its first use: several homes may share one MLflow server.
+"""The id of a home, stored in home.json on first use, so that several homes can share one MLflow server.
 
-It is the folder's name and eight random digits, "home-3fa2b1c4". A home that moves keeps it; a copy
-gets its own: home.json names the folder that last used the id, and its home.json still has that id.
+The id is the folder's name with eight random digits, such as "home-3fa2b1c4". A moved home keeps its id. A
+copy gets a new one: home.json contains the folder that last used the id, and that folder still has the id.
 """
 
 import re
@@ -14,18 +14,20 @@ from storage.home.workspace import Workspace
 
 
 def read_home_id(home: Path) -> str:
-    """The id of a home; empty where it has none yet. Writes nothing."""
+    """Returns the id of a home; empty if it has none yet. Writes nothing."""
     marker = read_marker(home)
-    other = Path(marker.get("folder", home))
-    with suppress(OSError):  # the other folder is gone or unreadable
-        if other != home and read_marker(other).get("id") == marker.get("id") and not other.samefile(home):
+    last_user = Path(marker.get("folder", home))
+    with suppress(OSError):  # last_user is missing or unreadable
+        has_same_id = read_marker(last_user).get("id") == marker.get("id")
+        if last_user != home and has_same_id and not last_user.samefile(home):
             return ""
     return str(marker.get("id", ""))
 
 
 def make_home_id(home: Path) -> str:
-    """The id of a home, made where it has none yet."""
+    """Returns the id of a home; creates it if the home has none yet."""
     Workspace(home)
-    found = read_home_id(home) or f"{re.sub(r'[^A-Za-z0-9_.-]', '_', home.name)[:60]}-{uuid.uuid4().hex[:8]}"
-    write_marker(home, id=found, folder=str(home))
-    return found
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", home.name)[:60]
+    home_id = read_home_id(home) or f"{name}-{uuid.uuid4().hex[:8]}"
+    write_marker(home, id=home_id, folder=str(home))
+    return home_id

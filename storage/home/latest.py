@@ -1,4 +1,4 @@
-"""The pointer to what the last finished run made, and what is read through it."""
+"""``latest.json``: paths and results of the last finished run."""
 
 import json
 import os
@@ -17,23 +17,23 @@ PATHS = ("map", "scores", "model", "corpus")
 
 
 def write_latest(home: Path, content: Mapping[str, Any]) -> None:
-    """Replaces the pointer; paths are kept relative, so that a home can move."""
+    """Replaces the file; stores relative paths, so that a home can be moved."""
     write_json(home / LATEST, {**content, **{name: os.path.relpath(content[name], home) for name in PATHS}})
 
 
 def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
-    """The pointer, paths made absolute; ``needed`` is the path that will be read.
+    """Reads the file with absolute paths; ``needed`` names the path that the caller will read.
 
     Raises:
-        HomeError: No run has finished in this home, or what is needed was removed since.
+        HomeError: No run has finished in this home, or the needed path has been removed.
     """
     folder = Workspace(home, create=False).home
     if not (folder / LATEST).exists():
         raise HomeError(f"no run has finished in {folder} yet; run `guidespace nightly --feed …` first")
     content = _read(folder)
     if not Path(content[needed]).exists():
-        gone = f"{folder} no longer holds the {needed} of its last run"
-        raise HomeError(f"{gone}; run `guidespace nightly --feed …` again")
+        problem = f"the {needed} of the last run has been removed from {folder}"
+        raise HomeError(f"{problem}; run `guidespace nightly --feed …` again")
     return content
 
 
@@ -43,7 +43,7 @@ def _read(home: Path) -> dict[str, Any]:
 
 
 def folders_of_last_run(home: Path) -> set[Path]:
-    """Folders of artifacts that the pointer names; none where no run has finished."""
+    """Returns the folders of artifacts of the last run; empty if no run has finished."""
     if not (home / LATEST).exists():
         return set()
     content = _read(home)
@@ -52,31 +52,32 @@ def folders_of_last_run(home: Path) -> set[Path]:
 
 
 def last_instant(home: Path) -> str:
-    """Instant of the night that the pointer names, ISO in UTC; empty where there is none, and after any other
-    where an older version wrote the pointer.
+    """Returns the instant of the last run, ISO in UTC; empty if no run has finished.
+
+    Files of older versions have no instant; "9" sorts after all instants.
     """
     return _read(home).get("as_of", "9") if (home / LATEST).exists() else ""
 
 
 def read_scores(home: str | Path) -> dict[str, Any]:
-    """The scores document of the last run, and whether its model is the champion."""
+    """Reads the scores of the last run and whether its model is the champion."""
     latest = read_latest(home, "scores")
     return {
-        **json.loads(_renamed(Path(latest["scores"]).read_text(encoding="utf-8"))),
+        **json.loads(_rename_metrics(Path(latest["scores"]).read_text(encoding="utf-8"))),
         "champion": latest["champion"],
     }
 
 
-def _renamed(text: str) -> str:
-    """JSON with the metric names of today: earlier versions wrote precision_at_10."""
+def _rename_metrics(text: str) -> str:
+    """Replaces metric names of earlier versions in JSON."""
     return text.replace('"precision_at_10"', '"precision_at_k"')
 
 
 def read_categories(home: str | Path) -> dict[str, Any]:
-    """Labels, and dropped categories with reasons, each with its number of titles; most titles first.
+    """Reads labels, and dropped categories with reasons, with their numbers of titles in descending order.
 
     Raises:
-        HomeError: The last run was made by a version that kept no report.
+        HomeError: An older version without this report made the last run.
     """
     corpus = Path(read_latest(home, "corpus")["corpus"])
     column = pq.read_table(corpus / "titles.parquet", columns=["labels"])["labels"]
@@ -84,8 +85,8 @@ def read_categories(home: str | Path) -> dict[str, Any]:
     try:
         dropped = pq.read_table(corpus / "dropped_categories.parquet").to_pylist()
     except FileNotFoundError as error:
-        older = f"the last run in {home} was made by an older version, which kept no report of categories"
-        raise HomeError(f"{older}; run `guidespace nightly --feed …` again") from error
+        problem = f"the last run in {home} was made by an older version without a report of categories"
+        raise HomeError(f"{problem}; run `guidespace nightly --feed …` again") from error
     return {
         "labels": [{"category": name, "titles": count} for name, count in titles.most_common()],
         "dropped": dropped,

@@ -1,4 +1,4 @@
-"""The file home.json of a home: layout version, time zone, id, and other facts that belong to the home."""
+"""``home.json``: layout version, time zone, id and further properties of a home."""
 
 import json
 from pathlib import Path
@@ -10,15 +10,15 @@ MARKER = "home.json"
 
 
 def read_marker(home: Path) -> dict[str, Any]:
-    """The content of home.json; empty where there is none."""
+    """Reads home.json; empty if it is missing or damaged."""
     try:
         return dict(json.loads((home / MARKER).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}
 
 
-def write_marker(home: Path, **facts: str) -> None:
-    """Adds facts to home.json, atomically; does not touch a file that holds them already."""
-    before = read_marker(home)
-    if before | facts != before:
-        write_json(home / MARKER, before | facts, sort_keys=True)
+def write_marker(home: Path, **properties: str) -> None:
+    """Adds properties to home.json atomically; does not write the file if nothing changes."""
+    content = read_marker(home)
+    if content | properties != content:
+        write_json(home / MARKER, content | properties, sort_keys=True)

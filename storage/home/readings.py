@@ -1,4 +1,4 @@
-"""``readings.json``: the results of the home's last command that read feeds, for checks and report."""
+"""``readings.json``: results of the last command that read feeds, for checks and the report."""
 
 import json
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ class FeedStatus:
     """The result of reading one feed."""
 
     source: str
-    programmes: int | None = None  # usable ones; None where it failed
+    programmes: int | None = None  # usable ones; None if reading failed
     anomalies: Sequence[str] = ()
-    failed: str = ""  # why nothing was stored
+    failed: str = ""  # reason if nothing was stored
 
 
 def write_readings(home: Path, readings: Sequence[FeedStatus]) -> None:
@@ -26,7 +26,7 @@ def write_readings(home: Path, readings: Sequence[FeedStatus]) -> None:
 
 
 def read_readings(home: Path) -> list[FeedStatus]:
-    """In the order of reading; empty where nothing was read."""
+    """Reads the results in the order of reading; empty if nothing has been read."""
     try:
         return [FeedStatus(**status) for status in json.loads((home / READINGS).read_text(encoding="utf-8"))]
     except FileNotFoundError:

@@ -1,8 +1,7 @@
-"""What may be removed from a home's folders: published artifacts that nobody used lately, and champions that
-were fetched from a server and serve no more.
+"""Removes artifacts that have not been used recently, and champions that were downloaded and replaced.
 
-A folder is renamed to ``*.tmp`` before it is removed: a killed process leaves a name that counts as
-unfinished, which the home's next writer removes.
+A folder is renamed to ``*.tmp`` before it is removed. If the process is killed, the next writer of the home
+removes the remaining files.
 """
 
 from collections.abc import Collection
@@ -15,44 +14,44 @@ from storage.home.workspace import Workspace, folder_size, last_used
 
 @dataclass(frozen=True, kw_only=True)
 class Removed:
-    """What a clean-up removed, or would remove."""
+    """The result of a clean-up or of its dry run."""
 
     what: str
     count: int = 0
-    bytes: int = 0  # as far as they are known
+    bytes: int = 0  # 0 if unknown
 
 
-def old_artifacts(workspace: Workspace, keep: int, kept: Collection[Path] = ()) -> list[Path]:
-    """Folders of artifacts but the ``keep`` last used of each kind; those in ``kept`` stay, too. Half a
-    training (``*.partial``), whose feeds or settings no later night had, goes as if it were whole.
+def old_artifacts(workspace: Workspace, keep: int, pinned: Collection[Path] = ()) -> list[Path]:
+    """Lists the folders of artifacts except the ``keep`` most recently used of each kind and ``pinned`` ones.
+
+    Interrupted trainings (``*.partial``) are listed if they are older than the artifacts to keep.
 
     Raises:
         ValueError: ``keep`` is less than 1.
     """
     if keep < 1:
-        raise ValueError(f"keep is {keep}; one folder of each kind must stay, or the last run loses its own")
-    found = []
+        raise ValueError(f"keep is {keep}; it must be at least 1, because the last run needs its artifacts")
+    old = []
     for kind in sorted((workspace.home / "artifacts").glob("*/")):
         complete = [file.parent for file in kind.glob("*/artifact.json") if file.parent.suffix != ".tmp"]
         complete.sort(key=last_used, reverse=True)
-        found += [folder for folder in complete[keep:] if folder not in kept]
-        oldest = last_used(complete[keep - 1]) if len(complete) >= keep else 0
-        found += [half for half in kind.glob("*.partial") if half.stat().st_mtime_ns < oldest]
-    return found
+        old += [folder for folder in complete[keep:] if folder not in pinned]
+        oldest_kept = last_used(complete[keep - 1]) if len(complete) >= keep else 0
+        old += [partial for partial in kind.glob("*.partial") if partial.stat().st_mtime_ns < oldest_kept]
+    return old
 
 
-def prune(workspace: Workspace, keep: int, kept: Collection[Path] = (), *, dry_run: bool = False) -> Removed:
-    """Removes ``old_artifacts``; for the home's writer.
-
-    Registered models are MLflow's own copies and stay.
-    """
-    return _remove("artifacts", old_artifacts(workspace, keep, kept), dry_run)
+def prune(
+    workspace: Workspace, keep: int, pinned: Collection[Path] = (), *, dry_run: bool = False
+) -> Removed:
+    """Removes ``old_artifacts``; requires the writer's lock. Does not affect models registered in MLflow."""
+    return _remove("artifacts", old_artifacts(workspace, keep, pinned), dry_run)
 
 
 def prune_fetched(workspace: Workspace, digest: str, *, dry_run: bool = False) -> Removed:
-    """Removes copies of champions from a server other than that of ``digest``; a rollback fetches its own."""
+    """Removes downloaded champions except the one with ``digest``."""
     folders = list((workspace.home / "champions").glob(f"{'[0-9a-f]' * 16}*"))
-    return _remove("fetched champions", [one for one in folders if one.name != digest[:16]], dry_run)
+    return _remove("fetched champions", [folder for folder in folders if folder.name != digest[:16]], dry_run)
 
 
 def _remove(what: str, folders: Collection[Path], dry_run: bool) -> Removed:

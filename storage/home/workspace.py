@@ -1,20 +1,20 @@
-"""The home: one folder that holds everything a run writes, and the only way to publish into it.
+"""The home folder: its layout, the writer's lock, and atomic publication of artifacts.
 
 Layout::
 
-    home/home.json            layout version, so that another version's home is refused; time zone; id
-    home/writer.lock          who writes just now
+    home/home.json            layout version (other versions are rejected), time zone, id
+    home/writer.lock          process that holds the lock
     home/catalogue.duckdb     the catalogue (storage/catalogue)
-    home/corrections.json     categories that a person corrected, for readers (storage/home/corrections.py)
-    home/artifacts/KIND/KEY/  published folders; artifact.json is written last
-    home/sentences/           vectors of texts, by encoder (storage/sentences.py)
-    home/likes.duckdb         likes of viewers, likes.salt for their hashes (storage/catalogue/likes.py)
-    home/unlisted-*.parquet   vectors of titles that the champion lacks (tasks/tonight/vectors.py)
-    home/mlflow.db, mlflow/   MLflow's database and artifacts, where no server is set
+    home/corrections.json     a person's corrections, readable during ingest (storage/home/corrections.py)
+    home/artifacts/KIND/KEY/  published artifacts; artifact.json is written last
+    home/sentences/           sentence vectors by encoder (storage/sentences.py)
+    home/likes.duckdb         viewers' likes; likes.salt for their hashes (storage/catalogue/likes.py)
+    home/unlisted-*.parquet   vectors of titles that the champion does not have (tasks/tonight/vectors.py)
+    home/mlflow.db, mlflow/   MLflow's database and artifacts without a server
 
-A folder is written beside its final place and renamed once its ``artifact.json`` (files, sizes, SHA-256) is
-complete. A killed run leaves at most a ``*.tmp`` folder, which the next writer removes. ``artifact.json`` has
-the time of publication; the time of last use, for pruning, is the modification time of the folder itself.
+A folder is written under a temporary name and renamed when its ``artifact.json`` (files, sizes, SHA-256) is
+complete. A killed run leaves at most a ``*.tmp`` folder, which the next writer removes. ``artifact.json``
+contains the time of publication; the folder's modification time is the time of last use, for pruning.
 """
 
 import datetime
@@ -37,16 +37,16 @@ from storage.artifacts import Artifact
 from storage.atomic import replaced_folder
 from storage.errors import ExpectedError
 from storage.home.marker import MARKER, write_marker
-from storage.home.zones import KEY, home_zone
+from storage.home.zones import ZONE_KEY, home_zone
 from storage.json_file import write_json
 
 LAYOUT_VERSION = 1
 A = TypeVar("A", bound=Artifact)
-Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # of an artifact.json and its content
+Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # from an artifact.json and its content
 
 
 class HomeError(ExpectedError):
-    """The home cannot be used; the message says what was found and what to do."""
+    """The home cannot be used; the message says why and what to do."""
 
 
 class HomeLocked(HomeError):
@@ -55,9 +55,10 @@ class HomeLocked(HomeError):
 
 @dataclass
 class Draft(Generic[A]):
-    """A folder being written: fill it, ``counts`` and ``details``; published when the ``with`` block ends.
+    """An artifact that is being written and will be published at the end of the ``with`` block.
 
-    ``made_of`` has the stage, its settings, and kind, path and digest of its ``inputs``; no digest covers it.
+    ``made_of`` contains the stage, its settings and its inputs (kind, path, digest). It does not affect the
+    digest.
     """
 
     kind: type[A]
@@ -70,101 +71,120 @@ class Draft(Generic[A]):
 
     @property
     def artifact(self) -> A:
-        """The published artifact; a RuntimeError before the ``with`` block has ended."""
+        """The published artifact; raises RuntimeError inside the ``with`` block."""
         if self._artifact is None:
             raise RuntimeError(f"{self.kind.__name__} is not published before its with block ends")
         return self._artifact
 
 
 class Workspace:
-    """A home on disk; the folder is made if missing, unless ``create`` is false; else a HomeError."""
+    """A home on disk.
+
+    Args:
+        home: The folder.
+        create: Whether to create a missing home.
+
+    Raises:
+        HomeError: The folder is not a home and was not created, or has another layout version.
+    """
 
     def __init__(self, home: str | Path, *, create: bool = True) -> None:
         self.home = Path(home).expanduser().resolve()
         marker = self.home / MARKER
         if "?" in str(self.home):
-            problem = "DuckDB and SQLite take what follows '?' for options, not for the path"
+            problem = "DuckDB and SQLite interpret text after '?' as options"
             raise HomeError(f"{self.home}: {problem}. Name another --home.")
         if not marker.exists():
             if not create:
                 advice = "Run `guidespace nightly` first, or name another --home."
-                raise HomeError(f"{self.home} is no GuideSpace home (no home.json). {advice}")
+                raise HomeError(f"{self.home} is not a GuideSpace home (no home.json). {advice}")
             if self.home.exists() and not self.home.is_dir():
-                raise HomeError(f"{self.home} is a file; a home is a folder. Name another --home.")
+                raise HomeError(f"{self.home} is a file, expected a folder. Name another --home.")
             try:
                 self.home.mkdir(parents=True, exist_ok=True)
-                write_json(marker, {"layout_version": LAYOUT_VERSION, KEY: home_zone(self.home).key})
+                write_json(marker, {"layout_version": LAYOUT_VERSION, ZONE_KEY: home_zone(self.home).key})
             except OSError as error:
-                problem = f"{self.home} cannot be made a home ({error.strerror or error})"
+                problem = f"cannot create a home in {self.home} ({error.strerror or error})"
                 raise HomeError(f"{problem}. Name another --home.") from error
         try:
-            found = json.loads(marker.read_text(encoding="utf-8"))["layout_version"]
+            version = json.loads(marker.read_text(encoding="utf-8"))["layout_version"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            advice = "Name another --home, or restore that file."
-            raise HomeError(f"{marker} is not what GuideSpace wrote there. {advice}") from error
-        if found != LAYOUT_VERSION:
-            versions = f"layout version {found}, this GuideSpace writes version {LAYOUT_VERSION}"
-            advice = "Use the version that made it, or name another --home."
+            raise HomeError(f"{marker} is damaged. Restore that file, or name another --home.") from error
+        if version != LAYOUT_VERSION:
+            versions = f"layout version {version}, expected version {LAYOUT_VERSION}"
+            advice = "Use the GuideSpace version that made it, or name another --home."
             raise HomeError(f"{self.home} has {versions}. {advice}")
 
     def size(self) -> int:
-        """Bytes of all readable files in the home; a writer may remove some meanwhile."""
+        """Returns the bytes of all readable files in the home."""
         return folder_size(self.home)
 
     @contextmanager
     def writing(
-        self, what: str, *, flow_run: str = "", wait_seconds: float = 0, tell: Callable[[str], None] = print
+        self,
+        what: str,
+        *,
+        flow_run: str = "",
+        wait_seconds: float = 0,
+        report_wait: Callable[[str], None] = print,
     ) -> Iterator[str]:
-        """Holds the home for one writer; the kernel releases the lock of a process that dies.
+        """Holds the writer's lock. The kernel releases the lock if the process dies.
 
-        Other writers see ``what``; ``tell`` is called once, with the writer that this one waits for. The
-        block gets the ``flow_run`` of one that died, else "", until a writer has come that is a flow run.
-        Raises HomeLocked where another process holds it, also after the wait.
+        Yields the flow-run id of the writer that crashed, or "". The id is passed on by writers that are not
+        flow runs themselves.
+
+        Args:
+            what: Description of this writer for others that wait.
+            flow_run: Id of the flow run that writes, if any.
+            wait_seconds: How long to wait for another writer.
+            report_wait: Called once, with a message about the other writer, before waiting.
+
+        Raises:
+            HomeLocked: Another process holds the lock, also after the wait.
         """
         file = self.home / "writer.lock"
-        with self._lock(file, wait_seconds, tell):
-            with suppress(OSError):  # made by another user, who let this one write to it
+        with self._lock(file, wait_seconds, report_wait):
+            with suppress(OSError):  # the file belongs to another user
                 file.chmod(0o600)
-            write_marker(self.home, **{KEY: home_zone(self.home).key})  # an older version wrote none
-            died = self._held().get("flow_run", "")
-            about = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
-            about |= {"flow_run": flow_run or died}
-            file.write_text(
-                json.dumps({**about, "since": time.strftime("%Y-%m-%d %H:%M:%S")}), encoding="utf-8"
-            )
-            for stale in self.home.glob("artifacts/*/*.tmp"):  # left by killed runs
+            write_marker(self.home, **{ZONE_KEY: home_zone(self.home).key})  # older versions did not write it
+            crashed = self._read_lock().get("flow_run", "")
+            holder = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
+            holder |= {"flow_run": flow_run or crashed, "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+            file.write_text(json.dumps(holder), encoding="utf-8")
+            for stale in self.home.glob("artifacts/*/*.tmp"):  # of killed runs
                 if stale.is_dir():
                     shutil.rmtree(stale, ignore_errors=True)
                 else:
                     stale.unlink(missing_ok=True)
             try:
-                yield died
+                yield crashed
             finally:
-                file.write_text(
-                    json.dumps({"flow_run": died}) if died and not flow_run else "", encoding="utf-8"
-                )
+                text = json.dumps({"flow_run": crashed}) if crashed and not flow_run else ""
+                file.write_text(text, encoding="utf-8")
 
-    def _lock(self, file: Path, wait_seconds: float, tell: Callable[[str], None]) -> AcquireReturnProxy:
+    def _lock(
+        self, file: Path, wait_seconds: float, report_wait: Callable[[str], None]
+    ) -> AcquireReturnProxy:
         lock = FileLock(file, mode=0o600, thread_local=False)
         for seconds in (0.0, wait_seconds):
             try:
                 return lock.acquire(seconds, poll_interval=min(1.0, wait_seconds or 1.0))
             except Timeout:
-                held = f"{self.home} is being written by {self.holder() or 'another process'}"
+                problem = f"{self.home} is being written by {self.holder() or 'another process'}"
                 if wait_seconds and not seconds:
-                    tell(f"{held}; waiting up to {wait_seconds / 60:.0f} min for it to end")
+                    report_wait(f"{problem}; waiting up to {wait_seconds / 60:.0f} min for it to end")
             except OSError as error:
-                problem = f"{self.home} cannot be written by this user ({error.strerror or error})"
-                raise HomeError(f"{problem}. Name another --home, or ask its owner.") from error
-        raise HomeLocked(f"{held}. Wait for it to end, or name another --home.")
+                denied = f"{self.home} cannot be written by this user ({error.strerror or error})"
+                raise HomeError(f"{denied}. Name another --home, or ask its owner.") from error
+        raise HomeLocked(f"{problem}. Wait for it to end, or name another --home.")
 
     def holder(self) -> str | None:
-        """The process that holds the home, in words; None where none has written its name."""
-        if "pid" not in (held := self._held()):
+        """Describes the process that holds the lock; None if there is none."""
+        if "pid" not in (holder := self._read_lock()):
             return None
-        return f"process {held['pid']} on {held['host']} since {held['since']} ({held['what']})"
+        return f"process {holder['pid']} on {holder['host']} since {holder['since']} ({holder['what']})"
 
-    def _held(self) -> dict[str, str]:
+    def _read_lock(self) -> dict[str, str]:
         try:
             return json.loads((self.home / "writer.lock").read_text(encoding="utf-8") or "{}")
         except (OSError, ValueError):
@@ -172,86 +192,85 @@ class Workspace:
 
     @contextmanager
     def publishing(self, kind: type[A], key: str) -> Iterator[Draft[A]]:
-        """Publishes ``artifacts/KIND/KEY`` atomically; an exception inside leaves the previous folder.
+        """Publishes ``artifacts/KIND/KEY`` atomically; an exception leaves the previous version unchanged.
 
-        The digest is that of the files' names and contents, unless the writer sets ``draft.digest``.
+        The digest covers the names and contents of the files, unless the writer sets ``draft.digest``.
         """
-        place = self.place(kind, key)
-        with replaced_folder(place, durable=False) as temporary:  # ``read`` verifies the content
+        target = self.artifact_folder(kind, key)
+        with replaced_folder(target, durable=False) as temporary:  # ``read`` verifies the content
             draft = Draft(kind, temporary)
             yield draft
             written = sorted(file for file in temporary.rglob("*") if file.is_file())
             files = {file.relative_to(temporary).as_posix(): _describe(file) for file in written}
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-            about = {"counts": draft.counts, "details": draft.details, "made_of": draft.made_of}
-            about["published_at"] = _now()
-            content = {"kind": kind.kind, "digest": digest, "files": files, **about}
+            content = {"kind": kind.kind, "digest": digest, "files": files, "published_at": _now()}
+            content |= {"counts": draft.counts, "details": draft.details, "made_of": draft.made_of}
             write_json(temporary / "artifact.json", content, sort_keys=True)
-        path = place.relative_to(self.home).as_posix()
+        path = target.relative_to(self.home).as_posix()
         draft._artifact = kind(path=path, digest=digest, counts=dict(draft.counts))
-        draft.folder = place
+        draft.folder = target
 
-    def place(self, kind: type[Artifact], key: str) -> Path:
-        """Folder of the artifact of that kind and key, whether it exists or not."""
+    def artifact_folder(self, kind: type[Artifact], key: str) -> Path:
+        """Returns the folder of an artifact, which may not exist."""
         return self.home / "artifacts" / kind.kind.lower() / key
 
     def folder(self, artifact: Artifact) -> Path:
-        """Folder of a published artifact; a HomeError where it is missing."""
+        """Returns the folder of a published artifact; raises HomeError if it is missing."""
         folder = self.home / artifact.path
         if not (folder / "artifact.json").exists():
             problem = f"{type(artifact).__name__} {artifact.path} is not in {self.home}"
-            raise HomeError(f"{problem}. Run `guidespace nightly` again: it makes what is missing.")
+            raise HomeError(f"{problem}. Run `guidespace nightly` again to recreate it.")
         return folder
 
     def read(self, kind: type[A], key: str) -> A | None:
-        """The published artifact of that kind and key, or None where it is missing or damaged."""
-        place = self.place(kind, key)
-        try:  # every file is there, with its size and SHA-256
-            content = json.loads((place / "artifact.json").read_text(encoding="utf-8"))
-            if any(
-                _describe(place / name, known["size"]) != known for name, known in content["files"].items()
-            ):
+        """Returns a published artifact after verifying its files; None if it is missing or damaged."""
+        folder = self.artifact_folder(kind, key)
+        try:
+            content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
+            files = content["files"].items()
+            if any(_describe(folder / name, expected["size"]) != expected for name, expected in files):
                 return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
-        with suppress(OSError):  # a user who may only read
-            os.utime(place)
-        path = place.relative_to(self.home).as_posix()
+        with suppress(OSError):  # read-only for this user
+            os.utime(folder)
+        path = folder.relative_to(self.home).as_posix()
         return kind(path=path, digest=content["digest"], counts=content["counts"])
 
     def publish_again(self, artifact: Artifact) -> None:
-        """Sets the time of publication of an unchanged artifact to now."""
+        """Updates the time of publication of an unchanged artifact."""
         file = self.folder(artifact) / "artifact.json"
         content = json.loads(file.read_text(encoding="utf-8"))
         write_json(file, {**content, "published_at": _now()}, sort_keys=True)
 
     def details(self, artifact: Artifact) -> dict[str, Any]:
-        """What its writer put into ``draft.details``."""
+        """Returns the ``details`` of a published artifact."""
         return json.loads((self.folder(artifact) / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of all files below a folder that can be read."""
+    """Returns the bytes of all readable files below a folder; other processes may remove some meanwhile."""
     total = 0
-    for file in (os.path.join(place, name) for place, _, names in os.walk(folder) for name in names):
+    for file in (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names):
         with suppress(OSError):
             total += os.lstat(file).st_size
     return total
 
 
 def _describe(file: Path, size: int | None = None) -> dict[str, object]:
-    """Size and SHA-256 of a file; one of another size than expected is not read."""
-    found = file.stat()
-    if size is not None and found.st_size != size:
-        return {"size": found.st_size, "sha256": ""}
-    now = time.time_ns()  # the clock of a file system ticks every few ms: what is that new may change unseen
-    changed = found.st_ctime_ns if now - found.st_ctime_ns > 10**9 else now
-    return {"size": found.st_size, "sha256": _sha256(file, found.st_ino, changed)}
+    """Returns size and SHA-256 of a file; does not read it if the size differs from the expected one."""
+    stat = file.stat()
+    if size is not None and stat.st_size != size:
+        return {"size": stat.st_size, "sha256": ""}
+    # timestamps have a resolution of a few ms, so a very recent file is not cached
+    now = time.time_ns()
+    version = stat.st_ctime_ns if now - stat.st_ctime_ns > 10**9 else now
+    return {"size": stat.st_size, "sha256": _sha256(file, stat.st_ino, version)}
 
 
-@functools.lru_cache(maxsize=1024)  # a night asks for the same model three times
-def _sha256(file: Path, inode: int, changed: int) -> str:
-    """SHA-256 of a file that last ``changed`` then."""
+@functools.lru_cache(maxsize=1024)  # a night verifies the same model three times
+def _sha256(file: Path, inode: int, version: int) -> str:
+    """SHA-256 of a file; ``inode`` and ``version`` (time of change) are part of the cache key."""
     with open(file, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
@@ -260,27 +279,28 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
 
 
-def published_at(file: Path, about: Mapping[str, Any]) -> datetime.datetime:
-    """When an ``artifact.json`` with that content was published; in older homes, the file's time."""
-    if "published_at" in about:
-        return datetime.datetime.fromisoformat(about["published_at"])
+def published_at(file: Path, content: Mapping[str, Any]) -> datetime.datetime:
+    """Returns the time of publication of an ``artifact.json``; in older homes, its modification time."""
+    if "published_at" in content:
+        return datetime.datetime.fromisoformat(content["published_at"])
     return datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.UTC)
 
 
 def last_used(folder: Path) -> int:
-    """When an artifact's folder was last read, in ns; older versions touched its ``artifact.json``."""
+    """Returns when an artifact was last read, in ns; older versions touched its ``artifact.json``."""
     return max(folder.stat().st_mtime_ns, (folder / "artifact.json").stat().st_mtime_ns)
 
 
 def newest_first(
     workspace: Workspace, kind: type[A], *, before: str = "", instant: Instant = published_at
 ) -> Iterator[A]:
-    """Intact artifacts of a kind by falling ``instant`` (of an ``artifact.json`` and its content); with
-    ``before``, only those before the artifact of that key.
+    """Yields the intact artifacts of a kind in descending order of ``instant``.
+
+    ``before`` is a key: only artifacts older than the one with that key are yielded.
     """
     instants: dict[str, datetime.datetime] = {}
-    for file in workspace.place(kind, "any").parent.glob("*/artifact.json"):
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # just removed, or damaged
+    for file in workspace.artifact_folder(kind, "any").parent.glob("*/artifact.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # removed or damaged
             if file.parent.suffix != ".tmp":
                 instants[file.parent.name] = instant(file, json.loads(file.read_text(encoding="utf-8")))
     until = instants.pop(before, None)

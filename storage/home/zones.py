@@ -1,6 +1,6 @@
-"""The time zone of a home: of its schedules, dates, evenings, and the hours at which its titles air.
+"""The time zone of a home, for its schedules, dates, evenings and airing hours.
 
-``home.json`` has it: the machine's zone when the home was made, until ``guidespace zone NAME`` sets another.
+``home.json`` stores the zone of the machine that created the home; ``guidespace zone NAME`` sets another one.
 """
 
 import datetime
@@ -10,17 +10,17 @@ from pathlib import Path
 from storage.errors import ExpectedError
 from storage.home.marker import read_marker, write_marker
 
-KEY = "zone"  # in home.json
+ZONE_KEY = "zone"  # in home.json
 
 
 class ZoneError(ExpectedError, ValueError):
-    """No time zone has that name."""
+    """The name is not an IANA time zone."""
 
 
 def machine_zone() -> str:
-    """IANA name of the machine's zone (``TZ``, else the system's setting); UTC if it has none.
+    """Returns the IANA name of the machine's zone (``TZ``, else the system's setting).
 
-    UTC also where tzlocal is not installed, as on a machine that only trains.
+    Falls back to UTC, also without tzlocal, as on a machine that is used for training only.
     """
     try:
         from tzlocal import get_localzone_name
@@ -31,21 +31,21 @@ def machine_zone() -> str:
 
 
 def home_zone(home: str | Path) -> zoneinfo.ZoneInfo:
-    """The zone of a home; the machine's, which it will get, if it has none yet."""
-    return _zone(read_marker(Path(home).expanduser()).get(KEY) or machine_zone())
+    """Returns the zone of a home; of the machine if the home does not exist yet."""
+    return _zone(read_marker(Path(home).expanduser()).get(ZONE_KEY) or machine_zone())
 
 
 def set_zone(home: Path, name: str) -> None:
     """Stores the zone of a home."""
-    write_marker(home, **{KEY: _zone(name).key})
+    write_marker(home, **{ZONE_KEY: _zone(name).key})
 
 
 def in_zone(moment: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
-    """The same instant in a zone; a moment without a zone is of that zone."""
+    """Converts a datetime to a zone; a naive datetime is interpreted in that zone."""
     return moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:
     if name not in zoneinfo.available_timezones():
-        raise ZoneError(f"{name!r} is no IANA time zone; set one such as Europe/Paris by `guidespace zone`")
+        raise ZoneError(f"{name!r} is not an IANA time zone; set one such as Europe/Paris: `guidespace zone`")
     return zoneinfo.ZoneInfo(name)

@@ -23,7 +23,7 @@ def train(home: str, corpus: Corpus, settings: TrainSettings, run: str | None = 
     logger, workspace, bar = get_run_logger(), Workspace(home), None
     folder = workspace.folder(corpus)
     training = Training(folder, settings)
-    partial = workspace.place(Checkpoint, STAGE.key(corpus, settings)).with_suffix(".partial")
+    partial = workspace.artifact_folder(Checkpoint, STAGE.key(corpus, settings)).with_suffix(".partial")
     training.resume(checkpointer := Checkpointer(partial))
     position = training.position
     logger.info("%s", training.trainer.step_description)

@@ -12,12 +12,15 @@ from storage.home.workspace import Workspace
 def publish(workspace, kind, key, age):
     with workspace.publishing(kind, key) as draft:
         (draft.folder / "data.txt").write_text(key, encoding="utf-8")
-    for path in (workspace.place(kind, key) / "artifact.json", workspace.place(kind, key)):
+    for path in (
+        workspace.artifact_folder(kind, key) / "artifact.json",
+        workspace.artifact_folder(kind, key),
+    ):
         os.utime(path, (1_000_000 - age, 1_000_000 - age))
 
 
 def keys(workspace, kind):
-    return {folder.name for folder in workspace.place(kind, "x").parent.iterdir()}
+    return {folder.name for folder in workspace.artifact_folder(kind, "x").parent.iterdir()}
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def test_what_was_used_again_stays(workspace):
 
 
 def test_half_a_training_goes_when_as_many_whole_ones_are_newer(workspace):
-    half = workspace.place(Corpus, "half").with_suffix(".partial")
+    half = workspace.artifact_folder(Corpus, "half").with_suffix(".partial")
     half.mkdir()
     os.utime(half, (1_000_000 - 2.5, 1_000_000 - 2.5))  # older than a, b and c
     assert prune(workspace, 4).count == 1 and half.exists()
@@ -58,7 +61,7 @@ def test_a_dry_run_says_the_same_and_removes_nothing(workspace):
 
 
 def test_what_must_be_kept_stays_however_old(workspace):
-    prune(workspace, 1, [workspace.place(Corpus, "d")])
+    prune(workspace, 1, [workspace.artifact_folder(Corpus, "d")])
     assert keys(workspace, Corpus) == {"a", "d"}
 
 
@@ -87,7 +90,7 @@ def test_of_champions_from_a_server_only_the_one_that_serves_stays(workspace):
 
 
 def test_unfinished_work_is_left_alone(workspace):
-    partial = workspace.place(Corpus, "z").with_suffix(".partial")
+    partial = workspace.artifact_folder(Corpus, "z").with_suffix(".partial")
     partial.write_text("half", encoding="utf-8")
     prune(workspace, 1)
     assert partial.exists()

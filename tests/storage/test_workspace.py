@@ -38,7 +38,7 @@ def test_published_is_read_again(home: Workspace):
     )
     assert (home.folder(made) / "file.txt").read_text(encoding="utf-8") == "one"
     assert home.details(made) == {"words": ["one"]}
-    assert home.place(Corpus, "key") == home.folder(made)
+    assert home.artifact_folder(Corpus, "key") == home.folder(made)
 
 
 def test_the_digest_is_that_of_names_and_contents(home: Workspace):
@@ -71,7 +71,7 @@ def test_an_exception_leaves_what_was_there(home: Workspace):
         home.read(Corpus, "key") == before
         and (home.folder(before) / "file.txt").read_text(encoding="utf-8") == "old"
     )
-    assert [path.name for path in home.place(Corpus, "key").parent.iterdir()] == ["key"]
+    assert [path.name for path in home.artifact_folder(Corpus, "key").parent.iterdir()] == ["key"]
 
 
 def test_an_exception_leaves_nothing_where_nothing_was(home: Workspace):
@@ -88,7 +88,7 @@ def test_publishing_again_replaces_the_whole_folder(home: Workspace):
         "artifact.json",
         "only.txt",
     ]
-    assert [path.name for path in home.place(Corpus, "key").parent.iterdir()] == ["key"]
+    assert [path.name for path in home.artifact_folder(Corpus, "key").parent.iterdir()] == ["key"]
 
 
 def test_artifact_json_is_written_last(home: Workspace):
@@ -191,7 +191,7 @@ def test_a_home_is_made_and_opened_again(tmp_path: Path):
 
 def test_readers_do_not_make_homes(tmp_path: Path):
     with pytest.raises(
-        HomeError, match=r"is no GuideSpace home \(no home\.json\)\. Run `guidespace nightly` first"
+        HomeError, match=r"is not a GuideSpace home \(no home\.json\)\. Run `guidespace nightly` first"
     ):
         Workspace(tmp_path / "none", create=False)
     assert not (tmp_path / "none").exists()
@@ -200,23 +200,23 @@ def test_readers_do_not_make_homes(tmp_path: Path):
 @pytest.mark.parametrize("version", [0, LAYOUT_VERSION + 1, "1", None])
 def test_another_layout_is_refused(home: Workspace, version: object):
     (home.home / "home.json").write_text(json.dumps({"layout_version": version}), encoding="utf-8")
-    found = rf"has layout version {version}, this GuideSpace writes version {LAYOUT_VERSION}\. "
-    with pytest.raises(HomeError, match=found + "Use the version that made it, or name another --home"):
+    problem = rf"has layout version {version}, expected version {LAYOUT_VERSION}\. "
+    with pytest.raises(HomeError, match=problem + "Use the GuideSpace version that made it, or name"):
         Workspace(home.home)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "3", "{}", "null"])
 def test_a_damaged_home_json_is_said(home: Workspace, content: str):
     (home.home / "home.json").write_text(content, encoding="utf-8")
-    with pytest.raises(HomeError, match=r"home\.json is not what GuideSpace wrote there"):
+    with pytest.raises(HomeError, match=r"home\.json is damaged"):
         Workspace(home.home)
 
 
 def test_a_file_is_no_home(tmp_path: Path):
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(HomeError, match="is a file; a home is a folder"):
+    with pytest.raises(HomeError, match="is a file, expected a folder"):
         Workspace(tmp_path / "file")
-    with pytest.raises(HomeError, match=r"cannot be made a home \(Not a directory\)\. Name another --home"):
+    with pytest.raises(HomeError, match=r"cannot create a home in .*file/home \(Not a directory\)"):
         Workspace(tmp_path / "file" / "home")
 
 

@@ -1,4 +1,4 @@
-"""One writer a home: others are told who holds it, wait or are refused; a killed one holds nothing."""
+"""One writer a home: others are waits who holds it, wait or are refused; a killed one holds nothing."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ HOLD = """
 """
 
 
-def test_a_second_writer_is_told_who_holds_the_home(home: Workspace):
+def test_a_second_writer_is_waits_who_holds_the_home(home: Workspace):
     with process(HOLD, str(home.home), stdin=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdin is not None
         assert holder.stdout.readline() == "holding\n"
@@ -126,7 +126,7 @@ def test_nobody_is_named_where_nobody_wrote(home: Workspace):
 
 
 def test_a_writer_may_wait_for_another(home: Workspace) -> None:
-    told: list[str] = []
+    waits: list[str] = []
     ended = threading.Event()
 
     def write_first() -> None:
@@ -137,11 +137,14 @@ def test_a_writer_may_wait_for_another(home: Workspace) -> None:
     first.start()
     while not home.holder():
         time.sleep(0.01)
-    with pytest.raises(HomeLocked, match="first"), home.writing("second", wait_seconds=0.2, tell=told.append):
+    with (
+        pytest.raises(HomeLocked, match="first"),
+        home.writing("second", wait_seconds=0.2, report_wait=waits.append),
+    ):
         pass
-    assert len(told) == 1 and "first" in told[0] and "waiting up to" in told[0]
+    assert len(waits) == 1 and "first" in waits[0] and "waiting up to" in waits[0]
     threading.Timer(0.3, ended.set).start()
-    with home.writing("second", wait_seconds=60, tell=told.append):
+    with home.writing("second", wait_seconds=60, report_wait=waits.append):
         assert "second" in str(home.holder())
     first.join()
 
@@ -170,7 +173,7 @@ def another_user():
         yield Path(folder), stepping_in
 
 
-def test_who_may_only_read_reads_and_is_told_why_not_more(another_user):
+def test_who_may_only_read_reads_and_is_waits_why_not_more(another_user):
     folder, stepping_in = another_user
     workspace = Workspace(folder / "home")
     with workspace.publishing(Corpus, "key") as draft:

@@ -29,7 +29,6 @@ PENDING = frozenset(
         "deployments",
         "flows",
         "flows/cli",
-        "storage/home",
         "storage/tracking",
         "tasks",
         "tasks/ablate",

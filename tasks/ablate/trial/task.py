@@ -98,7 +98,7 @@ def _temporary_home(workspace: Workspace) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="guidespace-trial-") as name:
         (artifacts := Path(name) / "artifacts").mkdir()
         for kind in (Vocabulary, Corpus):
-            shared = workspace.place(kind, "any").parent
+            shared = workspace.artifact_folder(kind, "any").parent
             (artifacts / shared.name).symlink_to(shared, target_is_directory=True)
         yield name
 

@@ -107,7 +107,7 @@ def search(
     logger, workspace, tracking = get_run_logger(), Workspace(home), Tracking(Workspace(home).home)
     space = tuning.space(workspace.folder(corpus), settings, size)
     inputs = corpus, list(space.entries), list(space.rates), space.trainings, method
-    folder = workspace.place(Checkpoint, STAGE.key(*inputs)).with_suffix(".partial")
+    folder = workspace.artifact_folder(Checkpoint, STAGE.key(*inputs)).with_suffix(".partial")
     tags = {"mlflow.parentRunId": run, "guidespace.search": method.name}
     parameters = {"size": size, **asdict(method)}
     child = tracking.start_run(f"{run}/{method.name}/{size}", f"{method.name} {size}", tags, parameters)

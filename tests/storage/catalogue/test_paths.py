@@ -63,6 +63,6 @@ def test_the_same_feeds_give_the_same_corpus_wherever_the_home_is(
 
 
 def test_a_home_with_a_question_mark_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(HomeError, match=re.escape("DuckDB and SQLite take what follows '?' for options")):
+    with pytest.raises(HomeError, match=re.escape("DuckDB and SQLite interpret text after '?' as options")):
         Workspace(tmp_path / "what?")
     assert not (tmp_path / "what?").exists()
