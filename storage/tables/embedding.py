@@ -1,6 +1,7 @@
 """``nn.Embedding`` for tables larger than GPU memory, for any PyTorch loop (example: docs/offload.md).
 
-The rows are not parameters of the module. Its method ``step`` updates the rows that received a gradient.
+The rows are not parameters of the module. As in PyTorch, gradients add up until ``step`` applies them or
+``zero_grad`` discards them.
 """
 
 import json
@@ -17,6 +18,7 @@ from storage.tables.offloaded import Offloaded
 from storage.tables.row_storage import StateInitializer, affordable_rows
 from storage.tables.streaming import as_section, random_rows, write_safetensors
 from storage.tables.transfer import TransferKind
+from storage.tables.updates import update_rows
 
 B = TypeVar("B")
 
@@ -85,7 +87,8 @@ class OffloadedEmbedding(nn.Module):
         self.table = Offloaded(rows, optimizer, device=device, **options)
         self.steps = 0
         self._announced: Tensor | None = None  # sorted ids of the current batch, on the device
-        self._leaves: list[tuple[Tensor, Tensor]] = []  # ids and rows of each gather since the last step
+        self._leaf: Tensor | None = None  # rows of the announced ids, shared by the calls of ``forward``
+        self._gradients: dict[int, tuple[Tensor, Tensor]] = {}  # ids and rows of the leaves with a gradient
 
     def prefetch(self, batches: Iterable[B], ids: Callable[[B], Tensor | Sequence[Tensor]]) -> Iterator[B]:
         """Iterates over batches and prefetches the rows of the next batches while a step runs.
@@ -95,6 +98,9 @@ class OffloadedEmbedding(nn.Module):
             ids: Returns all ids that the ``forward`` calls of a batch will use: one integer tensor, or
                 several. ``step`` updates all of them; ids that ``forward`` does not use have a gradient of
                 zero.
+
+        Raises:
+            RuntimeError: A batch begins while gradients of earlier rows are neither applied nor discarded.
         """
 
         def distinct_ids(batch: B) -> Tensor:
@@ -105,10 +111,14 @@ class OffloadedEmbedding(nn.Module):
         announced = ((batch, distinct_ids(batch)) for batch in batches)
         try:
             for batch, distinct in self.table.prefetch(announced, lambda pair: pair[1]):
-                self._leaves, self._announced = [], distinct.to(self.table.device)
+                if self._gradients:
+                    problem = "a batch of `prefetch` begins, but earlier gradients are not used"
+                    remedy = "call `step` or `zero_grad` after each batch, or give the batches over which"
+                    raise RuntimeError(f"{problem}: {remedy} gradients add up to `prefetch` as one batch")
+                self._leaf, self._announced = None, distinct.to(self.table.device)
                 yield batch
         finally:
-            self._leaves, self._announced = [], None
+            self._leaf = self._announced = None
 
     def forward(self, ids: Tensor) -> Tensor:
         """Returns the rows of ids, (*ids.shape, embedding_dim), on the device.
@@ -119,17 +129,22 @@ class OffloadedEmbedding(nn.Module):
         ids = ids.to(self.table.device, torch.int64)
         if self._announced is None:
             distinct, positions = torch.unique(ids, return_inverse=True)
-        else:
-            distinct = self._announced
-            positions = torch.searchsorted(distinct, ids)
-            self._check_announced(distinct, positions, ids)
-        if self._announced is None or not self._leaves:
-            rows = self.table.gather(distinct)[0].requires_grad_(torch.is_grad_enabled())
-            if torch.is_grad_enabled():
-                self._leaves.append((distinct, rows))
-        else:
-            rows = self._leaves[0][1]
+            return _Take.apply(self._gather(distinct), positions)
+        positions = torch.searchsorted(self._announced, ids)
+        self._check_announced(self._announced, positions, ids)
+        rows = self._gather(self._announced) if self._leaf is None else self._leaf
+        self._leaf = rows if rows.requires_grad else None
         return _Take.apply(rows, positions)
+
+    def _gather(self, ids: Tensor) -> Tensor:
+        """Gathers rows as a leaf tensor, which is referenced only by its graph until it has a gradient."""
+        rows = self.table.gather(ids)[0]
+        if torch.is_grad_enabled():
+            gradients = self._gradients  # without a reference to self, which would keep the graph alive
+            rows.requires_grad_().register_post_accumulate_grad_hook(
+                lambda leaf: gradients.__setitem__(id(leaf), (ids, leaf))
+            )
+        return rows
 
     def _check_announced(self, distinct: Tensor, positions: Tensor, ids: Tensor) -> None:
         all_announced = torch.tensor(ids.numel() == 0)
@@ -141,27 +156,47 @@ class OffloadedEmbedding(nn.Module):
             problem = "forward got ids that were not announced"
             raise ValueError(f"{problem}: `ids` of `prefetch` must return all ids of a batch")
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Discards the gradients since the last step."""
+        super().zero_grad(set_to_none)
+        for _, rows in self._gradients.values():
+            rows.grad = None
+        self._gradients.clear()
+
     @torch.no_grad()
     def step(self, learning_rate: float | None = None) -> None:
-        """Updates the rows that received a gradient since the last step.
+        """Updates the rows that received a gradient since the last step, and discards the gradients.
 
         Args:
             learning_rate: Learning rate of this step; None uses that of the optimizer.
+
+        Raises:
+            ArithmeticError: A gradient is not finite; no row was changed (on a GPU: a device-side assertion).
         """
-        gradients = [(ids, rows.grad) for ids, rows in self._leaves if rows.grad is not None]
-        self._leaves = []
+        gradients = [(ids, rows.grad) for ids, rows in self._gradients.values() if rows.grad is not None]
+        self.zero_grad()
+        self._leaf = None
         if not gradients:
             return
         ids, grad = gradients[0]
         if len(gradients) > 1:
             ids, positions = torch.unique(torch.cat([ids for ids, _ in gradients]), return_inverse=True)
             grad = segment_sum(torch.cat([grad for _, grad in gradients]), positions, len(ids))
-        rows, state = self.table.gather(ids)
+        self._check_finite(ids, grad)
         self.steps += 1
         rate = self.optimizer.learning_rate if learning_rate is None else learning_rate
-        rates = torch.full((len(ids), 1), rate, device=rows.device)
-        self.optimizer.update_(rows, grad, state, rates, self.steps)
-        self.table.write_back(ids, rows, state)
+        with update_rows(self.table, ids) as (rows, state):
+            rates = torch.full((len(ids), 1), rate, device=rows.device)
+            self.optimizer.update_(rows, grad, state, rates, self.steps)
+
+    def _check_finite(self, ids: Tensor, grad: Tensor) -> None:
+        finite = torch.isfinite(grad).all(1)
+        if self.table.device.type == "cuda":  # synchronizing would stall the step
+            torch._assert_async(finite.all())  # pyright: ignore[reportPrivateImportUsage]
+        elif not finite.all():
+            rows = ids[~finite].tolist()
+            problem = f"non-finite gradient for {len(rows)} rows, the first is {rows[0]}; no row was changed"
+            raise ArithmeticError(f"{problem}. Lower the learning rate or clip the gradients")
 
     def save(self, file: str | Path) -> None:
         """Writes rows, state and step count to one safetensors file, atomically and in pieces."""

@@ -70,8 +70,9 @@ class Adadelta(RowOptimizer):
 @configurable
 class RMSprop(RowOptimizer):
     """RMSprop (Hinton. Neural Networks for Machine Learning, lecture 6e, 2012). Options of Graves (2013,
-    equations 38 to 41. https://arxiv.org/abs/1308.0850): ``centered`` subtracts mean² from the squares, and
-    ``momentum`` accumulates the steps in a velocity.
+    equations 38 to 41. https://arxiv.org/abs/1308.0850): ``centered`` subtracts mean² from the squares, with
+    ε inside the root as in equation 40, and ``momentum`` accumulates the steps in a velocity. torch.optim
+    adds ε after the root and gives NaN if rounding makes the variance of a constant gradient negative.
     """
 
     name: Literal["rmsprop"] = "rmsprop"
@@ -87,12 +88,16 @@ class RMSprop(RowOptimizer):
         return {name: torch.zeros_like(rows) for name, used in needed.items() if used}
 
     def update_(self, rows: Tensor, grad: Tensor, state: State, rate: Tensor, step: Steps) -> None:
-        """``squares = α · squares + (1 − α) · grad²;  rows -= lr · weight · grad / (√squares + ε)``."""
+        """``squares = α · squares + (1 − α) · grad²;  rows -= lr · weight · grad / (√squares + ε)``. If
+        centered, the divisor is ``√(squares − mean² + ε)``.
+        """
         squares = state["squares"].mul_(self.alpha).addcmul_(grad, grad, value=1 - self.alpha)
         if self.centered:
             mean = state["mean"].lerp_(grad, 1 - self.alpha)
-            squares = squares.addcmul(mean, mean, value=-1)
-        size = squares.sqrt().add_(self.epsilon)
+            variance = squares.addcmul(mean, mean, value=-1).clamp_(min=0)  # rounding may make it negative
+            size = variance.add_(self.epsilon).sqrt_()
+        else:
+            size = squares.sqrt().add_(self.epsilon)
         if self.momentum:
             rows.addcmul_(state["velocity"].mul_(self.momentum).addcdiv_(grad, size), rate, value=-1)
         else:

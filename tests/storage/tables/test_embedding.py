@@ -1,6 +1,7 @@
 """OffloadedEmbedding beside nn.Embedding with torch's own optimizers."""
 
 import copy
+import weakref
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,89 @@ def test_without_gradients_nothing_is_kept_or_moved():
         )
     embedding.step()
     assert embedding.steps == 0 and torch.equal(embedding.state_dict()["weight"], before)
+
+
+def accumulate(embedding, pairs) -> None:
+    for pair in pairs:
+        loss_of(embedding, pair).backward()
+
+
+def test_gradients_add_up_over_batches_as_in_torch():
+    dense = nn.Embedding(ROWS, DIM)
+    embedding = OffloadedEmbedding(
+        ROWS, DIM, optimizer=SGD(learning_rate=0.1), cache_rows=12, start=dense.weight.detach().clone()
+    )
+    optimizer = torch.optim.SGD(dense.parameters(), lr=0.1)
+    accumulate(dense, batches(2))
+    optimizer.step()
+    accumulate(embedding, batches(2))
+    embedding.step()
+    torch.testing.assert_close(embedding.state_dict()["weight"], dense.weight.detach())
+    optimizer.zero_grad()
+    accumulate(dense, batches(2))
+    optimizer.step()
+    for pairs in embedding.prefetch([batches(2)], ids=lambda pairs: [ids for pair in pairs for ids in pair]):
+        accumulate(embedding, pairs)
+    embedding.step()  # also after the loop
+    torch.testing.assert_close(embedding.state_dict()["weight"], dense.weight.detach())
+
+
+def test_a_batch_of_prefetch_does_not_drop_the_gradients_of_the_previous_one():
+    embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=12)
+    with pytest.raises(RuntimeError, match="earlier gradients are not used: call `step` or `zero_grad`"):
+        accumulate(embedding, embedding.prefetch(batches(3), ids=lambda pair: pair))
+    embedding.zero_grad()
+    for pair in embedding.prefetch(batches(3), ids=lambda pair: pair):
+        loss_of(embedding, pair).backward()
+        embedding.step()
+    assert embedding.steps == 3
+
+
+@pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "plain"])
+def test_zero_grad_discards_the_gradient_of_a_batch(ahead: bool):
+    used, discarded = batches(2)
+    embedding, expected = (
+        OffloadedEmbedding(ROWS, DIM, optimizer=SGD(learning_rate=0.1), cache_rows=12) for _ in range(2)
+    )
+    pairs = [discarded, used]
+    for pair in embedding.prefetch(pairs, ids=lambda pair: pair) if ahead else pairs:
+        loss_of(embedding, pair).backward()
+        if pair is discarded:
+            embedding.zero_grad()
+        embedding.step()
+    accumulate(expected, [used])
+    expected.step()
+    assert embedding.steps == 1
+    torch.testing.assert_close(embedding.state_dict(), expected.state_dict())
+
+
+def test_evaluation_with_gradients_enabled_keeps_no_rows():
+    embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=12)
+    gathered, gather = [], embedding.table.gather
+
+    def recorded(ids: torch.Tensor):
+        rows, state = gather(ids)
+        gathered.append(weakref.ref(rows))
+        return rows, state
+
+    embedding.table.gather = recorded
+    for pair in batches(5):
+        loss_of(embedding, pair)
+    assert len(gathered) == 10 and not any(rows() is not None for rows in gathered)
+
+
+@pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "plain"])
+def test_a_non_finite_gradient_changes_no_row(ahead: bool):
+    embedding = OffloadedEmbedding(ROWS, DIM, optimizer=Adam(), cache_rows=12)
+    before = {name: torch.cat(list(part.pieces())) for name, part in embedding.table.sections().items()}
+    ids = torch.tensor([3, 40])
+    for _ in embedding.prefetch([ids], ids=lambda ids: ids) if ahead else [ids]:
+        (embedding(ids) * torch.tensor([[1.0], [torch.inf]])).sum().backward()
+        with pytest.raises(ArithmeticError, match=r"for 1 rows, the first is 40; no row was changed\. Lower"):
+            embedding.step()
+    assert embedding.steps == 0
+    for name, part in embedding.table.sections().items():
+        assert torch.equal(torch.cat(list(part.pieces())), before[name]), name
 
 
 def test_add_up_keeps_the_order_of_the_values():

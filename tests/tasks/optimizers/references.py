@@ -66,8 +66,10 @@ def rmsprop(optimizer, row, grad, memory, rate, step):
     )
     if optimizer.centered:
         memory["mean"] = optimizer.alpha * memory.get("mean", 0) + (1 - optimizer.alpha) * grad
-        variance = variance - memory["mean"] ** 2
-    memory["v"] = optimizer.momentum * memory.get("v", 0) + grad / (np.sqrt(variance) + optimizer.epsilon)
+        size = np.sqrt(variance - memory["mean"] ** 2 + optimizer.epsilon)
+    else:
+        size = np.sqrt(variance) + optimizer.epsilon
+    memory["v"] = optimizer.momentum * memory.get("v", 0) + grad / size
     return row - rate * memory["v"]
 
 

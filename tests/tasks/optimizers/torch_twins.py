@@ -44,7 +44,6 @@ def torch_optimizer(optimizer: Optimizer, parameter: torch.Tensor) -> torch.opti
                 alpha=optimizer.alpha,
                 eps=optimizer.epsilon,
                 momentum=optimizer.momentum,
-                centered=optimizer.centered,
             )
         case Rprop():
             return optim.Rprop(
