@@ -44,7 +44,7 @@ from storage.tracking import Tracking
 from storage.tracking.nights import AS_OF, read_nights
 from storage.tracking.runs import FIGURES
 from tasks.ingest.sources.feeds import source_of
-from tasks.pool import process_beside
+from tasks.pool import helper_process
 from tasks.publish.inputs import PreviousNight
 from tasks.publish.report import Report, Verdict
 
@@ -180,7 +180,7 @@ def open_night(
     with (
         workspace.writing(what, flow_run=flow_run_id, **waiting) as died,
         _one_blas_thread(),
-        process_beside(),
+        helper_process(),
     ):
         mark_crashed(home, died, flow_run_id)
         tracking = Tracking(workspace.home)

@@ -2,6 +2,6 @@
 
 import os
 
-# Torch's threads wait for the next product by turning round and round; where anything else runs, two of them
-# are twenty times slower than one (docs/log).
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch is loaded
+# By default, torch's threads spin while they wait for the next product. If anything else runs on the machine,
+# two spinning threads are twenty times slower than one (docs/log). OpenMP reads this when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -1,4 +1,4 @@
-"""Loops as machine code, by numba, imported at the first use."""
+"""Compilation of loops by numba, which is imported at the first use."""
 
 import functools
 import importlib.util
@@ -8,21 +8,23 @@ from typing import Any
 
 @functools.cache
 def available() -> bool:
-    """Whether numba is installed; importing it is left to the first use."""
+    """Returns whether numba is installed, without importing it."""
     try:
         return importlib.util.find_spec("numba") is not None
-    except ModuleNotFoundError:  # an import hook refuses it
+    except ModuleNotFoundError:  # raised by an import hook
         return False
 
 
 @functools.cache
 def compiled(function: Callable[..., Any], fastmath: bool = False) -> Callable[..., Any]:
-    """The function as machine code that releases the interpreter; cached by function. Where numba is not
-    installed it is the function itself, a hundred times as slow.
+    """Compiles a function to machine code that releases the interpreter lock; cached per function.
 
     Args:
-        function: Of arrays and numbers; it may call others that are compiled already.
-        fastmath: Sums may be reordered, so that they run on vectors; NaN is still told apart.
+        function: Function of arrays and numbers; it may call other compiled functions.
+        fastmath: Allows sums to be reordered and thus vectorized; NaN keeps its meaning.
+
+    Returns:
+        The compiled function, or the function itself, 100 times as slow, if numba is not installed.
     """
     if not available():
         return function
@@ -34,5 +36,5 @@ def compiled(function: Callable[..., Any], fastmath: bool = False) -> Callable[.
     }
     try:
         return numba.njit(function, cache=True, **options)
-    except RuntimeError:  # numba found no directory to write to
+    except RuntimeError:  # numba has no writable cache folder
         return numba.njit(function, **options)

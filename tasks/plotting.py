@@ -1,4 +1,4 @@
-"""Figures in the look that all plots share."""
+"""Plotly figures with the common style of all plots."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,16 +8,20 @@ import plotly.graph_objects as go
 INK, MUTED, GRID = "#14181f", "#5b6472", "#e2e5ea"
 BLUE, ORANGE, GREEN, RED, GREY = "#476fdb", "#f88e03", "#3dbaa9", "#c8443c", "#b9c0ca"
 FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif'
-# A legend over the figure:
-ABOVE = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 1, "xanchor": "right"}
+# Layout of a legend above the figure:
+LEGEND_ABOVE = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 1, "xanchor": "right"}
 Layout = Mapping[str, Any] | None
 
 
 def make_figure(
     title: str, height: int, xaxis: Layout = None, yaxis: Layout = None, legend: Layout = None
 ) -> go.Figure:
-    """An empty figure, ``height`` pixels high, with a title, in the plots' font and colours; axes and legend
-    are of plotly's layout. No legend is shown without one.
+    """Makes an empty figure with the common font and colours.
+
+    Args:
+        title: Heading of the figure.
+        height: Height in pixels.
+        xaxis, yaxis, legend: Parts of plotly's layout; no legend is shown if it is None.
     """
     grid, white = {"gridcolor": GRID, "zeroline": False}, "#ffffff"
     heading = {"text": title, "x": 0, "xref": "paper", "font": {"size": 18}}
@@ -27,8 +31,8 @@ def make_figure(
     return figure.update_layout(xaxis={**grid, **(xaxis or {})}, yaxis={**grid, **(yaxis or {})})
 
 
-def say(figure: go.Figure, text: str) -> go.Figure:
-    """Puts a sentence where there is nothing to draw."""
+def show_message(figure: go.Figure, text: str) -> go.Figure:
+    """Hides the axes and shows a sentence, for a figure without data."""
     font, middle = {"size": 15, "color": MUTED}, {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
     figure.add_annotation(text=text, showarrow=False, font=font, **middle)
     figure.update_xaxes(visible=False)

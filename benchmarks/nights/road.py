@@ -71,7 +71,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     from tasks.embed.task import embed
     from tasks.evaluate.task import evaluate, score_baselines
     from tasks.neighbours.task import find_nearest
-    from tasks.pool import process_beside
+    from tasks.pool import helper_process
     from tasks.publish.inputs import Challenger, LayoutInputs, PageInputs, ReportInputs
     from tasks.publish.registry.task import promote, register
     from tasks.publish.task import compute_layout, draw, pack, report
@@ -88,7 +88,7 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
 
     place, publishing = str(Workspace(home).home), settings.publish
     limits = threadpool_limits(1, user_api="blas")
-    with disable_run_logger(), limits, process_beside(), ThreadPoolExecutor(3) as pool:
+    with disable_run_logger(), limits, helper_process(), ThreadPoolExecutor(3) as pool:
         made = timed("ingest, tokenize, preprocess", _to_corpus, home, feeds, settings.tokenize)
         guide, vocabulary, corpus = made
         run = timed("MLflow start", lambda: Tracking(place).start_run("bare", "bare"))

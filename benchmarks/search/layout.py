@@ -124,7 +124,7 @@ def _recall(vectors: np.ndarray, places: np.ndarray, judged: np.ndarray) -> floa
 def _ours(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:
     ids, cosines = top_neighbours(vectors, vectors, K, exclude_self=True)
     plane = principal_plane(vectors, np.arange(len(vectors)))
-    return lay_out(plane, ids, cosines, seed=0, before=before)
+    return lay_out(plane, ids, cosines, seed=0, previous=before)
 
 
 def _filled(before: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from storage.stages import Stage
 from tasks.evaluate.baselines import draw_held_out, empty_reasons, fit_and_score_baselines, read_titles
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.evaluate.unseen_words import measure_unseen_words
-from tasks.pool import beside, iterate
+from tasks.pool import helper_submit, iterate
 from tasks.scoring.agreement import measure_agreement, reference_labels
 from tasks.scoring.confidence import (
     HeldOutVotes,
@@ -39,7 +39,7 @@ ARRAYS = {"title_only": "vectors", "title_context": "full"}  # names of the arra
 def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Baselines:
     """Scores the baselines on held-out titles; they read only the corpus, so this can run during training."""
     logger = get_run_logger()
-    scoring = iterate(beside(corpus.counts["titles"]), fit_and_score_baselines, home, corpus, settings)
+    scoring = iterate(helper_submit(corpus.counts["titles"]), fit_and_score_baselines, home, corpus, settings)
     while True:
         try:
             progress = next(scoring)
@@ -71,7 +71,7 @@ def evaluate(
     is_training = titles.split[rows] == "train"
     reference = reference_labels(corpus_files.labels.take(rows), len(corpus_files.label_names), is_training)
     clusters = np.asarray(open_array(workspace.folder(clustering), "clusters"))[rows]
-    submit = beside(corpus.counts["titles"])
+    submit = helper_submit(corpus.counts["titles"])
     pending_agreement = submit(measure_agreement, clusters, reference, held_out=~is_training)
     sets = draw_held_out(titles, empty_reasons(workspace, corpus, table), settings)
     baselines_folder = workspace.folder(baselines)

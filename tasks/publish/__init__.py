@@ -1,1 +1,1 @@
-"""What people see: the map, the plots, the model."""
+"""Stage publish: map, plots, served model, registry and report."""

@@ -1,4 +1,4 @@
-"""Draws the pages of a night: the map and the plots. Large guides are drawn in a helper process."""
+"""Writes the pages of a night: the map and the plots."""
 
 import json
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from storage.formats.clustering import Density
 from storage.formats.corpus import open_corpus
 from storage.home.workspace import Workspace
 from tasks.publish.inputs import PageInputs
-from tasks.publish.map.descriptions import read_beginnings
-from tasks.publish.map.page import MOST_TIMES, SHOWN, facts_of, map_content, render_map
+from tasks.publish.map.descriptions import read_excerpts
+from tasks.publish.map.page import COLUMNS, MAX_TIMES, make_content, make_facts, render_map
 from tasks.publish.map.places import read_places
 from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
@@ -30,34 +30,44 @@ CONFIDENCE_COLUMNS = ("confidence", "score", "correct", "language")
 def write_page(
     home: str, inputs: PageInputs, previous: Page | None, at: datetime, folder: Path
 ) -> dict[str, int]:
-    """Writes the files of a Page into ``folder``; returns the numbers of titles and clusters on the map."""
+    """Writes the files of a Page to ``folder``; returns the numbers of titles and clusters on the map."""
     workspace, settings = Workspace(home), inputs.settings
-    of = workspace.folder
-    corpus, guide, scores = of(inputs.corpus), of(inputs.guide), of(inputs.scores)
-    titles = pq.read_table(corpus / "titles.parquet", columns=[*SHOWN, "split", "first_airing"])
-    opened, matrix = open_corpus(corpus), np.asarray(open_array(of(inputs.vectors), "full"))
+    path = workspace.folder
+    corpus, guide, scores = path(inputs.corpus), path(inputs.guide), path(inputs.scores)
+    titles = pq.read_table(corpus / "titles.parquet", columns=[*COLUMNS, "split", "first_airing"])
+    opened, matrix = open_corpus(corpus), np.asarray(open_array(path(inputs.vectors), "full"))
     document = json.loads((scores / "scores.json").read_text(encoding="utf-8"))
     queries = pq.read_table(scores / "queries.parquet")
-    trained = workspace.details(inputs.checkpoint)
-    history = extend_history(of(previous) if previous else None, at, trained["history"], document)
-    near = workspace.details(inputs.clustering)["density"]
+    training = workspace.details(inputs.checkpoint)
+    history = extend_history(path(previous) if previous else None, at, training["history"], document)
+    density = workspace.details(inputs.clustering)["density"]
     variants = corpus / "variants.parquet"
     with open_airings(guide, variants, folder) as airings:
-        parts = (airings.times(block.start, block.stop, MOST_TIMES) for block in row_blocks(len(titles)))
-        times = pa.concat_tables(parts)  # in blocks: a million titles exceed the memory limit of DuckDB
+        parts = (airings.times(block.start, block.stop, MAX_TIMES) for block in row_blocks(len(titles)))
+        times = pa.concat_tables(
+            parts
+        )  # in blocks because a million titles exceed the memory limit of DuckDB
     descriptions: Sequence[str] = ()
     if settings.descriptions:
-        descriptions = read_beginnings(guide, variants, len(titles), folder)
-    places = read_places(of(inputs.layout), of(inputs.nearest), settings.neighbours)
-    facts = facts_of(titles, document)
-    content = map_content(titles, places, of(inputs.clustering), facts, settings, times, descriptions)
-    density = Density(**near) if near else None
-    figures = draw_figures(opened, titles, matrix, queries, content, places.shown, history, density)
+        descriptions = read_excerpts(guide, variants, len(titles), folder)
+    places = read_places(path(inputs.layout), path(inputs.nearest), settings.neighbours)
+    facts = make_facts(titles, document)
+    content = make_content(titles, places, path(inputs.clustering), facts, settings, times, descriptions)
+    figures = draw_figures(
+        opened,
+        titles,
+        matrix,
+        queries,
+        content,
+        places.shown,
+        history,
+        Density(**density) if density else None,
+    )
     confidence = pq.read_table(scores / "confidence.parquet")
     figures["reliability"] = plot_reliability(*(np.asarray(confidence[name]) for name in CONFIDENCE_COLUMNS))
     for name, plot in (("topics", plot_topics), ("memory", plot_memory)):
-        if trained.get(name):
-            figures[name] = plot(trained[name])
+        if training.get(name):
+            figures[name] = plot(training[name])
     (folder / "map.html").write_text(render_map(content), encoding="utf-8")
     write_plots(folder, figures)
     write_history(folder, history)

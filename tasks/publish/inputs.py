@@ -1,4 +1,4 @@
-"""Inputs of the publishing tasks that need more than a handful of artifacts."""
+"""Inputs of the publishing tasks, which read many artifacts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,19 +23,19 @@ from tasks.publish.settings import PublishSettings
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutInputs(StageInputs):
-    """What determines the places of titles on the map."""
+    """Inputs of the positions of titles on the map."""
 
     corpus: Corpus
     encoder: TitleEncoderFiles
     vectors: Vectors
     nearest: NearestTitles
-    neighbours: int  # per title, as listed on the map
+    neighbours: int  # listed per title on the map
     seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageInputs(StageInputs):
-    """What determines map.html and plots.html."""
+    """Inputs of map.html and plots.html."""
 
     guide: Guide
     corpus: Corpus
@@ -61,7 +61,7 @@ class Challenger:
 
 @dataclass(frozen=True, kw_only=True)
 class PreviousNight:
-    """The night before, for comparisons in the report; empty if there is none."""
+    """The previous night, for comparisons in the report; empty if there is none."""
 
     figures: Mapping[str, float] = field(default_factory=dict)  # headline figures by name
     model_folder: str = ""
@@ -69,7 +69,7 @@ class PreviousNight:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportInputs:
-    """What the report of a night is about."""
+    """Inputs of the report of a night."""
 
     guide: Guide
     corpus: Corpus

@@ -1,4 +1,4 @@
-"""The page artifacts.html: each artifact of a night, what it was made of and what was made of it."""
+"""Renders artifacts.html: the artifacts of a night with their inputs and uses."""
 
 import json
 from collections import deque
@@ -13,90 +13,89 @@ from storage.artifacts import Artifact
 from storage.home.workspace import Workspace
 from tasks.pages import clean, render_page
 
-HERE = Path(__file__).parent
-SHOWN = 16  # digits of a digest
+FOLDER = Path(__file__).parent
+DIGITS = 16  # of a digest
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What artifact.json says of one artifact."""
+    """The content of one artifact.json."""
 
     path: str
     content: Mapping[str, Any]
-    at: datetime  # when its newest file was written
+    at: datetime  # modification time of the newest file
 
     @property
     def anchor(self) -> str:
-        """Its id on the page."""
+        """The id on the page."""
         return _anchor(self.content)
 
     @property
     def inputs(self) -> Sequence[Mapping[str, str]]:
-        """Kind, path and digest of what it was made of; nothing is known of what an older version made."""
+        """Kind, path and digest of each input; empty for artifacts of older versions."""
         return self.content.get("made_of", {}).get("inputs", [])
 
 
-def trace(workspace: Workspace, made: Sequence[Artifact]) -> list[Record]:
-    """The records of artifacts and of all that they were made of, as far as they are in the home; the oldest
-    first.
-    """
-    found: dict[str, Record] = {}
-    waiting = deque(artifact.path for artifact in made)
-    while waiting:
-        folder = workspace.home / (path := waiting.popleft())
-        if path in found or not (folder / "artifact.json").exists():
+def trace(workspace: Workspace, artifacts: Sequence[Artifact]) -> list[Record]:
+    """Returns the records of artifacts and of all their inputs that are in the home, oldest first."""
+    records: dict[str, Record] = {}
+    queue = deque(artifact.path for artifact in artifacts)
+    while queue:
+        folder = workspace.home / (path := queue.popleft())
+        if path in records or not (folder / "artifact.json").exists():
             continue
         content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
         written = [(folder / name).stat().st_mtime for name in content["files"]]
         at = datetime.fromtimestamp(max(written, default=0), UTC)
-        found[path] = Record(path=path, content=content, at=at)
-        waiting += [each["path"] for each in found[path].inputs if each["kind"] != "Feed"]
-    return sorted(found.values(), key=lambda record: (record.at, record.anchor))
+        records[path] = Record(path=path, content=content, at=at)
+        queue += [item["path"] for item in records[path].inputs if item["kind"] != "Feed"]
+    return sorted(records.values(), key=lambda record: (record.at, record.anchor))
 
 
 def render_artifacts(records: Sequence[Record], heading: str, registered: str) -> str:
-    """Renders the page, to be written as UTF-8; ``registered`` is the model's address in MLflow."""
+    """Renders the page, to be written as UTF-8; ``registered`` is the URI of the model in MLflow."""
     uses: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
-        for each in record.inputs:
-            uses.setdefault(_anchor(each), []).append(record.content)
-    known = {record.anchor for record in records}
-    sections = [_section(record, uses.get(record.anchor, []), known, registered) for record in records]
+        for item in record.inputs:
+            uses.setdefault(_anchor(item), []).append(record.content)
+    anchors = {record.anchor for record in records}
+    sections = [_section(record, uses.get(record.anchor, []), anchors, registered) for record in records]
     body = clean("\n".join(sections))
-    return render_page(HERE / "artifacts.html", heading, HERE / "artifacts.css", body, [])
+    return render_page(FOLDER / "artifacts.html", heading, FOLDER / "artifacts.css", body, [])
 
 
-def _anchor(named: Mapping[str, Any]) -> str:
-    return f"{named['kind']}-{named['digest'][:SHOWN]}"
+def _anchor(item: Mapping[str, Any]) -> str:
+    return f"{item['kind']}-{item['digest'][:DIGITS]}"
 
 
-def _link(named: Mapping[str, Any], known: set[str]) -> str:
-    text = f"{escape(named['path'] if named['kind'] == 'Feed' else named['kind'])}"
-    text += f" <code>{named['digest'][:SHOWN]}</code>"
-    return f'<a href="#{_anchor(named)}">{text}</a>' if _anchor(named) in known else f"<span>{text}</span>"
+def _link(item: Mapping[str, Any], anchors: set[str]) -> str:
+    text = f"{escape(item['path'] if item['kind'] == 'Feed' else item['kind'])}"
+    text += f" <code>{item['digest'][:DIGITS]}</code>"
+    return f'<a href="#{_anchor(item)}">{text}</a>' if _anchor(item) in anchors else f"<span>{text}</span>"
 
 
-def _section(record: Record, uses: Sequence[Mapping[str, Any]], known: set[str], registered: str) -> str:
+def _section(record: Record, uses: Sequence[Mapping[str, Any]], anchors: set[str], registered: str) -> str:
     content, files = record.content, record.content["files"]
-    by = content.get("made_of", {})
-    size = sum(each["size"] for each in files.values())
+    provenance = content.get("made_of", {})
+    size = sum(file["size"] for file in files.values())
     counts = ", ".join(f"{number:,} {escape(name)}" for name, number in content["counts"].items())
-    made_of = [_link(each, known) for each in record.inputs] or ["<span>not recorded</span>"]
-    made_into = [_link(each, known) for each in uses]
+    inputs = [_link(item, anchors) for item in record.inputs] or ["<span>not recorded</span>"]
+    used_by = [_link(item, anchors) for item in uses]
     if content["kind"] == "Model":
-        made_into.append(f"<span>registered as <code>{escape(registered)}</code></span>")
+        used_by.append(f"<span>registered as <code>{escape(registered)}</code></span>")
     rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{each['size']:,}</td><td><code>{each['sha256']}</code></td></tr>"
-        for name, each in sorted(files.items())
+        f"<tr><td>{escape(name)}</td><td>{file['size']:,}</td><td><code>{file['sha256']}</code></td></tr>"
+        for name, file in sorted(files.items())
     )
-    settings = escape(json.dumps(by.get("settings", []), indent=1, ensure_ascii=False))
+    stage = escape(provenance.get("stage", "a stage"))
+    settings = escape(json.dumps(provenance.get("settings", []), indent=1, ensure_ascii=False))
     head = "<tr><th>File</th><th>Bytes</th><th>SHA-256</th></tr>"
     return f"""<section class="panel" id="{record.anchor}">
-<h2>{content["kind"]} <code>{content["digest"][:SHOWN]}</code></h2>
-<p>{escape(by.get("stage", "a stage"))}, {record.at:%Y-%m-%d %H:%M} UTC; {size / 1e6:,.1f} MB; {counts}</p>
+<h2>{content["kind"]} <code>{content["digest"][:DIGITS]}</code></h2>
+<p>{stage}, {record.at:%Y-%m-%d %H:%M} UTC; {size / 1e6:,.1f} MB; {counts}</p>
 <dl>
-<dt>made of</dt><dd>{" ".join(made_of)}</dd>
-<dt>made into</dt><dd>{" ".join(made_into) or "<span>nothing further</span>"}</dd>
+<dt>inputs</dt><dd>{" ".join(inputs)}</dd>
+<dt>used by</dt><dd>{" ".join(used_by) or "<span>no artifact</span>"}</dd>
 <dt>digest</dt><dd><code>{content["digest"]}</code></dd>
 <dt>folder</dt><dd><code>{escape(record.path)}</code></dd>
 </dl>

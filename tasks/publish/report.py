@@ -1,6 +1,6 @@
-"""The report of a run: the verdict, the headline figures, and the page on the flow run."""
+"""The report of a run: verdict, headline figures, feeds, anomalies, scores and clusters as Markdown."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,20 +17,20 @@ RIVALS = {
     "sentence_knn": "k-NN of sentence vectors",
     "majority": "majority class",
 }
-MOST = 20  # anomalies and clusters that are listed
+MAX_LISTED = 20  # anomalies and clusters
 PROTOCOLS = {
-    "unseen_title": "Titles never seen",
-    "unseen_show": "Franchises never seen",
-    "next_period": "What comes next in time",
+    "unseen_title": "Unseen titles",
+    "unseen_show": "Unseen franchises",
+    "next_period": "Next period",
 }
 HEADLINE = {
-    "quality": "quality, by which the gate decides",
-    "quality_difference": "quality less the champion's",
-    "accuracy": "accuracy, titles never seen",
-    "precision_at_k": "precision at k, titles never seen",
-    "mrr": "MRR, titles never seen",
-    "accuracy_unseen_show": "accuracy, franchises never seen",
-    "accuracy_next_period": "accuracy, what comes next in time",
+    "quality": "quality, which the gate compares",
+    "quality_difference": "difference from the champion",
+    "accuracy": "accuracy, unseen titles",
+    "precision_at_k": "precision at k, unseen titles",
+    "mrr": "MRR, unseen titles",
+    "accuracy_unseen_show": "accuracy, unseen franchises",
+    "accuracy_next_period": "accuracy, next period",
     "clusters": "clusters",
     "noise_share": "share of titles in no cluster",
     "ami": "AMI of clusters and categories",
@@ -38,19 +38,19 @@ HEADLINE = {
     "titles": "titles on the map",
     "programmes": "programmes in the guide",
 }
-WHOLE = {"clusters", "titles", "programmes"}
+INTEGERS = {"clusters", "titles", "programmes"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What became of a challenger."""
+    """The result of the gate for a challenger."""
 
-    name: str = "guidespace-titles"  # of the registered model: what serves is models:/NAME@champion
+    name: str = "guidespace-titles"  # of the registered model; models:/NAME@champion is served
     version: str
-    champion: bool  # whether that version serves now
-    reason: str  # in plain words with the numbers
-    quality: float | None = None  # mean on held-out titles, 0 to 1; None without any
-    difference: float | None = None  # to the champion on the same titles; None where nothing was compared
+    champion: bool  # whether this version is the champion now
+    reason: str  # sentence with the numbers
+    quality: float | None = None  # mean on held-out titles, 0 to 1; None without held-out titles
+    difference: float | None = None  # from the champion on the same titles; None if not compared
     logged_model: str = ""  # id of MLflow's logged model behind the version
 
     @property
@@ -60,7 +60,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """One line: "version 2 is champion: quality 0.520, +0.010"."""
+        """One line such as "version 2 is champion: quality 0.520, +0.010"."""
         state = f"version {self.version} is {'champion' if self.champion else 'not promoted'}"
         if self.quality is None or not (self.champion or self.difference is not None):
             return f"{state}: {self.reason}"
@@ -73,14 +73,17 @@ class Report:
     """The report of a run."""
 
     markdown: str  # the page on the flow run
-    figures: dict[str, float]  # of the headline
-    link: str = ""  # page of the MLflow run; empty where MLflow has no server
+    figures: dict[str, float]  # headline figures
+    link: str = ""  # page of the MLflow run; "" without an MLflow server
 
 
 def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programmes: int) -> dict[str, float]:
-    """Name to value of the k-NN on the title alone, in the order of HEADLINE; None is left out."""
+    """Returns the headline figures by name, in the order of HEADLINE, without undefined ones.
+
+    The scores are those of the k-NN on the title alone.
+    """
     knn = {protocol: forms["title_only"].get("knn", {}) for protocol, forms in scores["protocols"].items()}
-    found = {
+    values = {
         **knn["unseen_title"],
         **scores["clusters"],
         "quality": verdict.quality,
@@ -91,7 +94,7 @@ def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programme
         "titles": titles,
         "programmes": programmes,
     }
-    return {name: float(found[name]) for name in HEADLINE if found.get(name) is not None}
+    return {name: float(values[name]) for name in HEADLINE if values.get(name) is not None}
 
 
 def report_markdown(
@@ -100,80 +103,95 @@ def report_markdown(
     scores: Mapping[str, Any],
     verdict: Verdict,
     figures: Mapping[str, float],
-    before: Mapping[str, float],
+    previous_figures: Mapping[str, float],
     anomalies: Sequence[str],
     clusters: Sequence[Mapping[str, Any]],
-    places: Sequence[str],
+    links: Sequence[str],
 ) -> str:
-    """The report as Markdown, from scores.json, the feeds and the clusters.
+    """Writes the report as Markdown.
 
-    ``figures`` and ``before`` are the headline of this run and of the run before (empty where there is none),
-    ``anomalies`` those of the data checks, ``places`` where map, MLflow run and model are.
+    Args:
+        guide: Guide of the run.
+        feeds: Rows of feeds.parquet.
+        scores: Content of scores.json.
+        verdict: Verdict on the challenger.
+        figures, previous_figures: Headline figures of this run and of the previous one (may be empty).
+        anomalies: Messages of the data checks.
+        clusters: Entries of clusters.json.
+        links: Lines that locate the map, the MLflow run and the model.
     """
     counts = ("seen", "stored", "duplicates", "rejected")
-    held = ", ".join(f"{guide.counts[name]:,} {name}" for name in ("programmes", "channels"))
     lines = [
         f"## {'Champion' if verdict.champion else 'Not promoted'}: version {verdict.version}",
         "",
         verdict.reason[:1].upper() + verdict.reason[1:] + ".",
         "",
-        *(f"- {place}" for place in places),
-        *_headline_table(figures, before),
+        *(f"- {link}" for link in links),
+        *_headline_table(figures, previous_figures),
         "",
         "### Feeds",
-        *_table(("feed", *counts), ([feed["source"], *(feed[name] for name in counts)] for feed in feeds)),
+        *markdown_table(("feed", *counts), [[feed["source"], *map(feed.get, counts)] for feed in feeds]),
         "",
-        f"The snapshot holds {held}.",
+        "The snapshot contains {programmes:,} programmes, {channels:,} channels.".format(**guide.counts),
         "",
     ]
     if anomalies:
-        lines += [f"### Anomalies ({len(anomalies):,})", "", *(f"- {_cell(one)}" for one in anomalies[:MOST])]
+        lines += [f"### Anomalies ({len(anomalies):,})", ""]
+        lines += [f"- {markdown_cell(text)}" for text in anomalies[:MAX_LISTED]]
     else:
         lines.append("The data checks found nothing unusual.")
-    if len(anomalies) > MOST:
-        lines.append(f"- … and {len(anomalies) - MOST:,} more, in the table guide-checks")
+    if len(anomalies) > MAX_LISTED:
+        lines.append(f"- … and {len(anomalies) - MAX_LISTED:,} more, in the table guide-checks")
     for protocol, title in PROTOCOLS.items():
         score = scores["protocols"][protocol]["title_only"]
-        lines += ["", f"### {title} ({protocol}, {score['n']} titles)"]
-        if not score["n"]:
-            lines += ["", score["reason"] + "."]
-            continue
-        scored = {rival: name for rival, name in RIVALS.items() if "accuracy" in score.get(rival, ())}
-        rows = ([name, *map(score[rival].get, MEASURES)] for rival, name in scored.items())
-        lines += _table(("", *MEASURES.values()), rows)
-        for rival in [rival for rival in RIVALS if rival in score and rival not in scored]:
-            lines += ["", f"Not scored: {RIVALS[rival]} ({score[rival]['reason']})."]
-        if interval := score["knn"]["ci95"]["accuracy"]:  # none where all titles are one show's
-            lines += ["", f"95 % interval of the k-NN's accuracy: {interval[0]:.3f} to {interval[1]:.3f}."]
-    agreement = scores["clusters"]
-    share, ami, stability = (_cell(agreement[name]) for name in ("noise_share", "ami", "run_to_run_ari"))
-    about = f"{share} of titles in none; AMI {ami}, run-to-run ARI {stability}."
-    lines += ["", "### Clusters", "", f"{agreement['count']} clusters, {about}"]
+        lines += ["", f"### {title} ({protocol}, {score['n']} titles)", *_score_lines(score)]
+    return "\n".join([*lines, *_cluster_lines(scores["clusters"], clusters)])
+
+
+def _score_lines(score: Mapping[str, Any]) -> list[str]:
+    if not score["n"]:
+        return ["", score["reason"] + "."]
+    scored = {rival: name for rival, name in RIVALS.items() if "accuracy" in score.get(rival, ())}
+    rows = [[name, *map(score[rival].get, MEASURES)] for rival, name in scored.items()]
+    lines = markdown_table(("", *MEASURES.values()), rows)
+    for rival, name in RIVALS.items():
+        if rival in score and rival not in scored:
+            lines += ["", f"Not scored: {name} ({score[rival]['reason']})."]
+    if interval := score["knn"]["ci95"]["accuracy"]:  # None if all titles are of one show
+        lines += ["", f"95 % interval of the accuracy of the k-NN: {interval[0]:.3f} to {interval[1]:.3f}."]
+    return lines
+
+
+def _cluster_lines(scores: Mapping[str, Any], clusters: Sequence[Mapping[str, Any]]) -> list[str]:
+    noise, ami, stability = (markdown_cell(scores[name]) for name in ("noise_share", "ami", "run_to_run_ari"))
+    about = f"{scores['count']} clusters, {noise} of titles in none; AMI {ami}, run-to-run ARI {stability}."
+    lines = ["", "### Clusters", "", about]
     if clusters:
-        largest = sorted(clusters, key=lambda cluster: -cluster["size"])[:MOST]
-        lines += _table(("the largest", "titles"), ([one["name"], one["size"]] for one in largest))
-    return "\n".join(lines)
+        largest = sorted(clusters, key=lambda cluster: -cluster["size"])[:MAX_LISTED]
+        lines += markdown_table(("largest", "titles"), [[item["name"], item["size"]] for item in largest])
+    return lines
 
 
-def _headline_table(figures: Mapping[str, float], before: Mapping[str, float]) -> list[str]:
-    head = ("", "tonight", "last night", "change") if before else ("", "tonight")
+def _headline_table(figures: Mapping[str, float], previous: Mapping[str, float]) -> list[str]:
+    head = ("", "tonight", "last night", "change") if previous else ("", "tonight")
     rows = []
     for name, label in HEADLINE.items():
-        now, then = figures.get(name), before.get(name)
-        form, kind = ("+,.0f", int) if name in WHOLE else ("+.3f", float)
-        values = [None if value is None else kind(value) for value in (now, then)]
-        change = None if now is None or then is None else format(now - then, form)
+        form, kind = ("+,.0f", int) if name in INTEGERS else ("+.3f", float)
+        values = [kind(source[name]) if name in source else None for source in (figures, previous)]
+        change = None if None in values else format(figures[name] - previous[name], form)
         if values != [None, None]:
             rows.append([label, *values, change][: len(head)])
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Returns the lines of a table after an empty line; all columns but the first are aligned right."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return ["", *(f"| {' | '.join(map(_cell, line))} |" for line in lines)]
+    return ["", *(f"| {' | '.join(map(markdown_cell, line))} |" for line in lines)]
 
 
-def _cell(value: object) -> str:
+def markdown_cell(value: object) -> str:
+    """Formats a value for a table: three decimals, thousands separators, "–" for None."""
     if isinstance(value, float | int):
         return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
     return "–" if value is None else str(value).replace("|", "\\|")

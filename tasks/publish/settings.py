@@ -7,7 +7,7 @@ from tasks.form import configurable, setting
 
 @configurable
 class PublishSettings:
-    """What the map shows, how the gate decides, and whether its decision is followed."""
+    """Content of the map, and decision and promotion rules of the gate."""
 
     heading: str = setting("TV guide", "Heading of the map")
     neighbours: int = setting(10, "Neighbours shown of each title", ge=1, le=10)

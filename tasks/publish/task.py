@@ -1,4 +1,4 @@
-"""Stage publish: everything to Layout, Page and Model; the report."""
+"""Stage publish: Layout, Page, Model and the report of a night."""
 
 import io
 import json
@@ -25,7 +25,7 @@ from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.pool import SHARED, beside, open_pool
+from tasks.pool import MAX_HELPER_TITLES, helper_submit, open_pool
 from tasks.publish.drawing import write_page
 from tasks.publish.inputs import LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.map.places import write_layout
@@ -39,17 +39,17 @@ from tasks.search.search import COLUMNS, OPTIONAL_COLUMNS, SIMILARITY_ARRAYS
 LAYOUT = Stage(Layout, __file__, "layout")
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
-DROPPED_SHOWN = 200  # dropped categories in the table on the flow run's page; MLflow has them all
+MAX_DROPPED = 200  # dropped categories in the table of the flow run; MLflow has all of them
 
 
 @task(**LAYOUT.options)
 def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> Layout:
-    """Publishes the places of titles on the map, starting from the previous ones, and why titles are near."""
+    """Publishes positions of titles on the map, starting from the previous ones, and reasons."""
     folder = Workspace(home).folder
     with LAYOUT.publish(home, inputs) as draft:
         titles = inputs.corpus.counts["titles"]
-        with open_pool("processes", int(titles > SHARED)) as submit_to_process:  # ends with the block
-            submit = submit_to_process if titles > SHARED else beside(titles)
+        with open_pool("processes", int(titles > MAX_HELPER_TITLES)) as submit_to_pool:  # ends with the block
+            submit = submit_to_pool if titles > MAX_HELPER_TITLES else helper_submit(titles)
             count = submit(
                 write_layout,
                 corpus=folder(inputs.corpus),
@@ -58,7 +58,7 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
                 nearest=folder(inputs.nearest),
                 neighbours=inputs.neighbours,
                 seed=inputs.seed,
-                before=folder(previous) if previous else None,
+                previous=folder(previous) if previous else None,
                 folder=draft.folder,
             )
             draft.counts["titles"] = count.result()
@@ -67,10 +67,10 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
 
 @task(**PAGE.options)
 def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> Page:
-    """Publishes map.html and plots.html, which continue the history of the previous page."""
+    """Publishes map.html and plots.html, which extend the history of the previous page."""
     with PAGE.publish(home, inputs) as draft:
-        counts = beside(inputs.corpus.counts["titles"])(write_page, home, inputs, previous, at, draft.folder)
-        draft.counts |= counts.result()
+        submit = helper_submit(inputs.corpus.counts["titles"])
+        draft.counts |= submit(write_page, home, inputs, previous, at, draft.folder).result()
     get_run_logger().info("map of %(titles)d titles in %(clusters)d clusters", draft.counts)
     return draft.artifact
 
@@ -79,8 +79,8 @@ def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> 
 def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors) -> Model:
     """Publishes the files of the served model.
 
-    These are the encoder, the similarity vectors, the facts about each title, and the votes on held-out
-    titles with which predictions are calibrated.
+    These are the encoder, the similarity vectors, facts about each title, and the votes on held-out titles,
+    which calibrate predictions.
     """
     folder = Workspace(home).folder
     columns = [*COLUMNS, *OPTIONAL_COLUMNS, "split", "language"]
@@ -111,9 +111,9 @@ def pack(home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors
 
 @task(name="report", task_run_name="report", persist_result=False)
 def report(home: str, inputs: ReportInputs, run: str) -> Report:
-    """Logs a night to MLflow and writes its report and the home's nights.html.
+    """Logs a night to MLflow, and writes its report and nights.html of the home.
 
-    MLflow gets figures, scores, drift, training history, feeds, map, plots and dropped categories.
+    MLflow receives figures, scores, drift, training history, feeds, map, plots and dropped categories.
     """
     workspace, tracking, verdict = Workspace(home), Tracking(home), inputs.verdict
     folder = workspace.folder
@@ -128,7 +128,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> Report:
     tracking.log_scores(run, scores)
     reasons = Counter(dropped["reason"].to_pylist()).most_common()
     _log_counts(tracking, run, inputs, dropped, reasons)
-    if "train/loss" not in tracking.client.get_run(run).data.metrics:  # a cached training has logged nothing
+    if "train/loss" not in tracking.client.get_run(run).data.metrics:  # not logged if training was cached
         history = enumerate(workspace.details(inputs.checkpoint)["history"], 1)
         steps = [(epoch, {f"train/{name}": n for name, n in values.items()}) for epoch, values in history]
         tracking.log_steps(run, steps)
@@ -165,7 +165,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> Report:
 def _log_counts(
     tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.Table, reasons: list[tuple[str, int]]
 ) -> None:
-    """Logs the counts of artifacts and of dropped categories by reason, and the table of the latter."""
+    """Logs counts of artifacts and of dropped categories by reason, and the table of dropped categories."""
     artifacts = {"guide": inputs.guide, "corpus": inputs.corpus, "clustering": inputs.clustering}
     counts = {
         f"counts/{kind}/{name}": count
@@ -179,15 +179,15 @@ def _log_counts(
 
 
 def _show_dropped(dropped: pa.Table, reasons: list[tuple[str, int]]) -> None:
-    """Creates the table of dropped categories on the page of the flow run."""
+    """Adds the table of dropped categories to the page of the flow run."""
     by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     description = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
-    rows = dropped.slice(0, DROPPED_SHOWN).to_pylist()
+    rows = dropped.slice(0, MAX_DROPPED).to_pylist()
     create_table_artifact(table=rows, key="dropped-categories", description=description)  # pyright: ignore[reportUnusedCoroutine]
 
 
 def _links(tracking: Tracking, run: str, map_file: Path, verdict: Verdict) -> list[str]:
-    """Lines that say where the map, the MLflow run, the model and the artifacts are."""
+    """Returns lines that locate the map, the MLflow run, the model and the artifacts."""
     where = tracking.where(run)
     if not where.startswith("http"):
         return [f"Map: `{map_file}`", f"MLflow: `{where}`", f"Model: `{verdict.model_uri}`", ""]

@@ -52,7 +52,7 @@ function drawLine() {
 }
 
 function drawReasons(one) {
-  const why = make("div", "why", "", one.why.some((each) => each[2]) ? "Because you like" : "Popular; nothing you like decided");
+  const why = make("div", "why", "", one.why.some((reason) => reason[2]) ? "Because you like" : "Popular; no match with your likes");
   for (const [title, share, liked] of one.why) {
     const bar = make("span", "bar", "", make("span"));
     bar.firstChild.style.width = `${Math.round(share * 100)}%`;

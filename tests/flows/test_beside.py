@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 import tasks.pool
 
 if __name__ == "__main__":
-    tasks.pool.APART, submitted, submit = 0, [], ProcessPoolExecutor.submit
+    tasks.pool.MIN_HELPER_TITLES, submitted, submit = 0, [], ProcessPoolExecutor.submit
 
     def note(self, function, *given, **named):
         submitted.append(function.__name__)

@@ -11,7 +11,15 @@ import psutil
 import pytest
 
 from storage.stages import ROOT
-from tasks.pool import APART, SHARED, beside, iterate, open_pool, process_beside, worker_process
+from tasks.pool import (
+    MAX_HELPER_TITLES,
+    MIN_HELPER_TITLES,
+    helper_process,
+    helper_submit,
+    iterate,
+    open_pool,
+    worker_process,
+)
 
 HOLD = """
 import os, sys
@@ -34,19 +42,21 @@ def count_down(start):
 
 
 def test_many_titles_are_worth_the_process_beside_while_there_is_one():
-    with process_beside():
-        own = beside(APART + 1)(os.getpid).result()
-        assert own == beside(APART + 1)(os.getpid).result() != os.getpid()
-        assert {beside(titles)(os.getpid).result() for titles in (APART, SHARED + 1)} == {os.getpid()}
-        assert beside(APART + 1)(os.getenv, "OPENBLAS_NUM_THREADS").result() == "1"
+    with helper_process():
+        own = helper_submit(MIN_HELPER_TITLES + 1)(os.getpid).result()
+        assert own == helper_submit(MIN_HELPER_TITLES + 1)(os.getpid).result() != os.getpid()
+        assert {
+            helper_submit(titles)(os.getpid).result() for titles in (MIN_HELPER_TITLES, MAX_HELPER_TITLES + 1)
+        } == {os.getpid()}
+        assert helper_submit(MIN_HELPER_TITLES + 1)(os.getenv, "OPENBLAS_NUM_THREADS").result() == "1"
     assert not psutil.pid_exists(own)
-    assert beside(APART + 1)(os.getpid).result() == os.getpid()
+    assert helper_submit(MIN_HELPER_TITLES + 1)(os.getpid).result() == os.getpid()
 
 
-@pytest.mark.parametrize("titles", [1, APART + 1])
+@pytest.mark.parametrize("titles", [1, MIN_HELPER_TITLES + 1])
 def test_a_generator_beside_yields_returns_and_raises_as_here(titles):
-    with process_beside():
-        submit = beside(titles)
+    with helper_process():
+        submit = helper_submit(titles)
         first, second = iterate(submit, count_down, 2), iterate(submit, count_down, 1)
         (number, process), (other, same) = next(first), next(second)
         assert (number, other) == (2, 1)

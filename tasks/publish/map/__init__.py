@@ -1,1 +1,1 @@
-"""The map: one HTML file, its content, the places of its titles, and why they are near each other."""
+"""The map: positions of titles, reasons of neighbours, content and HTML page."""

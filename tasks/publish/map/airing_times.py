@@ -1,4 +1,4 @@
-"""When and where the titles of a map air, as arrays."""
+"""Times and channels of the airings of titles as arrays."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from storage.name_lists import NameLists
 
 @dataclass(frozen=True, eq=False)
 class AiringTimes:
-    """The airings of each title, rising: the minute since 1970 UTC, and the channel."""
+    """Airings of each title in ascending order: minutes since 1970 UTC, and channels."""
 
     minutes: Ragged
-    channels: NameLists  # of the same lengths
+    channels: NameLists  # with the same row lengths
 
     @staticmethod
-    def of(table: pa.Table) -> AiringTimes:
-        """The rows of a table of lists, minutes and names; neither is null."""
+    def from_table(table: pa.Table) -> AiringTimes:
+        """Converts a table with the list columns minutes and names, without nulls."""
         channels = NameLists.from_column(table["names"])
         values = [chunk.flatten().to_numpy() for chunk in table["minutes"].chunks]
         minutes = np.concatenate([np.zeros(0, dtype=np.int64), *values])
@@ -29,7 +29,7 @@ class AiringTimes:
 
     @staticmethod
     def from_rows(rows: Sequence[Sequence[tuple[int, str]]]) -> AiringTimes:
-        """Of a list of pairs a title."""
+        """Converts one list of (minute, channel) per title."""
         minutes = Ragged.from_rows([[minute for minute, _ in row] for row in rows], dtype=np.int64)
         return AiringTimes(minutes, NameLists.from_rows([channel for _, channel in row] for row in rows))
 

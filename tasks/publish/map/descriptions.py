@@ -1,6 +1,6 @@
-"""The beginning of what a guide says about a title, for the map's card.
+"""Excerpts of descriptions for the card of the map.
 
-A description belongs to its author, so that the map carries none unless ``publish.descriptions`` says so.
+Descriptions are protected by copyright, so the map contains excerpts only if ``publish.descriptions`` is set.
 """
 
 import tempfile
@@ -9,33 +9,33 @@ from pathlib import Path
 from storage.catalogue.titles import write_descriptions
 from storage.formats.vocabulary import batches_of
 
-CHARACTERS = 200
+MAX_CHARACTERS = 200
 
 
-def read_beginnings(guide: Path, variants: Path, titles: int, folder: Path) -> list[str]:
-    """The first 200 characters of each title's most aired description, cut between words; "" without one.
+def read_excerpts(guide: Path, variants: Path, titles: int, folder: Path) -> list[str]:
+    """Returns the beginning of the most aired description of each title; "" without a description.
 
     Args:
-        guide: Guide folder; one of before descriptions.parquet was published has none.
+        guide: Guide folder; those of older versions have no descriptions.parquet.
         variants: Parquet file of raw_title, title_id.
         titles: Number of titles.
         folder: For temporary files.
     """
-    beginnings = [""] * titles
+    excerpts = [""] * titles
     if not (guide / "descriptions.parquet").exists():
-        return beginnings
+        return excerpts
     with tempfile.TemporaryDirectory(dir=folder) as work:
         file = Path(work) / "descriptions.parquet"
-        write_descriptions(guide, variants, file, CHARACTERS + 1)
+        write_descriptions(guide, variants, file, MAX_CHARACTERS + 1)
         for batch in batches_of(file, ["title_id", "description"]):
             for title, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                beginnings[title] = beginnings[title] or _shorten(text)  # most airings first
-    return beginnings
+                excerpts[title] = excerpts[title] or _shorten(text)  # most airings first
+    return excerpts
 
 
 def _shorten(text: str) -> str:
-    """At most 200 characters and "…" where more follow; whole words unless one alone is longer."""
-    if len(text) <= CHARACTERS:
+    """Cuts a text between words to at most MAX_CHARACTERS plus "…"; a single longer word is cut inside."""
+    if len(text) <= MAX_CHARACTERS:
         return text
-    words, _, _ = text[: CHARACTERS + 1].rpartition(" ")
-    return (words or text[:CHARACTERS]).rstrip(".,;:–- ") + "…"
+    words, _, _ = text[: MAX_CHARACTERS + 1].rpartition(" ")
+    return (words or text[:MAX_CHARACTERS]).rstrip(".,;:–- ") + "…"

@@ -1,18 +1,18 @@
-// Where the eye is: world coordinates (y up, about -1 to 1) to CSS pixels of the window, zoom about a point, flights.
+// The camera: maps world coordinates (y up, about -1 to 1) to CSS pixels, zooms about a point, and animates.
 
 /**
  * A camera over the points.
  *
- * (x, y) is the world point in the middle of the window, scale the CSS pixels a unit of the world. `free` is the part of
- * the window that no panel covers; fit and fly aim at its middle.
+ * (x, y) is the world point in the centre of the window, scale is in CSS pixels per world unit. `free` is the part of
+ * the window that is not covered by panels; movements are relative to its centre.
  */
 function createCamera(guide) {
   const camera = { x: 0, y: 0, scale: 300, width: 1, height: 1, home: 300, free: { left: 0, top: 0, right: 1, bottom: 1 } };
   let flight = null;
 
-  // The whole view holds all but the outermost half per cent on each side: a few strays must not shrink the rest.
+  // The whole view omits the outermost half per cent on each side, so that a few outliers do not shrink the rest.
   const span = (values) => {
-    const step = Math.ceil(values.length / 100_000); // so many tell as much
+    const step = Math.ceil(values.length / 100_000); // a sample is sufficient
     const sorted = (step > 1 ? values.filter((_, i) => i % step === 0) : values.slice()).sort();
     const cut = Math.floor(sorted.length / 200);
     return sorted.length ? [sorted[cut], sorted[sorted.length - 1 - cut]] : [-1, 1];
@@ -24,7 +24,7 @@ function createCamera(guide) {
   const freeWidth = () => Math.max(80, camera.free.right - camera.free.left);
   const freeHeight = () => Math.max(80, camera.free.bottom - camera.free.top);
   const clampScale = (scale) => Math.min(camera.home * Math.max(24, 2 * Math.sqrt(guide.count)), Math.max(camera.home * 0.6, scale));
-  /** The camera that shows world (x, y) in the middle of the free area. */
+  /** The camera with world (x, y) in the centre of the free area. */
   const aim = (x, y, scale) => ({
     x: x - ((camera.free.left + camera.free.right) / 2 - camera.width / 2) / scale,
     y: y + ((camera.free.top + camera.free.bottom) / 2 - camera.height / 2) / scale,
@@ -38,7 +38,7 @@ function createCamera(guide) {
   camera.zoom = () => camera.scale / camera.home;
   camera.flying = () => flight !== null;
 
-  /** Told when the window or a panel changes; keeps the magnification relative to the whole map. */
+  /** Updates the sizes of window and panels; keeps the magnification relative to the whole map. */
   camera.resize = (width, height, free) => {
     const zoom = camera.zoom();
     Object.assign(camera, { width, height, free });
@@ -48,7 +48,7 @@ function createCamera(guide) {
     camera.scale = clampScale(camera.home * zoom);
   };
 
-  /** Puts (x, y) in the middle, but for a slack: strays and what a panel pushes aside stay in reach, and the map cannot be lost. */
+  /** Centres (x, y), limited to the map plus a margin, so that outliers stay accessible and the map cannot be lost. */
   const lookAt = (x, y) => {
     flight = null;
     const slack = Math.max(0.2, (0.25 * Math.max(camera.width, camera.height)) / camera.scale);
@@ -58,7 +58,7 @@ function createCamera(guide) {
 
   camera.panBy = (dx, dy) => lookAt(camera.x - dx / camera.scale, camera.y + dy / camera.scale);
 
-  /** The view that a link names: the middle and the magnification, of which any numbers may come. */
+  /** Shows the centre and magnification of a link, which may be any numbers. */
   camera.show = (x, y, zoom) => {
     camera.scale = clampScale(camera.home * zoom);
     lookAt(x, y);
@@ -77,7 +77,7 @@ function createCamera(guide) {
 
   /** A magnification at which about forty points around (x, y) fill the view. */
   camera.closeScale = (x, y) => {
-    const squares = guide.x.map((own, i) => (own - x) ** 2 + (guide.y[i] - y) ** 2).sort();
+    const squares = guide.x.map((other, i) => (other - x) ** 2 + (guide.y[i] - y) ** 2).sort();
     const radius = Math.sqrt(squares[Math.min(40, guide.count - 1)] || 0.01);
     return clampScale(Math.max(camera.home * 2.5, Math.min(freeWidth(), freeHeight()) / 2.6 / radius));
   };
@@ -85,7 +85,7 @@ function createCamera(guide) {
   camera.flyTo = (x, y, scale, milliseconds) => camera.move(aim(x, y, clampScale(scale)), milliseconds);
 
   /**
-   * Moves along the path of steady perceived speed: zooms out on the way when the goal is far.
+   * Moves with constant perceived speed; zooms out on the way to a distant goal.
    * After J. van Wijk and W. Nuij, "Smooth and efficient zooming and panning", 2003, section 4.
    */
   camera.move = (goal, milliseconds) => {
@@ -123,7 +123,7 @@ function createCamera(guide) {
     } };
   };
 
-  /** Advances a flight to the time of this frame; true while it goes on. */
+  /** Advances the animation to the time of this frame; true while it continues. */
   camera.step = (now) => {
     if (!flight) return false;
     flight.started ??= now;

@@ -1,16 +1,16 @@
-// What is known of one title: a small card at the pointer, and the pinned one with links to its neighbours.
+// Cards with the facts of a title: a small one at the pointer, and the pinned one with links to neighbours.
 
 const CHANNELS_SHOWN = 6;
-const LEAST_TOLD = 0.05; // of a cosine: what a pair that is not one word adds at least to be told of
-// What is said of a part that is no word, where it brings two titles together, and where it keeps them apart.
+const MIN_SHARE = 0.05; // of a cosine: contribution at which a pair of different words is shown
+// Texts for parts that are not words: for a positive and for a negative contribution.
 const PARTS = {
-  "(meaning)": ["alike in meaning", "their meaning"],
-  "(memory)": ["near one slot of the memory", "their slots of the memory"],
-  "(channel)": ["on like channels", "their channels"],
-  "(hour)": ["at like hours", "their hours"],
-  "(weekday)": ["on like days", "their days"],
-  "(duration)": ["of like length", "their lengths"],
-  "(manner)": ["aired in like manner", "how they air"],
+  "(meaning)": ["similar meaning", "different meaning"],
+  "(memory)": ["same memory slot", "different memory slots"],
+  "(channel)": ["similar channels", "different channels"],
+  "(hour)": ["similar hours", "different hours"],
+  "(weekday)": ["similar weekdays", "different weekdays"],
+  "(duration)": ["similar duration", "different durations"],
+  "(manner)": ["similar schedule", "different schedules"],
 };
 
 /** Wires #card and #hover; select(i), close(), highlight(mode, entry) are called on clicks. */
@@ -37,32 +37,29 @@ function createCards(guide, legends, { select, close, highlight }) {
   };
 
   /**
-   * "both say “night”; alike in meaning; kept apart by “law” and “quiz”": words that both have, or else two that are
-   * used alike; then what is no word.
+   * "shared word “night”; similar meaning; but “law” and “quiz”": shared words, or else two related words; then
+   * other parts, then a negative contribution.
    */
   const why = (reasons) => {
-    const enough = ({ left, right, share }) => (left === right && !PARTS[left]) || Math.abs(share) >= LEAST_TOLD;
-    const told = reasons.filter(enough);
-    const parts = told.filter(({ left, share }) => PARTS[left] && share > 0).map(({ left }) => PARTS[left][0]);
-    const together = told.filter(({ left, share }) => share > 0 && !PARTS[left]);
-    const same = together.filter(({ left, right }) => left === right).map(({ left }) => `“${left}”`);
+    const shown = reasons.filter(({ left, right, share }) => (left === right && !PARTS[left]) || Math.abs(share) >= MIN_SHARE);
     const both = ({ left, right }) => `“${left}” and “${right}”`;
-    const alike = together.slice(0, 1).map((pair) => `${both(pair)} go with the same kind of programme`);
-    const between = (pair) => PARTS[pair.left]?.[1] ?? both(pair);
-    const apart = told.filter(({ share }) => share < 0).map((pair) => `kept apart by ${between(pair)}`);
-    const all = [...(same.length ? [`both say ${same.join(" and ")}`] : alike), ...parts, ...apart];
-    const made = element("span", "why", all.join("; "));
-    made.dir = "auto";
-    return all.length ? made : null;
+    const parts = shown.filter(({ left, share }) => PARTS[left] && share > 0).map(({ left }) => PARTS[left][0]);
+    const words = shown.filter(({ left, share }) => share > 0 && !PARTS[left]);
+    const same = words.filter(({ left, right }) => left === right).map(({ left }) => `“${left}”`);
+    const related = words.slice(0, 1).map((pair) => `${both(pair)} occur in the same kind of programme`);
+    const different = shown.filter(({ share }) => share < 0).map((pair) => `but ${PARTS[pair.left]?.[1] ?? both(pair)}`);
+    const shared = `shared word${same.length > 1 ? "s" : ""} ${same.join(" and ")}`;
+    const texts = [...(same.length ? [shared] : related), ...parts, ...different];
+    return texts.length ? element("span", "why", texts.join("; ")) : null;
   };
 
-  /** "next Sat 7 June at 18:30 on BBC One", in the viewer's own time; null where nothing is known. */
+  /** "next Sat 7 June at 18:30 on BBC One" in the viewer's time zone; null without airings. */
   const airs = (i) => {
     const times = guide.timesOf(i);
     if (!times.length) return null;
     const next = times.find(({ start }) => start >= Date.now());
     const { start, channel } = next ?? times[times.length - 1];
-    const all = times.length < guide.mostTimes; // else one before these may be nearer
+    const all = times.length < guide.mostTimes; // otherwise an earlier airing may be missing
     const when = next ? (all || next !== times[0] ? "next " : "among others ") : "last ";
     const text = element("span", "", `${when}${formatTime(start)} on ${channel}`);
     text.dir = "auto";
@@ -96,20 +93,20 @@ function createCards(guide, legends, { select, close, highlight }) {
     const facts = element(
       "dl",
       "facts",
-      term("Category", ...(categories.length ? categories : [element("span", "absent", "none given")])),
+      term("Category", ...(categories.length ? categories : [element("span", "absent", "none")])),
       term("Cluster", label(cluster, "cluster", theme, linked)),
       term("Channels", shown.length ? shown.join(", ") + (channels.length > shown.length ? ` and ${channels.length - shown.length} more` : "") : element("span", "absent", "unknown")),
       term("Airings", formatCount(guide.airings[i])),
       airs(i),
     );
-    const note = guide.isHeldOut(i) ? element("p", "held-out", "Held out: the model never saw this title while it learned.") : null;
+    const note = guide.isHeldOut(i) ? element("p", "held-out", "Held out: this title was not used in training.") : null;
     const rows = (linked ? neighbours : neighbours.slice(0, 5)).map((neighbour) => neighbourRow(neighbour, linked));
     const nearest = rows.length
       ? [
           element("div", "nearest-head", element("h3", "", "Nearest titles"), element("span", "", "similarity")),
           element("ol", "nearest", ...rows),
         ]
-      : [element("p", "absent", "No neighbours: none of its words is known.")];
+      : [element("p", "absent", "No neighbours: no known words.")];
     return [heading, description, facts, note, ...nearest].filter((part) => part !== null);
   };
 

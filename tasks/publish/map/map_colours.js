@@ -1,7 +1,7 @@
-// Who gets which colour: the legends of categories and of clusters, and the paint of all points.
+// Colours: the legends of categories and of clusters, and the colours of all points.
 
-// Twenty colours, the same by day and by night, so that a category keeps its colour: far apart in OKLab, as seen with
-// normal vision, protanopia and deuteranopia; contrast with the ground at least 2.2 by day and 3 by night.
+// Twenty colours for both themes: distant in OKLab with normal vision, protanopia and deuteranopia; the contrast with
+// the background is at least 2.2 (light) and 3 (dark).
 const PALETTE = [
   "#6f47cb", "#fa8c09", "#bf1f08", "#50b2ab", "#c877fa", "#256e70", "#a28255", "#837eb7", "#18c060", "#ea570c",
   "#a235a0", "#3a71ee", "#b09fdd", "#2c9187", "#795c3e", "#fe7fab", "#be2e66", "#db5e87", "#559004", "#0495da",
@@ -9,9 +9,9 @@ const PALETTE = [
 const GREYS = { light: { other: "#8d96a3", none: "#b9c0ca", lit: "#1d4fd7" }, dark: { other: "#7d8796", none: "#4d5666", lit: "#8fb4ff" } };
 
 /**
- * The two legends. An entry is {name, count, rank, members}; rank is its place by size, -1 for "none of them".
- * A title has the colour of its cluster's category if it carries that, so that a cluster looks as it is called; else of
- * the rarest of its categories with a colour of their own: it says most.
+ * The two legends. An entry is {name, count, rank, members}; rank is by size, -1 for titles without category or cluster.
+ * A title has the colour of the category in the name of its cluster if it has that category, otherwise of its rarest
+ * category in the palette, which is the most specific.
  */
 function makeLegends(guide) {
   const byCategory = guide.categoryNames.map(() => []);
@@ -30,16 +30,16 @@ function makeLegends(guide) {
   };
   for (const legend of Object.values(legends)) {
     legend.entryOf = new Array(guide.count).fill(legend.none);
-    // From the commonest to the rarest that has a colour; those without one never hide one that has.
+    // From the most frequent to the rarest in the palette; categories outside the palette do not override them.
     const coloured = legend.entries.filter((entry) => entry.rank >= 0 && entry.rank < PALETTE.length);
     const rest = legend.entries.filter((entry) => entry.rank >= PALETTE.length);
     for (const entry of [...rest.reverse(), ...coloured]) for (const i of entry.members) legend.entryOf[i] = entry;
   }
   const ofCategory = new Map(legends.category.entries.map((entry) => [entry.id, entry]));
   for (let i = 0; i < guide.count; i++) {
-    const own = ofCategory.get(guide.clusters[i] < 0 ? -1 : guide.clusterCategories[guide.clusters[i]]);
-    if (!own || own.rank < 0 || own.rank >= PALETTE.length) continue;
-    for (let at = offsets[i]; at < offsets[i + 1]; at++) if (values[at] === own.id) legends.category.entryOf[i] = own;
+    const entry = ofCategory.get(guide.clusters[i] < 0 ? -1 : guide.clusterCategories[guide.clusters[i]]);
+    if (!entry || entry.rank < 0 || entry.rank >= PALETTE.length) continue;
+    for (let at = offsets[i]; at < offsets[i + 1]; at++) if (values[at] === entry.id) legends.category.entryOf[i] = entry;
   }
   legends.cluster.entryOfCluster = new Map(legends.cluster.entries.map((entry) => [entry.id, entry]));
   legends.category.entryOfName = new Map(legends.category.entries.filter((entry) => entry.rank >= 0).map((entry) => [entry.name, entry]));
@@ -51,14 +51,14 @@ function makeLegend(names, members, noneName, noneMembers, colours = null) {
     .map((name, id) => ({ id, name, members: members[id], count: members[id].length, rank: 0 }))
     .filter((entry) => entry.count > 0)
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
-  // `colour` is the place in the palette: by size, or as it was the night before.
+  // `colour` is the palette index: by size, or as on the previous map.
   entries.forEach((entry, rank) => Object.assign(entry, { rank, colour: colours ? colours[entry.id] : rank }));
   const none = { id: -1, name: noneName, members: noneMembers, count: noneMembers.length, rank: -1 };
   if (none.count) entries.push(none);
   return { entries, none };
 }
 
-/** Colour of a legend entry as #rrggbb. Clusters beyond the palette keep apart by a hue of their own, categories are grey. */
+/** The colour of a legend entry as #rrggbb. Beyond the palette, clusters have different hues and categories are grey. */
 function colourOf(entry, mode, theme) {
   if (entry.rank < 0) return GREYS[theme].none;
   if (entry.colour < PALETTE.length) return PALETTE[entry.colour];
@@ -80,10 +80,11 @@ function hexToBytes(hex) {
 }
 
 /**
- * Paints all points.
+ * Computes the colours of all points.
  *
- * Returns {rgba: Uint8Array of 4 a title, order: titles in drawing order, layers: where each begins in it and the last one
- * ends, lit: Uint8Array}: faded and colourless points lie below, and within a layer the often aired ones, which are larger, so that small points stay in reach.
+ * Returns {rgba: Uint8Array with 4 values per title, order: titles in drawing order, layers: offsets of the layers in
+ * order, lit: Uint8Array}. Faded and colourless points are drawn first, and within a layer the most aired ones, which are
+ * larger, so that small points stay accessible.
  */
 function paintPoints(guide, legend, mode, theme, litEntry, mask = null) {
   const pixels = new Uint32Array(guide.count); // r, g, b, alpha from the lowest byte on
@@ -91,12 +92,12 @@ function paintPoints(guide, legend, mode, theme, litEntry, mask = null) {
   if (litEntry) for (const i of litEntry.members) lit[i] = 1;
   if (mask) for (let i = 0; i < guide.count; i++) lit[i] &= mask[i];
   const pixel = (hex) => hexToBytes(hex).reduce((sum, byte, place) => sum | (byte << (8 * place)), 0);
-  const known = new Map();
+  const pixelOf = new Map();
   const paint = (entry) => {
-    if (!known.has(entry)) known.set(entry, pixel(colourOf(entry, mode, theme)));
-    return known.get(entry);
+    if (!pixelOf.has(entry)) pixelOf.set(entry, pixel(colourOf(entry, mode, theme)));
+    return pixelOf.get(entry);
   };
-  // A highlighted entry shows all its titles in its colour; one that has none of its own borrows the accent.
+  // All titles of a highlighted entry have its colour, or the accent colour if it is not in the palette.
   const hasColour = litEntry && litEntry.rank >= 0 && (mode === "cluster" || litEntry.rank < PALETTE.length);
   const litPaint = litEntry && (hasColour ? paint(litEntry) : pixel(GREYS[theme].lit));
   const layer = new Uint8Array(guide.count);

@@ -1,21 +1,21 @@
-// Reads the data that map.py embedded, and the text folding that search uses on both sides.
+// Reads the embedded data of map/page.py, folds text for the search, and formats values.
 
-/** Decodes {"type", "base64"} to a typed array (little-endian, as every browser's machine is). */
+/** Decodes {"type", "base64"} to a typed array (little-endian, as on all platforms of browsers). */
 function unpack(packed) {
   const letters = atob(packed.base64);
   const bytes = new Uint8Array(letters.length);
-  for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at); // a tenth of Uint8Array.from's time
+  for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at); // ten times as fast as Uint8Array.from
   const types = { f4: Float32Array, u4: Uint32Array, i4: Int32Array, u2: Uint16Array, i1: Int8Array, u1: Uint8Array };
   return new types[packed.type](bytes.buffer);
 }
 
-/** A function whose value is made at its first call. */
-function lazily(make) {
-  let made = null;
-  return () => (made ??= make());
+/** A function that computes its value at the first call. */
+function lazily(compute) {
+  let value = null;
+  return () => (value ??= compute());
 }
 
-/** Rows of different lengths, decoded when first read: a function from row to its values; all() has {offsets, values}. */
+/** Rows of different lengths, decoded at the first use: a function from row to values; all() is {offsets, values}. */
 function unpackRows(packed) {
   const all = lazily(() => {
     const lengths = unpack(packed.lengths);
@@ -27,7 +27,7 @@ function unpackRows(packed) {
   return Object.assign(of, { all });
 }
 
-/** Titles by falling airings, equal ones by their number: sorted by counting, sixteen bits at a time. */
+/** Titles by descending airings, then by index: a radix sort with sixteen bits per pass. */
 function orderByAirings(airings) {
   let order = new Uint32Array(airings.length);
   for (let i = 0; i < order.length; i++) order[i] = i;
@@ -43,9 +43,9 @@ function orderByAirings(airings) {
 }
 
 /**
- * The guide as the page uses it. Title i is row i of everything.
- * neighbours(i) is [{title, cosine, reasons}, …], nearest first; reasons is [{left, right, share}, …], two words, or
- * twice what is no word ("(meaning)", "(channel)"), and the part of the cosine that the two add.
+ * The guide as the page uses it; row i belongs to title i.
+ * neighbours(i) is [{title, cosine, reasons}, …], nearest first; reasons is [{left, right, share}, …]: two words, or
+ * the same other part twice ("(meaning)", "(channel)"), and their contribution to the cosine.
  */
 function readGuide(json) {
   const raw = JSON.parse(json);
@@ -61,7 +61,7 @@ function readGuide(json) {
   const airings = unpack(raw.airings);
   const channelsOf = unpackRows(raw.channels);
   const categoriesOf = unpackRows(raw.categories);
-  const heldOut = raw.heldOut ? unpack(raw.heldOut) : null;
+  const heldOut = unpack(raw.heldOut);
   const languagesOf = unpackRows(raw.languages);
   const daysOf = unpackRows(raw.days);
   const fresh = raw.fresh ? unpack(raw.fresh) : null;
@@ -80,7 +80,7 @@ function readGuide(json) {
     clusters: unpack(raw.clusters),
     clusterNames: raw.clusterNames,
     clusterCategories: raw.clusterCategories,
-    subclusters: raw.subclusters ? unpack(raw.subclusters) : null, // -1 is none
+    subclusters: unpack(raw.subclusters), // -1 is none
     subclusterNames: raw.subclusterNames,
     subclusterParents: raw.subclusterParents,
     categoryNames: raw.categoryNames,
@@ -93,31 +93,31 @@ function readGuide(json) {
     dayNames: raw.dayNames,
     dayOf: daysOf,
     isFresh: (i) => fresh !== null && fresh[i] === 1,
-    freshCount: fresh === null ? 0 : fresh.reduce((sum, one) => sum + one, 0),
-    freshTitles: Uint32Array.from(fresh ?? [], (one, i) => (one ? i + 1 : 0)).filter(Boolean).map((i) => i - 1),
+    freshCount: fresh === null ? 0 : fresh.reduce((sum, flag) => sum + flag, 0),
+    freshTitles: Uint32Array.from((fresh ?? []).keys()).filter((i) => fresh[i]),
     categoriesIn: (i) => Array.from(categoriesOf(i), (c) => raw.categoryNames[c]),
     channelsIn: (i) => Array.from(channelsOf(i), (c) => raw.channelNames[c]),
     mostTimes: raw.times.most,
-    /** [{start, channel}, …], rising, start in milliseconds since 1970; of more than mostTimes the latest. */
+    /** [{start, channel}, …] in ascending order; start is in milliseconds since 1970; the latest mostTimes airings. */
     timesOf(i) {
       const channels = timeChannelsOf(i);
       const start = (minute) => (raw.times.since + minute) * 60_000;
       return Array.from(minutesOf(i), (minute, k) => ({ start: start(minute), channel: raw.times.channelNames[channels[k]] }));
     },
     descriptionOf: (i) => raw.descriptions[i] ?? "",
-    isHeldOut: (i) => heldOut !== null && heldOut[i] === 1,
+    isHeldOut: (i) => heldOut[i] === 1,
     neighbours(i) {
-      const found = [];
+      const result = [];
       for (let k = i * width; k < (i + 1) * width; k++) {
         const title = indices()[k] - 1;
-        if (title >= 0) found.push({ title, cosine: cosines()[k] / 100, reasons: reasons(i, k - i * width, title) });
+        if (title >= 0) result.push({ title, cosine: cosines()[k] / 100, reasons: reasons(i, k - i * width, title) });
       }
-      return found;
+      return result;
     },
   };
 }
 
-/** A function from title, place of a neighbour and the neighbour to why they are near. */
+/** A function from title, rank of a neighbour and the neighbour to the reasons. */
 function readReasons(raw) {
   if (!raw) return () => [];
   const wordsOf = unpackRows(raw.words);
@@ -126,20 +126,20 @@ function readReasons(raw) {
     const words = wordsOf(title);
     return part > words.length ? raw.partNames[part - 1 - words.length] : raw.wordNames[words[part - 1]];
   };
-  return (i, place, other) => {
-    const found = [];
+  return (i, rank, other) => {
+    const reasons = [];
     const [left, right, share] = shares();
-    const first = (i * raw.neighbours + place) * raw.pairs;
-    for (let at = first; place < raw.neighbours && at < first + raw.pairs; at++) {
-      if (left[at]) found.push({ left: name(i, left[at]), right: name(other, right[at]), share: share[at] / 100 });
+    const first = (i * raw.neighbours + rank) * raw.pairs;
+    for (let at = first; rank < raw.neighbours && at < first + raw.pairs; at++) {
+      if (left[at]) reasons.push({ left: name(i, left[at]), right: name(other, right[at]), share: share[at] / 100 });
     }
-    return found;
+    return reasons;
   };
 }
 
 const LETTERS = { ß: "ss", æ: "ae", œ: "oe", ø: "o", đ: "d", ð: "d", ł: "l", þ: "th", ı: "i" };
 
-/** Lower case without diacritics: "Amélie" and "AMELIE" are one. */
+/** Lower case without diacritics: "Amélie" and "AMELIE" are equal. */
 function foldText(text) {
   return text
     .normalize("NFKD")
@@ -151,10 +151,10 @@ function foldText(text) {
     .replace(/\s+/g, " ");
 }
 
-/** Where the folded part stands in the text, as [start, end) of the text itself; null when it does not. */
+/** The position of a folded string in a text as [start, end), or null. */
 function findFolded(text, part) {
   let folded = "";
-  const origin = []; // for each folded letter, where its source letter starts and ends
+  const origin = []; // start and end of the source letter of each folded letter
   let at = 0;
   for (const letter of text) {
     for (const unit of foldText(letter).split("")) {
@@ -167,7 +167,7 @@ function findFolded(text, part) {
   return start < 0 ? null : [origin[start][0], origin[start + part.length - 1][1]];
 }
 
-/** "Sat 7 June at 18:30" in the viewer's time zone, with the year where it is another one. */
+/** "Sat 7 June at 18:30" in the viewer's time zone, with the year if it is not the current year. */
 function formatTime(start) {
   const format = (form) => new Intl.DateTimeFormat("en-GB", form).format(start);
   const year = new Date(start).getFullYear() === new Date(Date.now()).getFullYear() ? {} : { year: "numeric" };
@@ -177,10 +177,10 @@ function formatTime(start) {
 
 const formatCount = new Intl.NumberFormat("en-GB").format;
 
-/** Makes an element with a class and text (as text: a title is never markup) or children. */
+/** Creates an element with a class and children; strings become text, never markup. */
 function element(tag, className, ...children) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  made.append(...children.filter((child) => child !== null));
-  return made;
+  const created = document.createElement(tag);
+  if (className) created.className = className;
+  created.append(...children.filter((child) => child !== null));
+  return created;
 }

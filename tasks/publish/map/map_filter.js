@@ -1,6 +1,6 @@
-// Filters: titles of one channel, one language, one day of airing, new ones; together, and together with a highlight.
+// Filters by channel, language, day and new titles, which are combined with each other and with a highlight.
 
-/** Wires #filters; changed() is called when a choice was made. mask() is null when nothing is filtered. */
+/** Connects #filters and calls changed() after a choice. */
 function createFilter(guide, changed) {
   const fields = {
     channel: { select: document.getElementById("filter-channel"), names: guide.channelNames, of: guide.channelsOf },
@@ -10,7 +10,7 @@ function createFilter(guide, changed) {
   const fresh = document.getElementById("filter-new");
   const freshCount = guide.freshCount;
   fresh.parentElement.hidden = !freshCount;
-  fresh.nextElementSibling.textContent = `New since the last run, ringed (${formatCount(freshCount)})`;
+  fresh.nextElementSibling.textContent = `New since the last run, with a ring (${formatCount(freshCount)})`;
 
   for (const [kind, { select, names, of }] of Object.entries(fields)) {
     const counts = new Uint32Array(names.length);
@@ -30,22 +30,22 @@ function createFilter(guide, changed) {
 
   const chosen = () => Object.values(fields).filter(({ select }) => select.value);
   return {
-    /** 1 for titles that pass, or null when all do. */
+    /** 1 for titles that pass, or null without a filter. */
     mask() {
-      const active = chosen().map(({ select, names, of }) => ({ wanted: names.indexOf(select.value), of }));
+      const active = chosen().map(({ select, names, of }) => ({ index: names.indexOf(select.value), of }));
       if (!active.length && !fresh.checked) return null;
       const mask = new Uint8Array(guide.count);
       for (let i = 0; i < guide.count; i++) {
-        mask[i] = (!fresh.checked || guide.isFresh(i)) && active.every(({ wanted, of }) => of(i).includes(wanted)) ? 1 : 0;
+        mask[i] = (!fresh.checked || guide.isFresh(i)) && active.every(({ index, of }) => of(i).includes(index)) ? 1 : 0;
       }
       return mask;
     },
-    /** The choices as {channel, language, day, new}, empty ones left out. */
+    /** The choices as {channel, language, day, new} without empty ones. */
     get() {
       const choices = Object.fromEntries(Object.entries(fields).filter(([, { select }]) => select.value).map(([kind, { select }]) => [kind, select.value]));
       return fresh.checked ? { ...choices, new: "1" } : choices;
     },
-    /** Sets the choices; one that this guide does not have is passed over. */
+    /** Sets the choices; ignores values that this guide does not have. */
     set(choices) {
       for (const [kind, { select, names }] of Object.entries(fields)) select.value = names.includes(choices[kind]) ? choices[kind] : "";
       fresh.checked = Boolean(choices.new) && freshCount > 0;
@@ -57,7 +57,7 @@ function createFilter(guide, changed) {
   };
 }
 
-/** "German" for "de", the code itself where the browser knows no name. */
+/** "German" for "de"; the code if the browser has no name. */
 function languageName(code) {
   try {
     return new Intl.DisplayNames(["en"], { type: "language" }).of(code) ?? code;

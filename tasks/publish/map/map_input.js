@@ -1,6 +1,6 @@
-// Hands on the map: drag, wheel, pinch, hover, click, keys.
+// Input: drag, wheel, pinch, hover, click and keys.
 
-/** The title under (px, py), or -1: the nearest rim within reach; faded ones only when nothing lit is there. */
+/** The title at (px, py), or -1: the nearest disc within `slack` pixels; faded titles only without another one. */
 function pickTitle(scene, guide, px, py, slack) {
   const { camera, radii, paint } = scene;
   const growth = pointGrowth(camera.zoom());
@@ -11,7 +11,7 @@ function pickTitle(scene, guide, px, py, slack) {
     if (dx > 40 || dx < -40) continue;
     const away = Math.hypot(dx, camera.screenY(guide.y[i]) - py) - radii[i] * growth;
     const layer = paint.lit[i] ? 0 : 1;
-    // Inside several discs the one with the nearest centre wins.
+    // Inside several discs, the one with the nearest relative centre is selected.
     const distance = away < 0 ? away / (radii[i] * growth) : away;
     if (distance < least[layer]) {
       least[layer] = distance;
@@ -21,7 +21,7 @@ function pickTitle(scene, guide, px, py, slack) {
   return best[0] >= 0 ? best[0] : best[1];
 }
 
-/** Wires pointers on the surface; acts through app: {camera, scene(), guide, hover(i, px, py), select(i), redraw()}. */
+/** Connects pointer events of the surface to app: {camera, scene(), guide, hover(i, px, py), select(i), redraw()}. */
 function wirePointers(surface, app) {
   const pointers = new Map();
   let moved = 0;
@@ -95,7 +95,7 @@ function wirePointers(surface, app) {
   );
 }
 
-/** Keys that work wherever no text is typed. */
+/** Connects keys, which are ignored in text fields. */
 function wireKeys(app) {
   const step = 90;
   const zoom = (factor) => app.zoomMiddle(factor);

@@ -1,28 +1,28 @@
-// Draws what stands over the points: lines to neighbours, rings, names of clusters, titles where there is room.
+// Draws the overlay: lines to neighbours, rings, and labels of clusters and titles that do not overlap.
 
 const FONT = '"Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif';
-const MOST_TITLES_IN_VIEW = 600; // beyond it none is named
-const MOST_NAMED = 260;
-const ZOOM_OF_PARTS = 1.6; // from the whole map a scattered cluster would name its parts beside its own name
-const EDGE = 6; // CSS pixels between a name and the window's edge
-const MOST_NEW_IN_VIEW = 1500; // beyond it new titles have no rings: all at once they say nothing
+const MAX_TITLES_IN_VIEW = 600; // with more titles in view, titles have no labels
+const MAX_LABELLED = 260;
+const SUBCLUSTER_ZOOM = 1.6; // on the whole map, labels of subclusters would repeat the name of the cluster
+const EDGE = 6; // CSS pixels between a label and the edge of the window
+const MAX_RINGS = 1500; // with more new titles in view, they have no rings
 
-/** Rectangles taken so far; `take` says whether there was room, and takes it (regardless: in any case). */
-function createRoom() {
+/** Occupied rectangles; take() occupies a free rectangle and returns whether it was free (force: in any case). */
+function createOccupancy() {
   const cells = new Map();
   const CELL = 96;
-  let asked = 0;
+  let tested = 0;
   return {
-    /** How many rectangles were asked for. */
-    asked: () => asked,
-    take(left, top, right, bottom, regardless = false) {
-      asked++;
+    /** The number of tested rectangles. */
+    tested: () => tested,
+    take(left, top, right, bottom, force = false) {
+      tested++;
       const touched = [];
       for (let cx = Math.floor(left / CELL); cx <= Math.floor(right / CELL); cx++) {
         for (let cy = Math.floor(top / CELL); cy <= Math.floor(bottom / CELL); cy++) {
           const key = `${cx},${cy}`;
           const inside = cells.get(key) ?? [];
-          if (!regardless && inside.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1])) return false;
+          if (!force && inside.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1])) return false;
           touched.push([key, inside]);
         }
       }
@@ -32,7 +32,7 @@ function createRoom() {
   };
 }
 
-/** The median of some titles' places, and the distance within which half of them lie. */
+/** The median position of titles, and the radius that contains half of them. */
 function placeTitles(guide, titles) {
   const [xs, ys, away] = [0, 1, 2].map(() => new Float32Array(titles.length));
   const median = (values) => values.sort()[values.length >> 1];
@@ -45,16 +45,16 @@ function placeTitles(guide, titles) {
   return { x, y, reach: median(away) };
 }
 
-/** Cluster names with their places. */
+/** Names of clusters with their positions. */
 function placeClusters(guide, legend) {
   const named = legend.entries.filter((entry) => entry.rank >= 0);
   return named.map((entry) => ({ entry, ...placeTitles(guide, entry.members), lines: breakName(entry.name) }));
 }
 
-/** Names of the parts of large clusters with their places, the largest first, and how far their cluster reaches. */
+/** Names of subclusters with their positions and parents. */
 function placeParts(guide, clusters) {
   const members = guide.subclusterNames.map(() => []);
-  guide.subclusters?.forEach((part, i) => part >= 0 && members[part].push(i));
+  guide.subclusters.forEach((part, i) => part >= 0 && members[part].push(i));
   const parents = new Map(clusters.map((cluster) => [guide.clusters[cluster.entry.members[0]], cluster]));
   const parts = members.map((titles, part) => ({ titles, name: guide.subclusterNames[part], parent: parents.get(guide.subclusterParents[part]) }));
   return parts
@@ -62,7 +62,7 @@ function placeParts(guide, clusters) {
     .map(({ titles, name, parent }) => ({ ...placeTitles(guide, titles), parent, count: titles.length, lines: breakName(name) }));
 }
 
-/** A long name on two lines of about the same length. */
+/** Splits a long name into two lines of similar length. */
 function breakName(name) {
   const text = name.length > 46 ? `${name.slice(0, 45)}…` : name;
   if (text.length <= 18) return [text];
@@ -80,7 +80,7 @@ function createOverlay(canvas, guide, legends) {
   const parts = placeParts(guide, clusters);
   const biggest = clusters.length ? clusters[0].entry.count : 1;
   const widths = new Map();
-  let room;
+  let occupied;
   let scene;
   let written;
   let ringed = 0;
@@ -107,12 +107,12 @@ function createOverlay(canvas, guide, legends) {
     context.fillText(text, x, y);
   };
 
-  /** The middle of a name moved so far that the window's edges do not cut it. */
+  /** The centre of a label, moved so that it is inside the window. */
   const inside = (px, width, window) => Math.max(width / 2 + EDGE, Math.min(window - width / 2 - EDGE, px));
 
   const radius = (i) => scene.radii[i] * pointGrowth(scene.camera.zoom());
 
-  /** A title beside its point, right of it or, where that is taken, left, above or below. */
+  /** Labels a title right of its point or, if that is occupied, left, above or below. */
   const writeTitle = (i, { strong = false, force = false } = {}) => {
     if (written.has(i)) return;
     written.add(i);
@@ -128,9 +128,9 @@ function createOverlay(canvas, guide, legends) {
     const above = middle - width / 2;
     const places = [[px + gap, py], [px - gap - width, py], [above, py - gap - 6], [above, py + gap + 6]]; // left ends
     const [right, bottom] = [camera.width - EDGE - width, camera.height - 8];
-    const whole = ([x, y]) => x >= EDGE && x <= right && y >= 8 && y <= bottom;
-    let place = places.find(([x, y]) => whole([x, y]) && room.take(x - 2, y - 8, x + width + 2, y + 8));
-    if (!place && force) place = places.find(whole) ?? places[0];
+    const isInside = ([x, y]) => x >= EDGE && x <= right && y >= 8 && y <= bottom;
+    let place = places.find(([x, y]) => isInside([x, y]) && occupied.take(x - 2, y - 8, x + width + 2, y + 8));
+    if (!place && force) place = places.find(isInside) ?? places[0];
     if (!place) return;
     const [left, y] = place;
     names.push({ text, left, top: y - 8, right: left + width, bottom: y + 8 });
@@ -147,7 +147,7 @@ function createOverlay(canvas, guide, legends) {
       context.globalAlpha = strength * (0.25 + 0.6 * Math.max(0, cosine));
       context.lineWidth = 0.75 + 1.25 * Math.max(0, cosine);
       const [dx, dy] = [camera.screenX(guide.x[title]) - px, camera.screenY(guide.y[title]) - py];
-      const rim = Math.min(1, (radius(from) + 5) / Math.max(1, Math.hypot(dx, dy))); // the point itself stays uncrossed
+      const rim = Math.min(1, (radius(from) + 5) / Math.max(1, Math.hypot(dx, dy))); // the line starts at the rim of the point
       context.beginPath();
       context.moveTo(px + rim * dx, py + rim * dy);
       context.lineTo(px + dx, py + dy);
@@ -164,7 +164,7 @@ function createOverlay(canvas, guide, legends) {
     context.stroke();
   };
 
-  /** A thin ring around each lit title that the last run did not have. */
+  /** Draws a thin ring around each highlighted title that is new since the last run. */
   const drawNewRings = () => {
     const { camera, paint, colours } = scene;
     looked += guide.freshTitles.length;
@@ -172,14 +172,14 @@ function createOverlay(canvas, guide, legends) {
       const [px, py] = [camera.screenX(guide.x[i]), camera.screenY(guide.y[i])];
       return paint.lit[i] && px > -8 && py > -8 && px < camera.width + 8 && py < camera.height + 8;
     });
-    if (inView.length <= MOST_NEW_IN_VIEW) for (const i of inView) drawRing(i, 1.5, 1.25, colours.accent);
-    return inView.length <= MOST_NEW_IN_VIEW ? inView.length : 0;
+    if (inView.length <= MAX_RINGS) for (const i of inView) drawRing(i, 1.5, 1.25, colours.accent);
+    return inView.length <= MAX_RINGS ? inView.length : 0;
   };
 
-  /** How deep inside a group of titles the view is: 0 from far, 1 where the group fills the window. */
+  /** The size of a group relative to the window: 1 if it fills the window. */
   const depth = (reach) => (reach * scene.camera.scale) / (0.4 * Math.min(scene.camera.width, scene.camera.height));
 
-  /** A group's name about its place, where there is room. */
+  /** Labels a group at or near its position if there is free space. */
   const writeName = ({ x, y, lines }, size, alpha) => {
     const { camera, colours } = scene;
     const px = camera.screenX(x);
@@ -190,7 +190,7 @@ function createOverlay(canvas, guide, legends) {
     const height = size * 1.18 * lines.length;
     const middle = inside(px, width, camera.width);
     const [left, right] = [middle - width / 2, middle + width / 2];
-    const free = (y) => room.take(left - 8, y - height / 2 - 5, right + 8, y + height / 2 + 5);
+    const free = (y) => occupied.take(left - 8, y - height / 2 - 5, right + 8, y + height / 2 + 5);
     const at = [py, py - height, py + height].find((y) => inside(y, height, camera.height) === y && free(y));
     if (at === undefined) return;
     names.push({ text: lines.join(" · "), left, top: at - height / 2, right, bottom: at + height / 2 });
@@ -200,23 +200,23 @@ function createOverlay(canvas, guide, legends) {
 
   const drawClusterNames = () => {
     const { camera, litEntry, mode } = scene;
-    const most = 36 * camera.zoom() ** 1.4; // the largest first; closer by, the small ones too
+    const most = 36 * camera.zoom() ** 1.4; // the largest first; more at a higher magnification
     for (const cluster of clusters) {
       const { entry, reach } = cluster;
       if (entry.rank >= most && entry !== litEntry) break;
       const size = Math.round((11 + 5.5 * Math.sqrt(entry.count / biggest)) * 2) / 2;
-      // Deep inside a cluster its name gives way to those of its parts and to the titles.
+      // Inside a cluster, its label is replaced by labels of subclusters and titles.
       const near = Math.min(1, Math.max(0, 1.7 - depth(reach)));
       writeName(cluster, size, near * (litEntry && !(mode === "cluster" && litEntry === entry) ? 0.35 : 1));
     }
-    for (const part of camera.zoom() > ZOOM_OF_PARTS ? parts : []) {
-      const shown = Math.min(1, Math.max(0, 2 * depth(part.parent.reach) - 0.6)); // from half of the window on
+    for (const part of camera.zoom() > SUBCLUSTER_ZOOM ? parts : []) {
+      const shown = Math.min(1, Math.max(0, 2 * depth(part.parent.reach) - 0.6)); // once the cluster fills half of the window
       const near = Math.min(1, Math.max(0, 1.7 - depth(part.reach)));
       writeName(part, 11.5, shown * near * (litEntry && litEntry !== part.parent.entry ? 0.35 : 1));
     }
   };
 
-  /** Lit titles in view, most aired first; null when they are too many to name. */
+  /** Highlighted titles in view, most aired first; null if there are too many for labels. */
   const titlesInView = () => {
     const { camera, levels } = scene;
     const margin = 10;
@@ -227,29 +227,29 @@ function createOverlay(canvas, guide, legends) {
       const py = camera.screenY(guide.y[i]);
       if (px < -margin || py < -margin || px > camera.width + margin || py > camera.height + margin) continue;
       inView.push(i);
-      if (inView.length > MOST_TITLES_IN_VIEW) return null;
+      if (inView.length > MAX_TITLES_IN_VIEW) return null;
     }
     return inView.sort((a, b) => guide.airings[b] - guide.airings[a] || a - b);
   };
 
   return {
-    /** How many new titles the last drawing ringed. */
+    /** The number of rings in the last frame. */
     ringed: () => ringed,
-    /** What the last drawing wrote where, in CSS pixels. */
+    /** The labels of the last frame in CSS pixels. */
     names: () => names,
-    /** What the last drawing took: titles looked at, names written, rectangles asked for. */
-    work: () => ({ looked, names: names.length, rectangles: room.asked() }),
+    /** Work of the last frame: titles examined, labels written, rectangles tested. */
+    work: () => ({ looked, names: names.length, rectangles: occupied.tested() }),
     resize(width, height, ratio) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
     },
     draw(next) {
       scene = next;
-      room = createRoom();
+      occupied = createOccupancy();
       looked = 0;
       names = [];
       written = new Set();
-      for (const box of scene.panels) room.take(box.left, box.top, box.right, box.bottom, true);
+      for (const box of scene.panels) occupied.take(box.left, box.top, box.right, box.bottom, true);
       context.setTransform(scene.ratio, 0, 0, scene.ratio, 0, 0);
       context.clearRect(0, 0, scene.camera.width, scene.camera.height);
       context.textBaseline = "middle";
@@ -270,10 +270,10 @@ function createOverlay(canvas, guide, legends) {
       const inView = titlesInView();
       for (const i of inView ?? []) {
         const [px, py, reach] = [scene.camera.screenX(guide.x[i]), scene.camera.screenY(guide.y[i]), 0.7 * radius(i)];
-        room.take(px - reach, py - reach, px + reach, py + reach, true); // no name across another point
+        occupied.take(px - reach, py - reach, px + reach, py + reach, true); // labels do not cover other points
       }
       drawClusterNames();
-      for (const i of (inView ?? []).slice(0, MOST_NAMED)) writeTitle(i);
+      for (const i of (inView ?? []).slice(0, MAX_LABELLED)) writeTitle(i);
       context.globalAlpha = 1;
     },
   };

@@ -2,7 +2,7 @@
 
 const ENTRIES_AT_FIRST = 20;
 
-/** Wires #legend of `total` titles; setMode(mode) and highlight(entry or null) are called, render(state) draws. */
+/** Connects #legend of `total` titles; calls setMode(mode) and highlight(entry or null). */
 function createLegend(legends, total, { setMode, highlight, clearAll }) {
   const count = document.getElementById("count");
   const list = document.getElementById("legend-list");
@@ -16,11 +16,11 @@ function createLegend(legends, total, { setMode, highlight, clearAll }) {
 
   for (const input of switches) input.addEventListener("change", () => setMode(input.value));
   clear.addEventListener("click", () => clearAll());
-  const open = (wanted) => {
-    panel.classList.toggle("folded", !wanted);
-    fold.setAttribute("aria-expanded", String(wanted));
+  const open = (isOpen) => {
+    panel.classList.toggle("folded", !isOpen);
+    fold.setAttribute("aria-expanded", String(isOpen));
   };
-  const narrow = matchMedia("(max-width: 760px)"); // where an open legend hides the map
+  const narrow = matchMedia("(max-width: 760px)"); // an open legend would hide the map
   fold.addEventListener("click", () => open(panel.classList.contains("folded")));
   narrow.addEventListener("change", () => open(!narrow.matches));
   open(!narrow.matches);
@@ -43,7 +43,7 @@ function createLegend(legends, total, { setMode, highlight, clearAll }) {
     for (const input of switches) input.checked = input.value === state.mode;
     const none = entries.filter((entry) => entry.rank < 0);
     const named = entries.filter((entry) => entry.rank >= 0);
-    // One that is highlighted from a card may lie beyond the first twenty: then all are shown.
+    // All entries are shown if the highlighted one is not among the first twenty.
     const all = opened[state.mode] || (state.lit && state.lit.rank >= ENTRIES_AT_FIRST);
     const shown = all ? named : named.slice(0, ENTRIES_AT_FIRST);
     const focused = [...list.querySelectorAll("button")].indexOf(document.activeElement);

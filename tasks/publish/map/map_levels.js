@@ -1,14 +1,14 @@
-// Levels of detail: which titles a frame draws. What is out of view is not, nor what a crowd would cover.
+// Level of detail: selects the titles that a frame draws, without invisible and covered ones.
 
-const MOST_POINTS = 50_000; // of a frame
+const MAX_POINTS = 50_000; // per frame
 const MARGIN = 30; // CSS pixels: no point is larger
-const SIDE = 192; // cells along the map's side: some four pixels each in the whole view, and fewer cells than MOST_POINTS
+const SIDE = 192; // cells per side: about four pixels each on the whole map, and fewer cells than MAX_POINTS
 
 /**
- * Titles by their cells. arrange(paint) comes before the others and whenever the paint changes.
+ * Titles by grid cell. Call arrange(paint) first and whenever the paint changes.
  *
- * A crowded cell draws as many titles as every other one may, lit ones first, then those with a colour, then the most
- * aired; what is left out would lie below these, or come into sight from nearer.
+ * All cells have the same maximum of titles: highlighted titles first, then coloured ones, then the most aired. The
+ * remaining titles are covered by these, or become visible when the map is zoomed.
  */
 function createLevels(guide) {
   const place = (value) => Math.min(SIDE - 1, Math.max(0, Math.floor(((value + 1) / 2) * SIDE)));
@@ -16,29 +16,29 @@ function createLevels(guide) {
   const offsets = new Uint32Array(SIDE * SIDE + 1);
   for (let i = 0; i < guide.count; i++) offsets[(cells[i] = place(guide.y[i]) * SIDE + place(guide.x[i])) + 1]++;
   for (let cell = 0; cell < SIDE * SIDE; cell++) offsets[cell + 1] += offsets[cell];
-  const titles = new Uint32Array(guide.count); // those of a cell from its offset on, what it draws first before the rest
-  const rank = new Uint32Array(guide.count); // of a title in drawing order
+  const titles = new Uint32Array(guide.count); // by cell, in order of priority
+  const rank = new Uint32Array(guide.count); // position of a title in drawing order
   let paint = null;
   let last = { view: "", chosen: null };
 
-  /** Cells that hold titles within so many pixels of the window. */
+  /** Non-empty cells within `margin` pixels of the window. */
   const cellsNear = (camera, margin) => {
     const [left, right] = [place(camera.worldX(-margin)), place(camera.worldX(camera.width + margin))];
     const [bottom, top] = [place(camera.worldY(camera.height + margin)), place(camera.worldY(-margin))];
-    const found = [];
+    const cellsInView = [];
     for (let row = bottom; row <= top; row++) {
-      for (let cell = row * SIDE + left; cell <= row * SIDE + right; cell++) if (offsets[cell] < offsets[cell + 1]) found.push(cell);
+      for (let cell = row * SIDE + left; cell <= row * SIDE + right; cell++) if (offsets[cell] < offsets[cell + 1]) cellsInView.push(cell);
     }
-    return found;
+    return cellsInView;
   };
 
-  /** The most titles that each of some cells may draw. */
-  const share = (found) => {
-    const drawn = (most) => found.reduce((sum, cell) => sum + Math.min(most, offsets[cell + 1] - offsets[cell]), 0);
+  /** The maximum of titles per cell, and the number of drawn titles. */
+  const share = (visible) => {
+    const drawn = (most) => visible.reduce((sum, cell) => sum + Math.min(most, offsets[cell + 1] - offsets[cell]), 0);
     let [low, high] = [1, guide.count];
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
-      if (drawn(middle) <= MOST_POINTS) low = middle;
+      if (drawn(middle) <= MAX_POINTS) low = middle;
       else high = middle - 1;
     }
     return [low, drawn(low)];
@@ -55,23 +55,23 @@ function createLevels(guide) {
       }
       for (let at = 0; at < order.length; at++) rank[order[at]] = at;
     },
-    /** The titles that a frame draws, in drawing order; the same array as before where nothing changed. */
+    /** The titles of a frame in drawing order; the same array if nothing has changed. */
     choose(camera) {
-      if (guide.count <= MOST_POINTS) return paint.order;
+      if (guide.count <= MAX_POINTS) return paint.order;
       const view = [camera.x, camera.y, camera.scale, camera.width, camera.height].join(" ");
       if (view === last.view) return last.chosen;
-      const found = cellsNear(camera, MARGIN);
-      const [most, count] = share(found);
+      const visible = cellsNear(camera, MARGIN);
+      const [most, count] = share(visible);
       const ranks = new Uint32Array(count);
       let size = 0;
-      for (const cell of found) {
+      for (const cell of visible) {
         const end = Math.min(offsets[cell + 1], offsets[cell] + most);
         for (let at = offsets[cell]; at < end; at++) ranks[size++] = rank[titles[at]];
       }
-      last = { view, chosen: ranks.sort().map((own) => paint.order[own]) };
+      last = { view, chosen: ranks.sort().map((position) => paint.order[position]) };
       return last.chosen;
     },
-    /** Lit titles of the cells within so many pixels of the window. */
+    /** Highlighted titles of the cells within `margin` pixels of the window. */
     *litNear(camera, margin) {
       for (const cell of cellsNear(camera, margin)) {
         for (let at = offsets[cell]; at < offsets[cell + 1] && paint.lit[titles[at]]; at++) yield titles[at];

@@ -1,6 +1,6 @@
-// The view in the address: a link that reopens what is seen. A framed page may refuse; then there is just no link.
+// Stores the view in the URL fragment, so that a link reopens it. A sandboxed frame may not allow this.
 
-/** What the address asks for, as an object of texts. */
+/** The parameters in the URL fragment. */
 function readLink() {
   try {
     return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
@@ -9,7 +9,7 @@ function readLink() {
   }
 }
 
-/** Puts the view into the address, without a step in the history; soon, so that a drag writes once. */
+/** Writes the view to the URL without a history entry, delayed so that a drag writes once. */
 function createLinkWriter(describe) {
   let waiting = 0;
   const link = () => {
@@ -24,7 +24,7 @@ function createLinkWriter(describe) {
         try {
           if (location.hash !== link()) history.replaceState(null, "", link());
         } catch {
-          // a sandbox without an address of its own
+          // a sandboxed frame has no URL to change
         }
       }, 250);
     },

@@ -1,4 +1,4 @@
-// Puts the page together: state, drawing on demand, and the handle that programs hold on to.
+// The page: state, drawing on demand, and the object `guidespace` for scripts and tests.
 
 const guide = readGuide(document.getElementById("data").textContent);
 const legends = makeLegends(guide);
@@ -11,7 +11,7 @@ let radii = pointRadii(guide, 1, 1);
 let paint = null;
 let colours = null;
 let waiting = false;
-let panels = []; // what covers the map: names keep out of it
+let panels = []; // rectangles that cover the map; labels avoid them
 
 const levels = createLevels(guide);
 const points = createPointLayer(document.getElementById("points"), redraw);
@@ -37,19 +37,19 @@ function redraw() {
   });
 }
 
-/** Colours changed: by the switch, the theme, a highlight or a filter. */
+/** Recomputes the colours after a change of mode, theme, highlight or filter. */
 function repaint() {
   const mask = filter.mask();
   state.filtered = mask !== null;
   paint = paintPoints(guide, legends[state.mode], state.mode, state.theme, state.lit, mask);
-  state.shown = paint.lit.reduce((sum, one) => sum + one, 0);
+  state.shown = paint.lit.reduce((sum, flag) => sum + flag, 0);
   levels.arrange(paint);
   points.load(guide, radii, paint);
   legend.render(state);
   redraw();
 }
 
-function layOut() {
+function measureLayout() {
   const width = document.documentElement.clientWidth;
   const height = document.documentElement.clientHeight;
   const narrow = width <= 760;
@@ -58,7 +58,7 @@ function layOut() {
   const header = document.querySelector("header").getBoundingClientRect();
   const free = { left: 0, top: header.bottom, right: width, bottom: height };
   if (!narrow) free.left = legendPanel.right;
-  if (!narrow) free.bottom -= 24; // and the camera's margin: at the start no point lies under the hint
+  if (!narrow) free.bottom -= 24; // with the margin of the camera, no point is under the hint at the start
   if (state.pinned >= 0 && narrow) free.bottom = card.top;
   if (state.pinned >= 0 && !narrow) free.right = card.left;
   return { width, height, free };
@@ -70,11 +70,11 @@ function coveringPanels() {
 }
 
 function resize() {
-  const { width, height, free } = layOut();
-  const whole = !isMoved();
+  const { width, height, free } = measureLayout();
+  const showsAll = !isMoved();
   ratio = Math.min(3, devicePixelRatio || 1);
   camera.resize(width, height, free);
-  if (whole) camera.move(camera.whole(), 0);
+  if (showsAll) camera.move(camera.whole(), 0);
   points.resize(width, height, ratio);
   overlay.resize(width, height, ratio);
   radii = pointRadii(guide, width, height);
@@ -86,15 +86,15 @@ function flightTime() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 750;
 }
 
-/** Pins a title (-1: none); with fly, moves there. */
+/** Pins a title (-1 for none) and, with fly, moves to it. */
 function select(i, { fly = false, searched = false } = {}) {
   state.pinned = i;
   cards.pin(i, state.theme);
-  document.getElementById("said").textContent = i < 0 ? "" : `${guide.titles[i]} selected`;
+  document.getElementById("status").textContent = i < 0 ? "" : `${guide.titles[i]} selected`;
   if (!searched) search.clear();
   if (i >= 0) hideHint();
   if (i >= 0 && fly) {
-    camera.free = layOut().free;
+    camera.free = measureLayout().free;
     const close = camera.closeScale(guide.x[i], guide.y[i]);
     camera.flyTo(guide.x[i], guide.y[i], Math.max(close, Math.min(camera.scale, close * 3)), flightTime());
   }
@@ -125,13 +125,13 @@ function clearAll() {
   filter.clear();
 }
 
-/** Whether the camera shows anything but the whole map. */
+/** Whether the camera has moved from the whole map. */
 function isMoved() {
   const whole = camera.whole();
   return Math.abs(camera.x - whole.x) + Math.abs(camera.y - whole.y) > 1e-3 || Math.abs(camera.zoom() - 1) > 1e-3;
 }
 
-/** What the address says: colours, highlight, filters, the pinned title and, once moved, where the camera is. */
+/** The parameters of a link: mode, highlight, filters, pinned title and the camera if it has moved. */
 function describeView() {
   return {
     ...(state.mode === firstMode ? {} : { by: state.mode }),
@@ -142,7 +142,7 @@ function describeView() {
   };
 }
 
-/** The reverse: all that the link says and nothing of the view before; what this guide does not have is passed over. */
+/** Opens the view of a link; ignores values that this guide does not have. */
 function openView(view) {
   state.mode = Object.hasOwn(legends, view.by ?? "") ? view.by : firstMode;
   state.lit = legends[state.mode].entries.find((entry) => entry.name === view.lit) ?? null;
@@ -151,12 +151,12 @@ function openView(view) {
   const [x, y, zoom] = (view.at ?? "").split(",").map(Number);
   const placed = [x, y, zoom].every(Number.isFinite) && zoom > 0;
   select(guide.titles.indexOf(view.title), { fly: !placed });
-  camera.free = layOut().free;
+  camera.free = measureLayout().free;
   if (placed) camera.show(x, y, zoom);
   else if (state.pinned < 0) camera.move(camera.whole(), 0);
 }
 
-/** Takes the colours of a theme; paints all points in them. */
+/** Switches the theme and repaints the points. */
 function setTheme(theme) {
   readTheme(theme);
   repaint();
@@ -173,14 +173,14 @@ function readTheme(theme) {
 }
 
 function showAll() {
-  camera.free = layOut().free;
+  camera.free = measureLayout().free;
   camera.move(camera.whole(), flightTime());
   redraw();
 }
 
 function hideHint() {
   document.getElementById("map-hint").classList.add("gone");
-  redraw(); // names may stand where it stood
+  redraw(); // labels may use its area
 }
 
 const app = {
@@ -188,7 +188,7 @@ const app = {
   zoomMiddle: (factor) => camera.zoomAt((camera.free.left + camera.free.right) / 2, (camera.free.top + camera.free.bottom) / 2, factor),
   focusSearch: () => search.focus(),
   help: () => document.getElementById("help").showModal(),
-  /** Takes back one thing at a time: the pinned title, then the highlight. */
+  /** Clears one thing at a time: the pinned title, the highlight, the filters. */
   clear: () => (state.pinned >= 0 ? select(-1) : state.lit ? highlight(null) : state.filtered ? clearAll() : null),
 };
 
@@ -207,7 +207,7 @@ function fillPage() {
 }
 
 const systemTheme = matchMedia("(prefers-color-scheme: dark)");
-let chosenTheme = null; // lasts as long as the page: a sandboxed frame has no storage
+let chosenTheme = null; // not stored: a sandboxed frame has no storage
 systemTheme.addEventListener("change", () => chosenTheme || setTheme(systemTheme.matches ? "dark" : "light"));
 document.getElementById("theme").addEventListener("click", () => setTheme((chosenTheme = state.theme === "dark" ? "light" : "dark")));
 for (const [id, act] of [["zoom-in", () => app.zoomMiddle(1.6)], ["zoom-out", () => app.zoomMiddle(1 / 1.6)], ["zoom-all", showAll]]) {
@@ -227,7 +227,7 @@ wireKeys(app);
 addEventListener("resize", resize);
 
 window.guidespace = {
-  /** Flies to a title and pins it; false when there is none of that text. */
+  /** Moves to a title and pins it; false if there is no such title. */
   flyTo(title) {
     const i = guide.titles.indexOf(title);
     if (i >= 0) select(i, { fly: true });
@@ -235,7 +235,7 @@ window.guidespace = {
   },
   /** The pinned title's text, or null. */
   selected: () => (state.pinned < 0 ? null : guide.titles[state.pinned]),
-  /** What the page holds and shows. */
+  /** Counts of titles, categories, clusters and visible titles. */
   counts: () => ({
     titles: guide.count,
     categories: guide.categoryNames.length,
@@ -246,15 +246,15 @@ window.guidespace = {
     drawnBy: points.kind,
     ringed: overlay.ringed(),
   }),
-  /** Names that the last frame wrote: [{text, left, top, right, bottom}, …] in CSS pixels. */
+  /** Labels of the last frame: [{text, left, top, right, bottom}, …] in CSS pixels. */
   names: () => overlay.names(),
-  /** What the last frame took: points drawn, titles looked at, names written, rectangles asked for. */
+  /** Work of the last frame: points drawn, titles examined, labels written, rectangles tested. */
   work: () => ({ points: points.drawn(), ...overlay.work() }),
-  /** Titles whose points the last frame drew, by their number. */
+  /** Indices of the titles that the last frame drew. */
   draws: () => Array.from(levels.choose(camera)),
-  /** The end of a link that reopens this view. */
+  /** The URL fragment that reopens this view. */
   link: () => address.link(),
-  /** Where a title's point is in the window, in CSS pixels, and whether the camera is still. */
+  /** The position of a title in the window, in CSS pixels, and whether the camera is still. */
   where(title) {
     const i = guide.titles.indexOf(title);
     return i < 0 ? null : { x: camera.screenX(guide.x[i]), y: camera.screenY(guide.y[i]), still: !camera.flying() };

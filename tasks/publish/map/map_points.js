@@ -1,4 +1,4 @@
-// Draws the points: by WebGL in one call, or with sprites on a 2D canvas where there is no WebGL.
+// Draws the points with WebGL in one call, or with sprites on a 2D canvas without WebGL.
 
 const VERTEX_SHADER = `
 attribute vec2 position;
@@ -17,7 +17,7 @@ void main() {
   shade = colour;
 }`;
 
-// A disc with a soft edge, its rim mixed towards the ground so that neighbours in a crowd stay apart.
+// A disc with a soft edge; its rim is mixed with the background to separate overlapping points.
 const FRAGMENT_SHADER = `
 precision mediump float;
 varying vec4 shade;
@@ -32,25 +32,25 @@ void main() {
   gl_FragColor = vec4(mix(shade.rgb, ground, rim) * alpha, alpha);
 }`;
 
-/** Radius in CSS pixels at the whole view: grows with the logarithm of the airings, shrinks in a crowd. */
+/** Radii in CSS pixels on the whole map: proportional to log airings, smaller on a crowded map. */
 function pointRadii(guide, width, height) {
-  const room = Math.sqrt((width * height) / Math.max(1, guide.count));
-  const base = Math.min(4.2, Math.max(1.3, room * 0.2));
+  const spacing = Math.sqrt((width * height) / Math.max(1, guide.count));
+  const base = Math.min(4.2, Math.max(1.3, spacing * 0.2));
   const radii = new Float32Array(guide.count);
   for (let i = 0; i < guide.count; i++) radii[i] = base * (0.8 + 0.42 * Math.log10(1 + guide.airings[i]));
   return radii;
 }
 
-/** How much radii grow with magnification. */
+/** The factor of radii at a magnification. */
 function pointGrowth(zoom) {
   return Math.min(2.6, Math.max(0.8, zoom ** 0.28));
 }
 
 /**
- * A layer that fills a host element with a canvas of its own.
+ * Adds a canvas to a host element.
  *
  * Returns {kind, load(guide, radii, paint), draw(camera, ratio, ground, titles), drawn(),
- * resize(width, height, ratio)}; titles are those to draw, in their order.
+ * resize(width, height, ratio)}; draw draws the titles in order.
  */
 function createPointLayer(host, redraw) {
   const canvas = document.createElement("canvas");
@@ -68,7 +68,7 @@ function createPointLayer(host, redraw) {
 function createGlLayer(canvas, gl, redraw) {
   const FLOATS = 4; // x, y, radius, four colour bytes
   let points = null;
-  let sent = null; // the titles whose vertices are in the buffer
+  let sent = null; // titles in the vertex buffer
   let vertices = new Float32Array(0);
   let uniforms = null;
 
@@ -119,7 +119,7 @@ function createGlLayer(canvas, gl, redraw) {
 
   return {
     kind: "webgl",
-    drawn: () => sent?.length ?? 0, // 0 between a change of paint and its frame
+    drawn: () => sent?.length ?? 0, // 0 between a change of colours and its frame
     load(guide, radii, paint) {
       points = { guide, radii, pixels: new Uint32Array(paint.rgba.buffer) };
       sent = null;
@@ -140,15 +140,15 @@ function createGlLayer(canvas, gl, redraw) {
 
 function createPlainLayer(canvas) {
   const context = canvas.getContext("2d");
-  const sprites = new Map(); // colour and size -> a small bitmap: a copy is several times cheaper than an arc
+  const sprites = new Map(); // bitmap by colour and size; copying is several times faster than drawing an arc
   let points = null;
   let drawn = 0;
 
   const sprite = (rgba, radius, ratio, ground) => {
     const size = Math.max(1, Math.round(radius * ratio * 2) / 2);
     const key = rgba * 256 + size; // sizes stay below 256
-    let found = sprites.get(key);
-    if (!found) {
+    let bitmap = sprites.get(key);
+    if (!bitmap) {
       if (sprites.size > 3000) sprites.clear();
       const sheet = new OffscreenCanvas(Math.ceil(2 * size) + 2, Math.ceil(2 * size) + 2);
       const pen = sheet.getContext("2d");
@@ -163,10 +163,10 @@ function createPlainLayer(canvas) {
         pen.arc(middle, middle, reach, 0, 2 * Math.PI);
         pen.fill();
       }
-      found = sheet.transferToImageBitmap();
-      sprites.set(key, found);
+      bitmap = sheet.transferToImageBitmap();
+      sprites.set(key, bitmap);
     }
-    return found;
+    return bitmap;
   };
 
   return {

@@ -1,35 +1,35 @@
-// The search box: a combobox that lists titles as one types and flies to the chosen one.
+// The search box: a combobox that lists matching titles and moves the map to the selected one.
 
-const MOST_MATCHES = 12;
+const MAX_MATCHES = 12;
 
 /**
- * Titles that hold every word of the query, best first: the title itself, then titles that begin with it, then those with
- * a word that does, then the rest; within these by airings.
+ * Titles that contain every word of the query: the exact title, titles that begin with the query, titles with a
+ * word that begins with it, and other titles; sorted by airings within each group.
  */
 function findTitles(guide, folded, query) {
-  const wanted = foldText(query).trim();
-  if (!wanted) return { found: [], total: 0 };
-  const words = wanted.split(" ");
+  const phrase = foldText(query).trim();
+  if (!phrase) return { results: [], total: 0 };
+  const words = phrase.split(" ");
   const matches = [];
   for (let i = 0; i < guide.count; i++) {
     const text = folded[i];
     if (!words.every((word) => text.includes(word))) continue;
-    const at = text.indexOf(wanted);
-    const merit = text === wanted ? 4 : at === 0 ? 3 : at > 0 && !/[\p{L}\p{N}]/u.test(text[at - 1]) ? 2 : at > 0 ? 1 : 0;
-    matches.push([i, merit]);
+    const at = text.indexOf(phrase);
+    const score = text === phrase ? 4 : at === 0 ? 3 : at > 0 && !/[\p{L}\p{N}]/u.test(text[at - 1]) ? 2 : at > 0 ? 1 : 0;
+    matches.push([i, score]);
   }
   matches.sort((a, b) => b[1] - a[1] || guide.airings[b[0]] - guide.airings[a[0]] || folded[a[0]].length - folded[b[0]].length || a[0] - b[0]);
-  return { found: matches.slice(0, MOST_MATCHES).map((match) => match[0]), total: matches.length };
+  return { results: matches.slice(0, MAX_MATCHES).map((match) => match[0]), total: matches.length };
 }
 
-/** Wires #search and #matches; choose(i) is called with the chosen title, swatch(i) gives its colour. */
+/** Connects #search and #matches; calls choose(i) with the selected title; swatch(i) returns its colour. */
 function createSearch(guide, { choose, swatch }) {
   const input = document.getElementById("search");
   const list = document.getElementById("matches");
   const note = document.getElementById("match-note");
   const panel = document.getElementById("match-panel");
-  let folded = null; // made at the first key: 20,000 titles take about 50 ms
-  let found = [];
+  let folded = null; // computed at the first key: 20,000 titles take about 50 ms
+  let results = [];
   let active = -1;
 
   const close = () => {
@@ -51,7 +51,7 @@ function createSearch(guide, { choose, swatch }) {
   };
 
   const take = (index) => {
-    const title = found[index];
+    const title = results[index];
     close();
     input.value = guide.titles[title];
     input.blur();
@@ -81,15 +81,15 @@ function createSearch(guide, { choose, swatch }) {
     const query = input.value.trim();
     folded ??= guide.titles.map(foldText);
     const result = findTitles(guide, folded, query);
-    found = result.found;
-    list.replaceChildren(...found.map((title, row) => option(title, row, foldText(query).trim())));
-    const more = result.total - found.length;
-    note.textContent = !query ? "" : !found.length ? `No title holds “${query}”.` : more > 0 ? `and ${formatCount(more)} more: type on to narrow it down` : "";
+    results = result.results;
+    list.replaceChildren(...results.map((title, row) => option(title, row, foldText(query).trim())));
+    const more = result.total - results.length;
+    note.textContent = !query ? "" : !results.length ? `No title contains “${query}”.` : more > 0 ? `and ${formatCount(more)} more` : "";
     note.hidden = !note.textContent;
-    list.hidden = !found.length;
+    list.hidden = !results.length;
     panel.hidden = !query;
     input.setAttribute("aria-expanded", String(Boolean(query)));
-    mark(found.length ? 0 : -1);
+    mark(results.length ? 0 : -1);
   };
 
   input.addEventListener("input", show);
@@ -105,8 +105,8 @@ function createSearch(guide, { choose, swatch }) {
       close();
     } else if (event.key === "Enter" && !event.isComposing && active >= 0) {
       take(active);
-    } else if (found.length && !panel.hidden && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
-      mark((active + (event.key === "ArrowDown" ? 1 : found.length - 1)) % found.length);
+    } else if (results.length && !panel.hidden && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      mark((active + (event.key === "ArrowDown" ? 1 : results.length - 1)) % results.length);
     } else {
       return;
     }

@@ -1,11 +1,11 @@
-"""The map's page: one self-contained HTML file in which titles are points to search, hover and follow.
+"""Renders the map: one self-contained HTML file in which titles are points.
 
-tasks/pages has what holds for every page. Arrays in its data are base64 of little-endian typed arrays.
+tasks/pages describes what all pages share. Arrays in the page data are base64 of little-endian typed arrays.
 """
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,89 +23,79 @@ from tasks.publish.map.reasons import Reasons
 from tasks.publish.settings import PublishSettings
 from tasks.search.parts import NO_WORDS
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 PARTS = "data colours camera levels points labels search legend filter link card input main"
-SCRIPTS = tuple(f"map_{part}.js" for part in PARTS.split())  # in the order in which they need each other
-MOST_NEIGHBOURS = 10
-MOST_TIMES = 24  # of one title, the latest: a daily programme's of three weeks
-SHOWN = ["title", "labels", "channels", "airings", "language", "days"]
+SCRIPTS = tuple(f"map_{part}.js" for part in PARTS.split())  # in order of dependency
+MAX_TIMES = 24  # latest airings per title; three weeks of a daily programme
+COLUMNS = ["title", "labels", "channels", "airings", "language", "days"]  # of titles.parquet
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapContent:
-    """What the map shows. Row i of every array and list is title i; shapes and ranges are checked."""
+    """Content of the map. Row i of arrays and lists with one row per title belongs to title i."""
 
-    heading: str  # the page's name: "TV guide of 7 June 2025"
+    heading: str
+    facts: Mapping[str, str]  # label to text in the header
     titles: Sequence[str]
     xy: np.ndarray  # float32, (titles, 2), within [-1, 1]; y points up
-    categories: Sequence[Sequence[str]]  # all labels of a title, possibly none
+    categories: Sequence[Sequence[str]]
     channels: Sequence[Sequence[str]]  # display names, most airings first
-    airings: Sequence[int]  # gives the point its size
+    airings: Sequence[int] | np.ndarray  # counts, which determine the sizes of points
+    languages: Sequence[str | None]  # codes
+    days: Sequence[Sequence[str]]  # days with airings, as text that sorts
+    times: AiringTimes  # latest MAX_TIMES airings
+    descriptions: Sequence[str] = ()  # excerpts; () for a map without descriptions
+    held_out: np.ndarray  # bool: titles outside the training set
+    fresh: np.ndarray | None = None  # bool: titles missing on the previous map; None without a previous map
     clusters: np.ndarray  # index into cluster_names, -1 is noise
     cluster_names: Sequence[str]
-    neighbours: np.ndarray  # (titles, k), k at most 10, nearest first; -1 where there is none
+    cluster_categories: Sequence[str | None]  # category after which each cluster is named
+    cluster_colours: Sequence[int]  # palette indices, stable from run to run
+    subclusters: np.ndarray  # index into subcluster_names, -1 is none
+    subcluster_names: Sequence[str]
+    subcluster_parents: Sequence[int]  # clusters
+    neighbours: np.ndarray  # (titles, k), nearest first, padded with -1
     cosines: np.ndarray  # (titles, k)
-    facts: Mapping[str, str] = field(default_factory=dict)  # label to text, for the header, in this order
-    held_out: np.ndarray | None = None  # bool: titles not in training
-    languages: Sequence[str | None] = ()  # codes; empty: no filter by language
-    days: Sequence[Sequence[str]] = ()  # on which a title airs, as text that sorts; empty: no filter by day
-    reasons: Reasons | None = None  # why neighbours are near
-    fresh: np.ndarray | None = None  # bool: titles that the previous map did not have
-    cluster_colours: Sequence[int] | None = None  # the same from run to run; None colours by size
-    cluster_categories: Sequence[str | None] = ()  # the category that each cluster is named after
-    subclusters: np.ndarray | None = None  # index into subcluster_names, -1 is none
-    subcluster_names: Sequence[str] = ()
-    subcluster_parents: Sequence[int] = ()  # the cluster of each
-    times: AiringTimes | Sequence[Sequence[tuple[int, str]]] = ()  # the latest MOST_TIMES
-    descriptions: Sequence[str] = ()  # the beginning of each title's; "" or no rows at all: none is shown
+    reasons: Reasons | None = None  # reasons of neighbours; None for a large map
 
     def __post_init__(self) -> None:
         titles, clusters = len(self.titles), len(self.cluster_names)
-        for names, rows, unit, empty in (
-            ("xy categories channels airings clusters neighbours cosines", titles, "titles", False),
-            ("held_out fresh languages days times subclusters descriptions", titles, "titles", True),
-            ("cluster_colours cluster_categories", clusters, "clusters", True),
-            ("subcluster_parents", len(self.subcluster_names), "subclusters", False),
+        for names, rows in (
+            ("xy categories channels airings languages days times held_out clusters subclusters", titles),
+            ("neighbours cosines", titles),
+            ("cluster_categories cluster_colours", clusters),
+            ("subcluster_parents", len(self.subcluster_names)),
         ):
             for name in names.split():
-                value = getattr(self, name)
-                given = 0 if value is None else len(value)
-                if given != rows and (given or not empty):
-                    wanted = f"give one row for each{' or none at all' if empty else ''}"
-                    raise ValueError(f"{name} has {given} rows for {rows} {unit}; {wanted}")
-        shapes = self.neighbours.shape, self.cosines.shape
-        if self.neighbours.ndim != 2 or shapes[0] != shapes[1] or shapes[0][1] > MOST_NEIGHBOURS:
-            wanted = f"must both be (titles, k), k at most {MOST_NEIGHBOURS}"
-            raise ValueError(f"neighbours {shapes[0]} and cosines {shapes[1]} {wanted}")
-        if self.xy.shape != (titles, 2):
-            raise ValueError(f"xy has shape {self.xy.shape}, expected ({titles}, 2)")
-        bounds = {"xy": (-1.0, 1.0), "cosines": (-1.0, 1.0), "airings": (0, 2**32 - 1)}
-        bounds |= {"clusters": (-1, clusters - 1), "neighbours": (-1, titles - 1)}
-        if self.subclusters is not None:
-            bounds |= {"subclusters": (-1, len(self.subcluster_names) - 1)}
-            bounds |= {"subcluster_parents": (0, clusters - 1)}
-        for name, (low, high) in bounds.items():
+                if (length := len(getattr(self, name))) != rows:
+                    raise ValueError(f"{name} has {length} rows, expected {rows}")
+        for name, low, high in (
+            ("xy", -1.0, 1.0),
+            ("cosines", -1.0, 1.0),
+            ("clusters", -1, clusters - 1),
+            ("neighbours", -1, titles - 1),
+        ):
             values = np.asarray(getattr(self, name))
-            slack = 1e-4 if isinstance(low, float) else 0  # float32 rounding
-            wrong = ~((values >= low - slack) & (values <= high + slack))  # NaN too
+            wrong = ~(
+                (values >= low - 1e-4) & (values <= high + 1e-4)
+            )  # NaN too; float32 rounding is allowed
             if wrong.any():
-                expected = f"expected {low} to {high}; {int(wrong.sum())} such values"
-                raise ValueError(f"{name} holds {values[wrong].flat[0]!r}, {expected}")
+                raise ValueError(f"{name} contains {values[wrong].flat[0]!r}, expected {low} to {high}")
 
 
-def facts_of(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
-    """Label to text for the map's header."""
+def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the facts in the header of the map, label to text."""
     first = pc.min(titles["first_airing"]).as_py()  # pyright: ignore[reportAttributeAccessIssue]
     shown = sum(split != "placeholder" for split in titles["split"].to_pylist())
     facts = {"Titles": f"{shown:,}", "Guide from": f"{first:%-d %B %Y}" if first else "–"}
     score = scores["protocols"]["unseen_title"]["title_only"]
     if score["n"]:
-        facts["Right category for unseen titles"] = f"{score['knn']['accuracy']:.0%}"
-        facts["Like-minded neighbours"] = f"{score['knn']['precision_at_k']:.0%}"
+        facts["Correct category of unseen titles"] = f"{score['knn']['accuracy']:.0%}"
+        facts["Neighbours sharing a category"] = f"{score['knn']['precision_at_k']:.0%}"
     return facts
 
 
-def map_content(
+def make_content(
     titles: pa.Table,
     places: Places,
     clustering: Path,
@@ -114,15 +104,21 @@ def map_content(
     times: pa.Table,
     descriptions: Sequence[str] = (),
 ) -> MapContent:
-    """The map's content.
+    """Makes the content of the map.
 
-    ``times`` has a row a title of the corpus: minutes and names; ``descriptions`` has a text a title or none
-    at all.
+    Args:
+        titles: Table of the corpus with COLUMNS and split.
+        places: Positions and neighbours of the titles on the map.
+        clustering: Clustering folder.
+        facts: Facts in the header.
+        settings: Settings of the stage.
+        times: Lists of minutes and channel names, one row per title of the corpus.
+        descriptions: Excerpts, one per title of the corpus; () for none.
     """
     shown = places.shown
     split = np.array(titles["split"].to_pylist())
-    columns = titles.select(SHOWN).take(pa.array(shown))
-    clusters, (parts, subclusters) = read_clusters(clustering), read_subclusters(clustering)
+    columns = titles.select(COLUMNS).take(pa.array(shown))
+    clusters, (subcluster_of, subclusters) = read_clusters(clustering), read_subclusters(clustering)
     return MapContent(
         heading=settings.heading,
         facts=facts,
@@ -134,15 +130,15 @@ def map_content(
         clusters=np.asarray(open_array(clustering, "clusters"))[shown],
         cluster_names=[cluster["name"] for cluster in clusters],
         cluster_categories=[cluster["label"] for cluster in clusters],
-        subclusters=np.asarray(parts)[shown],
-        subcluster_names=[part["name"] for part in subclusters],
-        subcluster_parents=[part["parent"] for part in subclusters],
+        subclusters=np.asarray(subcluster_of)[shown],
+        subcluster_names=[subcluster["name"] for subcluster in subclusters],
+        subcluster_parents=[subcluster["parent"] for subcluster in subclusters],
         neighbours=places.neighbours,
         cosines=places.cosines.clip(-1, 1),
         held_out=split[shown] != "train",
         languages=columns["language"].to_pylist(),
         days=NameLists.from_column(columns["days"]),
-        times=AiringTimes.of(times.select(["minutes", "names"]).take(pa.array(shown))),
+        times=AiringTimes.from_table(times.select(["minutes", "names"]).take(pa.array(shown))),
         descriptions=[descriptions[int(title)] for title in shown] if descriptions else (),
         reasons=places.reasons,
         fresh=places.fresh,
@@ -151,19 +147,22 @@ def map_content(
 
 
 def render_map(content: MapContent) -> str:
-    """Renders the page, to be written as UTF-8; no titles at all give a page that says so."""
-    scripts = [HERE / name for name in SCRIPTS]
-    return render_page(HERE / "map.html", content.heading, HERE / "map.css", encode_content(content), scripts)
+    """Renders the page, to be written as UTF-8; a map without titles shows a message."""
+    scripts = [FOLDER / name for name in SCRIPTS]
+    data = encode_content(content)
+    return render_page(FOLDER / "map.html", content.heading, FOLDER / "map.css", data, scripts)
 
 
 def encode_content(content: MapContent) -> str:
-    """The content as JSON that is safe inside a script element (form: map_data.js reads it)."""
-    titles, nothing = len(content.titles), [()] * len(content.titles)
-    languages = [(name,) if name else () for name in content.languages] or nothing
-    indexed: dict[str, Any] = _index("category", "categories", content.categories)
-    indexed |= _index("channel", "channels", content.channels) | _index("language", "languages", languages)
-    indexed |= _index("day", "days", content.days if len(content.days) else nothing)
-    place_of_category = {name: place for place, name in enumerate(indexed["categoryNames"])}
+    """Encodes the content as JSON for map_data.js, safe inside a script element."""
+    titles = len(content.titles)
+    indexed: dict[str, Any] = {
+        **_index("category", "categories", content.categories),
+        **_index("channel", "channels", content.channels),
+        **_index("language", "languages", [(name,) if name else () for name in content.languages]),
+        **_index("day", "days", content.days),
+    }
+    category_index = {name: index for index, name in enumerate(indexed["categoryNames"])}
     data = {
         "heading": content.heading,
         "facts": [[label, text] for label, text in content.facts.items()],
@@ -172,21 +171,21 @@ def encode_content(content: MapContent) -> str:
         "airings": _pack(content.airings, "<u4"),
         "clusterNames": list(content.cluster_names),
         "clusters": _pack(content.clusters, "<i4"),
-        "clusterCategories": [place_of_category.get(name or "", -1) for name in content.cluster_categories],
-        "subclusters": None if content.subclusters is None else _pack(content.subclusters, "<i4"),
+        "clusterCategories": [category_index.get(name or "", -1) for name in content.cluster_categories],
+        "subclusters": _pack(content.subclusters, "<i4"),
         "subclusterNames": list(content.subcluster_names),
         "subclusterParents": list(content.subcluster_parents),
         **indexed,
-        "times": _pack_times(content.times if len(content.times) else nothing),
+        "times": _pack_times(content.times),
         "reasons": content.reasons and _pack_reasons(content.reasons),
         "fresh": None if content.fresh is None else _pack(content.fresh, "<u1"),
-        "clusterColours": content.cluster_colours and list(content.cluster_colours),
+        "clusterColours": list(content.cluster_colours),
         "neighbourCount": int(content.neighbours.shape[1]),
-        # 0 is "none", so indices travel plus one; two bytes do up to 65,534 titles
+        # Indices are stored plus one, 0 for none; two bytes suffice for up to 65,534 titles.
         "neighbours": _pack(content.neighbours.astype(np.int64) + 1, "<u2" if titles < 65_535 else "<u4"),
         "cosines": _pack(np.rint(content.cosines * 100), "<i1"),  # the card shows two decimals
         "descriptions": list(content.descriptions),
-        "heldOut": None if content.held_out is None else _pack(content.held_out, "<u1"),
+        "heldOut": _pack(content.held_out, "<u1"),
     }
     return encode_data(data)
 
@@ -196,10 +195,10 @@ def _pack(values: np.ndarray | Sequence[int], dtype: str) -> dict[str, str]:
     return {"type": dtype[1:], "base64": base64.b64encode(flat.tobytes()).decode()}
 
 
-def _index(one: str, many: str, rows: Sequence[Sequence[str]]) -> dict[str, object]:
-    """Distinct names in order of first appearance, and the rows as indices into them without repeats."""
+def _index(singular: str, plural: str, rows: Sequence[Sequence[str]]) -> dict[str, object]:
+    """Packs rows of names without repeats as the distinct names, in order of appearance, and indices."""
     lists = (rows if isinstance(rows, NameLists) else NameLists.from_rows(rows)).distinct()
-    return {f"{one}Names": lists.names, many: _pack_rows(lists.rows)}
+    return {f"{singular}Names": lists.names, plural: _pack_rows(lists.rows)}
 
 
 def _pack_reasons(reasons: Reasons) -> dict[str, object]:
@@ -210,17 +209,16 @@ def _pack_reasons(reasons: Reasons) -> dict[str, object]:
     return {"neighbours": neighbours, "pairs": pairs, "partNames": NO_WORDS, **words, **shares}
 
 
-def _pack_times(times: AiringTimes | Sequence[Sequence[tuple[int, str]]]) -> dict[str, object]:
-    aired = times if isinstance(times, AiringTimes) else AiringTimes.from_rows(times)
-    minutes, channels = aired.minutes, aired.channels
+def _pack_times(times: AiringTimes) -> dict[str, object]:
+    minutes, channels = times.minutes, times.channels
     since = int(minutes.values.min()) if len(minutes.values) else 0
-    passed = _pack_rows(Ragged(minutes.offsets, minutes.values - since))
-    about = {"most": MOST_TIMES, "since": since, "minutes": passed}
-    return {**about, "channelNames": channels.names, "channels": _pack_rows(channels.rows)}
+    packed = _pack_rows(Ragged(minutes.offsets, minutes.values - since))
+    header = {"most": MAX_TIMES, "since": since, "minutes": packed}
+    return {**header, "channelNames": channels.names, "channels": _pack_rows(channels.rows)}
 
 
 def _pack_rows(rows: Ragged) -> dict[str, dict[str, str]]:
-    """Rows of different lengths as their lengths and their values end to end, each in the narrowest type."""
+    """Packs rows of different lengths as lengths and concatenated values, each in the narrowest type."""
     columns = {"lengths": rows.lengths, "values": rows.values}
-    types = {name: np.min_scalar_type(int(own.max(initial=0))).str[1:] for name, own in columns.items()}
-    return {name: _pack(values, "<" + types[name]) for name, values in columns.items()}
+    types = {name: np.min_scalar_type(int(array.max(initial=0))).str[1:] for name, array in columns.items()}
+    return {name: _pack(array, "<" + types[name]) for name, array in columns.items()}

@@ -1,6 +1,6 @@
-"""The model card of a version: what it was made of, how it scored, what it cannot do.
+"""The model card of a version: training data, scores and limits.
 
-After Mitchell et al., *Model Cards for Model Reporting*, FAT* 2019, https://arxiv.org/abs/1810.03993.
+References: Mitchell et al., *Model Cards for Model Reporting*, FAT* 2019, https://arxiv.org/abs/1810.03993.
 """
 
 from collections import Counter
@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from storage.artifacts import Corpus, Guide
-from tasks.publish.report import PROTOCOLS
+from tasks.publish.report import PROTOCOLS, markdown_cell, markdown_table
 
-FEEDS, LANGUAGES = 10, 5  # that are named
+MAX_FEEDS, MAX_LANGUAGES = 10, 5  # listed
 DIGITS = 12  # of a digest
 
 
@@ -24,72 +24,62 @@ def model_card(
     scores: Mapping[str, Any],
     oov_share: float,
 ) -> str:
-    """The card as Markdown.
+    """Writes the card as Markdown.
 
     Args:
-        guide: Of the night.
-        corpus: Of the night.
-        feeds: source, content_digest and stored of each reading, in their order.
+        guide, corpus: Artifacts of the run.
+        feeds: source, content_digest and stored of each reading, in reading order.
         span: First and last start of a programme, UTC.
-        languages: Of each title.
-        scores: The scores document.
+        languages: Language of each title.
+        scores: Content of scores.json.
         oov_share: Share of held-out titles with a word that no training title has.
     """
-    held, counts = guide.counts, corpus.counts
+    counts = corpus.counts
     sources: dict[str, list[Mapping[str, Any]]] = {}
     for feed in feeds:
         sources.setdefault(feed["source"], []).append(feed)
-    named = [_source(*item) for item in list(sources.items())[-FEEDS:]]
-    more = len(sources) - len(named)
-    spoken = Counter(filter(None, languages)).most_common(LANGUAGES)
-    shares = ", ".join(f"{name} {count / len(languages):.0%}" for name, count in spoken)
+    listed = [_source(*item) for item in list(sources.items())[-MAX_FEEDS:]]
+    if len(sources) > MAX_FEEDS:
+        listed.append(f"- … and {len(sources) - MAX_FEEDS:,} more")
+    frequent = Counter(filter(None, languages)).most_common(MAX_LANGUAGES)
+    shares = ", ".join(f"{name} {count / len(languages):.0%}" for name, count in frequent)
     forms = {name: protocol["title_only"] for name, protocol in scores["protocols"].items()}
     unseen = forms["unseen_title"].get("knn_oov", {}).get("accuracy")
-    hard = f", and on those of unseen titles accuracy is {unseen:.3f}" if unseen is not None else ""
+    oov_accuracy = (
+        f"; on the unseen titles among them, accuracy is {unseen:.3f}" if unseen is not None else ""
+    )
+    head = ("held out, title alone", "titles", "accuracy", "95 %", "precision at k", "MRR")
     lines = [
         "## Model card",
         "",
-        f"Data: guide `{guide.digest[:DIGITS]}`, {held['programmes']:,} programmes of {held['channels']:,} "
-        f"channels from {span[0]:%Y-%m-%d} to {span[1]:%Y-%m-%d}; {counts['titles']:,} titles, "
-        f"{counts['labelled_training_titles']:,} of them trained on with categories. Languages: {shares}.",
+        f"Data: guide `{guide.digest[:DIGITS]}`, {guide.counts['programmes']:,} programmes of "
+        f"{guide.counts['channels']:,} channels from {span[0]:%Y-%m-%d} to {span[1]:%Y-%m-%d}; "
+        f"{counts['titles']:,} titles, {counts['labelled_training_titles']:,} of them training titles with "
+        f"categories. Languages: {shares}.",
         "",
-        *named,
-        *([f"- … and {more:,} more"] if more else []),
-        "",
-        "| held out, the title alone | titles | accuracy | 95 % | precision at k | MRR |",
-        "| --- | --- | --- | --- | --- | --- |",
-        *(_row(title, forms[protocol]) for protocol, title in PROTOCOLS.items()),
+        *listed,
+        *markdown_table(head, [_row(title, forms[protocol]) for protocol, title in PROTOCOLS.items()]),
         "",
         "Limits:",
         "",
-        f"- It predicts {counts['labels']:,} categories and no other.",
-        f"- {oov_share:.0%} of the held-out titles have a word that training has not seen{hard}.",
-        "- A title that the guide lacks is placed by its words (and its sentence vector) alone, not by how "
-        "it airs; a language that the guide lacks is not known.",
-        "- The scores are of these feeds and days, and say nothing of other guides. The categories are the "
-        "feeds' own, with their mistakes.",
+        f"- The model predicts only the {counts['labels']:,} categories of the guide.",
+        f"- {oov_share:.0%} of the held-out titles have a word that no training title has{oov_accuracy}.",
+        "- The vector of a title outside the guide depends only on its words (and its sentence vector), not "
+        "on its schedule. Languages that do not occur in the guide are not supported.",
+        "- The scores are valid for these feeds and days, not for other guides. The categories come from the "
+        "feeds and include their mistakes.",
     ]
     return "\n".join(lines)
 
 
 def _source(source: str, readings: Sequence[Mapping[str, Any]]) -> str:
-    stored, digest = sum(one["stored"] for one in readings), readings[-1]["content_digest"][:DIGITS]
-    told = f", the last of {len(readings):,} readings" if readings[1:] else ""
-    return f"- `{source}`: {stored:,} programmes, content `{digest}`{told}"
+    stored = sum(reading["stored"] for reading in readings)
+    text = f"- `{source}`: {stored:,} programmes, content `{readings[-1]['content_digest'][:DIGITS]}`"
+    return f"{text}, last of {len(readings):,} readings" if readings[1:] else text
 
 
-def _row(title: str, score: Mapping[str, Any]) -> str:
+def _row(title: str, score: Mapping[str, Any]) -> list[object]:
     knn = score.get("knn", {})
-    interval = (knn.get("ci95") or {}).get("accuracy")
-    cells = [
-        f"{score['n']:,}",
-        _figure(knn.get("accuracy")),
-        f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "–",
-        _figure(knn.get("precision_at_k")),
-        _figure(knn.get("mrr")),
-    ]
-    return f"| {title} | {' | '.join(cells)} |"
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    low_high = (knn.get("ci95") or {}).get("accuracy")
+    interval = " to ".join(map(markdown_cell, low_high)) if low_high else None
+    return [title, score["n"], knn.get("accuracy"), interval, knn.get("precision_at_k"), knn.get("mrr")]

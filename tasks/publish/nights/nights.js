@@ -1,6 +1,6 @@
 const { nights, metrics, shown } = JSON.parse(document.getElementById("data").textContent);
-const names = Object.keys(metrics), about = new Map(shown.map(([name, text]) => [name, text]));
-const by = (id) => document.getElementById(id);
+const names = Object.keys(metrics), labels = new Map(shown.map(([name, text]) => [name, text]));
+const byId = (id) => document.getElementById(id);
 
 function make(tag, attributes = {}, text = "") {
   const svg = ["svg", "path", "line", "circle", "rect", "text", "title"].includes(tag);
@@ -10,30 +10,30 @@ function make(tag, attributes = {}, text = "") {
   return element;
 }
 
-function say(value) {
+function format(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
   if (Number.isInteger(value)) return value.toLocaleString("en");
   return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : size >= 0.001 ? value.toFixed(3) : value.toPrecision(2);
 }
 
-// About four round numbers that hold the values.
+// Returns about four round numbers that span the values.
 function ticks(low, high) {
   const span = high - low || Math.abs(high) || 1, raw = span / 4, ten = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 2.5, 5, 10].map((times) => times * ten).find((each) => each >= raw);
-  const first = Math.floor(low / step) * step, found = [];
-  for (let at = first; found.length < 8; at += step) {
-    found.push(+at.toPrecision(10));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * ten).find((candidate) => candidate >= raw);
+  const first = Math.floor(low / step) * step, marks = [];
+  for (let at = first; marks.length < 8; at += step) {
+    marks.push(+at.toPrecision(10));
     if (at >= high - step / 1e6) break;
   }
-  return found.length > 1 ? found : [first, first + step];
+  return marks.length > 1 ? marks : [first, first + step];
 }
 
 function draw(values, width, height, large) {
   const chart = make("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img" });
-  const known = values.filter((value) => value !== null);
-  if (!known.length) return chart;
-  const marks = ticks(Math.min(...known), Math.max(...known)), low = marks[0], high = marks.at(-1);
+  const present = values.filter((value) => value !== null);
+  if (!present.length) return chart;
+  const marks = ticks(Math.min(...present), Math.max(...present)), low = marks[0], high = marks.at(-1);
   const left = large ? 56 : 4, right = width - (large ? 12 : 6), top = large ? 22 : 6, bottom = height - (large ? 26 : 6);
   const step = (right - left) / Math.max(1, nights.length - 1);
   const x = (night) => (nights.length > 1 ? left + night * step : (left + right) / 2);
@@ -41,7 +41,7 @@ function draw(values, width, height, large) {
   if (large) {
     for (const mark of marks) {
       chart.append(make("line", { class: "grid", x1: left, x2: right, y1: y(mark), y2: y(mark) }));
-      chart.append(make("text", { x: left - 8, y: y(mark) + 4, "text-anchor": "end" }, say(mark)));
+      chart.append(make("text", { x: left - 8, y: y(mark) + 4, "text-anchor": "end" }, format(mark)));
     }
     const every = Math.ceil(nights.length / Math.max(1, Math.floor((right - left) / 90)));
     nights.forEach((night, at) => {
@@ -70,39 +70,39 @@ function draw(values, width, height, large) {
   if (large) nights.forEach((night, at) => {
     const wide = nights.length > 1 ? step : right - left;
     const hit = make("rect", { class: "hit", x: x(at) - wide / 2, y: top, width: wide, height: bottom - top, tabindex: 0 });
-    const text = `${night.at} UTC: ${say(values[at])}${night.promoted ? `, version ${night.version} promoted` : ""}`;
+    const text = `${night.at} UTC: ${format(values[at])}${night.promoted ? `, version ${night.version} promoted` : ""}`;
     hit.append(make("title", {}, text));
-    hit.addEventListener("pointerenter", () => tell(at));
-    hit.addEventListener("focus", () => tell(at));
+    hit.addEventListener("pointerenter", () => describe(at));
+    hit.addEventListener("focus", () => describe(at));
     chart.append(hit);
   });
   return chart;
 }
 
-function tell(at) {
+function describe(at) {
   const night = nights[at], value = metrics[chosen]?.[at];
   const verdict = night.promoted ? `version ${night.version} promoted: ${night.reason}` : night.reason;
-  by("told").textContent = `${night.at} UTC, ${night.name}: ${say(value)}. ${verdict}`;
+  byId("status").textContent = `${night.at} UTC, ${night.name}: ${format(value)}. ${verdict}`;
 }
 
 let chosen = shown.length ? shown[0][0] : names[0];
 
 function choose(name) {
   chosen = name;
-  by("metric").value = name;
-  const width = Math.max(320, by("large").clientWidth);
-  by("large").replaceChildren(draw(metrics[name] || [], width, 280, true));
-  for (const card of by("small").children) card.setAttribute("aria-pressed", card.dataset.name === name);
-  tell(nights.length - 1);
+  byId("metric").value = name;
+  const width = Math.max(320, byId("large").clientWidth);
+  byId("large").replaceChildren(draw(metrics[name] || [], width, 280, true));
+  for (const card of byId("small").children) card.setAttribute("aria-pressed", card.dataset.name === name);
+  describe(nights.length - 1);
 }
 
 function card([name, text, better]) {
   const values = metrics[name], last = values.at(-1), before = values.at(-2);
   const box = make("button", { class: "card panel", type: "button", "data-name": name, "aria-pressed": "false" });
-  const value = make("span", { class: "value" }, say(last));
+  const value = make("span", { class: "value" }, format(last));
   if (last !== null && before !== null && before !== undefined) {
     const change = last - before, good = better === null || !change ? "" : change > 0 === better ? " good" : " bad";
-    value.append(make("span", { class: `change${good}` }, `${change > 0 ? "+" : change < 0 ? "−" : "±"}${say(Math.abs(change))}`));
+    value.append(make("span", { class: `change${good}` }, `${change > 0 ? "+" : change < 0 ? "−" : "±"}${format(Math.abs(change))}`));
   }
   box.append(make("span", { class: "what" }, text), value, draw(values, 260, 56, false));
   box.addEventListener("click", () => choose(name));
@@ -112,28 +112,28 @@ function card([name, text, better]) {
 if (nights.length) {
   const quality = metrics["at_a_glance/quality"] || [];
   const promotions = nights.filter((night) => night.promoted).length;
-  by("span").textContent = `${nights.length} night${nights.length > 1 ? "s" : ""}, ${nights[0].at.slice(0, 10)} to ${nights.at(-1).at.slice(0, 10)}, ${promotions} promotion${promotions === 1 ? "" : "s"}`;
+  byId("span").textContent = `${nights.length} night${nights.length > 1 ? "s" : ""}, ${nights[0].at.slice(0, 10)} to ${nights.at(-1).at.slice(0, 10)}, ${promotions} promotion${promotions === 1 ? "" : "s"}`;
   const groups = { "At a glance": shown.map(([name]) => name), "All metrics": names };
-  for (const [label, own] of Object.entries(groups)) {
+  for (const [label, members] of Object.entries(groups)) {
     const group = make("optgroup", { label });
-    for (const name of own) group.append(make("option", { value: name }, label === "At a glance" ? about.get(name) : name));
-    by("metric").append(group);
+    for (const name of members) group.append(make("option", { value: name }, label === "At a glance" ? labels.get(name) : name));
+    byId("metric").append(group);
   }
-  by("small").append(...shown.map(card));
+  byId("small").append(...shown.map(card));
   for (let at = nights.length - 1; at >= 0; at -= 1) {
     const night = nights[at], row = make("tr"), version = make("td", {}, night.version);
     if (night.promoted) version.append(make("span", { class: "badge" }, "promoted"));
-    row.append(make("td", {}, night.at), make("td", { dir: "auto" }, night.name), version, make("td", {}, say(quality[at])), make("td", {}, night.reason));
-    by("rows").append(row);
+    row.append(make("td", {}, night.at), make("td", { dir: "auto" }, night.name), version, make("td", {}, format(quality[at])), make("td", {}, night.reason));
+    byId("rows").append(row);
   }
-  by("metric").addEventListener("change", (event) => choose(event.target.value));
+  byId("metric").addEventListener("change", (event) => choose(event.target.value));
   addEventListener("resize", () => choose(chosen));
   choose(chosen);
 } else document.querySelector("main").replaceChildren(make("p", { class: "empty" }, "No night has finished yet."));
 
-by("theme").addEventListener("click", () => {
+byId("theme").addEventListener("click", () => {
   const root = document.documentElement, dark = root.dataset.theme !== "dark";
   root.dataset.theme = dark ? "dark" : "light";
-  by("theme").setAttribute("aria-label", dark ? "Light colours" : "Dark colours");
+  byId("theme").setAttribute("aria-label", dark ? "Light colours" : "Dark colours");
 });
-if (matchMedia("(prefers-color-scheme: dark)").matches) by("theme").click();
+if (matchMedia("(prefers-color-scheme: dark)").matches) byId("theme").click();

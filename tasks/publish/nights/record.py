@@ -1,4 +1,4 @@
-"""What a night leaves beside its scores: its drift, its model's card, the page of nights."""
+"""Records a night in addition to its scores: drift, model card and nights.html."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from tasks.publish.nights.drift import measure_drift, oov_share
 from tasks.publish.nights.page import render_nights
 from tasks.publish.report import Verdict
 
-PAGE = "nights.html"  # in the home: the last thirty
+PAGE = "nights.html"  # in the home; the last 30 nights
 
 
 def record_night(
@@ -32,19 +32,19 @@ def record_night(
     scores: Mapping[str, Any],
     last_model: str,
 ) -> None:
-    """Logs drift metrics and the model's card, and writes nights.html, in which the run is the last night.
+    """Logs drift metrics and the model card, and writes nights.html with the run as the last night.
 
-    ``last_model`` is the folder of the model of the night before; empty where there is none.
+    ``last_model`` is the folder of the previous night's model; "" without a previous night.
     """
     workspace, tracking = Workspace(home), Tracking(home)
     folder = workspace.folder
-    changed = measure_drift(Path(last_model), folder(model)) if last_model else {}
-    unseen = changed["oov_share"] = oov_share(open_corpus(folder(corpus)))
-    tracking.log_progress(run, 0, {f"drift/{name}": value for name, value in changed.items()})
+    drift = measure_drift(Path(last_model), folder(model)) if last_model else {}
+    drift["oov_share"] = oov_share(open_corpus(folder(corpus)))
+    tracking.log_progress(run, 0, {f"drift/{name}": value for name, value in drift.items()})
     starts = pc.min_max(pq.read_table(folder(guide) / "programmes.parquet", columns=["start"])["start"])  # pyright: ignore[reportAttributeAccessIssue]
     span = starts["min"].as_py(), starts["max"].as_py()
-    spoken = pq.read_table(folder(model) / "titles.parquet", columns=["language"])["language"].to_pylist()
-    card = model_card(guide, corpus, feeds, span, spoken, scores, unseen)
+    languages = pq.read_table(folder(model) / "titles.parquet", columns=["language"])["language"].to_pylist()
+    card = model_card(guide, corpus, feeds, span, languages, scores, drift["oov_share"])
     tracking.log_text(run, card, "model_card.md")
     Registry(home, name=verdict.name).add_card(verdict.version, card)
     page = workspace.home / PAGE

@@ -1,1 +1,1 @@
-"""Plots of a run, put together from its artifacts."""
+"""Plots of a run from its artifacts."""

@@ -1,7 +1,7 @@
-"""Plots of held-out titles: what a rare word costs, and where k-NN and hyperplanes draw different borders.
+"""Plots of held-out titles: precision by rarest word, k-NN against hyperplanes, accuracy by category.
 
-Hyperplanes: one a category over the same vectors, fitted by ridge regression to ±1 (least squares),
-so that both read the same space and differ only in the shape of the borders they draw.
+The hyperplanes, one per category, are fitted to the same vectors by ridge regression to ±1. Both classifiers
+use the same space and differ only in the shape of their decision boundaries.
 
 References: Rifkin, Yeo, Poggio, Regularized least-squares classification, 2003.
 """
@@ -17,61 +17,60 @@ import plotly.graph_objects as go
 from storage.arrays import row_blocks
 from storage.formats.corpus import TRAIN, OpenCorpus
 from storage.shapes import Float, Int
-from tasks.plotting import ABOVE, BLUE, GREEN, GREY, MUTED, ORANGE, make_figure, say
+from tasks.plotting import BLUE, GREEN, GREY, LEGEND_ABOVE, MUTED, ORANGE, make_figure, show_message
 from tasks.scoring.protocols import Titles, predict_labels
 from tasks.text.words import WORD
 
 PROTOCOLS = {
-    "unseen_title": ("titles never seen", BLUE),
-    "unseen_show": ("franchises never seen", ORANGE),
-    "next_period": ("what comes next in time", GREEN),
+    "unseen_title": ("unseen titles", BLUE),
+    "unseen_show": ("unseen franchises", ORANGE),
+    "next_period": ("next period", GREEN),
 }
-MOST_CATEGORIES = 25
+MAX_CATEGORIES = 25
 ROW_PIXELS = 26
-OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # texts of bars
-ABOUT = "%{text}<extra></extra>"  # on hover
+OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # bar labels
 RIDGE = 1.0
 K = 10
 BIN_STARTS = (0, 1, 2, 3, 5, 10, 20, 50, 100)
 BIN_NAMES = ("unseen", "1", "2", "3–4", "5–9", "10–19", "20–49", "50–99", "100 or more")
-# k-NN right, hyperplane right, name, colour, symbol: shapes differ too, so that no colour is needed
+# k-NN correct, hyperplane correct, name, colour, symbol (to distinguish outcomes without colours)
 OUTCOMES = (
-    (True, True, "both right", GREY, "circle"),
+    (True, True, "both correct", GREY, "circle"),
     (False, False, "both wrong", MUTED, "x"),
-    (True, False, "only k-NN right", BLUE, "diamond"),
-    (False, True, "only the hyperplane right", ORANGE, "triangle-up"),
+    (True, False, "only k-NN correct", BLUE, "diamond"),
+    (False, True, "only the hyperplane correct", ORANGE, "triangle-up"),
 )
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """The label (int64) that k-NN and the hyperplanes predict for held-out titles, and if it is right."""
+    """Labels (int64) of held-out titles predicted by k-NN and by the hyperplanes, and their correctness."""
 
     knn: np.ndarray
     plane: np.ndarray
-    knn_right: np.ndarray
-    plane_right: np.ndarray
+    knn_correct: np.ndarray
+    plane_correct: np.ndarray
 
 
 def rarest_words(corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
-    """How many training titles hold the rarest word of each title; 0: none holds it, -1: no word."""
-    never, held = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
+    """Counts the training titles with the rarest word of each title; 0 if unseen, -1 without a word."""
+    no_word, frequency = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
     for block in row_blocks(len(corpus)):
-        own = np.arange(block.start, block.stop)
-        _, tokens = _words(corpus, own[corpus.split[own] == TRAIN])
-        held += np.bincount(tokens, minlength=len(held))
-    rarest = np.full(len(titles), never)
-    place, tokens = _words(corpus, titles)
-    np.minimum.at(rarest, place, held[tokens])
-    rarest[rarest == never] = -1
+        rows = np.arange(block.start, block.stop)
+        _, tokens = _distinct_words(corpus, rows[corpus.split[rows] == TRAIN])
+        frequency += np.bincount(tokens, minlength=len(frequency))
+    rarest = np.full(len(titles), no_word)
+    positions, tokens = _distinct_words(corpus, titles)
+    np.minimum.at(rarest, positions, frequency[tokens])
+    rarest[rarest == no_word] = -1
     rarest[np.asarray(corpus.oov)[titles]] = 0
     return rarest
 
 
-def _words(
-    corpus: OpenCorpus, titles: Int[np.ndarray, " some"]
+def _distinct_words(
+    corpus: OpenCorpus, titles: Int[np.ndarray, " titles"]
 ) -> tuple[Int[np.ndarray, " words"], Int[np.ndarray, " words"]]:
-    """Places of some titles and the ids of their words, each word of a title once."""
+    """Returns positions in ``titles`` and token ids of the distinct words of each title."""
     count, tokens = max(len(corpus.kinds), 1), corpus.tokens.take(titles)
     word = corpus.kinds[tokens.values] == WORD
     return np.divmod(np.unique(tokens.row_ids[word] * count + tokens.values[word].astype(np.int64)), count)
@@ -80,15 +79,15 @@ def _words(
 def predict_both(
     corpus: OpenCorpus, vectors: Float[np.ndarray, "titles dim"], queries: Int[np.ndarray, " queries"]
 ) -> Predictions:
-    """Categories of labelled held-out titles (rows) by k-NN and by hyperplanes."""
+    """Predicts categories of labelled held-out titles (rows) by k-NN and by hyperplanes."""
     training = Titles.of(corpus).labelled("train")
     labels, count = corpus.labels.take(training), len(corpus.label_names)
     frequency = np.bincount(labels.values, minlength=count)
     knn = predict_labels(vectors[queries], vectors[training], labels, frequency, K).top
     points = np.column_stack([vectors[training], np.ones(len(training))]).astype(np.float64)
-    wanted = np.where(labels.multi_hot(count), 1.0, -1.0)
+    targets = np.where(labels.multi_hot(count), 1.0, -1.0)
     gram = points.T @ points + RIDGE * np.eye(points.shape[1])
-    normals = np.linalg.solve(gram, points.T @ wanted)  # (dim + 1, labels)
+    normals = np.linalg.solve(gram, points.T @ targets)  # (dim + 1, labels)
     plane = (vectors[queries] @ normals[:-1] + normals[-1]).argmax(axis=1)
     truth, rows = corpus.labels.take(queries).multi_hot(count), np.arange(len(queries))
     return Predictions(knn, plane, truth[rows, knn], truth[rows, plane])
@@ -97,22 +96,22 @@ def predict_both(
 def plot_precision_by_rarest_word(
     rarest: Int[np.ndarray, " queries"], precision: Float[np.ndarray, " queries"]
 ) -> go.Figure:
-    """Mean precision at k of held-out titles by how many training titles hold their rarest word.
+    """Draws the mean precision at k of held-out titles by ``rarest_words``.
 
-    0 is a word that no training title holds; titles of -1 (no word) are left out.
+    Titles without a word are omitted.
     """
-    along = {"title": "training titles that hold the rarest word", "type": "category"}
-    up = {"title": "mean precision at k", "range": [0, 1]}
-    figure = make_figure("Precision@10 by a title's rarest word", 380, along, up)
-    known = (rarest >= 0) & ~np.isnan(precision)
-    bins = np.searchsorted(BIN_STARTS, rarest[known], side="right") - 1
-    of_bin = {name: precision[known][bins == number] for number, name in enumerate(BIN_NAMES)}
-    shown = {name: values for name, values in of_bin.items() if len(values)}
+    xaxis = {"title": "training titles with the rarest word", "type": "category"}
+    yaxis = {"title": "mean precision at k", "range": [0, 1]}
+    figure = make_figure("Precision@10 by the rarest word of a title", 380, xaxis, yaxis)
+    scored = (rarest >= 0) & ~np.isnan(precision)
+    bins = np.searchsorted(BIN_STARTS, rarest[scored], side="right") - 1
+    by_bin = {name: precision[scored][bins == number] for number, name in enumerate(BIN_NAMES)}
+    shown = {name: values for name, values in by_bin.items() if len(values)}
     means = [float(values.mean()) for values in shown.values()]
     text = [f"{values.mean():.2f}<br>of {len(values):,}" for values in shown.values()]
     figure.add_bar(x=list(shown), y=means, marker={"color": BLUE}, text=text, **OUTSIDE)
     figure.update_traces(hovertemplate="%{x}: %{text}<extra></extra>")
-    return figure if shown else say(figure, "No held-out title has a word and a category.")
+    return figure if shown else show_message(figure, "No held-out title has a word and a category.")
 
 
 def plot_borders(
@@ -122,26 +121,32 @@ def plot_borders(
     label_names: Sequence[str],
     predictions: Predictions,
 ) -> go.Figure:
-    """Held-out titles at their places on the map, by who named a right category."""
+    """Draws held-out titles at their map positions, grouped by which classifier is correct."""
     axes = {"visible": False}, {"visible": False, "scaleanchor": "x"}
-    figure = make_figure("Where k-NN and hyperplanes disagree on held-out titles", 720, *axes, ABOVE)
+    figure = make_figure("Where k-NN and hyperplanes disagree on held-out titles", 720, *axes, LEGEND_ABOVE)
     if not len(titles):
-        return say(figure, "No held-out title on the map has a category.")
-    for knn_right, plane_right, name, colour, symbol in OUTCOMES:
-        chosen = (predictions.knn_right == knn_right) & (predictions.plane_right == plane_right)
-        about, rows = [], np.flatnonzero(chosen).tolist()
+        return show_message(figure, "No held-out title on the map has a category.")
+    for knn_correct, plane_correct, name, colour, symbol in OUTCOMES:
+        selected = (predictions.knn_correct == knn_correct) & (predictions.plane_correct == plane_correct)
+        texts, rows = [], np.flatnonzero(selected).tolist()
         for row in rows:
-            held, knn, plane = ", ".join(labels[row]), predictions.knn[row], predictions.plane[row]
-            lines = titles[row], held, f"k-NN: {label_names[knn]}", f"hyperplane: {label_names[plane]}"
-            title, *others = map(html.escape, lines)
-            about.append("<br>".join([f"<b>{title}</b>", *others]))
-        x, y = xy[rows].T.round(4).tolist()
-        marker = {"color": colour, "symbol": symbol, "size": 5 if knn_right == plane_right else 8}
-        look = {"mode": "markers", "marker": marker, "hovertemplate": ABOUT}
+            knn, plane = label_names[predictions.knn[row]], label_names[predictions.plane[row]]
+            lines = titles[row], ", ".join(labels[row]), f"k-NN: {knn}", f"hyperplane: {plane}"
+            title, *details = map(html.escape, lines)
+            texts.append("<br>".join([f"<b>{title}</b>", *details]))
         if rows:
-            figure.add_scattergl(x=x, y=y, name=f"{name} ({len(rows):,})", text=about, **look)
-    differ = int((predictions.knn_right != predictions.plane_right).sum())
-    text = f"exactly one is right for {differ:,} of {len(titles):,} titles"
+            x, y = xy[rows].T.round(4).tolist()
+            figure.add_scattergl(
+                x=x,
+                y=y,
+                name=f"{name} ({len(rows):,})",
+                text=texts,
+                mode="markers",
+                marker={"color": colour, "symbol": symbol, "size": 5 if knn_correct == plane_correct else 8},
+                hovertemplate="%{text}<extra></extra>",
+            )
+    differ = int((predictions.knn_correct != predictions.plane_correct).sum())
+    text = f"exactly one is correct for {differ:,} of {len(titles):,} titles"
     below = {"xref": "paper", "yref": "paper", "x": 0, "y": 0, "yanchor": "top"}
     figure.add_annotation(text=text, showarrow=False, font={"color": MUTED}, **below)
     return figure
@@ -150,34 +155,34 @@ def plot_borders(
 def plot_category_accuracy(
     labels: Sequence[Sequence[str]], correct: Sequence[bool], protocols: Sequence[str]
 ) -> go.Figure:
-    """For each category, the share of its held-out titles whose predicted category is one of theirs.
+    """Draws the share of correct predictions by category, for the MAX_CATEGORIES largest categories.
 
-    A right prediction counts for each of the title's categories. The 25 categories with the most titles are
-    shown, largest first. Each held-out set has a bar; all but the first one present start hidden.
+    A prediction counts for each category of the title. Each protocol has a bar; only the first is visible at
+    first.
     """
     answers: dict[str, dict[str, list[bool]]] = {protocol: {} for protocol in PROTOCOLS}
     sizes = Counter(name for names in labels for name in names)
-    for names, right, protocol in zip(labels, correct, protocols, strict=True):
+    for names, is_correct, protocol in zip(labels, correct, protocols, strict=True):
         for name in names:
-            answers[protocol].setdefault(name, []).append(bool(right))
-    shown = sorted(sizes, key=lambda name: (-sizes[name], name))[:MOST_CATEGORIES]
-    along = {"range": [0, 1.12], "tickformat": ".0%", "tickvals": [0, 0.25, 0.5, 0.75, 1]}
-    up = {"categoryorder": "array", "categoryarray": [html.escape(name) for name in reversed(shown)]}
-    up |= {"automargin": True, "showgrid": False}
-    figure = make_figure("Right category, by category", 130 + ROW_PIXELS * len(shown), along, up, ABOVE)
+            answers[protocol].setdefault(name, []).append(bool(is_correct))
+    shown = sorted(sizes, key=lambda name: (-sizes[name], name))[:MAX_CATEGORIES]
+    xaxis = {"range": [0, 1.12], "tickformat": ".0%", "tickvals": [0, 0.25, 0.5, 0.75, 1]}
+    yaxis = {"categoryorder": "array", "categoryarray": [html.escape(name) for name in reversed(shown)]}
+    yaxis |= {"automargin": True, "showgrid": False}
+    figure = make_figure("Accuracy by category", 130 + ROW_PIXELS * len(shown), xaxis, yaxis, LEGEND_ABOVE)
     figure.update_layout(bargap=0.3)
-    for protocol, (about, colour) in PROTOCOLS.items():
-        own = {name: answers[protocol][name] for name in shown if name in answers[protocol]}
-        if own:
+    for protocol, (protocol_name, colour) in PROTOCOLS.items():
+        by_category = {name: answers[protocol][name] for name in shown if name in answers[protocol]}
+        if by_category:
             figure.add_bar(
-                x=[float(np.mean(given)) for given in own.values()],
-                y=[html.escape(name) for name in own],
+                x=[float(np.mean(values)) for values in by_category.values()],
+                y=[html.escape(name) for name in by_category],
                 orientation="h",
-                name=about,
+                name=protocol_name,
                 marker={"color": colour},
-                text=[f"{np.mean(given):.0%} of {len(given):,}" for given in own.values()],
+                text=[f"{np.mean(values):.0%} of {len(values):,}" for values in by_category.values()],
                 visible="legendonly" if figure.data else True,
                 hovertemplate="%{y}: %{text}<extra></extra>",
                 **OUTSIDE,
             )
-    return figure if shown else say(figure, "No held-out title has a category.")
+    return figure if shown else show_message(figure, "No held-out title has a category.")

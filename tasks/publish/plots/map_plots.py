@@ -1,4 +1,4 @@
-"""Plots of what the map shows: clusters, their categories, neighbours and how far they are (for eps)."""
+"""Plots of the map: cluster sizes, categories of clusters, neighbours and k-distances (for eps)."""
 
 import html
 
@@ -6,105 +6,120 @@ import numpy as np
 import plotly.graph_objects as go
 
 from storage.formats.clustering import Density
-from tasks.plotting import BLUE, GRID, INK, MUTED, RED, make_figure, say
+from tasks.plotting import BLUE, GRID, INK, MUTED, RED, make_figure, show_message
 from tasks.publish.map.page import MapContent
 
-MOST = 25  # clusters and categories of the heat map
-SAMPLES = 5  # DBSCAN's default min_samples: where another strategy made the clusters
-POINTS = 500  # of a curve
+MAX_CELLS = 25  # clusters and categories of the heat map
+DEFAULT_MIN_SAMPLES = 5  # of DBSCAN, for clusters of another strategy
+CURVE_POINTS = 500
+SAMPLE, NEAREST = 15, 5  # rows and neighbours in the table of neighbours
 ROW_PIXELS = 26
 
 
 def plot_cluster_sizes(content: MapContent) -> go.Figure:
-    """Titles of each cluster, largest first, both axes logarithmic; the axis gives the share in none."""
+    """Draws cluster sizes by rank on logarithmic axes, with the share of noise."""
     sizes = np.sort(np.bincount(content.clusters[content.clusters >= 0]))[::-1]
     sizes = sizes[sizes > 0]
     noise = float((content.clusters < 0).mean()) if len(content.clusters) else 0.0
-    along = f"cluster by size ({len(sizes)} clusters; {noise:.1%} of the titles in none)"
-    axes = {"title": along, "type": "log"}, {"title": "titles", "type": "log"}
-    figure = make_figure("Sizes of the clusters", 380, *axes)
-    ranks, about = list(range(1, len(sizes) + 1)), "number %{x}: %{y} titles<extra></extra>"
-    look = {"mode": "lines+markers", "line": {"color": BLUE}, "hovertemplate": about}
-    figure.add_scatter(x=ranks, y=sizes.tolist(), **look)
-    return figure if len(sizes) else say(figure, "There is no cluster.")
+    label = f"cluster by size ({len(sizes)} clusters; {noise:.1%} of the titles in none)"
+    axes = {"title": label, "type": "log"}, {"title": "titles", "type": "log"}
+    figure = make_figure("Cluster sizes", 380, *axes)
+    figure.add_scatter(
+        x=list(range(1, len(sizes) + 1)),
+        y=sizes.tolist(),
+        mode="lines+markers",
+        line={"color": BLUE},
+        hovertemplate="number %{x}: %{y} titles<extra></extra>",
+    )
+    return figure if len(sizes) else show_message(figure, "There is no cluster.")
 
 
 def plot_clusters_by_category(content: MapContent) -> go.Figure:
-    """Share of the largest clusters' titles that hold each of the commonest categories."""
-    held: dict[str, list[int]] = {}
+    """Draws the share of titles with each of the most frequent categories in each of the largest clusters."""
+    rows_of: dict[str, list[int]] = {}
     for row, names in enumerate(content.categories):
         for name in names:
-            held.setdefault(name, []).append(row)
-    shown = sorted(held, key=lambda name: (-len(held[name]), name))[:MOST]
+            rows_of.setdefault(name, []).append(row)
+    shown = sorted(rows_of, key=lambda name: (-len(rows_of[name]), name))[:MAX_CELLS]
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))
-    largest = [int(number) for number in np.argsort(-sizes, kind="stable")[:MOST] if sizes[number]]
-    below, aside = {"tickangle": -45, "automargin": True}, {"autorange": "reversed", "automargin": True}
-    figure = make_figure("Categories of the largest clusters", 200 + 22 * len(largest), below, aside)
+    largest = [int(number) for number in np.argsort(-sizes, kind="stable")[:MAX_CELLS] if sizes[number]]
+    axes = {"tickangle": -45, "automargin": True}, {"autorange": "reversed", "automargin": True}
+    figure = make_figure("Categories of the largest clusters", 200 + 22 * len(largest), *axes)
     if not shown or not largest:
-        return say(figure, "There is no cluster with a category.")
-    of_category = [content.clusters[held[name]] for name in shown]
-    counts = [np.bincount(own[own >= 0], minlength=len(sizes)) for own in of_category]
-    scale, bar = [[0, "#f7f8fa"], [1, BLUE]], {"tickformat": ".0%"}
-    look = {"zmin": 0, "zmax": 1, "colorscale": scale, "colorbar": bar}
+        return show_message(figure, "There is no cluster with a category.")
+    clusters = [content.clusters[rows_of[name]] for name in shown]
+    counts = [np.bincount(numbers[numbers >= 0], minlength=len(sizes)) for numbers in clusters]
     figure.add_heatmap(
         x=[html.escape(name) for name in shown],
         y=[html.escape(content.cluster_names[number]) for number in largest],
         z=(np.array(counts).T[largest] / sizes[largest, None]).tolist(),
         hovertemplate="%{y}: %{z:.0%} are %{x}<extra></extra>",
-        **look,
+        zmin=0,
+        zmax=1,
+        colorscale=[[0, "#f7f8fa"], [1, BLUE]],
+        colorbar={"tickformat": ".0%"},
     )
     return figure
 
 
 def plot_k_distances(content: MapContent, density: Density | None = None) -> go.Figure:
-    """Cosine distance of each title to its k-th nearest, ascending: flat inside clusters, then steep.
+    """Draws the ascending cosine distances of titles to their k-th nearest title, and eps as a line.
 
-    k is DBSCAN's min_samples less the title itself, and its eps is drawn; without ``density`` the curve is
-    that of its default.
+    k is min_samples of DBSCAN minus one, for the title itself. Without ``density``, the curve is that of the
+    default and no line is drawn.
     """
-    samples = density.min_samples if density else SAMPLES
+    samples = density.min_samples if density else DEFAULT_MIN_SAMPLES
     k = max(samples - 1, 1)
     number = ("first", "second", "third")[k - 1] if k <= 3 else f"{k}th"
-    along = f"share of the titles (DBSCAN with min_samples {samples} takes its eps from this curve)"
-    axes = {"title": along, "tickformat": ".0%"}, {"title": "cosine distance", "rangemode": "tozero"}
+    label = f"share of the titles (DBSCAN with min_samples {samples} takes its eps from this curve)"
+    axes = {"title": label, "tickformat": ".0%"}, {"title": "cosine distance", "rangemode": "tozero"}
     figure = make_figure(f"Distance to the {number} nearest title", 380, *axes)
-    found = content.neighbours[:, k - 1 : k] >= 0
-    if not found.any():
-        return say(figure, f"No title has {k} neighbours.")
-    curve = np.sort(1 - content.cosines[:, k - 1 : k][found].astype(np.float64))
-    places = np.unique(np.linspace(0, len(curve) - 1, POINTS).astype(int))
-    along, heights = (places / max(len(curve) - 1, 1)).tolist(), np.round(curve[places], 4).tolist()
-    line, about = {"color": BLUE, "width": 2.5}, "%{x:.0%} of the titles: %{y:.3f}<extra></extra>"
-    figure.add_scatter(x=along, y=heights, mode="lines", line=line, hovertemplate=about)
+    present = content.neighbours[:, k - 1 : k] >= 0
+    if not present.any():
+        return show_message(figure, f"No title has {k} neighbours.")
+    curve = np.sort(1 - content.cosines[:, k - 1 : k][present].astype(np.float64))
+    points = np.unique(np.linspace(0, len(curve) - 1, CURVE_POINTS).astype(int))
+    figure.add_scatter(
+        x=(points / max(len(curve) - 1, 1)).tolist(),
+        y=np.round(curve[points], 4).tolist(),
+        mode="lines",
+        line={"color": BLUE, "width": 2.5},
+        hovertemplate="%{x:.0%} of the titles: %{y:.3f}<extra></extra>",
+    )
     if density:
-        line, label = {"color": RED, "width": 1.5, "dash": "dash"}, f"eps {density.eps:.4g}"
-        figure.add_hline(y=density.eps, line=line, annotation_text=label, annotation_position="top left")
+        figure.add_hline(
+            y=density.eps,
+            line={"color": RED, "width": 1.5, "dash": "dash"},
+            annotation_text=f"eps {density.eps:.4g}",
+            annotation_position="top left",
+        )
     return figure
 
 
-def plot_neighbours(content: MapContent, sample: int = 15, nearest: int = 5) -> go.Figure:
-    """A table of titles and what is nearest to them, with cosines.
+def plot_neighbours(content: MapContent) -> go.Figure:
+    """Makes a table of SAMPLE titles with their nearest titles and cosines.
 
-    The sample is the most aired title of each of the largest clusters, so that it shows the breadth of the
-    guide, then the most aired ones of the rest.
+    The sample contains the most aired title of each of the largest clusters, then other titles.
     """
     order: list[int] = np.argsort(-np.asarray(content.airings, dtype=np.int64), kind="stable").tolist()
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))
     firsts = {int(content.clusters[i]): i for i in reversed(order)}
-    chosen = [firsts[cluster] for cluster in np.argsort(-sizes, kind="stable").tolist() if cluster in firsts]
-    rows = list(dict.fromkeys([*chosen, *order]))[:sample]
-    nearest = min(nearest, content.neighbours.shape[1])
+    by_size = np.argsort(-sizes, kind="stable").tolist()
+    rows = list(dict.fromkeys([*(firsts[cluster] for cluster in by_size if cluster in firsts), *order]))[
+        :SAMPLE
+    ]
+    nearest = min(NEAREST, content.neighbours.shape[1])
     columns = [[f"<b>{html.escape(content.titles[i])}</b>" for i in rows]]
     for rank in range(nearest):
         near = [(int(content.neighbours[i, rank]), content.cosines[i, rank]) for i in rows]
         columns.append(
             [f"{html.escape(content.titles[j])} <i>{cosine:.2f}</i>" if j >= 0 else "–" for j, cosine in near]
         )
-    figure = make_figure("Nearest titles, a sample", 140 + 2 * ROW_PIXELS * len(rows))
+    figure = make_figure("Nearest titles of a sample", 140 + 2 * ROW_PIXELS * len(rows))
     header = ["title", *(f"nearest {rank + 1}" for rank in range(nearest))]
-    look = {"align": "left", "line": {"color": GRID}}
+    style = {"align": "left", "line": {"color": GRID}}
     head = {"values": header, "fill": {"color": "#f0f2f6"}, "font": {"color": MUTED, "size": 12}}
-    rest = {"values": columns, "fill": {"color": "#ffffff"}, "font": {"color": INK, "size": 12}}
-    figure.add_table(header=look | head, cells=look | rest | {"height": ROW_PIXELS})
+    body = {"values": columns, "fill": {"color": "#ffffff"}, "font": {"color": INK, "size": 12}}
+    figure.add_table(header=style | head, cells=style | body | {"height": ROW_PIXELS})
     figure.update_layout(margin={"l": 8, "r": 8, "t": 56, "b": 8})
-    return figure if rows else say(figure, "There is no title.")
+    return figure if rows else show_message(figure, "There is no title.")

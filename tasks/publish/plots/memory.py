@@ -1,30 +1,28 @@
-"""The slots of the rare-event memory (tasks/train/objectives/rare_memory.py)."""
+"""Plots the slots of the rare-event memory (tasks/train/objectives/rare_memory.py)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
-from tasks.plotting import BLUE, make_figure, say
+from tasks.plotting import BLUE, make_figure, show_message
 
-MOST = 40  # labels
+MAX_LABELS = 40
 
 
 def plot_memory(labels: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Ages of the slots of each label, as boxes, in the order given; beside each name its slots, and how many
-    of them no title has hit.
-    """
-    shown = labels[:MOST]
-    names = [f"{one['label']} · {one['slots']} ({one['never_hit']} never hit)" for one in shown]
-    title = (
-        f"Slots of the memory by age and label{f', {MOST} labels of {len(labels)}' * (len(labels) > MOST)}"
-    )
-    along = {"title": "age: titles written since the slot was"}
-    down = {"autorange": "reversed", "automargin": True}
-    figure = make_figure(title, 160 + 22 * max(len(shown), 4), along, down)
+    """Draws the ages of the slots of each label as a box; names include numbers of slots."""
+    shown = labels[:MAX_LABELS]
+    names = [f"{label['label']} · {label['slots']} ({label['never_hit']} never hit)" for label in shown]
+    title = "Memory slots by age and label"
+    if len(labels) > MAX_LABELS:
+        title += f", {MAX_LABELS} labels of {len(labels)}"
+    xaxis = {"title": "age: titles written after the slot"}
+    yaxis = {"autorange": "reversed", "automargin": True}
+    figure = make_figure(title, 160 + 22 * max(len(shown), 4), xaxis, yaxis)
     if not shown:
-        return say(figure, "No slot is taken.")
-    ages = zip(*(one["ages"] for one in shown), strict=True)
+        return show_message(figure, "The memory has no used slot.")
+    ages = zip(*(label["ages"] for label in shown), strict=True)
     quartiles = dict(zip(("lowerfence", "q1", "median", "q3", "upperfence"), map(list, ages), strict=True))
     figure.add_box(y=names, orientation="h", marker={"color": BLUE}, **quartiles)
     return figure

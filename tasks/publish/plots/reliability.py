@@ -1,13 +1,13 @@
-"""The reliability plot: are predictions of which .8 is said right in .8 of the cases?"""
+"""The reliability plot: confidence of predicted categories against the share of correct ones."""
 
 import numpy as np
 import plotly.graph_objects as go
 
 from storage.shapes import Bool, Float
-from tasks.plotting import ABOVE, BLUE, MUTED, ORANGE, make_figure, say
+from tasks.plotting import BLUE, LEGEND_ABOVE, MUTED, ORANGE, make_figure, show_message
 from tasks.scoring.confidence import choose_by_group, reliability
 
-ASKED = np.arange(0.5, 0.99, 0.05)
+TARGETS = np.arange(0.5, 0.99, 0.05)
 
 
 def plot_reliability(
@@ -16,30 +16,40 @@ def plot_reliability(
     correct: Bool[np.ndarray, " titles"],
     languages: np.ndarray,
 ) -> go.Figure:
-    """Confidence against the share that is right, in bins of equally many held-out titles; and, of the
-    predictions that are kept where a precision is asked for, the precision reached and the coverage.
+    """Draws accuracy by confidence, and precision and coverage of selective prediction by target precision.
 
-    Confidences are cross-fitted (tasks/scoring/confidence.py).
+    Each bin of confidence has the same number of held-out titles. Confidences are cross-fitted
+    (tasks/scoring/confidence.py).
     """
-    along = {"title": "confidence; precision asked for", "range": [0, 1.02]}
-    up = {"title": "share of held-out titles", "range": [0, 1.02]}
-    figure = make_figure("Confidence in predicted categories", 440, along, up, ABOVE)
+    xaxis = {"title": "confidence or target precision", "range": [0, 1.02]}
+    yaxis = {"title": "share of held-out titles", "range": [0, 1.02]}
+    figure = make_figure("Confidence in predicted categories", 440, xaxis, yaxis, LEGEND_ABOVE)
     if not len(correct):
-        return say(figure, "Too few held-out titles have a category to calibrate on.")
+        return show_message(figure, "Too few held-out titles have a category for calibration.")
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line={"color": MUTED, "dash": "dot"}, name="ideal")
-    sure, right, count = zip(*reliability(confidence, correct), strict=True)
-    about = [f"{share:.2f} of {number:,} titles" for share, number in zip(right, count, strict=True)]
-    shown = {"text": about, "hovertemplate": "confidence %{x:.2f}: right %{text}<extra></extra>"}
-    figure.add_scatter(x=sure, y=right, mode="lines+markers", name="right", marker={"color": BLUE}, **shown)
-    chosen = [choose_by_group(confidence, scores, languages, asked) for asked in ASKED]
-    asked = [float(value) for value, own in zip(ASKED, chosen, strict=True) if own.any()]
-    reached = [float(correct[own].mean()) for own in chosen if own.any()]
-    covered = [float(own.mean()) for own in chosen if own.any()]
+    means, shares, counts = zip(*reliability(confidence, correct), strict=True)
+    figure.add_scatter(
+        x=means,
+        y=shares,
+        mode="lines+markers",
+        name="correct",
+        marker={"color": BLUE},
+        text=[f"{share:.2f} of {count:,} titles" for share, count in zip(shares, counts, strict=True)],
+        hovertemplate="confidence %{x:.2f}: correct %{text}<extra></extra>",
+    )
+    selected = {float(target): choose_by_group(confidence, scores, languages, target) for target in TARGETS}
+    selected = {target: mask for target, mask in selected.items() if mask.any()}
     for values, name, dash, symbol in (
-        (reached, "precision reached where x is asked for", "solid", "diamond"),
-        (covered, "coverage where x is asked for", "dash", "square"),
+        ([float(correct[mask].mean()) for mask in selected.values()], "precision", "solid", "diamond"),
+        ([float(mask.mean()) for mask in selected.values()], "coverage", "dash", "square"),
     ):
-        look = {"line": {"color": ORANGE, "dash": dash}, "marker": {"symbol": symbol}}
-        hover = f"{name}: %{{y:.2f}}<extra></extra>"
-        figure.add_scatter(x=asked, y=values, mode="lines+markers", name=name, hovertemplate=hover, **look)
+        figure.add_scatter(
+            x=list(selected),
+            y=values,
+            mode="lines+markers",
+            name=f"{name} at target precision x",
+            line={"color": ORANGE, "dash": dash},
+            marker={"symbol": symbol},
+            hovertemplate=f"{name}: %{{y:.2f}}<extra></extra>",
+        )
     return figure

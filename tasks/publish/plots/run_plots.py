@@ -1,7 +1,7 @@
-"""The plots of a run with plotly: all of them from its artifacts, and those of the loss and of past runs.
+"""Draws and writes the plots of a run, including the loss and the history of runs.
 
-plots.html is one page in which all figures share one embedded plotly.js (4.5 MB), so that it opens offline;
-plots/NAME.json are the figures alone (``plotly.io.read_json``). The same figures give the same bytes.
+plots.html contains all figures and one embedded plotly.js (4.5 MB), so it opens offline. plots/NAME.json
+contain the figures alone (``plotly.io.read_json``). Equal figures give equal bytes.
 """
 
 import json
@@ -18,18 +18,14 @@ from plotly.subplots import make_subplots
 
 from storage.formats.clustering import Density
 from storage.formats.corpus import OpenCorpus
-from tasks.plotting import BLUE, FONT, GREEN, GREY, GRID, ORANGE, make_figure, say
+from tasks.plotting import BLUE, FONT, GREY, GRID, make_figure, show_message
 from tasks.publish.map.page import MapContent
 from tasks.publish.plots import held_out_plots as held_out
 from tasks.publish.plots import map_plots
 
-FILE = "nights.json"  # beside the page: the history that the next run continues
-MOST = 60  # runs
-LINES = (
-    ("unseen_title", "titles never seen", BLUE, "solid"),
-    ("unseen_show", "franchises never seen", ORANGE, "dash"),
-    ("next_period", "what comes next", GREEN, "dot"),
-)
+HISTORY_FILE = "nights.json"  # in the Page, extended by the next run
+MAX_RUNS = 60
+DASHES = ("solid", "dash", "dot")  # of the protocols
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
@@ -46,11 +42,11 @@ section {{ margin-bottom: 32px; }}
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """One run."""
+    """Loss and precision of one run."""
 
-    at: datetime  # when it was scored
+    at: datetime  # time of scoring
     losses: Sequence[float]  # mean of each epoch
-    precision: Mapping[str, float]  # protocol to precision at k, title only; one without titles is left out
+    precision: Mapping[str, float]  # precision at k on the title alone, by protocol with held-out titles
 
 
 def draw_figures(
@@ -63,35 +59,40 @@ def draw_figures(
     history: Sequence[HistoryPoint],
     density: Density | None = None,
 ) -> dict[str, go.Figure]:
-    """Name to figure.
+    """Draws all figures of a run, by name.
 
-    ``titles`` is titles.parquet, ``queries`` queries.parquet, of which those of the title alone are drawn;
-    ``shown`` are the rows of the corpus on the map; ``history`` is oldest first, this run last.
+    Args:
+        corpus, titles: Corpus and its titles.parquet.
+        vectors: Vectors of all titles, (titles, dim).
+        queries: queries.parquet, of which those with the title alone are drawn.
+        content: Content of the map.
+        shown: Rows of the corpus on the map.
+        history: Runs, oldest first; this run is the last.
+        density: Parameters of DBSCAN.
     """
-    asked = queries.filter(pa.array(np.asarray(queries["form"]) == "title_only"))
-    rows = np.asarray(asked["title_id"])
-    place = np.full(len(corpus), -1)
-    place[shown] = np.arange(len(shown))
-    on_map = rows[place[rows] >= 0]  # a title without a vector has no place
+    queries = queries.filter(pa.array(np.asarray(queries["form"]) == "title_only"))
+    rows = np.asarray(queries["title_id"])
+    map_row = np.full(len(corpus), -1)
+    map_row[shown] = np.arange(len(shown))
+    on_map = rows[map_row[rows] >= 0]  # a title without a vector is not on the map
 
-    def of(name: str, chosen: np.ndarray) -> list:
-        return titles[name].take(pa.array(chosen, pa.int64())).to_pylist()
+    def values(name: str, title_ids: np.ndarray) -> list:
+        return titles[name].take(pa.array(title_ids, pa.int64())).to_pylist()
 
-    right, protocols = np.asarray(asked["correct"]).tolist(), asked["protocol"].to_pylist()
-    precision, predictions = (
-        np.asarray(asked["precision_at_k"]),
-        held_out.predict_both(corpus, vectors, on_map),
-    )
-    places, names = content.xy[place[on_map]], corpus.label_names
+    correct, protocols = np.asarray(queries["correct"]).tolist(), queries["protocol"].to_pylist()
     return {
         "nights": plot_history(history),
         "loss": plot_loss(history[-1].losses),
-        "category_accuracy": held_out.plot_category_accuracy(of("labels", rows), right, protocols),
+        "category_accuracy": held_out.plot_category_accuracy(values("labels", rows), correct, protocols),
         "precision_by_rarest_word": held_out.plot_precision_by_rarest_word(
-            held_out.rarest_words(corpus, rows), precision
+            held_out.rarest_words(corpus, rows), np.asarray(queries["precision_at_k"])
         ),
         "borders": held_out.plot_borders(
-            of("title", on_map), places, of("labels", on_map), names, predictions
+            values("title", on_map),
+            content.xy[map_row[on_map]],
+            values("labels", on_map),
+            corpus.label_names,
+            held_out.predict_both(corpus, vectors, on_map),
         ),
         "neighbours": map_plots.plot_neighbours(content),
         "cluster_sizes": map_plots.plot_cluster_sizes(content),
@@ -101,46 +102,46 @@ def draw_figures(
 
 
 def extend_history(
-    before: Path | None, at: datetime, epochs: Sequence[Mapping[str, float]], scores: Mapping[str, Any]
+    previous: Path | None, at: datetime, epochs: Sequence[Mapping[str, float]], scores: Mapping[str, Any]
 ) -> list[HistoryPoint]:
-    """The runs that the previous page (its folder) remembers, and this one, by their instants; the newest
-    sixty.
-    """
-    forms = {name: own["title_only"] for name, own in scores["protocols"].items()}
-    precision = {name: own["knn"]["precision_at_k"] for name, own in forms.items() if own["n"]}
-    known = {name: value for name, value in precision.items() if value is not None}
-    past = (
-        json.loads((before / FILE).read_text(encoding="utf-8")) if before and (before / FILE).exists() else []
-    )
-    points = [HistoryPoint(datetime.fromisoformat(one.pop("at")), **one) for one in past]
-    points.append(HistoryPoint(at, [epoch["loss"] for epoch in epochs], known))
-    return sorted(points, key=lambda point: point.at)[-MOST:]
+    """Returns the runs of the previous page (its folder) and this run by time; the last MAX_RUNS."""
+    points = []
+    if previous and (previous / HISTORY_FILE).exists():
+        past = json.loads((previous / HISTORY_FILE).read_text(encoding="utf-8"))
+        points = [HistoryPoint(datetime.fromisoformat(point.pop("at")), **point) for point in past]
+    forms = {protocol: score["title_only"] for protocol, score in scores["protocols"].items()}
+    precision = {protocol: form["knn"]["precision_at_k"] for protocol, form in forms.items() if form["n"]}
+    precision = {protocol: value for protocol, value in precision.items() if value is not None}
+    points.append(HistoryPoint(at, [epoch["loss"] for epoch in epochs], precision))
+    return sorted(points, key=lambda point: point.at)[-MAX_RUNS:]
 
 
 def write_history(folder: Path, history: Sequence[HistoryPoint]) -> None:
     """Writes nights.json."""
     content = [{**vars(point), "at": point.at.isoformat()} for point in history]
-    (folder / FILE).write_text(json.dumps(content), encoding="utf-8")
+    (folder / HISTORY_FILE).write_text(json.dumps(content), encoding="utf-8")
 
 
 def plot_loss(losses: Sequence[float]) -> go.Figure:
-    """The mean loss of each epoch."""
-    along = {"title": "epoch", "dtick": max(1, len(losses) // 12)}
-    figure = make_figure("Loss over epochs", 380, along, {"title": "mean loss", "rangemode": "tozero"})
-    epochs, about = list(range(1, len(losses) + 1)), "epoch %{x}: %{y:.4f}<extra></extra>"
-    look = {"line": {"color": BLUE, "width": 2.5}, "marker": {"size": 7}}
-    figure.add_scatter(x=epochs, y=list(losses), mode="lines+markers", hovertemplate=about, **look)
-    return figure if losses else say(figure, "No epoch was trained.")
+    """Draws the mean loss of each epoch."""
+    xaxis = {"title": "epoch", "dtick": max(1, len(losses) // 12)}
+    figure = make_figure("Loss over epochs", 380, xaxis, {"title": "mean loss", "rangemode": "tozero"})
+    figure.add_scatter(
+        x=list(range(1, len(losses) + 1)),
+        y=list(losses),
+        mode="lines+markers",
+        hovertemplate="epoch %{x}: %{y:.4f}<extra></extra>",
+        line={"color": BLUE, "width": 2.5},
+        marker={"size": 7},
+    )
+    return figure if losses else show_message(figure, "No epoch was trained.")
 
 
 def plot_history(history: Sequence[HistoryPoint]) -> go.Figure:
-    """Left: the loss over epochs, a line a run, the last on top. Right: precision at k from run to run."""
+    """Draws the loss over epochs with one line per run (left), and precision at k by run (right)."""
     figure = make_subplots(rows=1, cols=2, subplot_titles=("Loss over epochs", "Precision@10, title only"))
     below = {"orientation": "h", "y": -0.28, "x": 1, "xanchor": "right"}
-    look = make_figure("Learning curves across runs", 440, legend=below).layout
-    figure.update_layout(look)
-    about = "%{fullData.name}, epoch %{x}: %{y:.4f}<extra></extra>"
-    left = {"mode": "lines", "showlegend": False, "hovertemplate": about, "row": 1, "col": 1}
+    figure.update_layout(make_figure("Learning curves across runs", 440, legend=below).layout)
     for point in history:
         last = point is history[-1]
         figure.add_scatter(
@@ -148,37 +149,42 @@ def plot_history(history: Sequence[HistoryPoint]) -> go.Figure:
             y=list(point.losses),
             line={"color": BLUE if last else GREY, "width": 3 if last else 1.5},
             name=f"{point.at:%Y-%m-%d %H:%M}",
-            **left,
+            mode="lines",
+            showlegend=False,
+            hovertemplate="%{fullData.name}, epoch %{x}: %{y:.4f}<extra></extra>",
+            row=1,
+            col=1,
         )
-    for protocol, name, colour, dash in LINES:
+    for (protocol, (name, colour)), dash in zip(held_out.PROTOCOLS.items(), DASHES, strict=True):
         scored = [point for point in history if protocol in point.precision]
         if scored:
-            look = {"mode": "lines+markers", "name": name, "line": {"color": colour, "dash": dash}}
             figure.add_scatter(
                 x=[f"{point.at:%Y-%m-%d %H:%M}" for point in scored],
                 y=[point.precision[protocol] for point in scored],
                 hovertemplate=f"{name}: %{{y:.3f}}, %{{x}}<extra></extra>",
-                **(look | {"row": 1, "col": 2}),
+                mode="lines+markers",
+                name=name,
+                line={"color": colour, "dash": dash},
+                row=1,
+                col=2,
             )
     figure.update_xaxes(gridcolor=GRID, zeroline=False)
     figure.update_yaxes(gridcolor=GRID, zeroline=False)
     figure.update_xaxes(title="epoch", row=1, col=1)
     figure.update_xaxes(title="run (UTC)", type="category", row=1, col=2)
-    return figure if history else say(figure, "No run is known.")
+    return figure if history else show_message(figure, "There is no run.")
 
 
-def write_plots(folder: Path, figures: Mapping[str, go.Figure]) -> list[Path]:
-    """Writes plots.html and plots/NAME.json; returns the files written."""
+def write_plots(folder: Path, figures: Mapping[str, go.Figure]) -> None:
+    """Writes plots.html and plots/NAME.json."""
     (folder / "plots").mkdir(exist_ok=True)
-    texts = {folder / "plots.html": render_plots(figures)}
-    texts |= {folder / "plots" / f"{name}.json": str(figure.to_json()) for name, figure in figures.items()}
-    for file, text in texts.items():
-        file.write_text(text, encoding="utf-8")
-    return list(texts)
+    (folder / "plots.html").write_text(render_plots(figures), encoding="utf-8")
+    for name, figure in figures.items():
+        (folder / "plots" / f"{name}.json").write_text(str(figure.to_json()), encoding="utf-8")
 
 
 def render_plots(figures: Mapping[str, go.Figure]) -> str:
-    """One HTML page of several figures; only the first carries plotly.js."""
+    """Renders the figures as one HTML page; only the first one includes plotly.js."""
     config = {"displaylogo": False, "responsive": True}
     parts = [
         figure.to_html(config, full_html=False, include_plotlyjs=position == 0, div_id=name)

@@ -1,4 +1,4 @@
-"""The topics that training drew positives from (tasks/train/objectives/positives.py)."""
+"""Plots the topics from which training drew positives (tasks/train/objectives/positives.py)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,14 +9,14 @@ from tasks.plotting import make_figure
 
 
 def plot_topics(topics: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """A table of topics, in the order given: training titles, words, examples."""
+    """Makes a table of topics with training titles, words and examples."""
     columns = {
         "topic": [topic["topic"] for topic in topics],
         "training titles": [topic["titles"] for topic in topics],
         "words": [", ".join(topic["words"]) for topic in topics],
         "examples": ["; ".join(topic["examples"]) for topic in topics],
     }
-    figure = make_figure("Topics that training went by", 480)
+    figure = make_figure("Topics used in training", 480)
     cells = {"values": list(columns.values()), "align": "left"}
     figure.add_table(header={"values": list(columns), "align": "left"}, cells=cells, columnwidth=[1, 1, 5, 8])
     return figure

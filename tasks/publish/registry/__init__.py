@@ -1,1 +1,1 @@
-"""The model in MLflow's registry: its versions, and the gate that decides which one is the champion."""
+"""Registers models in MLflow and selects the champion by the gate."""

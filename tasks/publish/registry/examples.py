@@ -1,5 +1,6 @@
-"""What a person looks at when the gate asks: held-out titles, their nearest titles by tonight's model and by
-the champion, and which of the two answers a title better.
+"""Builds the evaluation table: held-out titles, nearest titles by both models, and the better model.
+
+It supports a manual decision if the gate does not promote a model.
 """
 
 from collections.abc import Sequence
@@ -12,40 +13,36 @@ from tasks.publish.registry.gate import FORM, Answers
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 
-TITLES = 100  # drawn evenly from the held-out ones
+TITLES = 100  # spaced evenly over the held-out titles
 NEAREST = 5
-
-Table = dict[str, list[object]]
 
 
 def example_table(
     corpus: Path, scores: Path, answers: Answers, challenger: Path, champion: Path | None
-) -> Table:
-    """Columns of a table, a row a held-out title, those that the challenger answers worst first.
+) -> dict[str, list[object]]:
+    """Returns the columns of a table with one row per title, in ascending order of the challenger's gain.
 
     Args:
         corpus, scores: Folders of tonight's artifacts.
-        answers: Of both to the queries of ``scores`` (``gate.ask_both``).
-        challenger, champion: Model folders; None where nothing is compared.
+        answers: Qualities on the queries of ``scores`` (``gate.score_models``).
+        challenger, champion: Model folders; None if nothing is compared.
     """
     rows = pq.read_table(scores / "queries.parquet", columns=["title_id", "form"])
     ids = rows["title_id"].to_numpy()[np.asarray(rows["form"].to_pylist(), dtype=object) == FORM]
     drawn = np.unique(np.linspace(0, len(ids) - 1, min(TITLES, len(ids))).astype(np.int64))
-    own = answers.challenger[drawn]
-    gain = own if answers.champion is None else own - answers.champion[drawn]
-    order = np.argsort(gain, kind="stable")
-    drawn, gain, own = drawn[order], gain[order], own[order]
-    about = pq.read_table(corpus / "titles.parquet", columns=["title", "labels"]).take(ids[drawn])
-    titles = about["title"].to_pylist()
-    table: Table = {
+    gain = answers.challenger if answers.champion is None else answers.challenger - answers.champion
+    drawn = drawn[np.argsort(gain[drawn], kind="stable")]
+    rows = pq.read_table(corpus / "titles.parquet", columns=["title", "labels"]).take(ids[drawn])
+    titles = rows["title"].to_pylist()
+    table: dict[str, list[object]] = {
         "title": titles,
         "held_out": answers.protocols[drawn].tolist(),
-        "categories": [", ".join(labels) for labels in about["labels"].to_pylist()],
-        "quality": own.round(3).tolist(),
+        "categories": [", ".join(labels) for labels in rows["labels"].to_pylist()],
+        "quality": answers.challenger[drawn].round(3).tolist(),
         "nearest": _nearest(challenger, titles),
     }
     if answers.champion is not None and champion is not None:
-        words = np.array(["worse", "same", "better"])[np.sign(gain).astype(np.int64) + 1]
+        words = np.array(["worse", "same", "better"])[np.sign(gain[drawn]).astype(np.int64) + 1]
         table |= {
             "champion_quality": answers.champion[drawn].round(3).tolist(),
             "champion_nearest": _nearest(champion, titles),
@@ -55,11 +52,11 @@ def example_table(
 
 
 def _nearest(model: Path, titles: Sequence[str]) -> list[object]:
-    """The nearest titles of each, with their cosine, as text."""
-    found = TitleSearch.open(model).similar_many([Query(title) for title in titles], NEAREST)
+    """Formats the nearest titles of each title with their cosines."""
+    results = TitleSearch.open(model).similar_many([Query(title) for title in titles], NEAREST)
     return [
-        str(near)
-        if isinstance(near, SearchError)
-        else "; ".join(f"{one.title} ({one.cosine:.2f})" for one in near)
-        for near in found
+        str(result)
+        if isinstance(result, SearchError)
+        else "; ".join(f"{match.title} ({match.cosine:.2f})" for match in result)
+        for result in results
     ]

@@ -1,16 +1,17 @@
-"""The gate: may tonight's model take the champion's place?
+"""The gate decides whether tonight's model, the challenger, replaces the champion.
 
-The champion embeds tonight's held-out titles with its own tokenizer, so both models answer the same
-questions. A query's quality is the mean of "its top label is right" and its precision at k. The challenger is
-promoted if the 95 % interval of mean(challenger − champion), a paired bootstrap over groups, does not lie
-wholly below 0, nor that of its own mean wholly below the best of the last 30 promoted: else many small steps
-could carry quality down.
+The champion embeds tonight's held-out titles with its tokenizer, so both models answer the same queries. The
+quality of a query is the mean of its correctness (0 or 1) and its precision at k. A paired bootstrap over
+groups gives 95 % intervals. The challenger is promoted unless one of these intervals is entirely below its
+limit:
 
-A challenger that cannot be compared is not promoted until a person says so, unless no model was promoted
-before.
+    mean(challenger − champion)    limit 0
+    mean(challenger)               limit: best quality of the last 30 promoted models
+
+The second condition prevents a gradual decline in many small steps. A challenger that cannot be compared is
+not promoted without a manual decision, unless no model was promoted before.
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,28 +28,28 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, percentiles, resample_mean
 from tasks.scoring.protocols import Titles, judge_knn
 
-REMEMBERED = 30  # promoted models
-FORM, NO_TITLES = "title_only", "no held-out title to judge the challenger by"
-ANYWAY = "run again with --promote (publish.promote=always) to promote it all the same"
+MAX_PROMOTED = 30  # promoted models that are compared
+FORM, NO_TITLES = "title_only", "there are no held-out titles to score the challenger"
+OVERRIDE = "run again with --promote (publish.promote=always) to promote it anyway"
 
 
 class NotComparable(Exception):
-    """The champion cannot embed today's titles; the message says why."""
+    """The champion cannot embed today's titles, for the reason in the message."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """Of the gate; numbers that nothing supports are None."""
+    """Decision of the gate; undefined numbers are None."""
 
-    promote: bool  # whether the alias moves
-    reason: str  # in plain words with the numbers
-    quality: float | None = None  # mean of the challenger, 0 to 1
+    promote: bool  # whether the challenger becomes the champion
+    reason: str  # sentence with the numbers
+    quality: float | None = None  # mean quality of the challenger, 0 to 1
     difference: float | None = None  # mean of challenger − champion
     interval: tuple[float, float] | None = None  # 95 % interval of the difference
 
 
 class Answers(NamedTuple):
-    """Quality of each query by both (the champion may be None); its held-out set and its group there."""
+    """Quality of each query by both models (the champion's may be None), its protocol and its group."""
 
     challenger: np.ndarray
     champion: np.ndarray | None
@@ -56,21 +57,24 @@ class Answers(NamedTuple):
     groups: np.ndarray
 
 
-def ask_both(corpus: Path, scores: Path, champion: Path | None) -> Answers:
-    """Answers to a Corpus' held-out titles: the challenger's are in its Scores, the champion's are computed.
+def score_models(corpus: Path, scores: Path, champion: Path | None) -> Answers:
+    """Scores both models on the held-out titles of a Corpus.
+
+    The challenger's answers are read from its Scores; the champion's are computed.
 
     Raises:
         NotComparable: The champion cannot embed these titles.
     """
     queries = pq.read_table(scores / "queries.parquet", filters=[("form", "==", FORM)])
-    own = query_quality(queries["correct"].to_numpy(), queries["precision_at_k"].to_numpy())
+    quality = query_quality(queries["correct"].to_numpy(), queries["precision_at_k"].to_numpy())
     rows = queries["title_id"].to_numpy()
-    theirs = champion and _champions_quality(corpus, champion, rows, votes_of(scores))
-    return Answers(own, theirs, queries["protocol"].to_numpy().astype(str), queries["group"].to_numpy())
+    champion_quality = champion and _champion_quality(corpus, champion, rows, neighbour_count(scores))
+    protocols, groups = queries["protocol"].to_numpy().astype(str), queries["group"].to_numpy()
+    return Answers(quality, champion_quality, protocols, groups)
 
 
-def votes_of(scores: Path) -> int:
-    """How many neighbours voted on each title (ten in scores of an older version)."""
+def neighbour_count(scores: Path) -> int:
+    """Returns the number of neighbours that voted on each title; 10 for scores of older versions."""
     return int(_details(scores).get("k", 10))
 
 
@@ -78,39 +82,36 @@ def _details(artifact: Path) -> dict[str, Any]:
     return json.loads((artifact / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
-def lineage(salt: str, sources: Sequence[str]) -> str:
-    """Name of the lineage of scores: those of another salt or other feeds cannot be compared over time."""
-    return hashlib.sha256("\n".join([salt, *sorted(set(sources))]).encode()).hexdigest()[:16]
-
-
 def query_quality(correct: np.ndarray, precision_at_k: np.ndarray) -> Float[np.ndarray, " queries"]:
-    """Mean of correctness and precision at k of each query."""
+    """Returns the mean of correctness and precision at k of each query."""
     return (correct.astype(np.float64) + precision_at_k) / 2
 
 
-def _champions_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) -> np.ndarray:
-    read = open_corpus(corpus)
-    titles = Titles.of(read)
+def _champion_quality(corpus: Path, champion: Path, rows: np.ndarray, k: int) -> np.ndarray:
+    corpus_files = open_corpus(corpus)
+    titles = Titles.of(corpus_files)
+    training = titles.labelled("train")
     raw_titles = pq.read_table(corpus / "titles.parquet", columns=["raw_title"])["raw_title"]
     try:
         encoder, identity = TitleEncoder.open(champion), _details(corpus).get("sentences", {}).get("identity")
         reads_dense = encoder.meaning is not None and encoder.meaning.encoder_info["identity"] == identity
-        vectors = np.zeros((len(read), encoder.width), dtype=np.float32)
-        judged_by = np.union1d(rows, titles.labelled("train"))
-        for some in (judged_by[own] for own in row_blocks(len(judged_by))):
-            dense = encoder.bag.dense(read.sentences[some], read.descriptions[some]) if reads_dense else None
-            vectors[some] = encoder.embed(raw_titles.take(some).to_pylist(), dense)
+        vectors = np.zeros((len(corpus_files), encoder.width), dtype=np.float32)
+        needed = np.union1d(rows, training)
+        for block in (needed[block] for block in row_blocks(len(needed))):
+            dense_inputs = corpus_files.sentences[block], corpus_files.descriptions[block]
+            dense = encoder.bag.dense(*dense_inputs) if reads_dense else None
+            vectors[block] = encoder.embed(raw_titles.take(block).to_pylist(), dense)
     except (OSError, KeyError, TypeError, ValueError) as error:
-        what = f"the champion's model in {champion} cannot be read by this version"
+        what = f"this version cannot read the champion's model in {champion}"
         raise NotComparable(f"{what} ({type(error).__name__}: {error})") from error
-    judged = judge_knn(titles, vectors, rows, titles.labelled("train"), k)
+    judged = judge_knn(titles, vectors, rows, training, k)
     precision = np.zeros(len(rows)) if judged.precision_at_k is None else judged.precision_at_k
     return query_quality(judged.correct, precision)
 
 
 def decide(
     answers: Answers,
-    best_of_last: Sequence[float],
+    past_qualities: Sequence[float],
     rng: np.random.Generator,
     resamples: int = 1000,
     *,
@@ -118,15 +119,18 @@ def decide(
     incomparable: str = "",
     first: bool = True,
 ) -> Decision:
-    """Decides on the challenger; ValueError where lengths of the answers differ, or a quality is NaN.
+    """Decides whether the challenger is promoted.
 
     Args:
-        answers: Of both to the same queries.
-        best_of_last: Qualities of the models promoted before, oldest first; the last 30 count.
-        rng, resamples: Of the bootstrap.
-        same_model: Challenger and champion are the same model: there is nothing to decide.
-        incomparable: Why they cannot be compared; empty where they can, or where there is no champion yet.
-        first: No model was promoted before.
+        answers: Qualities of both models on the same queries.
+        past_qualities: Qualities of the models promoted before, oldest first; the last MAX_PROMOTED count.
+        rng, resamples: Generator and number of resamples of the bootstrap.
+        same_model: Whether challenger and champion are the same model.
+        incomparable: Reason why the models cannot be compared; "" if they can or if there is no champion.
+        first: Whether no model was promoted before.
+
+    Raises:
+        ValueError: The answers differ in length or contain NaN.
     """
     challenger, champion, protocols, groups = answers
     for values in (challenger, *(() if champion is None else (champion,))):
@@ -135,43 +139,42 @@ def decide(
             raise ValueError(f"qualities, protocols and groups must be per query, got {shapes}")
         if missing := int(np.isnan(values).sum()):
             what = f"{missing} of {len(values)} queries have no quality"
-            raise ValueError(f"{what}; judge both models on the same queries first")
+            raise ValueError(f"{what}; score both models on the same queries first")
     quality = float(challenger.mean()) if len(challenger) else None
 
-    def answer(promote: bool, reason: str, **compared) -> Decision:
-        return Decision(promote=promote, reason=reason, quality=quality, **compared)
+    def decision(promote: bool, reason: str, **numbers) -> Decision:
+        return Decision(promote=promote, reason=reason, quality=quality, **numbers)
 
-    judged = f"quality {quality:.3f} on {len(challenger)} titles" if quality is not None else NO_TITLES
+    summary = f"quality {quality:.3f} on {len(challenger)} titles" if quality is not None else NO_TITLES
     if same_model:
-        return answer(False, "same model: challenger and champion are one, nothing to decide")
+        return decision(False, "same model: the challenger is the champion")
     if incomparable and first:
-        return answer(True, f"the first model; {judged}; not compared: {incomparable}")
+        return decision(True, f"the first model; {summary}; not compared: {incomparable}")
     if incomparable:
         what = f"not comparable with the champion, which stays: {incomparable}"
-        return answer(False, f"{what}; {judged}; {ANYWAY}")
+        return decision(False, f"{what}; {summary}; {OVERRIDE}")
     if champion is None:
-        return answer(True, f"there is no champion yet; {judged}")
-    numbered = number_groups(protocols, groups)
-    group_count = count_groups(numbered)
+        return decision(True, f"there is no champion yet; {summary}")
+    group_numbers = number_groups(protocols, groups)
+    group_count = count_groups(group_numbers)
     if quality is None or group_count < 2:
-        what = f"held-out titles of {group_count} shows are too few to compare the models by"
-        return answer(False, f"{what}: the champion stays")
+        what = f"held-out titles of {group_count} shows are too few to compare the models"
+        return decision(False, f"{what}: the champion stays")
     counts = draw_groups(group_count, resamples, rng)
     difference = float((challenger - champion).mean())
-    low, high = percentiles(resample_mean(challenger - champion, numbered, counts))
-    own_low, own_high = percentiles(resample_mean(challenger, numbered, counts))
-    remembered = list(best_of_last)[-REMEMBERED:]
-    best = max(remembered, default=0.0)
-    promote = False
+    low, high = percentiles(resample_mean(challenger - champion, group_numbers, counts))
+    quality_low, quality_high = percentiles(resample_mean(challenger, group_numbers, counts))
+    past = list(past_qualities)[-MAX_PROMOTED:]
+    best, promote = max(past, default=0.0), False
     if high < 0:
         reason = "worse than the champion"
-    elif own_high < best:
-        what = f"below the best of the last {len(remembered)} promoted ({best:.3f})"
-        reason = f"{what} beyond the interval ({own_low:.3f} to {own_high:.3f})"
+    elif quality_high < best:
+        reason = f"below the best of the last {len(past)} promoted models: the 95 % interval of the quality, "
+        reason += f"{quality_low:.3f} to {quality_high:.3f}, is below {best:.3f}"
     else:
-        promote, what = True, "better than" if low > 0 else "not shown to be worse than"
-        reason = f"{what} the champion"
-    beside = f"quality {quality:.3f} against the champion's {float(champion.mean()):.3f}"
+        promote = True
+        reason = f"{'better than' if low > 0 else 'not shown to be worse than'} the champion"
+    versus = f"quality {quality:.3f} against the champion's {float(champion.mean()):.3f}"
     interval = f"{difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
-    compared = f"{beside} on {len(challenger)} titles: {interval}"
-    return answer(promote, f"{reason}: {compared}", difference=difference, interval=(low, high))
+    numbers = f"{versus} on {len(challenger)} titles: {interval}"
+    return decision(promote, f"{reason}: {numbers}", difference=difference, interval=(low, high))

@@ -1,8 +1,8 @@
-"""Whether a champion may be compared with tonight's model: was it made of tonight's feeds and splits?
+"""Decides from feeds and split salt whether a champion can be compared with tonight's model.
 
-A guide that has gained feeds is compared. One that lacks feeds of the champion's is another guide: a model
-that knows less would be judged on what it knows. With another salt other titles were held out, and the
-champion has trained on those that tonight's model is judged by.
+Additional feeds do not prevent a comparison. If tonight's guide lacks a feed of the champion, the models
+cannot be compared, because the queries would cover only a part of the champion's titles. If the salt has
+changed, other titles are held out, and the champion was trained on tonight's queries.
 """
 
 import hashlib
@@ -16,44 +16,46 @@ from storage.home.workspace import Workspace
 from storage.tracking import Champion, ModelVersion, Registry, TrackingError
 
 
-def fingerprints(salt: str, sources: Sequence[str]) -> list[str]:
-    """Eight hexadecimal digits a feed, of its name without the folder and of the salt; in order."""
+def lineage_id(salt: str, sources: Sequence[str]) -> str:
+    """Returns an id of salt and feeds; qualities are compared over time only within a lineage."""
+    return hashlib.sha256("\n".join([salt, *sorted(set(sources))]).encode()).hexdigest()[:16]
+
+
+def feed_fingerprints(salt: str, sources: Sequence[str]) -> list[str]:
+    """Hashes the file name of each feed together with the salt to eight hexadecimal digits; sorted."""
     names = {Path(source).name for source in sources}
     return sorted(hashlib.sha256(f"{salt}\n{name}".encode()).hexdigest()[:8] for name in names)
 
 
-def other_lineage(
-    own_line: str, own: Collection[str], champions_line: str, champions: Collection[str]
+def lineage_mismatch(
+    lineage: str, feeds: Collection[str], champion_lineage: str, champion_feeds: Collection[str]
 ) -> str:
-    """Why the champion is of a lineage that cannot be compared; empty where it can, or where it is not known.
+    """Returns the reason why the lineages cannot be compared, or "" if they can.
 
     Args:
-        own_line: Lineage of tonight's model.
-        own: Fingerprints of its feeds.
-        champions_line: Lineage of the champion.
-        champions: Fingerprints of its feeds; none of one that an older version made.
+        lineage, feeds: Lineage of tonight's model and fingerprints of its feeds.
+        champion_lineage, champion_feeds: The same of the champion; without fingerprints from older versions.
     """
-    lacking = len(set(champions) - set(own))
-    if own_line == champions_line or not lacking:
+    missing = len(set(champion_feeds) - set(feeds))
+    if lineage == champion_lineage or not missing:
         return ""
-    feeds = f"{len(champions)} feed{'s' if len(champions) != 1 else ''} that the champion was made of"
-    why = f"tonight's guide lacks {lacking} of the {feeds}"
-    return f"{why}, or tokenize.splits.salt has changed" if lacking == len(champions) else why
+    count = f"{len(champion_feeds)} feed{'s' if len(champion_feeds) != 1 else ''}"
+    reason = f"tonight's guide lacks {missing} of the {count} of the champion"
+    return f"{reason}, or tokenize.splits.salt has changed" if missing == len(champion_feeds) else reason
 
 
 def salt_and_sources(workspace: Workspace, guide: Guide, corpus: Corpus) -> tuple[str, list[str]]:
-    """The salt of the splits, and the names of the feeds: what a lineage is made of."""
+    """Returns the salt of the splits and the names of the feeds."""
     feeds = pq.read_table(workspace.folder(guide) / "feeds.parquet", columns=["source"])
     return str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist()
 
 
-def champion_of(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
-    """The champion, or None and why there is none; no reason where none ever was."""
+def find_champion(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
+    """Returns the champion, or None and the reason; "" if no version was promoted before (``past``)."""
     try:
         champion = registry.champion()
     except TrackingError as error:
         return None, str(error)
     if champion is None and past:
-        before = f"version {past[0].version} had it before"
-        return None, f"no version of {registry.name} has the alias champion, and {before}"
+        return None, f"the alias champion of {registry.name}, last on version {past[0].version}, was removed"
     return champion, ""

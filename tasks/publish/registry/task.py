@@ -1,4 +1,4 @@
-"""Registers the night's model, and makes it the champion if the gate says so."""
+"""Registers the model of a night and promotes it if the gate allows it."""
 
 import dataclasses
 from datetime import UTC, datetime
@@ -14,84 +14,102 @@ from storage.home.workspace import Workspace
 from storage.tracking import Registry, Tracking
 from tasks.publish.inputs import Challenger
 from tasks.publish.registry.examples import example_table
-from tasks.publish.registry.gate import ANYWAY, NotComparable, ask_both, decide, lineage
-from tasks.publish.registry.lineage import champion_of, fingerprints, other_lineage, salt_and_sources
+from tasks.publish.registry.gate import OVERRIDE, NotComparable, decide, score_models
+from tasks.publish.registry.lineage import (
+    feed_fingerprints,
+    find_champion,
+    lineage_id,
+    lineage_mismatch,
+    salt_and_sources,
+)
 from tasks.publish.report import Verdict
 from tasks.publish.settings import PublishSettings
 
-REFUSED = "guidespace.model.refused"  # event: tonight's model is not the champion
+REFUSED = "guidespace.model.refused"  # event: the gate did not promote tonight's model
 
 
 @task(name="register", task_run_name="register", persist_result=False)
 def register(
     home: str, guide: Guide, corpus: Corpus, model: Model, settings: PublishSettings, run: str
 ) -> str:
-    """Registers the model as challenger; returns its version. A model that is registered keeps its version.
+    """Registers the model as challenger and returns its version; a registered model keeps its version.
 
     Raises:
-        TrackingError: ``publish.registered_model`` is a model of another home.
+        TrackingError: ``publish.registered_model`` belongs to another home.
     """
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
-    folder, made_of = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
-    example = pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"][0].as_py()
-    of = {"lineage": lineage(*made_of), "feeds": fingerprints(*made_of)}
-    return registry.register(run, folder, model.digest, example_title=example, **of)
+    folder, origin = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
+    return registry.register(
+        run,
+        folder,
+        model.digest,
+        example_title=pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"][0].as_py(),
+        lineage=lineage_id(*origin),
+        feeds=feed_fingerprints(*origin),
+    )
 
 
 @task(name="promote", task_run_name="promote", persist_result=False)
 def promote(home: str, challenger: Challenger, settings: PublishSettings, run: str) -> Verdict:
-    """Makes a registered model the champion if the gate allows it. Never cached.
+    """Promotes a registered model to champion if the gate allows it. Never cached.
 
-    Logs a table of titles that both models answer. Does nothing if the challenger is the champion.
+    Logs the evaluation table. Does nothing if the challenger is the champion.
     """
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
     guide, corpus, model, version = challenger.guide, challenger.corpus, challenger.model, challenger.version
     folder, (salt, feeds) = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
-    line, feed_fingerprints = lineage(salt, feeds), fingerprints(salt, feeds)
-    past, ever = registry.promoted(line), registry.promoted(limit=1)
-    champion, missing = champion_of(registry, ever)
+    lineage = lineage_id(salt, feeds)
+    past, last_promoted = registry.promoted(lineage), registry.promoted(limit=1)
+    champion, incomparable = find_champion(registry, last_promoted)
     same = champion is not None and champion.digest == model.digest
     if champion and not same:
-        missing = other_lineage(line, feed_fingerprints, *registry.lineage_of(champion.version))
-    best = [before.quality for before in reversed(past) if before.quality is not None]
+        champion_origin = registry.lineage_of(champion.version)
+        incomparable = lineage_mismatch(lineage, feed_fingerprints(salt, feeds), *champion_origin)
     folders = workspace.folder(corpus), workspace.folder(challenger.scores)
     try:
-        answers = ask_both(*folders, champion.folder if champion and not (same or missing) else None)
+        answers = score_models(*folders, champion.folder if champion and not (same or incomparable) else None)
     except NotComparable as error:
-        answers, missing = ask_both(*folders, None), str(error)
-    rng = np.random.default_rng(settings.seed)
+        answers, incomparable = score_models(*folders, None), str(error)
     decision = decide(
-        answers, best, rng, settings.resamples, same_model=same, incomparable=missing, first=not ever
+        answers,
+        [promoted.quality for promoted in reversed(past) if promoted.quality is not None],
+        np.random.default_rng(settings.seed),
+        settings.resamples,
+        same_model=same,
+        incomparable=incomparable,
+        first=not last_promoted,
     )
     if decision.promote and (day := registry.rolled_back(version)):
-        reason = f"a person rolled this version back on {day}; {ANYWAY}; the gate said: {decision.reason}"
+        reason = (
+            f"this version was rolled back manually on {day}; {OVERRIDE}; the gate decided: {decision.reason}"
+        )
         decision = dataclasses.replace(decision, promote=False, reason=reason)
-    followed = {"auto": decision.promote, "first": not ever, "always": True, "never": False}
-    move = not same and followed[settings.promote]
+    rules = {"auto": decision.promote, "first": not last_promoted, "always": True, "never": False}
+    is_promoted = not same and rules[settings.promote]
     reason, now = decision.reason, datetime.now(UTC)
-    if move != decision.promote:
-        reason = f"publish.promote is {settings.promote}; the gate said: {reason}"
-    if move:
+    if is_promoted != decision.promote:
+        reason = f"publish.promote is {settings.promote}; the gate decided: {reason}"
+    if is_promoted:
         registry.promote(version, reason, at=now, quality=decision.quality)
     if not same:
-        if not move:
+        if not is_promoted:
             registry.refuse(version, reason)
-        beside = champion.folder if champion and answers.champion is not None else None
-        table = example_table(*folders, answers, folder, beside)
+        compared = champion.folder if champion and answers.champion is not None else None
+        table = example_table(*folders, answers, folder, compared)
         Tracking(home).log_table(run, table, "evaluation.json")
-        what = f"{'Champion since' if move else 'Not promoted on'} {now:%Y-%m-%d %H:%M} UTC: {reason}."
-        made_of = f"{model.counts['titles']:,} titles of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}."
-        registry.describe(version, f"{what}\n\n{made_of}")
+        state = "Champion since" if is_promoted else "Not promoted on"
+        origin = f"{model.counts['titles']:,} titles of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}."
+        registry.describe(version, f"{state} {now:%Y-%m-%d %H:%M} UTC: {reason}.\n\n{origin}")
     verdict = Verdict(
         name=registry.name,
         version=version,
-        champion=move or same,
+        champion=is_promoted or same,
         reason=reason,
         quality=decision.quality,
         difference=decision.difference,
         logged_model=registry.logged_model(version),
     )
-    refused = not (same or move or decision.promote or settings.promote == "never")
+    refused = not (same or is_promoted or decision.promote or settings.promote == "never")
     if TaskRunContext.get() and refused:
         model_id = {"prefect.resource.id": f"guidespace.model.{verdict.name}"}
         emit_event(REFUSED, resource=model_id, payload={"version": version, "reason": reason})

@@ -1,11 +1,12 @@
-"""A small planted map: five clusters of twenty titles, and titles that try to break out of the page."""
+"""A synthetic map: five clusters, and titles that try to escape from the page."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from tasks.publish.map.page import MOST_TIMES, MapContent
+from tasks.publish.map.airing_times import AiringTimes
+from tasks.publish.map.page import MAX_TIMES, MapContent
 from tasks.publish.map.reasons import Reasons
 
 KINDS = ("news", "football", "cooking", "crime drama", "quiz")
@@ -23,8 +24,7 @@ HOSTILE = (
 
 
 def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed: int = 0) -> MapContent:
-    """Titles around five centres, nearest by distance; the last of every ten is noise; hostile ones come
-    first."""
+    """Makes titles around five centres with nearest neighbours; every tenth is noise, hostile ones first."""
     rng = np.random.default_rng(seed)
     kind = np.arange(titles) % len(KINDS)
     angle = 2 * np.pi * kind / len(KINDS)
@@ -63,27 +63,28 @@ def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed:
         reasons=plant_reasons(names, nearest) if titles else None,
         fresh=np.arange(titles) % 20 == 3,
         cluster_categories=["news", "sport", "cooking", "crime drama", None],
-        times=[plant_times(i) for i in range(titles)],
+        cluster_colours=range(5),
+        subclusters=np.full(titles, -1),
+        subcluster_names=(),
+        subcluster_parents=(),
+        times=AiringTimes.from_rows([plant_times(i) for i in range(titles)]),
     )
 
 
 def plant_times(title: int) -> list[tuple[int, str]]:
-    """A third airs once, a third on two days, a third on as many as the map carries, from 7 June 2025, 18:00
-    UTC."""
-    first, days = 29_155_320 + title, (1, 2, MOST_TIMES)[title % 3]
+    """Makes daily airings from 7 June 2025, 18:00 UTC: one, two or MAX_TIMES."""
+    first, days = 29_155_320 + title, (1, 2, MAX_TIMES)[title % 3]
     return [(first + day * 24 * 60, ("BBC One", "ITV")[day % 2]) for day in range(days)]
 
 
 def plant_reasons(names: list[str], nearest: np.ndarray) -> Reasons:
-    """First words bring together by .31, meanings by .22, and channels keep apart by .05; of the first two
-    neighbours."""
+    """Makes reasons of two neighbours: first words .31, meanings .22, channels -.05."""
     near = nearest[:, :2]
     words = [name.lower().split() for name in names]
-    own = np.array([len(of_title) for of_title in words])
-    counts = np.broadcast_to(own[:, None], near.shape)
+    counts, zero = np.array([len(title_words) for title_words in words]), np.zeros_like(near)
     left, right = (
-        np.stack([one, one * 0, one * 0 + count + 2, one * 0 + count + 3], axis=2) * (near >= 0)[:, :, None]
-        for one, count in ((np.ones_like(near), counts), (np.ones_like(near), own[near]))
+        np.stack([zero + 1, zero, zero + count + 2, zero + count + 3], axis=2) * (near >= 0)[:, :, None]
+        for count in (counts[:, None], counts[near])
     )
     share = np.broadcast_to([31, 0, 22, -5], left.shape) * (near >= 0)[:, :, None]
     return Reasons(words, left.astype(np.uint8), right.astype(np.uint8), share.astype(np.int8))

@@ -1,4 +1,4 @@
-"""How far two nights are from each other, on worlds that a person can check."""
+"""Drift between two nights."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from tasks.publish.nights.drift import divergence, lacking, measure_drift, stayed
+from tasks.publish.nights.drift import divergence, measure_drift, missing_share, neighbour_overlap
 
 
 def unit(rng, count, dim=16):
@@ -25,28 +25,29 @@ def model(folder, titles, vectors, words):
     return folder
 
 
-def test_divergence_is_scipys():
-    one, other = {"a": 3, "b": 1}, {"b": 2, "c": 5}
+def test_divergence_matches_scipy():
+    left, right = {"a": 3, "b": 1}, {"b": 2, "c": 5}
     expected = jensenshannon([3 / 4, 1 / 4, 0], [0, 2 / 7, 5 / 7], base=2) ** 2
-    assert divergence(one, other) == pytest.approx(expected) == divergence(other, one)
-    assert divergence(one, {name: 7 * count for name, count in one.items()}) == pytest.approx(0)
-    assert divergence(one, {"z": 1}) == pytest.approx(1) and divergence(one, {}) == 0
+    assert divergence(left, right) == pytest.approx(expected) == divergence(right, left)
+    assert divergence(left, {name: 7 * count for name, count in left.items()}) == pytest.approx(0)
+    assert divergence(left, {"z": 1}) == pytest.approx(1) and divergence(left, {}) == 0
 
 
-def test_lacking_counts_occurrences():
-    assert lacking({"a": 3, "b": 1}, {"b": 9}) == 0.75 and lacking({}, {"a": 1}) == 0
+def test_missing_share_counts_occurrences():
+    assert missing_share({"a": 3, "b": 1}, {"b": 9}) == 0.75 and missing_share({}, {"a": 1}) == 0
 
 
-def test_all_neighbours_stay_in_a_space_that_was_turned_and_none_in_another():
+def test_overlap_is_1_after_a_rotation_and_chance_for_another_space():
     rng = np.random.default_rng(0)
     vectors = unit(rng, 300)
     turn = np.linalg.qr(rng.standard_normal((16, 16)))[0].astype(np.float32)
-    assert stayed(vectors, vectors @ turn) > 0.995
-    assert stayed(vectors, unit(rng, 300)) == pytest.approx(10 / 299, abs=0.02)
-    assert stayed(vectors, np.zeros_like(vectors)) == 0 and stayed(np.zeros_like(vectors), vectors) == 0
+    assert neighbour_overlap(vectors, vectors @ turn) > 0.995
+    assert neighbour_overlap(vectors, unit(rng, 300)) == pytest.approx(10 / 299, abs=0.02)
+    zeros = np.zeros_like(vectors)
+    assert neighbour_overlap(vectors, zeros) == 0 == neighbour_overlap(zeros, vectors)
 
 
-def test_what_is_new_in_the_guide_displaces_no_neighbour(tmp_path):
+def test_new_titles_do_not_displace_neighbours(tmp_path):
     rng = np.random.default_rng(1)
     vectors, crowd = unit(rng, 40), unit(rng, 60)
     old = [(f"title {number}", ["news"]) for number in range(40)]
@@ -61,7 +62,7 @@ def test_what_is_new_in_the_guide_displaces_no_neighbour(tmp_path):
     assert 0 < found["category_distance"] < 1 and 0 < found["vocabulary_distance"] < 1
 
 
-def test_a_model_that_kept_one_kind_of_vectors_is_compared_by_it(tmp_path):
+def test_models_with_the_old_file_name_of_vectors_are_compared(tmp_path):
     vectors = unit(np.random.default_rng(3), 12)
     titles = [(f"title {number}", []) for number in range(12)]
     before, now = (model(tmp_path / name, titles, vectors, {"title": 12}) for name in ("before", "now"))
@@ -69,7 +70,7 @@ def test_a_model_that_kept_one_kind_of_vectors_is_compared_by_it(tmp_path):
     assert measure_drift(before, now)["neighbours_stayed"] == 1
 
 
-def test_guides_without_a_common_title_have_no_neighbours_to_compare(tmp_path):
+def test_guides_without_a_common_title_have_no_overlap(tmp_path):
     vectors = unit(np.random.default_rng(2), 12)
     before = model(tmp_path / "a", [(f"a{n}", []) for n in range(12)], vectors, {"a": 1})
     now = model(tmp_path / "b", [(f"b{n}", []) for n in range(12)], vectors, {"b": 1})

@@ -1,4 +1,4 @@
-"""The page of the last nights: promotions, gaps, any metric, and nothing in a name that breaks out."""
+"""The page of the last nights: promotions, gaps, metrics and escaped names."""
 
 import json
 import re
@@ -36,24 +36,24 @@ NIGHTS = [
 ]
 
 
-def test_a_promotion_is_a_champion_that_was_not_one_before():
+def test_a_promotion_is_a_new_champion():
     assert promoted(NIGHTS) == [True, False, True, False, True]
     assert promoted([]) == []
 
 
-def test_the_page_holds_every_metric_with_gaps_and_no_script_of_a_name():
+def test_page_contains_all_metrics_with_gaps_and_escaped_names():
     page = render_nights(NIGHTS, EVIL)
     assert page.count("</script>") == 2 and "<b>" not in page
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
     assert data["metrics"]["drift/neighbours_stayed"] == [None, 0.8, 0.7, 1.0, None]
     assert set(data["metrics"]) == {"at_a_glance/quality", "clusters/count", "drift/neighbours_stayed"}
     assert [name for name, *_ in data["shown"]] == ["at_a_glance/quality", "drift/neighbours_stayed"]
-    assert [one["promoted"] for one in data["nights"]] == promoted(NIGHTS)
+    assert [night["promoted"] for night in data["nights"]] == promoted(NIGHTS)
     page.encode()
 
 
 @pytest.mark.slow
-def test_a_person_chooses_a_metric_and_reads_a_night(launched, tmp_path):
+def test_selecting_a_metric_and_a_night(launched, tmp_path):
     file = tmp_path / "nights.html"
     file.write_text(render_nights(NIGHTS, "Nights of home"), encoding="utf-8")
     page = launched.new_page(viewport={"width": 1200, "height": 900})
@@ -66,8 +66,8 @@ def test_a_person_chooses_a_metric_and_reads_a_night(launched, tmp_path):
     page.locator("#metric").select_option("drift/neighbours_stayed")
     assert page.locator("#large .promotion").count() == 1 and page.locator("#large .night").count() == 2
     page.locator("#large .hit").nth(1).hover()
-    told = page.locator("#told").inner_text()
-    assert "2026-10-02 03:30" in told and "0.800" in told and "worse than the champion" in told
+    status = page.locator("#status").inner_text()
+    assert "2026-10-02 03:30" in status and "0.800" in status and "worse than the champion" in status
     page.locator(".card").first.click()
     assert page.locator("#metric").input_value() == "at_a_glance/quality"
     assert page.locator("#rows tr").count() == 5 and page.locator(".badge").count() == 3

@@ -1,4 +1,4 @@
-"""What each artifact was made of and into, from its record; on one page whose links lead somewhere."""
+"""The page of artifacts: records, links and escaping."""
 
 import re
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ def publish(kind, home, *inputs, stage="", made_of=None):
     return draft.artifact
 
 
-def test_the_page_leads_from_the_model_to_the_feeds_and_back(tmp_path):
+def test_page_links_the_model_to_the_feeds_and_back(tmp_path):
     home = str(tmp_path / "home")
     feed = {"kind": "Feed", "path": f"guide {EVIL}.xml", "digest": "f" * 64}
     guide = publish(Guide, home, 1, made_of={"stage": "ingest", "inputs": [feed], "settings": []})
@@ -36,17 +36,16 @@ def test_the_page_leads_from_the_model_to_the_feeds_and_back(tmp_path):
     model = publish(Model, home, corpus, stage="pack")
     records = trace(Workspace(home), (model,))
     assert [record.content["kind"] for record in records] == ["Guide", "Vocabulary", "Corpus", "Model"]
-    assert [each["path"] for each in records[2].inputs] == [guide.path, vocabulary.path]
+    assert [item["path"] for item in records[2].inputs] == [guide.path, vocabulary.path]
     page = render_artifacts(records, "Artifacts", "models:/titles/7")
     page.encode()
     targets, links = re.findall(r'id="(.*?)"', page), re.findall(r'href="#(.*?)"', page)
     assert targets == [f"{kind}-{made.digest[:16]}" for kind, made in zip(
         ("Guide", "Vocabulary", "Corpus", "Model"), (guide, vocabulary, corpus, model), strict=True
     )]  # fmt: skip
-    # made of: vocabulary's guide, the corpus' two, the model's corpus; and the same the other way
-    assert sorted(links) == sorted(
-        [targets[0], *targets[:2], targets[2], targets[1], *[targets[2]] * 2, targets[3]]
-    )
+    guide_, vocabulary_, corpus_, model_ = targets
+    inputs, uses = [guide_, guide_, vocabulary_, corpus_], [vocabulary_, corpus_, corpus_, model_]
+    assert sorted(links) == sorted(inputs + uses)
     assert "<script>" not in page and "guide &lt;/section&gt;" in page and "f" * 16 in page
     assert (
         "models:/titles/7" in page
@@ -56,7 +55,7 @@ def test_the_page_leads_from_the_model_to_the_feeds_and_back(tmp_path):
     )
 
 
-def test_an_artifact_of_an_older_version_says_that_nothing_is_known(tmp_path):
+def test_artifacts_of_older_versions_have_no_recorded_inputs(tmp_path):
     home = str(tmp_path / "home")
     with Workspace(home).publishing(Model, "key") as draft:
         (draft.folder / "file.txt").write_text("model", encoding="utf-8")

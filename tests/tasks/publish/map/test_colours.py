@@ -1,4 +1,4 @@
-"""The map's colours, as people see them who lack red or green cones, and against their ground.
+"""Colours of the map with colour vision deficiencies and against the background.
 
 Simulated by G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, A physiologically-based model for simulation
 of color vision deficiency, 2009 (severity 1); distances in B. Ottosson's OKLab, 2020; contrast as in WCAG 2.
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tasks.pages import THEME
-from tasks.publish.map.page import HERE
+from tasks.publish.map.page import FOLDER
 
 VISIONS = {
     "normal": np.eye(3),
@@ -44,7 +44,7 @@ def linear(colours: list[str]) -> np.ndarray:
 
 
 def palette() -> list[str]:
-    text = (HERE / "map_colours.js").read_text(encoding="utf-8")
+    text = (FOLDER / "map_colours.js").read_text(encoding="utf-8")
     return re.findall(r"#[0-9a-f]{6}", re.search(r"PALETTE = \[(.*?)\]", text, re.DOTALL)[1])
 
 
@@ -54,21 +54,19 @@ def distances(colours: list[str], vision: str) -> np.ndarray:
     return np.linalg.norm(seen[:, None] - seen[None], axis=2)[np.triu_indices(len(colours), 1)]
 
 
-def test_colours_stay_apart_in_every_vision():
+def test_colours_are_distinct_in_every_vision():
     colours = palette()
     assert len(set(colours)) == 20
-    assert (
-        distances(["#ff0000", "#808000"], "deuteranopia")[0]
-        < distances(["#ff0000", "#808000"], "normal")[0] / 2
-    )  # the simulation does something
+    red_olive = ["#ff0000", "#808000"]
+    assert distances(red_olive, "deuteranopia")[0] < distances(red_olive, "normal")[0] / 2
     for vision in VISIONS:
-        assert distances(colours[:8], vision).min() > 0.095, vision  # of the eight largest; .02 is just seen
+        assert distances(colours[:8], vision).min() > 0.095, vision  # .02 is barely visible
         assert distances(colours, vision).min() > 0.05, vision
     assert distances(colours, "normal").min() > 0.09
 
 
 @pytest.mark.parametrize(("ground", "least"), [("#f7f8fa", 2.2), ("#0f1218", 3.0)], ids=["light", "dark"])
-def test_colours_stand_out_from_their_ground(ground: str, least: float):
+def test_contrast_with_the_background(ground: str, least: float):
     assert f"{ground}" in THEME.read_text(encoding="utf-8")
     light = linear([*palette(), ground]) @ [0.2126, 0.7152, 0.0722]
     contrast = (np.maximum(light[:-1], light[-1]) + 0.05) / (np.minimum(light[:-1], light[-1]) + 0.05)

@@ -1,15 +1,15 @@
-"""What a card shows of a description: the beginning of the most aired one of all a title's spellings."""
+"""Excerpts of descriptions."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.publish.map.descriptions import CHARACTERS, read_beginnings
+from tasks.publish.map.descriptions import MAX_CHARACTERS, read_excerpts
 
 
 @pytest.fixture
 def read(tmp_path):
-    """``read(rows, spellings)``: beginnings of three titles; rows are (raw title, description, airings)."""
+    """``read(rows, spellings)``: excerpts of three titles; rows are (raw title, description, airings)."""
 
     def read_(rows, spellings=("News", "Quiz", "Vet")):
         columns = [list(column) for column in zip(*rows, strict=True)]
@@ -19,15 +19,15 @@ def read(tmp_path):
         pq.write_table(
             pa.table({"raw_title": list(spellings), "title_id": ids}), tmp_path / "variants.parquet"
         )
-        found = read_beginnings(tmp_path, tmp_path / "variants.parquet", 3, tmp_path)
+        excerpts = read_excerpts(tmp_path, tmp_path / "variants.parquet", 3, tmp_path)
         names = ["descriptions.parquet", "variants.parquet"]
         assert sorted(path.name for path in tmp_path.iterdir()) == names
-        return found
+        return excerpts
 
     return read_
 
 
-def test_the_most_aired_of_all_spellings(read):
+def test_the_most_aired_description_of_all_spellings(read):
     rows = [
         ("Quiz", "Three rounds.", 2),
         ("Vet", "A cow.", 3),
@@ -38,18 +38,18 @@ def test_the_most_aired_of_all_spellings(read):
 
 
 @pytest.mark.parametrize(
-    ("text", "beginning"),
+    ("text", "excerpt"),
     [
-        ("a" * CHARACTERS, "a" * CHARACTERS),
-        ("a" * (CHARACTERS + 1), "a" * CHARACTERS + "…"),
+        ("a" * MAX_CHARACTERS, "a" * MAX_CHARACTERS),
+        ("a" * (MAX_CHARACTERS + 1), "a" * MAX_CHARACTERS + "…"),
         (f"{'word ' * 39}fits. And more", f"{'word ' * 39}fits…"),
         (f"{'word ' * 39}fits, and more", f"{'word ' * 39}fits…"),
         ("<b>Bold</b> & co", "<b>Bold</b> & co"),
     ],
 )
-def test_long_ones_end_after_a_word(read, text, beginning):
-    assert read([("News", text, 1)]) == [beginning, "", ""]
+def test_long_descriptions_end_after_a_word(read, text, excerpt):
+    assert read([("News", text, 1)]) == [excerpt, "", ""]
 
 
-def test_a_guide_without_the_file_describes_nothing(tmp_path):
-    assert read_beginnings(tmp_path, tmp_path / "variants.parquet", 2, tmp_path) == ["", ""]
+def test_a_guide_without_descriptions(tmp_path):
+    assert read_excerpts(tmp_path, tmp_path / "variants.parquet", 2, tmp_path) == ["", ""]

@@ -1,4 +1,4 @@
-"""The layout keeps neighbours together, whatever it is given."""
+"""The layout keeps neighbours together and stays on the page."""
 
 import numpy as np
 import pytest
@@ -36,27 +36,27 @@ def test_groups_of_the_space_are_groups_of_the_plane():
     assert purity(places, truth) > 0.95 > 0.3 > purity(plane_of(vectors), truth)
 
 
-def test_links_are_those_of_the_formula():
+def test_links_follow_the_formula():
     """p = s + sᵀ − s∘sᵀ with s = exp(−(d − d_nearest) / mean), rows divided by their sums."""
     vectors, _ = planted(5, 40)
-    ids, cosines = top_neighbours(vectors, vectors, 6)  # itself is no link
+    ids, cosines = top_neighbours(vectors, vectors, 6)  # the title itself is not linked
     ids[:10, 3:], ids[7] = -1, -1
     strength = np.zeros((200, 200))
-    for title, (own, near) in enumerate(zip(ids, cosines, strict=True)):
-        kept = (own >= 0) & (own != title)
-        far = np.sqrt(np.maximum(2 - 2 * near[kept].astype(np.float64), 0))
+    for title, (near, title_cosines) in enumerate(zip(ids, cosines, strict=True)):
+        linked = (near >= 0) & (near != title)
+        far = np.sqrt(np.maximum(2 - 2 * title_cosines[linked].astype(np.float64), 0))
         if len(far):
-            strength[title, own[kept]] = np.exp(-(far - far.min()) / max((far - far.min()).mean(), 1e-6))
-    wanted = strength + strength.T - strength * strength.T
-    sums = wanted.sum(axis=1, keepdims=True)
-    links, found = _links(ids, cosines), np.zeros((200, 200))
-    found[links.heads, links.targets] = links.pull
-    assert len(links.targets) == np.count_nonzero(wanted) and links.offsets[-1] == len(links.targets)
-    np.testing.assert_allclose(found, wanted / np.where(sums > 0, sums, 1), atol=1e-6)
+            strength[title, near[linked]] = np.exp(-(far - far.min()) / max((far - far.min()).mean(), 1e-6))
+    expected = strength + strength.T - strength * strength.T
+    sums = expected.sum(axis=1, keepdims=True)
+    links, weights = _links(ids, cosines), np.zeros((200, 200))
+    weights[links.sources, links.targets] = links.weights
+    assert len(links.targets) == np.count_nonzero(expected) and links.offsets[-1] == len(links.targets)
+    np.testing.assert_allclose(weights, expected / np.where(sums > 0, sums, 1), atol=1e-6)
 
 
 def test_a_ring_becomes_a_ring():
-    """Points on a circle in 10 dimensions: places far apart on it stay apart, neighbours stay neighbours."""
+    """On a circle in 10 dimensions, distant points stay apart and neighbours stay neighbours."""
     angle = np.linspace(0, 2 * np.pi, 400, endpoint=False)
     vectors = unit(
         np.stack([np.cos(angle), np.sin(angle)], axis=1) @ np.random.default_rng(0).normal(size=(2, 10))
@@ -85,7 +85,7 @@ def test_a_random_graph_stays_finite_and_on_the_page():
     assert (places.std(axis=0) > 0.2).all()
 
 
-def test_titles_without_neighbours_stand_inside_the_cloud():
+def test_titles_without_neighbours_are_inside_the_cloud():
     vectors, _ = planted(10, 40)
     ids, cosines = top_neighbours(vectors, vectors, 10, exclude_self=True)
     ids[::20], cosines[::20] = -1, 0
@@ -96,7 +96,7 @@ def test_titles_without_neighbours_stand_inside_the_cloud():
     assert ((places[loose] >= low) & (places[loose] <= high)).all()
 
 
-def test_few_far_parts_do_not_squeeze_the_rest():
+def test_outliers_do_not_shrink_the_map():
     vectors, _ = planted(12, 100)
     lone = unit(
         np.random.default_rng(5).normal(size=(1, 32)) + 0.01 * np.random.default_rng(6).normal(size=(3, 32))
@@ -126,7 +126,7 @@ def test_a_handful_of_titles(titles: int):
     assert places.shape == (titles, 2) and np.isfinite(places).all() and np.abs(places).max(initial=0) <= 1
 
 
-def test_the_next_run_starts_where_titles_stood_and_new_ones_join_their_kind():
+def test_titles_keep_their_previous_positions_and_new_ones_join_their_group():
     vectors, truth = planted(30, 40)
     first = lay_out(plane_of(vectors), *top_neighbours(vectors, vectors, 15, exclude_self=True), seed=0)
     rng = np.random.default_rng(1)
@@ -134,7 +134,7 @@ def test_the_next_run_starts_where_titles_stood_and_new_ones_join_their_kind():
     stayed = rng.random(len(vectors)) > 0.1
     before = np.where(stayed[:, None], first, np.nan)
     near = top_neighbours(turned, turned, 15, exclude_self=True)
-    second, jumped = (lay_out(plane_of(turned), *near, seed=1, before=given) for given in (before, None))
+    second, jumped = (lay_out(plane_of(turned), *near, seed=1, previous=start) for start in (before, None))
 
     def moves(places: np.ndarray) -> float:
         return float(np.median(np.linalg.norm(places[stayed] - first[stayed], axis=1)))
@@ -144,11 +144,10 @@ def test_the_next_run_starts_where_titles_stood_and_new_ones_join_their_kind():
     assert second.dtype == np.float32
 
 
-def test_a_previous_map_with_few_of_the_titles_is_no_start():
+def test_a_previous_map_with_few_of_the_titles_is_ignored():
     vectors, _ = planted(5, 20)
     near = top_neighbours(vectors, vectors, 10, exclude_self=True)
     before = np.full((100, 2), np.nan)
     before[:40] = 0.5
-    np.testing.assert_array_equal(
-        lay_out(plane_of(vectors), *near, seed=3, before=before), lay_out(plane_of(vectors), *near, seed=3)
-    )
+    first, second = (lay_out(plane_of(vectors), *near, seed=3, previous=start) for start in (before, None))
+    np.testing.assert_array_equal(first, second)

@@ -1,4 +1,4 @@
-"""Layout: the same in a process of its own, and from one night to the next."""
+"""Layouts in a helper process and from one night to the next."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,15 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.artifacts import Corpus, Layout, NearestTitles, TitleEncoderFiles, Vectors
-from tasks.pool import APART, SHARED, process_beside
+from tasks.pool import MAX_HELPER_TITLES, MIN_HELPER_TITLES, helper_process
 from tasks.publish.map import places
 from tasks.publish.map.places import PLACES, read_places
 
-Made = tuple[Path, Corpus, TitleEncoderFiles, Vectors, NearestTitles]
+Inputs = tuple[Path, Corpus, TitleEncoderFiles, Vectors, NearestTitles]
 
 
 @pytest.fixture(scope="module")
-def made(learnt) -> Made:
+def inputs(learnt) -> Inputs:
     from prefect.logging import disable_run_logger
 
     from tasks.embed.task import embed
@@ -30,61 +30,64 @@ def made(learnt) -> Made:
     return home, corpus, encoder, vectors, nearest
 
 
-def lay_out(made: Made, without_run, seed: int) -> Layout:
+def lay_out(inputs: Inputs, without_run, seed: int) -> Layout:
     """Runs the stage layout with five neighbours per title and no previous layout."""
     from tasks.publish.inputs import LayoutInputs
     from tasks.publish.task import compute_layout
 
-    home, corpus, encoder, vectors, nearest = made
-    inputs = LayoutInputs(
+    home, corpus, encoder, vectors, nearest = inputs
+    layout_inputs = LayoutInputs(
         corpus=corpus, encoder=encoder, vectors=vectors, nearest=nearest, neighbours=5, seed=seed
     )
-    return without_run(compute_layout, str(home), inputs, None)
+    return without_run(compute_layout, str(home), layout_inputs, None)
 
 
-@pytest.mark.parametrize("titles", [APART + 1, pytest.param(SHARED + 1, marks=pytest.mark.slow)])
-def test_a_process_of_its_own_gives_the_same_layout(made: Made, without_run, titles: int):
-    home, corpus = made[:2]
-    assert corpus.counts["titles"] <= APART
-    in_process = lay_out(made, without_run, seed=1)
+@pytest.mark.slow
+@pytest.mark.parametrize("titles", [MIN_HELPER_TITLES + 1, MAX_HELPER_TITLES + 1])
+def test_another_process_gives_the_same_layout(inputs: Inputs, without_run, titles: int):
+    home, corpus = inputs[:2]
+    assert corpus.counts["titles"] <= MIN_HELPER_TITLES
+    in_process = lay_out(inputs, without_run, seed=1)
     many = replace(corpus, counts={"titles": titles})  # counts are not part of the cache key: another seed
-    with process_beside():
-        in_helper = lay_out((home, many, *made[2:]), without_run, seed=titles)
-    again = lay_out(made, without_run, seed=titles)
+    with helper_process():
+        in_helper = lay_out((home, many, *inputs[2:]), without_run, seed=titles)
+    again = lay_out(inputs, without_run, seed=titles)
     assert in_helper.digest == again.digest != in_process.digest and in_helper.counts == in_process.counts
 
 
-def test_the_next_layout_starts_from_the_places_before(made: Made, without_run, tmp_path: Path):
-    home, corpus, *rest = made
-    first = lay_out(made, without_run, seed=3)
+def test_the_next_layout_starts_from_previous_positions(inputs: Inputs, without_run, tmp_path: Path):
+    home, corpus, *rest = inputs
+    first = lay_out(inputs, without_run, seed=3)
     before = pq.read_table(home / first.path / PLACES)
     assert "fresh" not in before.column_names
     (tmp_path / "before").mkdir()
     pq.write_table(before.slice(10), tmp_path / "before" / PLACES)
     folders = [home / artifact.path for artifact in (corpus, *rest)]
     count = places.write_layout(*folders, 5, 4, tmp_path / "before", tmp_path)
-    found = read_places(tmp_path, home / rest[-1].path, 5)
-    assert count == len(found.shown) == len(before)
-    assert found.fresh is not None and np.flatnonzero(found.fresh).tolist() == list(range(10))
-    moved = np.abs(found.xy[10:] - np.column_stack([before["x"], before["y"]])[10:])
+    second = read_places(tmp_path, home / rest[-1].path, 5)
+    assert count == len(second.shown) == len(before)
+    assert second.fresh is not None and np.flatnonzero(second.fresh).tolist() == list(range(10))
+    moved = np.abs(second.xy[10:] - np.column_stack([before["x"], before["y"]])[10:])
     assert np.median(moved) < 0.1
-    np.testing.assert_array_equal(found.neighbours, read_places(home / first.path, folders[-1], 5).neighbours)
+    np.testing.assert_array_equal(
+        second.neighbours, read_places(home / first.path, folders[-1], 5).neighbours
+    )
 
 
-def test_titles_of_the_map_without_placeholders_and_reasons_of_small_guides(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_placeholders_are_omitted_and_large_maps_have_no_reasons(
+    inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    folders = [made[0] / artifact.path for artifact in made[1:]]
+    folders = [inputs[0] / artifact.path for artifact in inputs[1:]]
     for folder in (tmp_path / "few", tmp_path / "many"):
         folder.mkdir()
         places.write_layout(*folders, 5, 0, None, folder)
-        monkeypatch.setattr(places, "MOST_EXPLAINED", 100)
+        monkeypatch.setattr(places, "MAX_EXPLAINED", 100)
     few, many = (read_places(tmp_path / name, folders[-1], 5) for name in ("few", "many"))
     split = pq.read_table(folders[0] / "titles.parquet", columns=["split"])["split"].to_pylist()
-    known = np.load(folders[2] / "full.npy").any(axis=1)
-    shown = [row for row, own in enumerate(split) if own != "placeholder" and known[row]]
+    has_vector = np.load(folders[2] / "full.npy").any(axis=1)
+    shown = [row for row, name in enumerate(split) if name != "placeholder" and has_vector[row]]
     assert few.shown.tolist() == many.shown.tolist() == shown and few.fresh is None
     np.testing.assert_array_equal(few.xy, many.xy)
     assert few.reasons is not None and many.reasons is None
     assert len(few.reasons.words) == len(shown) and few.reasons.share.shape == (len(shown), 5, 4)
-    assert few.reasons.share.max() > 20  # a word that two neighbours share
+    assert few.reasons.share.max() > 20  # shared word

@@ -1,4 +1,4 @@
-"""The reasons that the map tells are those that explain() computes, for every title at once."""
+"""Reasons of neighbours against the table of all pairs of parts."""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -6,7 +6,7 @@ import pytest
 
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.similarity import top_neighbours
-from tasks.publish.map.reasons import APART, MOST_WORDS, SMALLEST, TOGETHER, find_reasons
+from tasks.publish.map.reasons import MAX_WORDS, MIN_SHARE, PAIRS, POSITIVE, find_reasons
 from tasks.search.parts import FORM, NO_WORDS, title_parts
 
 
@@ -26,61 +26,45 @@ def titles(learnt) -> list[str]:
     ]
 
 
-def told_of_both(left: str, right: str) -> bool:
-    """Two words are told, or the same other part but the form."""
+def is_eligible(left: str, right: str) -> bool:
+    """Whether a pair of parts may be a reason: two words, or the same other part except FORM."""
     return (left == right != FORM) or not {left, right} & set(NO_WORDS)
 
 
-def test_pairs_are_the_largest_of_the_whole_table(encoder: TitleEncoder, titles: list[str]):
+def test_pairs_are_the_largest_of_the_table(encoder: TitleEncoder, titles: list[str]):
     vectors = encoder.embed(titles)
     neighbours = top_neighbours(vectors, vectors, 4)[0][:, 1:]
-    found = find_reasons(encoder, titles, neighbours)
-    told = 0
-    for i, place in ((0, 0), (7, 1), (33, 2), (61, 0)):
-        (words, parts), (others, their_parts) = (
-            title_parts(encoder, titles[row]) for row in (i, neighbours[i, place])
+    reasons = find_reasons(encoder, titles, neighbours)
+    compared = 0
+    for i, rank in ((0, 0), (7, 1), (33, 2), (61, 0)):
+        (names, parts), (other_names, other_parts) = (
+            title_parts(encoder, titles[row]) for row in (i, neighbours[i, rank])
         )
-        table = (
-            parts
-            @ their_parts.T
-            / np.linalg.norm(parts.sum(axis=0))
-            / np.linalg.norm(their_parts.sum(axis=0))
-        )
-        told_of = np.array([[told_of_both(left, right) for right in others] for left in words])
-        table = np.where(told_of, table, 0)
-        expected = np.sort(table.ravel())[::-1][:TOGETHER]
-        shares = found.share[i, place] / 100
-        for number, value in enumerate(expected):
-            if value < SMALLEST:
-                assert found.left[i, place, number] == 0
+        norms = [np.linalg.norm(rows.sum(axis=0)) for rows in (parts, other_parts)]
+        eligible = [[is_eligible(left, right) for right in other_names] for left in names]
+        table = np.where(eligible, parts @ other_parts.T / np.prod(norms), 0)
+        for pair, value in enumerate(np.sort(table.ravel())[::-1][:POSITIVE]):
+            left, right = reasons.left[i, rank, pair], reasons.right[i, rank, pair]
+            if value < MIN_SHARE:
+                assert left == 0
                 continue
-            told += 1
-            assert shares[number] == pytest.approx(value, abs=0.006)
-            left, right = (
-                part[place_ - 1]
-                for part, place_ in (
-                    (words, found.left[i, place, number]),
-                    (others, found.right[i, place, number]),
-                )
-            )
-            assert table[words.index(left), others.index(right)] == pytest.approx(value, abs=1e-4)
-        lowest = table.min()
-        assert (found.left[i, place, TOGETHER] > 0) == (lowest <= -SMALLEST) and found.left.shape[
-            2
-        ] == TOGETHER + APART
-        assert [*found.words[i], *NO_WORDS] == words
-    assert told >= 4
+            compared += 1
+            assert reasons.share[i, rank, pair] / 100 == pytest.approx(value, abs=0.006)
+            assert table[left - 1, right - 1] == pytest.approx(value, abs=1e-4)
+        assert (reasons.left[i, rank, POSITIVE] > 0) == (table.min() <= -MIN_SHARE)
+        assert [*reasons.words[i], *NO_WORDS] == names
+    assert compared >= 4
 
 
-def test_nothing_is_told_of_what_is_not_known(encoder: TitleEncoder, titles: list[str]):
+def test_titles_without_a_vector_have_no_reasons(encoder: TitleEncoder, titles: list[str]):
     neighbours = np.full((len(titles), 2), -1)
-    neighbours[60, 0] = 1  # nothing is known of the asking title
-    found = find_reasons(encoder, titles, neighbours)
-    assert not found.left.any() and not found.share.any()
-    assert find_reasons(encoder, [], np.zeros((0, 3), dtype=int)).left.shape == (0, 3, 4)
+    neighbours[60, 0] = 1  # title 60 has no known token
+    reasons = find_reasons(encoder, titles, neighbours)
+    assert not reasons.left.any() and not reasons.share.any()
+    assert find_reasons(encoder, [], np.zeros((0, 3), dtype=int)).left.shape == (0, 3, PAIRS)
 
 
-def test_a_long_title_is_looked_at_up_to_its_eleventh_word(encoder: TitleEncoder):
+def test_words_beyond_the_limit_are_ignored(encoder: TitleEncoder):
     words = [
         "kitchen",
         "baker",
@@ -94,10 +78,8 @@ def test_a_long_title_is_looked_at_up_to_its_eleventh_word(encoder: TitleEncoder
         "cook",
         "stadium",
         "penalty",
-        "striker",
         "robbery",
     ]
-    long = " ".join(words)
-    found = find_reasons(encoder, [long, "robbery"], np.array([[1], [0]]))
-    assert found.words[0] == words[:MOST_WORDS]
-    assert found.left[0].max() <= MOST_WORDS + len(NO_WORDS)
+    reasons = find_reasons(encoder, [" ".join(words), "robbery"], np.array([[1], [0]]))
+    assert reasons.words[0] == words[:MAX_WORDS]
+    assert reasons.left[0].max() <= MAX_WORDS + len(NO_WORDS)

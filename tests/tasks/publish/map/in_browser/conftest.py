@@ -1,4 +1,4 @@
-"""The planted map in the machine's own Chromium."""
+"""The synthetic map in Chromium."""
 
 import time
 from pathlib import Path
@@ -7,12 +7,12 @@ import pytest
 
 from tasks.publish.map.page import render_map
 
-PATIENCE = 20.0  # seconds; a busy machine draws a frame late
+TIMEOUT_SECONDS = 20.0  # a busy machine draws frames late
 
 
 @pytest.fixture(scope="module")
 def browser(launched):
-    """One context for all: a fresh one a test costs three times as long."""
+    """One context for all tests; one per test would take three times as long."""
     return launched.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce")
 
 
@@ -30,19 +30,16 @@ def file(content, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def open_map(browser, file):
-    """Opens the map (or another file) in a fresh page; at the end nothing may have complained or asked the
-    network."""
-    pages, complaints, requests = [], [], []
+    """Opens a file in a new page; checks that there were no errors and no requests to the network."""
+    pages, errors, requests = [], [], []
 
     def open_(path: Path = file, script: str = "", color_scheme: str = "light", link: str = ""):
         page = browser.new_page()
         pages.append(page)
         page.emulate_media(color_scheme=color_scheme)
-        page.set_default_timeout(PATIENCE * 1000)
-        page.on(
-            "console", lambda message: complaints.append(message.text) if message.type == "error" else None
-        )
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.set_default_timeout(TIMEOUT_SECONDS * 1000)
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
         if script:
             page.add_init_script(script)
@@ -52,7 +49,7 @@ def open_map(browser, file):
     yield open_
     for page in pages:
         page.close()
-    assert complaints == []
+    assert errors == []
     assert [url for url in requests if not url.startswith(("file:", "data:", "about:"))] == []
     assert len([url for url in requests if url.startswith("file:")]) == len(pages)
 
@@ -75,13 +72,15 @@ def where():
 
 @pytest.fixture(scope="session")
 def becomes():
-    """``becomes(page, expression, arg)``: waits until it holds. The browser driver's own wait evaluates text
-    in the page, which the map's policy forbids."""
+    """``becomes(page, expression, arg)`` waits until an expression is true.
+
+    The wait of the browser driver evaluates text in the page, which the policy of the map forbids.
+    """
 
     def becomes_(page, expression: str, arg: object = None) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT_SECONDS
         while not page.evaluate(expression, arg):
-            assert time.monotonic() < end, f"{expression} did not hold within {PATIENCE:.0f} s"
+            assert time.monotonic() < end, f"{expression} did not hold within {TIMEOUT_SECONDS:.0f} s"
             page.wait_for_timeout(20)
 
     return becomes_

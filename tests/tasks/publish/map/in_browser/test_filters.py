@@ -1,5 +1,4 @@
-"""What narrows the map, in Chromium: filters, highlights, rings around what is new, and the link that reopens
-a view."""
+"""Filters, highlights, rings of new titles and links to a view in Chromium."""
 
 import dataclasses
 
@@ -8,7 +7,7 @@ import pytest
 from tasks.publish.map.page import render_map
 
 
-def test_filters_narrow_together_and_with_a_highlight(page):
+def test_filters_are_combined_with_each_other_and_with_a_highlight(page):
     lit = "guidespace.counts().lit"
     page.locator("#filter-language").select_option("de")
     assert page.evaluate(lit) == 34
@@ -22,7 +21,7 @@ def test_filters_narrow_together_and_with_a_highlight(page):
     page.locator("#filter-day").select_option("2025-06-09")  # every second title airs on a second day
     assert page.evaluate(lit) == 50
     page.locator("#filter-day").select_option("")
-    page.get_by_label("New since the last run, ringed (5)").check()
+    page.get_by_label("New since the last run, with a ring (5)").check()
     assert page.evaluate(lit) == 5
     page.locator("#filter-channel").select_option("ITV")
     assert page.evaluate(lit) == 5 and page.locator("#filter-channel option").count() == 3
@@ -31,7 +30,7 @@ def test_filters_narrow_together_and_with_a_highlight(page):
     assert page.evaluate(lit) == 100 and page.locator("#filter-channel").input_value() == ""
 
 
-def test_new_titles_have_rings_until_they_are_too_many(open_map, plant_map, tmp_path, becomes):
+def test_new_titles_have_rings_up_to_a_limit(open_map, plant_map, tmp_path, becomes):
     page = open_map()
     becomes(page, "guidespace.counts().ringed === 5")
     page.locator("#filter-language").select_option("de")
@@ -66,7 +65,7 @@ def test_a_link_reopens_the_view(open_map, where, becomes):
     assert again.evaluate("guidespace.link()") == link
 
 
-def test_a_link_to_what_this_guide_does_not_have_opens_the_whole_map(open_map):
+def test_a_link_with_unknown_values_opens_the_whole_map(open_map):
     page = open_map(link="#title=No+such+title&by=nothing&lit=none&language=tlh&at=a,b,c&day=yesterday")
     assert page.evaluate("[guidespace.selected(), guidespace.counts().lit, guidespace.link()]") == [
         None,
@@ -87,7 +86,7 @@ def test_a_link_to_what_this_guide_does_not_have_opens_the_whole_map(open_map):
         "#__proto__=x&by=toString",
     ],
 )
-def test_a_link_that_nobody_made_leaves_the_map_usable(open_map, where, link):
+def test_an_invalid_link_leaves_the_map_usable(open_map, where, link):
     page = open_map(link=link)
     x, y = where(page, "News 50")
     page.mouse.move(600, 400)
@@ -100,9 +99,7 @@ def test_a_link_that_nobody_made_leaves_the_map_usable(open_map, where, link):
     assert 0 < x < 1200 and 0 < y < 800
 
 
-def test_another_link_in_the_same_window_opens_its_view_and_nothing_of_the_one_before(
-    open_map, where, becomes
-):
+def test_another_link_in_the_same_window_replaces_the_view(open_map, where, becomes):
     fresh = open_map(link="#lit=quiz&language=de")
     page = open_map(link="#by=cluster&lit=quiz+%C2%B7+tonight&title=Quiz+24&at=0.3,0.2,4.000")
     assert page.evaluate(
@@ -115,7 +112,7 @@ def test_another_link_in_the_same_window_opens_its_view_and_nothing_of_the_one_b
     assert page.locator("#card").is_hidden() and page.evaluate("guidespace.link()") == "#lit=quiz&language=de"
 
 
-def test_clusters_have_the_colours_they_had(open_map, content, tmp_path):
+def test_clusters_keep_their_colours(open_map, content, tmp_path):
     path = tmp_path / "coloured.html"
     path.write_text(
         render_map(dataclasses.replace(content, cluster_colours=[4, 0, 1, 2, 3])), encoding="utf-8"
@@ -123,12 +120,11 @@ def test_clusters_have_the_colours_they_had(open_map, content, tmp_path):
     page = open_map(path)
     page.get_by_text("Cluster", exact=True).first.click()
     dot = page.locator("#legend .entry", has_text="football").locator(".dot")
-    assert (
-        dot.evaluate("dot => getComputedStyle(dot).backgroundColor") == "rgb(111, 71, 203)"
-    )  # colour 0, though not the largest
+    colour = dot.evaluate("dot => getComputedStyle(dot).backgroundColor")
+    assert colour == "rgb(111, 71, 203)"  # colour 0, although it is not the largest
 
 
-def test_everything_is_reached_and_used_by_keyboard(page):
+def test_all_controls_are_accessible_by_keyboard(page):
     page.locator("#search").focus()
     reached = []
     for _ in range(25):
@@ -139,16 +135,9 @@ def test_everything_is_reached_and_used_by_keyboard(page):
                 "(document.activeElement)"
             )
         )
-    for wanted in (
-        "filter-channel",
-        "filter-language",
-        "filter-day",
-        "filter-new",
-        "entry",
-        "overlay",
-        "Zoom in",
-    ):
-        assert any(wanted in one for one in reached), f"{wanted} is not among {reached}"
+    names = "filter-channel", "filter-language", "filter-day", "filter-new", "entry", "overlay", "Zoom in"
+    missing = [name for name in names if not any(name in element for element in reached)]
+    assert missing == [], reached
     page.locator("#filter-language").focus()
     page.keyboard.press("ArrowDown")
     chosen = page.locator("#filter-language").input_value()

@@ -1,22 +1,21 @@
-"""100,000 titles in one file: its size, that it opens, pans, searches, filters, and a bound on a frame's
-work."""
+"""A map of 100,000 titles: file size, interaction and a limit on the work per frame."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tasks.publish.map.airing_times import AiringTimes
 from tasks.publish.map.page import MapContent, render_map
-from tasks.publish.map.reasons import APART, NEIGHBOURS, TOGETHER, Reasons
+from tasks.publish.map.reasons import NEIGHBOURS, PAIRS, Reasons
 
 pytestmark = pytest.mark.slow
 
 TITLES, CLUSTERS, CATEGORIES, CHANNELS, DAYS = 100_000, 1_500, 150, 300, 14
-# What a frame may take at most: names of 40 clusters in view and of 260 titles, rectangles of the panels, of
-# 600
-# points, three for each of 500 clusters in view and four for each named title.
-MOST_NAMES, MOST_RECTANGLES = 300, 10 + 600 + 3 * 500 + 4 * 270
-MOST_POINTS = 50_000  # map_levels.js
+# Limits per frame: labels of 40 clusters and 260 titles; rectangles of panels, 600 points, three per cluster
+# for 500 clusters in view and four per labelled title.
+MAX_LABELS, MAX_RECTANGLES = 300, 10 + 600 + 3 * 500 + 4 * 270
+MAX_POINTS = 50_000  # map_levels.js
 RECORD = """() => {
   window.frames_ = [];
   (function next() {
@@ -27,7 +26,7 @@ RECORD = """() => {
 
 
 def names_of_many_titles(rng: np.random.Generator) -> list[str]:
-    """Titles of about 3.5 words, words by Zipf's law, no two alike."""
+    """Makes different titles of about 3.5 words with Zipf frequencies."""
     letters = np.array(list("eeeaaiioonnrrssttlldhcumgpbk"))
     words = [
         "".join(letters[rng.integers(len(letters), size=length)])
@@ -43,8 +42,7 @@ def names_of_many_titles(rng: np.random.Generator) -> list[str]:
 
 @pytest.fixture(scope="module")
 def large_map() -> MapContent:
-    """Clusters of Zipf's sizes in the plane, all that a nightly map carries: ten neighbours, reasons,
-    categories, channels, languages, days."""
+    """Clusters of Zipf sizes with all data of a nightly map."""
     rng = np.random.default_rng(0)
     names = names_of_many_titles(rng)
     clusters = (CLUSTERS * rng.random(TITLES) ** 2.2).astype(np.int32)
@@ -56,8 +54,8 @@ def large_map() -> MapContent:
         np.float32
     )
     neighbours = rng.integers(TITLES, size=(TITLES, 10)).astype(np.int32)
-    told = (TITLES, NEIGHBOURS, TOGETHER + APART)
-    left, right = rng.integers(1, 4, (2, *told)).astype(np.uint8)
+    shape = (TITLES, NEIGHBOURS, PAIRS)
+    left, right = rng.integers(1, 4, (2, *shape)).astype(np.uint8)
     channels, days = rng.integers(CHANNELS, size=(TITLES, 3)), rng.integers(DAYS, size=(TITLES, 3))
     return MapContent(
         heading="Guides of June 2025",
@@ -80,13 +78,20 @@ def large_map() -> MapContent:
         languages=[("en", "de", "fr", "es", None)[one] for one in rng.integers(5, size=TITLES)],
         days=[sorted({f"2025-06-{1 + day:02}" for day in row}) for row in days.tolist()],
         reasons=Reasons(
-            [name.lower().split() for name in names], left, right, rng.integers(2, 60, told).astype(np.int8)
+            [name.lower().split() for name in names], left, right, rng.integers(2, 60, shape).astype(np.int8)
         ),
         fresh=rng.random(TITLES) < 0.02,
-        times=[
-            [(29_155_320 + minute, f"Channel {minute % CHANNELS}") for minute in sorted(row)]
-            for row in rng.integers(20_000, size=(TITLES, 4)).tolist()
-        ],
+        times=AiringTimes.from_rows(
+            [
+                [(29_155_320 + minute, f"Channel {minute % CHANNELS}") for minute in sorted(row)]
+                for row in rng.integers(20_000, size=(TITLES, 4)).tolist()
+            ]
+        ),
+        cluster_categories=[None] * CLUSTERS,
+        cluster_colours=range(CLUSTERS),
+        subclusters=np.full(TITLES, -1),
+        subcluster_names=(),
+        subcluster_parents=(),
     )
 
 
@@ -132,16 +137,16 @@ def test_it_opens_pans_searches_and_filters(open_map, large_map, large_file, bec
     most = {name: max(work[name] for work in frames) for name in frames[0]}
     print(len(frames), most)
     assert len(frames) > 20
-    assert 0 < most["points"] <= MOST_POINTS
-    assert 0 < most["looked"] <= TITLES + int(large_map.fresh.sum())  # new ones twice: for a name, for a ring
-    assert 0 < most["names"] <= MOST_NAMES
-    assert 0 < most["rectangles"] <= MOST_RECTANGLES
+    assert 0 < most["points"] <= MAX_POINTS
+    assert 0 < most["looked"] <= TITLES + int(large_map.fresh.sum())  # new ones twice, for labels and rings
+    assert 0 < most["names"] <= MAX_LABELS
+    assert 0 < most["rectangles"] <= MAX_RECTANGLES
 
 
 def test_what_is_lit_or_near_is_drawn_though_a_frame_draws_half_of_all(open_map, large_map, large_file):
     page = open_map(large_file)
     draws = """guidespace.draws()"""
-    assert 20_000 < len(set(page.evaluate(draws))) < MOST_POINTS
+    assert 20_000 < len(set(page.evaluate(draws))) < MAX_POINTS
     page.locator("#filter-channel").select_option("Channel 7")
     lit = {title for title, channels in enumerate(large_map.channels) if "Channel 7" in channels}
     assert lit and lit <= set(page.evaluate(draws))

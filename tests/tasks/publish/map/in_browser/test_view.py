@@ -1,5 +1,4 @@
-"""The map as a customer meets it, in Chromium: opened from disk, searched, clicked, dragged, coloured,
-framed."""
+"""Search, selection, movement, colours and cards of the map in Chromium."""
 
 import dataclasses
 
@@ -32,7 +31,7 @@ def test_opens(page):
 
 
 @pytest.mark.parametrize("script", ["", NO_WEBGL], ids=["webgl", "canvas"])
-def test_points_are_drawn_where_they_are_said_to_be(open_map, script, where):
+def test_points_are_drawn_at_their_positions(open_map, script, where):
     page = open_map(script=script)
     if script:
         assert page.evaluate("guidespace.counts().drawnBy") == "canvas"
@@ -53,16 +52,14 @@ def test_search_flies_to_the_title_and_shows_its_neighbours(page, content, where
     assert page.locator("#card .neighbour-title").all_inner_texts() == expected
     assert page.locator("#card .cosine").first.inner_text() == f"{content.cosines[24, 0]:.2f}"
     first_words = [title.lower().split()[0] for title in expected[:2]]
-    alike = "“quiz” and “{}” go with the same kind of programme".format
-    told = ["both say “quiz”" if word == "quiz" else alike(word) for word in first_words]
-    told = [f"{words}; alike in meaning; kept apart by their channels" for words in told]
-    assert page.locator("#card .why").all_inner_texts() == told  # the other three are not explained
+    related = "“quiz” and “{}” occur in the same kind of programme".format
+    texts = ["shared word “quiz”" if word == "quiz" else related(word) for word in first_words]
+    texts = [f"{text}; similar meaning; but different channels" for text in texts]
+    assert page.locator("#card .why").all_inner_texts() == texts  # the other three have no reasons
     assert "Held out" in page.locator("#card").inner_text()
     x, _ = where(page, "Quiz 24")
     card, legend = page.locator("#card").bounding_box(), page.locator("#legend").bounding_box()
-    assert (
-        abs(x - (legend["x"] + legend["width"] + card["x"]) / 2) < 2
-    )  # in the middle of what no panel covers
+    assert abs(x - (legend["x"] + legend["width"] + card["x"]) / 2) < 2  # centre of the free area
     page.locator("#card .neighbour").first.click()
     assert page.evaluate("guidespace.selected()") == expected[0]
     assert page.locator("#card h2").inner_text() == expected[0]
@@ -71,7 +68,7 @@ def test_search_flies_to_the_title_and_shows_its_neighbours(page, content, where
     assert page.locator("#card").is_hidden()
 
 
-def test_search_ignores_case_and_diacritics_and_walks_with_arrows(page):
+def test_search_ignores_case_and_diacritics_and_supports_arrow_keys(page):
     page.locator("#search").fill("AMELIE A")
     assert page.locator("#matches .match-title").all_inner_texts() == ["Amélie à Paris"]
     assert page.locator("#matches mark").inner_text() == "Amélie à"
@@ -86,9 +83,9 @@ def test_search_ignores_case_and_diacritics_and_walks_with_arrows(page):
     assert page.evaluate("guidespace.selected()") == titles[1]
 
 
-def test_search_without_a_match_says_so(page):
+def test_search_without_a_match_shows_a_message(page):
     page.locator("#search").fill("<b>nothing of the kind")
-    assert page.locator("#match-note").inner_text() == "No title holds “<b>nothing of the kind”."
+    assert page.locator("#match-note").inner_text() == "No title contains “<b>nothing of the kind”."
     page.keyboard.press("Enter")
     assert page.evaluate("guidespace.selected()") is None
 
@@ -145,9 +142,7 @@ def test_drag_wheel_and_keys_move_the_map(page, where, becomes):
     apart = abs(where(page, "Cooking 32")[0] - x)
     page.mouse.wheel(0, -100)
     becomes(page, "([apart, x]) => Math.abs(guidespace.where('Cooking 32').x - x) > 1.1 * apart", [apart, x])
-    assert where(page, "News 50") == pytest.approx(
-        (x, y), abs=0.5
-    )  # the point under the pointer stays there, to its whole pixel
+    assert where(page, "News 50") == pytest.approx((x, y), abs=0.5)  # the pointer has whole pixels
     x, y = where(page, "News 50")
     page.keyboard.press("ArrowLeft")
     assert where(page, "News 50")[0] == pytest.approx(x + 90, abs=0.01)
@@ -183,13 +178,11 @@ def airs(page, title: str) -> str:
     return page.locator("#card .fact", has_text="Airs").last.locator("dd").inner_text()
 
 
-def test_the_card_says_when_a_title_airs_next_or_aired_last(open_map):
+def test_the_card_shows_the_next_or_last_airing(open_map):
     at = "Date.now = () => Date.UTC(2025, 5, {day}, 12)".format
     page = open_map(script=at(day=7))
     assert airs(page, "Quiz 24") == "next Sat 7 June at 18:24 on BBC One"
-    assert (
-        airs(page, "Quiz 29") == "among others Sat 7 June at 18:29 on BBC One"
-    )  # one of more than the page carries
+    assert airs(page, "Quiz 29") == "among others Sat 7 June at 18:29 on BBC One"  # more than MAX_TIMES
     page = open_map(script=at(day=8))
     assert airs(page, "Quiz 24") == "last Sat 7 June at 18:24 on BBC One"
     assert airs(page, "Quiz 34") == "next Sun 8 June at 18:34 on ITV"
@@ -198,10 +191,13 @@ def test_the_card_says_when_a_title_airs_next_or_aired_last(open_map):
     assert airs(page, "Quiz 24") == "last Sat 7 June 2025 at 18:24 on BBC One"
 
 
-def test_a_cluster_has_the_colour_of_the_category_that_it_is_named_after(open_map, plant_map, tmp_path):
-    sport, football = "rgb(111, 71, 203)", "rgb(191, 31, 8)"  # the commonest category, and the rarest
-    for categories, expected in (([], football), (["news", "sport", "cooking", "crime drama", None], sport)):
-        path = tmp_path / f"{len(categories)}.html"
+def test_titles_have_the_colour_of_the_category_of_their_cluster(open_map, plant_map, tmp_path):
+    sport, football = "rgb(111, 71, 203)", "rgb(191, 31, 8)"  # the most frequent category and the rarest
+    for categories, expected in (
+        ([None] * 5, football),
+        (["news", "sport", "cooking", "crime drama", None], sport),
+    ):
+        path = tmp_path / f"{expected}.html"
         names = ["news"] * 40 + ["football"] * 20 + ["sport"] * 40
         both = [["sport", "football"] if name == "football" else [name] for name in names]
         content = dataclasses.replace(plant_map(100), categories=both, clusters=np.full(100, 1))
@@ -216,20 +212,19 @@ def test_a_cluster_has_the_colour_of_the_category_that_it_is_named_after(open_ma
     assert page.locator("#matches .dot").evaluate(COLOUR) == expected
 
 
-def test_the_parts_of_a_large_cluster_are_named_when_the_map_is_zoomed(
-    open_map, plant_map, tmp_path, becomes
-):
+def test_subclusters_are_labelled_when_the_map_is_zoomed(open_map, plant_map, tmp_path, becomes):
     path = tmp_path / "parts.html"
     content = plant_map(800)
-    xy = content.xy / np.where(np.arange(800) < 100, 1, 4)[:, None]  # far ones keep the whole map wide
+    xy = content.xy / np.where(np.arange(800) < 100, 1, 4)[:, None]  # outliers keep the map large
     one = {
         "xy": xy.astype(np.float32),
         "clusters": np.zeros(800, np.int32),
         "cluster_names": ["All"],
         "cluster_categories": [None],
+        "cluster_colours": [0],
     }
     parts = {"subclusters": content.clusters, "subcluster_names": ["", *(f"All: {name}" for name in "BCDE")]}
-    more = {"subcluster_parents": [0] * 5, "cluster_colours": None}
+    more = {"subcluster_parents": [0] * 5}
     path.write_text(render_map(dataclasses.replace(content, **one, **parts, **more)), encoding="utf-8")
     page = open_map(path)
     named = "guidespace.names().map(({ text }) => text).filter((text) => text.startsWith('All'))"

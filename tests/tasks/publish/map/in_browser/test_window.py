@@ -1,4 +1,4 @@
-"""The map in windows of any size, and in a frame."""
+"""The map in windows of different sizes and in a frame."""
 
 import dataclasses
 import html
@@ -9,7 +9,7 @@ import pytest
 from tasks.publish.map.page import render_map
 
 
-def test_small_window_keeps_everything_in_reach(open_map, where):
+def test_small_window(open_map, where):
     page = open_map()
     page.set_viewport_size({"width": 375, "height": 667})
     page.evaluate("guidespace.flyTo('Quiz 24')")
@@ -20,7 +20,7 @@ def test_small_window_keeps_everything_in_reach(open_map, where):
     assert card["y"] + card["height"] <= 667
 
 
-def test_the_whole_map_stays_whole_as_the_window_changes(open_map, content, becomes):
+def test_all_titles_stay_visible_when_the_window_is_resized(open_map, content, becomes):
     page = open_map()
     for width, height in ((375, 667), (1200, 500), (1200, 800)):
         page.set_viewport_size({"width": width, "height": height})
@@ -35,15 +35,15 @@ def test_the_whole_map_stays_whole_as_the_window_changes(open_map, content, beco
         assert page.evaluate("guidespace.link()") == "#"
 
 
-def test_a_legend_folds_as_the_window_becomes_narrow_and_opens_as_it_becomes_wide(open_map, becomes):
+def test_the_legend_is_hidden_in_a_narrow_window(open_map, becomes):
     page = open_map()
-    shown, fold = page.locator("#legend-body"), page.get_by_role("button", name="Fold or open the legend")
+    shown, fold = page.locator("#legend-body"), page.get_by_role("button", name="Show or hide the legend")
     assert shown.is_visible() and fold.get_attribute("aria-expanded") == "true"
     page.set_viewport_size({"width": 375, "height": 667})
     becomes(page, "document.getElementById('legend').classList.contains('folded')")
     assert shown.is_hidden() and fold.get_attribute("aria-expanded") == "false"
     fold.click()
-    page.set_viewport_size({"width": 400, "height": 667})  # as narrow as before: what was opened stays open
+    page.set_viewport_size({"width": 400, "height": 667})  # still narrow: the legend stays open
     assert shown.is_visible()
     page.set_viewport_size({"width": 1200, "height": 800})
     becomes(page, "!document.getElementById('legend').classList.contains('folded')")
@@ -68,7 +68,7 @@ def test_a_map_of_one_title_stays_in_the_window(open_map, plant_map, tmp_path, w
         page.keyboard.press("-")
     x, y = where(page, "News 0")
     assert 0 < x < 1200 and 64 < y < 800
-    assert "none of its words is known" in page.locator("#card").inner_text()
+    assert "no known words" in page.locator("#card").inner_text()
 
 
 def test_works_in_a_sandboxed_frame(open_map, file, tmp_path):
@@ -84,13 +84,13 @@ def test_works_in_a_sandboxed_frame(open_map, file, tmp_path):
 
 
 @pytest.mark.parametrize(("width", "height"), [(375, 667), (1280, 800)])
-def test_no_name_is_cut_by_the_window_or_lies_under_the_hint(
+def test_labels_are_inside_the_window_and_do_not_overlap_the_hint(
     open_map, plant_map, tmp_path, becomes, width, height
 ):
     path = tmp_path / "long.html"
     kinds = "News", "Football", "Cooking", "Crime", "Quiz"
     names = [f"{name} and quite long names · Tonight" for name in kinds]
-    content = plant_map(800)  # too many to name at the start: the names of clusters are seen
+    content = plant_map(800)  # too many for labels at the start: only clusters have labels
     spread = np.clip(content.xy * 1.4, -1, 1).astype(np.float32)
     path.write_text(
         render_map(dataclasses.replace(content, cluster_names=names, xy=spread)), encoding="utf-8"
@@ -100,7 +100,7 @@ def test_no_name_is_cut_by_the_window_or_lies_under_the_hint(
     becomes(page, "([width]) => innerWidth === width && guidespace.names().length > 3", [width])
     hint = page.evaluate("document.getElementById('map-hint').getBoundingClientRect().toJSON()")
     page.locator("#overlay").focus()
-    beside = 0  # names close above the hint or below it
+    beside = 0  # labels close to the hint
     for _ in range(8):
         for name in page.evaluate("guidespace.names()"):
             assert name["left"] >= 0 and name["right"] <= width, name
