@@ -1,4 +1,4 @@
-"""``--set NAME=VALUE``. Imports no stage, so that a command loads only those it needs."""
+"""Applies ``--set NAME=VALUE`` to settings. Imports no stage, so a command loads only the stages it needs."""
 
 import contextlib
 import dataclasses
@@ -14,16 +14,19 @@ S = TypeVar("S")
 
 
 class SettingError(ExpectedError, ValueError):
-    """A ``--set`` that cannot be; the message names it and what is known."""
+    """An invalid ``--set``; the message contains it and the valid names."""
 
 
 def override(settings: S, assignments: Sequence[str]) -> S:
-    """Settings, dataclasses within a dataclass, with some values replaced: ``train.epochs=5``,
-    ``train.optimizer=adam`` (a strategy by name, its own values at their defaults) or
-    ``train.optimizer.learning_rate=0.01``. A value is JSON where it can be, else text.
+    """Replaces values of nested settings.
+
+    Args:
+        settings: Dataclass of dataclasses.
+        assignments: ``train.epochs=5``, ``train.optimizer=adam`` (a strategy with its defaults) or
+            ``train.optimizer.learning_rate=0.01``. A value that is not valid JSON is text.
 
     Raises:
-        SettingError: An unknown name, or a value out of bounds.
+        SettingError: A name is unknown, or a value is out of bounds.
     """
     if not assignments:
         return settings
@@ -36,16 +39,16 @@ def override(settings: S, assignments: Sequence[str]) -> S:
         for name in parents:
             parent = parent.get(name) if isinstance(parent, dict) else None
         if not separator or not isinstance(parent, dict) or (last not in parent and "name" not in parent):
-            known = ", ".join(sorted(parent if isinstance(parent, dict) else values))
+            names = ", ".join(sorted(parent if isinstance(parent, dict) else values))
             example = "train.epochs=5" if "train" in values else "ingest.workers=2"
-            expected = f"expected NAME=VALUE such as {example}; known here: {known}"
+            expected = f"expected NAME=VALUE such as {example}; known here: {names}"
             raise SettingError(f"--set {assignment!r}: {expected}")
-        before, parent[last] = parent.get(last), text
-        if isinstance(before, dict) and "name" in before:
+        previous, parent[last] = parent.get(last), text
+        if isinstance(previous, dict) and "name" in previous:
             parent[last] = {"name": text}
-            with contextlib.suppress(ValidationError):  # its values, some of which may be strategies, too
+            with contextlib.suppress(ValidationError):  # inserts its defaults, which may be strategies
                 values = dataclasses.asdict(adapter.validate_python(values))
-        elif not isinstance(before, str):
+        elif not isinstance(previous, str):
             with contextlib.suppress(ValueError):
                 parent[last] = from_json(text)
     try:
@@ -56,22 +59,22 @@ def override(settings: S, assignments: Sequence[str]) -> S:
 
 
 def _explain(error: ValidationError) -> str:
-    """One line: path, problem and value; of a union of strategies, only of the one that was named."""
+    """Returns path, problem and value in one line; for a union, only those of the selected strategy."""
     problems = error.errors()
-    names = [each for each in problems if each["type"] == "literal_error" and each["loc"][-1] == "name"]
-    others = {each["loc"][:-1] for each in names}
+    other_names = [item for item in problems if item["type"] == "literal_error" and item["loc"][-1] == "name"]
+    others = {item["loc"][:-1] for item in other_names}
     lines = {
-        f"{'.'.join(map(str, each['loc']))}: {each['msg']}{_input_of(each)}"
-        for each in problems
-        if not any(each["loc"][: len(other)] == other for other in others)
+        f"{'.'.join(map(str, item['loc']))}: {item['msg']}{_input_of(item)}"
+        for item in problems
+        if not any(item["loc"][: len(other)] == other for other in others)
     }
     if lines:
         return "; ".join(sorted(lines)[:4])
-    known = ", ".join(sorted(each.get("ctx", {})["expected"] for each in names))
-    return f"{'.'.join(map(str, problems[0]['loc'][:-2]))} is {problems[0]['input']!r}; known are {known}"
+    expected = ", ".join(sorted(item.get("ctx", {})["expected"] for item in other_names))
+    return f"{'.'.join(map(str, problems[0]['loc'][:-2]))} is {problems[0]['input']!r}; known are {expected}"
 
 
 def _input_of(problem: ErrorDetails) -> str:
-    """The value, unless the message has it already or it may be a secret."""
+    """Returns the value unless the message contains it or it may be a secret."""
     hidden = problem["type"] == "value_error" or "headers" in problem["loc"]
     return "" if hidden else f" (got {problem['input']!r})"
