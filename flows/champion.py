@@ -14,7 +14,7 @@ def champion_folder(home: str, model: str | None = None) -> Path:
     """
     registry = Registry(reading_home(home, model), name=model)
     if (champion := registry.champion()) is None:
-        whose = f"{model} in {registry.in_shell}" if model else home
+        whose = f"{model} in {registry.shell_uri}" if model else home
         raise HomeError(f"{whose} has no champion model yet; run `guidespace nightly --feed …` first")
     return champion.folder
 

@@ -89,9 +89,9 @@ def clean(
         replaced = now - datetime.timedelta(days=wordings)
         yield forget_wordings(workspace.home, replaced, dry_run=dry_run)
         models = Retention(workspace.home)
-        if not (models.is_own or shared):
+        if not (models.uses_home_database or shared):
             yield Removed(what=f"models and runs in MLflow ({NOT_OURS})")
-        elif not models.is_own or models.database.exists():
+        elif not models.uses_home_database or models.database.exists():
             yield models.prune_models(nights, dry_run=dry_run)
             yield models.prune_runs(ended, nights, dry_run=dry_run)
         with suppress(TrackingError):  # the champion's files are gone: it is told where it is asked for

@@ -191,7 +191,7 @@ def open_night(
         tags |= {"prefect.flow_run_url": page} if PREFECT_UI_URL.value() else {}
         run = tracking.start_run(flow_run_id, this_run.name or "nightly", tags, parameters)
         logger.info("MLflow: %s", tracking.where(run))
-        for left in tracking.close_silent(run):
+        for left in tracking.close_stale_runs(run):
             logger.warning("MLflow run %s was left RUNNING by a run of this home that died; now KILLED", left)
         try:
             with tracking.system_metrics(run):

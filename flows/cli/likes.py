@@ -78,7 +78,7 @@ def forget(home: str, viewer: str) -> int:
         if (lists := workspace.artifact_folder(Tonight, "any").parent).exists():
             shutil.rmtree(lists)
         runs = Retention(workspace.home)
-        if not runs.is_own or runs.database.exists():
+        if not runs.uses_home_database or runs.database.exists():
             runs.remove_files(PAGES)
     return count
 

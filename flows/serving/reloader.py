@@ -95,7 +95,7 @@ class ModelReloader:
         champion = self.registry.champion()
         if champion is None:
             advice = "run `guidespace nightly --feed …` first"
-            raise HomeError(f"{self.name} in {self.registry.in_shell} has no champion; {advice}")
+            raise HomeError(f"{self.name} in {self.registry.shell_uri} has no champion; {advice}")
         file = self.home / CORRECTIONS
         corrected = file.stat().st_mtime_ns if file.exists() else 0
         guide = current_guide(Workspace(self.home, create=False))

@@ -1,8 +1,8 @@
-"""Runs in MLflow, and the registry that says which model serves; all of MLflow outside deployments/.
+"""MLflow runs and the model registry; the only uses of MLflow outside deployments/.
 
-``Tracking(home)`` writes runs, ``Registry(home)`` models. ``import mlflow`` takes one to two seconds and
-happens at the first call that needs it. Every call names its run: MLflow's active run is thread-local, and a
-task may run in a thread or a process of its own.
+``Tracking(home)`` writes runs, ``Registry(home)`` models. ``import mlflow`` takes one to two seconds, so the
+first call that needs it imports it. Each call has a run id as an argument, because MLflow's active run is
+thread-local and tasks run in threads or processes.
 """
 
 from storage.tracking.connection import EXPERIMENT, MODEL_NAME, TrackingError

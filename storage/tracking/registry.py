@@ -1,8 +1,8 @@
-"""Which model serves: versions of one registered model, and the aliases ``challenger`` and ``champion``.
+"""Versions of the registered model, and the aliases ``challenger`` and ``champion``.
 
-A version is found by the digest of its model files (tag ``guidespace.model``): the same model never becomes
-two versions. ``champion`` is asked of MLflow each time, so moving the alias on MLflow's page is a rollback. A
-registered model belongs to one home, which its tag ``guidespace.home`` names.
+A version is identified by the digest of its model files (tag ``guidespace.model``), so registering a model
+twice creates one version. ``champion`` is read from MLflow on each call, so a user can roll back by moving
+the alias in MLflow's UI. A registered model belongs to one home (tag ``guidespace.home``).
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from storage.atomic import replace_folder
 from storage.digests import content_digest
 from storage.home.identity import make_home_id
 from storage.home.marker import write_marker
-from storage.tracking.connection import CHOSEN_NAME, MODEL_NAME, Connection, TrackingError, aliased_version
+from storage.tracking.connection import MODEL_NAME, NAME_KEY, Connection, TrackingError, aliased_version
 from storage.tracking.model_files import CODE, write_model
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion as RegisteredVersion
     from mlflow.entities.model_registry import RegisteredModel
 
-ABOUT = "Titles like this one: answers the nearest titles of the guide, also for an unseen title."
+DESCRIPTION = "Titles like this one: answers the nearest titles of the guide, also for an unseen title."
 DIGEST = "guidespace.model"
-CONTENT = "guidespace.content"  # digest of the files as registered; versions of before lack it
+CONTENT = "guidespace.content"  # digest of the registered files; older versions do not have it
 LINEAGE = "guidespace.lineage"
-FEEDS = "guidespace.feeds"  # fingerprints of what a version was made of
+FEEDS = "guidespace.feeds"  # fingerprints of the feeds of a version
 PROMOTED_AT = "guidespace.promoted_at"
 REASON = "guidespace.reason"
 QUALITY = "guidespace.score.quality"
 ROLLED_BACK = "guidespace.rolled_back_at"
-MOST_VERSIONS = 1_000  # that a rollback looks through
+MAX_ROLLBACK_VERSIONS = 1_000
 HOME = "guidespace.home"
-DESCRIPTION_LENGTH = 5000  # MLflow's column
-FILES, REMOVED = "guidespace.files", "removed"  # tag of a version whose files a clean-up has removed
-LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store takes a version's model_id and does not keep it
+DESCRIPTION_LENGTH = 5000  # MLflow's limit
+FILES, REMOVED = "guidespace.files", "removed"  # tag and value of versions without files
+LOGGED_MODEL = "guidespace.logged_model"  # MLflow's SQL store does not save the model_id of a version
 
 
 class Champion(NamedTuple):
-    """The model that serves: its version, the digest of its model folder, and its files on this machine."""
+    """The serving model: its version, the digest of its model folder, and its files on this machine."""
 
     version: str
     digest: str
@@ -51,14 +51,20 @@ class Champion(NamedTuple):
 
 
 class ModelVersion(NamedTuple):
-    """A version that was promoted once, and the gate's figure then (None where nothing was held out)."""
+    """A promoted version, and its quality at the gate (None without held-out titles)."""
 
     version: str
     quality: float | None
 
 
 class Registry(Connection):
-    """The registered model of a home, served by the file ``code``; see Connection.model_name for its name."""
+    """The registered model of a home.
+
+    Args:
+        home: The home folder.
+        code: File that MLflow executes to load a version.
+        name: Name of the registered model; see Connection.model_name.
+    """
 
     def __init__(self, home: Path | str, code: Path = CODE, name: str | None = None) -> None:
         super().__init__(home)
@@ -82,8 +88,16 @@ class Registry(Connection):
     ) -> str:
         """Registers a model as ``challenger`` unless a version of that digest exists; returns the version.
 
-        The run's outputs show it; versions of one ``lineage`` were scored on comparable held-out sets;
-        ``feeds`` are fingerprints. A TrackingError where the registered model is another home's.
+        Args:
+            run_id: MLflow run, which gets the model as an output.
+            model_folder: Files of the model.
+            digest: Digest of the model.
+            example_title: Title of the input example.
+            lineage: Versions of one lineage were scored on comparable held-out sets.
+            feeds: Fingerprints of the feeds.
+
+        Raises:
+            TrackingError: The registered model belongs to another home.
         """
         from mlflow.entities import LoggedModelOutput
 
@@ -100,26 +114,26 @@ class Registry(Connection):
         return str(version.version)
 
     def logged_model(self, version: str) -> str:
-        """Id of the logged model behind a version: metrics are linked to it."""
+        """Returns the id of a version's logged model, for linking metrics."""
         return self.client.get_model_version(self.name, version).tags.get(LOGGED_MODEL, "")
 
     def lineage_of(self, version: str) -> tuple[str, frozenset[str]]:
-        """Lineage of a version, and fingerprints of its feeds; none of one that an older GuideSpace made."""
+        """Returns the lineage of a version and the fingerprints of its feeds; empty for older versions."""
         tags = self.client.get_model_version(self.name, version).tags
         return tags.get(LINEAGE, ""), frozenset(tags.get(FEEDS, "").split())
 
     def describe(self, version: str, text: str) -> None:
-        """Sets the description (Markdown) of a version, which MLflow's page shows on top."""
+        """Sets the description (Markdown) of a version."""
         self.client.update_model_version(self.name, version, text)
 
     def add_card(self, version: str, card: str) -> None:
-        """Puts a model card ("## …") below the description of a version, in place of an earlier one."""
-        before = self.client.get_model_version(self.name, version).description or ""
-        text = f"{before.partition(card.splitlines()[0])[0].rstrip()}\n\n{card}"
+        """Appends a model card ("## …") to the description of a version; replaces an earlier card."""
+        description = self.client.get_model_version(self.name, version).description or ""
+        text = f"{description.partition(card.splitlines()[0])[0].rstrip()}\n\n{card}"
         self.describe(version, text[:DESCRIPTION_LENGTH].strip())
 
     def version_of(self, digest: str) -> RegisteredVersion | None:
-        """The newest version of that digest whose files still exist."""
+        """Returns the newest version with that digest whose files exist."""
         query = f"name = '{self.name}' AND tags.`{DIGEST}` = '{digest}'"
         for version in self.client.search_model_versions(query, order_by=["version_number DESC"]):
             if self._has_files(version):
@@ -127,7 +141,7 @@ class Registry(Connection):
         return None
 
     def promote(self, version: str, reason: str, *, at: datetime, quality: float | None = None) -> None:
-        """Moves the alias ``champion`` and records when, why and at which quality."""
+        """Moves the alias ``champion`` and records time, reason and quality."""
         tags = {PROMOTED_AT: at.astimezone(UTC).isoformat()}
         tags |= {} if quality is None else {QUALITY: repr(quality)}
         self._tag(version, {**tags, REASON: reason})
@@ -136,36 +150,34 @@ class Registry(Connection):
         self.client.set_registered_model_alias(self.name, "champion", version)
 
     def refuse(self, version: str, reason: str) -> None:
-        """Records why a version was not promoted."""
+        """Records the reason why a version was not promoted."""
         self._tag(version, {REASON: reason})
 
     def rollback(self, *, at: datetime) -> tuple[str, str]:
-        """Gives the alias ``champion`` to the version that had it before; returns the old and the new one.
+        """Restores the previous champion; returns the versions before and after.
 
-        The version that loses it is no longer among the promoted ones: the gate leaves it out
-        (``rolled_back``), and another rollback goes further back.
+        The replaced version is marked as ``rolled_back``, and ``promoted`` omits it. Another rollback
+        therefore goes further back.
 
         Raises:
-            TrackingError: No version is champion, or none whose files exist was promoted before it.
+            TrackingError: No version is champion, or no previously promoted version has its files.
         """
-        model = self._find()
-        if model is None or not (present := str(model.aliases.get("champion", ""))):
-            raise TrackingError(f"no version of {self.name} is champion: there is nothing to roll back")
-        before = [one.version for one in self.promoted(limit=MOST_VERSIONS)]
-        older = before[before.index(present) + 1 :] if present in before else before
+        model = self._registered_model()
+        if model is None or not (current := str(model.aliases.get("champion", ""))):
+            raise TrackingError(f"no version of {self.name} is champion, so there is nothing to roll back")
+        versions = [promoted.version for promoted in self.promoted(limit=MAX_ROLLBACK_VERSIONS)]
+        older = versions[versions.index(current) + 1 :] if current in versions else versions
         for version in older:
-            found = self.client.get_model_version(self.name, version)
-            if self._has_files(found):
-                self._tag(present, {ROLLED_BACK: at.astimezone(UTC).isoformat()})
+            if self._has_files(self.client.get_model_version(self.name, version)):
+                self._tag(current, {ROLLED_BACK: at.astimezone(UTC).isoformat()})
                 self.client.set_registered_model_alias(self.name, "champion", version)
-                return present, version
+                return current, version
         raise TrackingError(
-            f"no version of {self.name} that still has its files was promoted before version {present}; "
-            "it stays champion"
+            f"no version of {self.name} with files was promoted before version {current}; it stays champion"
         )
 
     def rolled_back(self, version: str) -> str:
-        """The day on which a person took a version back; empty where nobody did."""
+        """Returns the day on which a version was rolled back, or an empty string."""
         return self.client.get_model_version(self.name, version).tags.get(ROLLED_BACK, "")[:10]
 
     def _tag(self, version: str, tags: dict[str, str]) -> None:
@@ -174,52 +186,55 @@ class Registry(Connection):
 
     @staticmethod
     def _has_files(version: RegisteredVersion) -> bool:
-        gone = str(version.source).startswith("/") and not Path(str(version.source)).is_dir()
-        return not gone and version.tags.get(FILES) != REMOVED
+        is_missing = str(version.source).startswith("/") and not Path(str(version.source)).is_dir()
+        return not is_missing and version.tags.get(FILES) != REMOVED
 
     def promoted(self, lineage: str = "", limit: int = 30) -> list[ModelVersion]:
-        """The versions promoted last (of one lineage, where given), newest first, with the champion; without
-        those that a person took back.
+        """Returns the last promoted versions (of one lineage, if set), newest first, with the champion.
+
+        Versions that were rolled back are omitted.
         """
         query = f"name = '{self.name}' AND tags.`{PROMOTED_AT}` != ''"
         query += f" AND tags.`{LINEAGE}` = '{lineage}'" if lineage else ""
-        versions = self.client.search_model_versions(query)
-        found = [(one.tags, int(one.version)) for one in versions if ROLLED_BACK not in one.tags]
-        found.sort(key=lambda one: (one[0][PROMOTED_AT], one[1]), reverse=True)
-        last = [(str(version), tags.get(QUALITY)) for tags, version in found[:limit]]
+        promoted = self.client.search_model_versions(query)
+        versions = [version for version in promoted if ROLLED_BACK not in version.tags]
+        versions.sort(key=lambda version: (version.tags[PROMOTED_AT], int(version.version)), reverse=True)
+        last = [(str(version.version), version.tags.get(QUALITY)) for version in versions[:limit]]
         return [ModelVersion(version, float(quality) if quality else None) for version, quality in last]
 
     def champion(self) -> Champion | None:
-        """The version that the alias ``champion`` names, or None; TrackingError where its files are gone, or
-        are not those that were registered.
+        """Returns the version with the alias ``champion``, or None.
+
+        Raises:
+            TrackingError: Its files are missing, or have changed since registration.
         """
-        if (found := self._aliased("champion")) is None:
+        if (aliased := self._aliased_version("champion")) is None:
             return None
-        version, digest, content, place = found
-        is_local = place.startswith(("/", "file:///"))
-        folder = Path(place.removeprefix("file://")) if is_local else self._downloaded(version, digest)
+        version, digest, content, location = aliased
+        is_local = location.startswith(("/", "file:///"))
+        folder = Path(location.removeprefix("file://")) if is_local else self._download(version, digest)
         models = list((folder / "artifacts").glob("*"))
         if len(models) != 1:
             raise TrackingError(
                 f"the champion, version {version} of {self.name}, has no files in {folder}. Run `guidespace "
-                "nightly` again with --set publish.promote=always, or give the alias to another version."
+                "nightly` again with --set publish.promote=always, or move the alias to another version."
             )
         if content and content_digest(models[0]) != content:
             raise TrackingError(
-                f"the champion, version {version} of {self.name}, was changed after it was registered: the "
-                f"digest of {models[0]} is not its tag {CONTENT}. Give the alias champion to another "
-                "version, or restore the folder."
+                f"the champion, version {version} of {self.name}, was changed after its registration: the "
+                f"digest of {models[0]} differs from its tag {CONTENT}. Restore the folder, or move the "
+                "alias champion to another version."
             )
         return Champion(version=version, digest=digest, folder=models[0])
 
     def _create_version(
-        self, run_id: str, model_folder: Path, example_title: str, facts: dict[str, str]
+        self, run_id: str, model_folder: Path, example_title: str, tags: dict[str, str]
     ) -> RegisteredVersion:
-        """Logs a model and registers it. Nothing here touches MLflow's global state."""
+        """Logs a model and registers it, without MLflow's global state."""
         client, params = self.client, self.client.get_run(run_id).data.params
         experiment, status = self.experiment_id, "FAILED"
-        shown = {name: value for name, value in facts.items() if name != FEEDS}  # its tags are bounded
-        model = client.create_logged_model(experiment, MODEL_NAME, run_id, shown, params, "title-search")
+        model_tags = {name: value for name, value in tags.items() if name != FEEDS}  # exceeds the limit
+        model = client.create_logged_model(experiment, MODEL_NAME, run_id, model_tags, params, "title-search")
         try:
             with tempfile.TemporaryDirectory() as temporary:
                 folder = Path(temporary) / "model"
@@ -228,57 +243,58 @@ class Registry(Connection):
             status = "READY"
         finally:
             client.finalize_logged_model(model.model_id, status)
-        # a server resolves models:/ID; the SQLite store would ask MLflow's global address, which is not ours
-        on_server, tags = self.uri.startswith("http"), {**facts, LOGGED_MODEL: model.model_id}
-        source = f"models:/{model.model_id}" if on_server else model.artifact_location
+        # a server resolves models:/ID; the SQLite store would resolve it with MLflow's global tracking URI
+        source = f"models:/{model.model_id}" if self.uri.startswith("http") else model.artifact_location
+        tags = {**tags, LOGGED_MODEL: model.model_id}
         version = client.create_model_version(self.name, source, run_id, tags, model_id=model.model_id)
         versions = json.dumps([{"name": self.name, "version": version.version}])
         client.set_logged_model_tags(model.model_id, {"mlflow.modelVersions": versions})
         return version
 
     def _claim(self) -> None:
-        """Makes the registered model, or verifies its owner."""
-        own = make_home_id(self.home)
-        model = self._find()
+        """Creates the registered model, or verifies that it belongs to this home."""
+        home_id = make_home_id(self.home)
+        model = self._registered_model()
         if model is None:
-            self.client.create_registered_model(self.name, {HOME: own}, ABOUT)
-        elif not self.is_own and (owner := model.tags.get(HOME, own)) != own:
+            self.client.create_registered_model(self.name, {HOME: home_id}, DESCRIPTION)
+        elif not self.uses_home_database and (owner := model.tags.get(HOME, home_id)) != home_id:
             raise TrackingError(
                 f"the registered model {self.name} in this MLflow belongs to the home {owner}; {self.home} "
-                f"is {own}. Set publish.registered_model to another name, or leave it empty for its own."
+                f"is {home_id}. Set publish.registered_model to another name, or to "
+                " for the default."
             )
         else:
-            self.client.set_registered_model_tag(self.name, HOME, own)
-        if self._chosen is not None:  # for readers of this home
-            write_marker(self.home, **{CHOSEN_NAME: self._chosen})
+            self.client.set_registered_model_tag(self.name, HOME, home_id)
+        if self._chosen is not None:  # readers of this home use the same name
+            write_marker(self.home, **{NAME_KEY: self._chosen})
 
-    def _find(self) -> RegisteredModel | None:
+    def _registered_model(self) -> RegisteredModel | None:
         return next(iter(self.client.search_registered_models(f"name = '{self.name}'")), None)
 
-    def _aliased(self, alias: str) -> tuple[str, str, str, str] | None:
-        """Version, digest, content and artifact folder: from the home's database if possible, else MLflow."""
-        if self.is_own:
+    def _aliased_version(self, alias: str) -> tuple[str, str, str, str] | None:
+        """Returns the result of ``aliased_version``; without importing MLflow if possible."""
+        if self.uses_home_database:
             if not self.database.exists():
                 return None
-            self.settle()
+            self.repair_moved_home()
             with suppress(LookupError):
                 return aliased_version(self.database, self.name, alias)
-        model = self._find()
-        if model is None or not (number := str(model.aliases.get(alias, ""))):
+        model = self._registered_model()
+        if model is None or not (version := str(model.aliases.get(alias, ""))):
             return None
-        tags = self.client.get_model_version(self.name, number).tags
-        place = self.client.get_model_version_download_uri(self.name, number)
-        return number, tags.get(DIGEST, ""), tags.get(CONTENT, ""), place
+        tags = self.client.get_model_version(self.name, version).tags
+        location = self.client.get_model_version_download_uri(self.name, version)
+        return version, tags.get(DIGEST, ""), tags.get(CONTENT, ""), location
 
-    def _downloaded(self, version: str, digest: str) -> Path:
-        """Files of a version whose artifacts are elsewhere, fetched once a digest."""
-        place = self.home / "champions" / digest[:16]
-        if not place.is_dir():
+    def _download(self, version: str, digest: str) -> Path:
+        """Downloads the files of a version once per digest."""
+        folder = self.home / "champions" / digest[:16]
+        if not folder.is_dir():
             from mlflow.artifacts import download_artifacts
 
-            place.parent.mkdir(parents=True, exist_ok=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
             uris = {"tracking_uri": self.uri, "registry_uri": self.uri}
-            with tempfile.TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as temporary:
-                fetched = download_artifacts(f"models:/{self.name}/{version}", dst_path=temporary, **uris)
-                replace_folder(Path(fetched), place)
-        return place
+            with tempfile.TemporaryDirectory(dir=folder.parent, ignore_cleanup_errors=True) as temporary:
+                downloaded = download_artifacts(f"models:/{self.name}/{version}", dst_path=temporary, **uris)
+                replace_folder(Path(downloaded), folder)
+        return folder

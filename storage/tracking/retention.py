@@ -1,12 +1,11 @@
-"""What may be removed from MLflow: models that neither serve nor may serve again, and old runs.
+"""Removes old models and runs from MLflow.
 
-A model takes some 57 MB, its version's row next to nothing. What stays whole: every version with an alias,
-the newest ones, and those promoted last, to which a rollback leads. Of other versions that were promoted the
-files go and the row stays, with the quality that the gate compares with; of those never promoted everything
-goes.
+A model takes about 57 MB, its row in the database almost nothing. Versions with an alias, the newest versions
+and the last promoted ones, which a rollback may restore, are kept. Of other promoted versions the files are
+removed and the row is kept, because the gate uses its quality. Other versions are removed completely.
 
-Files go before rows, so the next clean-up finds what a killed one has left. MLflow deletes rows of runs and
-logged models softly: `mlflow gc` removes them for good.
+Files are removed before rows, so the next clean-up finishes an interrupted one. MLflow marks rows of runs and
+logged models as deleted; `mlflow gc` removes them.
 """
 
 from __future__ import annotations
@@ -30,24 +29,25 @@ T = TypeVar("T")
 
 
 class Retention(Registry):
-    """Removes models and runs of a home; for its writer.
+    """Removes models and runs of a home; requires the writer's lock.
 
-    Only those with the tag ``guidespace.home``, which every version, logged model and run of GuideSpace has:
-    in the home's own database of any home (those within the home use it, and a copy has another id than the
-    home it was made of), on a server of this one.
+    Only objects with the tag ``guidespace.home`` are removed, on a server only those of this home. In the
+    database of a home the value of the tag does not matter: homes within the home use it, too, and a copied
+    home has a new id.
     """
 
     def prune_models(self, keep: int, *, dry_run: bool = False) -> Removed:
-        """Removes the files of versions but those with an alias, the ``keep`` newest and the ``keep``
-        promoted last, and logged models that a killed run left without a version.
+        """Removes the files of versions without an alias that are neither among the ``keep`` newest nor the
+        ``keep`` last promoted, and logged models of killed runs, which have no version.
         """
         versions = list(self._versions())
-        kept, of_versions = self._kept(versions, keep), {one.tags.get(LOGGED_MODEL) for one in versions}
+        kept = self._versions_to_keep(versions, keep)
+        registered = {version.tags.get(LOGGED_MODEL) for version in versions}
         count = size = 0
         for version in versions:
             tags, number = version.tags, str(version.version)
-            model = self._logged(tags.get(LOGGED_MODEL, ""))
-            if number in kept or (model is None and PROMOTED_AT in tags):  # the row alone stays
+            model = self._logged_model(tags.get(LOGGED_MODEL, ""))
+            if number in kept or (model is None and PROMOTED_AT in tags):  # only the row is kept
                 continue
             count, size = count + 1, size + self._size(model)
             if not dry_run:
@@ -56,61 +56,65 @@ class Retention(Registry):
                 if PROMOTED_AT not in tags:
                     self.client.delete_model_version(self.name, number)
         for model in self._logged_models():
-            if model.model_id not in of_versions:
+            if model.model_id not in registered:
                 count, size = count + 1, size + self._size(model)
                 if not dry_run:
                     self._remove(model)
         return Removed(what="models", count=count, bytes=size)
 
     def prune_runs(self, before: datetime, keep: int, *, dry_run: bool = False) -> Removed:
-        """Removes runs that ended before an instant, with their files; those of versions that
-        ``prune_models`` keeps stay.
+        """Removes runs that ended before an instant, and their files, except runs of versions that
+        ``prune_models`` keeps.
         """
         versions = list(self._versions())
-        kept = self._kept(versions, keep)
+        kept = self._versions_to_keep(versions, keep)
         sources = {version.run_id for version in versions if str(version.version) in kept}
         ended = f"attributes.end_time < {int(before.timestamp() * 1000)}"
-        found = _all(partial(self.client.search_runs, [self.experiment_id], f"{ended} AND {self._ours}"))
-        old = [run for run in found if run.info.run_id not in sources and run.info.end_time]
+        query = f"{ended} AND {self._home_filter}"
+        runs = _search_all(partial(self.client.search_runs, [self.experiment_id], query))
+        old = [run for run in runs if run.info.run_id not in sources and run.info.end_time]
         size = 0
         for run in old:
-            place = self._place(str(run.info.artifact_uri))
-            size += sum(_sizes(place))
+            artifacts = self._artifacts(str(run.info.artifact_uri))
+            size += sum(_file_sizes(artifacts))
             if not dry_run:
-                place.delete_artifacts()
+                artifacts.delete_artifacts()
                 self.client.delete_run(run.info.run_id)
         return Removed(what="runs in MLflow", count=len(old), bytes=size)
 
     def remove_files(self, folder: str) -> None:
-        """Removes a folder from the files of every run of this home, of deleted runs too."""
+        """Removes a folder from the artifacts of all runs of this home, including deleted runs."""
         from mlflow.entities import ViewType
 
-        for run in _all(partial(self.client.search_runs, [self.experiment_id], self._ours, ViewType.ALL)):
-            place = self._place(str(run.info.artifact_uri))
-            if place.list_artifacts(folder):
-                place.delete_artifacts(folder)
+        search = partial(self.client.search_runs, [self.experiment_id], self._home_filter, ViewType.ALL)
+        for run in _search_all(search):
+            artifacts = self._artifacts(str(run.info.artifact_uri))
+            if artifacts.list_artifacts(folder):
+                artifacts.delete_artifacts(folder)
 
     @property
-    def _ours(self) -> str:
-        """Condition of MLflow's search: has the tag of this home."""
-        return f"tags.`{HOME}` != ''" if self.is_own else f"tags.`{HOME}` = '{read_home_id(self.home)}'"
+    def _home_filter(self) -> str:
+        """MLflow search filter for objects of this home."""
+        if self.uses_home_database:
+            return f"tags.`{HOME}` != ''"
+        return f"tags.`{HOME}` = '{read_home_id(self.home)}'"
 
     def _versions(self) -> Iterator[RegisteredVersion]:
-        query = f"name = '{self.name}' AND {self._ours}"
-        return _all(partial(self.client.search_model_versions, query))
+        query = f"name = '{self.name}' AND {self._home_filter}"
+        return _search_all(partial(self.client.search_model_versions, query))
 
-    def _kept(self, versions: Sequence[RegisteredVersion], keep: int) -> set[str]:
-        model = self._find()
+    def _versions_to_keep(self, versions: Sequence[RegisteredVersion], keep: int) -> set[str]:
+        model = self._registered_model()
         aliased = {str(number) for number in (model.aliases if model else {}).values()}
         newest = sorted((int(version.version) for version in versions), reverse=True)[:keep]
-        return aliased | {*map(str, newest)} | {one.version for one in self.promoted(limit=keep)}
+        return aliased | {*map(str, newest)} | {version.version for version in self.promoted(limit=keep)}
 
     def _logged_models(self) -> Iterator[LoggedModel]:
-        mine = f"tags.`{HOME}` = '{read_home_id(self.home)}'"
-        return _all(partial(self.client.search_logged_models, [self.experiment_id], mine))
+        of_home = f"tags.`{HOME}` = '{read_home_id(self.home)}'"
+        return _search_all(partial(self.client.search_logged_models, [self.experiment_id], of_home))
 
-    def _logged(self, model_id: str) -> LoggedModel | None:
-        """A logged model; None where it was deleted."""
+    def _logged_model(self, model_id: str) -> LoggedModel | None:
+        """Returns a logged model; None if it was deleted."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -121,21 +125,21 @@ class Retention(Registry):
             return None
 
     def _size(self, model: LoggedModel | None) -> int:
-        return sum(_sizes(self._place(model.artifact_location))) if model else 0
+        return sum(_file_sizes(self._artifacts(model.artifact_location))) if model else 0
 
     def _remove(self, model: LoggedModel | None) -> None:
         if model:
-            self._place(model.artifact_location).delete_artifacts()
+            self._artifacts(model.artifact_location).delete_artifacts()
             self.client.delete_logged_model(model.model_id)
 
-    def _place(self, uri: str) -> ArtifactRepository:
+    def _artifacts(self, uri: str) -> ArtifactRepository:
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
         return get_artifact_repository(uri, tracking_uri=self.uri, registry_uri=self.uri)
 
 
-def _all(search: Callable[..., PagedList[T]]) -> Iterator[T]:
-    """Every page of a search."""
+def _search_all(search: Callable[..., PagedList[T]]) -> Iterator[T]:
+    """Yields the results of all pages of a search."""
     page = search()
     while True:
         yield from page
@@ -144,10 +148,10 @@ def _all(search: Callable[..., PagedList[T]]) -> Iterator[T]:
         page = search(page_token=page.token)
 
 
-def _sizes(place: ArtifactRepository, path: str | None = None) -> Iterator[int]:
-    """Bytes of each file."""
-    for entry in place.list_artifacts(path):
+def _file_sizes(artifacts: ArtifactRepository, path: str | None = None) -> Iterator[int]:
+    """Yields the bytes of each file."""
+    for entry in artifacts.list_artifacts(path):
         if entry.is_dir:
-            yield from _sizes(place, entry.path)
+            yield from _file_sizes(artifacts, entry.path)
         else:
             yield int(entry.file_size or 0)

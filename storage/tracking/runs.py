@@ -1,8 +1,8 @@
-"""One MLflow run a flow run: parameters, metrics over steps, feeds as datasets, files, and links to Prefect.
+"""One MLflow run per flow run: parameters, metrics, datasets, artifacts, and links to Prefect.
 
-A killed process leaves its run RUNNING, and a retry has the same flow run id: so a run is found by its tag
-``prefect.flow_run_id`` and resumed, never opened twice. ``close_orphans`` ends runs that nobody will resume,
-and the home's next run (``close_silent``) those that died together with whatever should have closed them.
+A killed process leaves its run RUNNING, and a retry has the same flow run id. A run is therefore looked up by
+its tag ``prefect.flow_run_id`` and resumed. ``close_orphans`` ends the runs of a crashed flow run, and
+``close_stale_runs`` of the next run ends runs that crashed together with Prefect.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ FLOW_RUN_ID = "prefect.flow_run_id"
 FLOW_RUN_URL = "prefect.flow_run_url"
 NAME_LENGTH = 250
 PARAM_LENGTH = 6000
-NOTE_LENGTH = 8000  # MLflow's bound for a tag
-METRICS_IN_BATCH = 1000  # MLflow's bound; one call of 1,000 costs a server 0.13 s, 1,000 calls of one 17 s
-PARAMS_IN_BATCH = 100  # MLflow's bound for parameters and for tags
-DIGEST_LENGTH = 36  # MLflow's bound for a dataset's digest
-FIGURES = "at_a_glance"  # MLflow's page has a section a prefix, by the alphabet; names without one come last
+NOTE_LENGTH = 8000  # MLflow's limit for a tag
+METRICS_IN_BATCH = 1000  # MLflow's limit; one call takes a server 0.13 s, 1,000 calls with one metric 17 s
+PARAMS_IN_BATCH = 100  # MLflow's limit for parameters and tags
+DIGEST_LENGTH = 36  # MLflow's limit for a dataset's digest
+FIGURES = "at_a_glance"  # prefix; MLflow's page sorts sections by prefix and shows names without one last
 Status = Literal["FINISHED", "FAILED", "KILLED"]
-VIEW = "workflowType=machine_learning"  # without it MLflow's page is about traces, not metrics and models
+VIEW = "workflowType=machine_learning"  # otherwise MLflow's page shows traces instead of metrics
 
 
 class Tracking(Connection):
-    """Runs of GuideSpace in MLflow."""
+    """GuideSpace's runs in MLflow."""
 
     def start_run(
         self, flow_run_id: str, name: str, tags: Mapping[str, str] | None = None, params: object = None
     ) -> str:
-        """Opens the run of Prefect's flow run, or resumes it; returns MLflow's run id.
+        """Creates or resumes the run of a Prefect flow run; returns MLflow's run id.
 
-        A resumed run keeps its name and the parameters that it has; ``params`` are nested settings.
+        A resumed run keeps its name and its existing parameters. ``params`` are nested settings.
         """
         from mlflow.entities import Param
         from mlflow.utils.git_utils import get_git_commit
 
-        if found := self._runs_of(flow_run_id):
-            run = found[0]
+        if runs := self._find_runs(flow_run_id):
+            run = runs[0]
             self.client.update_run(run.info.run_id, status="RUNNING")
         else:
-            source = {"mlflow.source.name": "guidespace", "mlflow.source.type": "JOB"}
+            run_tags = {FLOW_RUN_ID: flow_run_id, HOME: make_home_id(self.home)}
+            run_tags |= {"mlflow.source.name": "guidespace", "mlflow.source.type": "JOB"}
             if commit := get_git_commit(str(ROOT)):
-                source["mlflow.source.git.commit"] = commit
-            about = {FLOW_RUN_ID: flow_run_id, HOME: make_home_id(self.home), **source}
-            run = self.client.create_run(self.experiment_id, run_name=name, tags=about)
+                run_tags["mlflow.source.git.commit"] = commit
+            run = self.client.create_run(self.experiment_id, run_name=name, tags=run_tags)
         run_id = run.info.run_id
         self.set_tags(run_id, tags or {})
-        known = run.data.params
-        new = [Param(*item) for item in flatten_params(params or {}).items() if item[0] not in known]
-        self._log(run_id, "params", new, PARAMS_IN_BATCH)
+        logged = run.data.params
+        new_params = [Param(*item) for item in flatten_params(params or {}).items() if item[0] not in logged]
+        self._log(run_id, "params", new_params, PARAMS_IN_BATCH)
         return run_id
 
     def end_run(self, run_id: str, status: Status = "FINISHED") -> None:
@@ -74,20 +74,19 @@ class Tracking(Connection):
         self.client.set_terminated(run_id, status)
 
     def close_orphans(self, flow_run_id: str) -> list[str]:
-        """Ends the runs of a flow run that died without ending them; returns their ids."""
-        found = self._runs_of(flow_run_id)
-        return self._close(run for run in found if run.info.status == "RUNNING")
+        """Ends the running runs of a crashed flow run; returns their ids."""
+        return self._close(run for run in self._find_runs(flow_run_id) if run.info.status == "RUNNING")
 
-    def close_silent(self, own: str) -> list[str]:
-        """Ends the runs of this home, but its ``own``, that MLflow still shows as RUNNING; returns their ids.
+    def close_stale_runs(self, current: str) -> list[str]:
+        """Ends the runs of this home with status RUNNING except the ``current`` one; returns their ids.
 
-        For the writer of the home: while it holds the lock (Workspace.writing) no other run can be active.
-        Runs without the home's id in their tag ``guidespace.home`` are left alone: homes within this home use
-        its database, and their runs may be active.
+        Requires the writer's lock (Workspace.writing), so that no other run can be active. Homes within this
+        home use the same database; their runs have another id in the tag ``guidespace.home`` and may be
+        active.
         """
         running = f"attributes.status = 'RUNNING' AND tags.`{HOME}` = '{make_home_id(self.home)}'"
-        found = self.client.search_runs([self.experiment_id], running)
-        return self._close(run for run in found if FLOW_RUN_ID in run.data.tags and run.info.run_id != own)
+        runs = self.client.search_runs([self.experiment_id], running)
+        return self._close(run for run in runs if FLOW_RUN_ID in run.data.tags and run.info.run_id != current)
 
     def _close(self, runs: Iterable[Run]) -> list[str]:
         closed = [run.info.run_id for run in runs]
@@ -96,15 +95,15 @@ class Tracking(Connection):
         return closed
 
     def where(self, run_id: str, artifact: str = "") -> str:
-        """The page of the run, or of one of its artifacts; without a server, the command that shows it."""
+        """Returns the URL of a run or one of its artifacts; without a server, the command that shows it."""
         uri, path = os.environ.get(PAGES) or self.uri, f"/artifacts/{artifact}" if artifact else ""
         page = f"#/experiments/{self.experiment_id}/runs/{run_id}{path}?{VIEW}"
         if uri.startswith("http"):
             return f"{without_secrets(uri).rstrip('/')}/{page}"
-        return f"mlflow ui --backend-store-uri {self.in_shell}   then http://127.0.0.1:5000/{page}"
+        return f"mlflow ui --backend-store-uri {self.shell_uri}   then http://127.0.0.1:5000/{page}"
 
     def set_tags(self, run_id: str, tags: Mapping[str, object]) -> None:
-        """Sets tags; ``prefect.flow_run_url`` becomes a link in the run's description too."""
+        """Sets tags; ``prefect.flow_run_url`` is also added to the description as a link."""
         from mlflow.entities import RunTag
 
         if url := tags.get(FLOW_RUN_URL):
@@ -112,16 +111,16 @@ class Tracking(Connection):
         self._log(run_id, "tags", [RunTag(key, str(value)) for key, value in tags.items()], PARAMS_IN_BATCH)
 
     def describe(self, run_id: str, text: str) -> None:
-        """Sets the run's description (Markdown), below the link to Prefect; cut at MLflow's bound."""
+        """Sets the description (Markdown) of a run, below the link to Prefect; may truncate it."""
         link = self.client.get_run(run_id).data.tags.get(FLOW_RUN_URL)
-        whole = f"[Flow run in Prefect]({link})\n\n{text}" if link else text
-        if len(whole) > NOTE_LENGTH:
-            whole = whole[: NOTE_LENGTH - 100].rpartition("\n")[0] + "\n\n… the rest is in report.md"
-        self.client.set_tag(run_id, "mlflow.note.content", whole)
+        note = f"[Flow run in Prefect]({link})\n\n{text}" if link else text
+        if len(note) > NOTE_LENGTH:
+            note = note[: NOTE_LENGTH - 100].rpartition("\n")[0] + "\n\n… the rest is in report.md"
+        self.client.set_tag(run_id, "mlflow.note.content", note)
 
     @contextmanager
     def system_metrics(self, run_id: str) -> Iterator[None]:
-        """Logs the machine's load (processor, memory, disk, network, GPUs) every ten seconds of the block."""
+        """Logs the load of the machine (CPU, memory, disk, network, GPUs) every ten seconds in the block."""
         from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
         monitor = SystemMetricsMonitor(run_id, resume_logging=True, tracking_uri=self.uri)
@@ -136,7 +135,7 @@ class Tracking(Connection):
         self.log_steps(run_id, [(step, metrics)])
 
     def log_steps(self, run_id: str, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-        """Logs the metrics of many steps in few calls."""
+        """Logs the metrics of many steps in batches."""
         from mlflow.entities import Metric
 
         now = time.time_ns() // 1_000_000
@@ -149,7 +148,7 @@ class Tracking(Connection):
         self.log_progress(run_id, 0, flatten_scores(scores))
 
     def log_feeds(self, run_id: str, feeds: Iterable[Mapping[str, Any]]) -> None:
-        """Logs feeds (source, content_digest; integers: the profile) as dataset inputs, without secrets."""
+        """Logs feeds as dataset inputs without secrets; their integer fields become the profile."""
         inputs = []
         for feed in feeds:
             source = without_secrets(feed["source"]) if "://" in feed["source"] else feed["source"]
@@ -162,15 +161,15 @@ class Tracking(Connection):
     def log_snapshot(
         self, run_id: str, digest: str, folder: Path, counts: Mapping[str, int]
     ) -> tuple[str, str]:
-        """Logs the guide as a dataset input, context "evaluation"; returns its name and digest."""
-        made = _dataset("evaluation", "guide", digest, str(folder), counts)
-        self.client.log_inputs(run_id, [made])
-        return made.dataset.name, made.dataset.digest
+        """Logs the guide as a dataset input for evaluation; returns its name and digest."""
+        dataset_input = _dataset("evaluation", "guide", digest, str(folder), counts)
+        self.client.log_inputs(run_id, [dataset_input])
+        return dataset_input.dataset.name, dataset_input.dataset.digest
 
     def log_figures(
         self, run_id: str, figures: Mapping[str, float], model_id: str, dataset: tuple[str, str]
     ) -> None:
-        """Logs headline figures of the run and its logged model (or "") on what ``log_snapshot`` gave."""
+        """Logs headline metrics of a run and its logged model (or "") for the dataset of ``log_snapshot``."""
         from mlflow.entities import Metric
 
         now, model = time.time_ns() // 1_000_000, model_id or None
@@ -179,28 +178,28 @@ class Tracking(Connection):
         self._log(run_id, "metrics", metrics, METRICS_IN_BATCH)
 
     def log_folder(self, run_id: str, folder: Path, artifact_path: str | None = None) -> None:
-        """Copies a folder's content to the run's artifacts."""
+        """Uploads the files of a folder as artifacts of the run."""
         self.client.log_artifacts(run_id, str(folder), artifact_path)
 
     def log_file(self, run_id: str, file: Path, artifact_path: str | None = None) -> None:
-        """Copies one file to the run's artifacts."""
+        """Uploads a file as an artifact of the run."""
         self.client.log_artifact(run_id, str(file), artifact_path)
 
     def log_text(self, run_id: str, text: str, name: str) -> None:
-        """Writes a text as a file among the run's artifacts; MLflow's page shows .csv as a table."""
+        """Writes a text file as an artifact of the run; MLflow's page shows .csv files as tables."""
         self.client.log_text(run_id, text, name)
 
     def log_table(self, run_id: str, columns: Mapping[str, Sequence[object]], name: str) -> None:
-        """Writes a table as JSON that MLflow's page shows under *Evaluation*, in place of an earlier one.
+        """Writes or replaces a table, which MLflow's page shows under *Evaluation*.
 
-        MLflow's own ``log_table`` would append to that of a run which is resumed.
+        MLflow's ``log_table`` would append to the table of a resumed run.
         """
         rows = [list(row) for row in zip(*columns.values(), strict=True)]
         text = json.dumps({"columns": [*columns], "data": rows}, ensure_ascii=False)
         self.client.log_text(run_id, text, name)
         self.set_tags(run_id, {"mlflow.loggedArtifacts": json.dumps([{"path": name, "type": "table"}])})
 
-    def _runs_of(self, flow_run_id: str) -> list[Run]:
+    def _find_runs(self, flow_run_id: str) -> list[Run]:
         query, newest_first = f"tags.`{FLOW_RUN_ID}` = '{flow_run_id}'", ["attributes.start_time DESC"]
         return list(self.client.search_runs([self.experiment_id], query, order_by=newest_first))
 
@@ -211,29 +210,30 @@ class Tracking(Connection):
 
 
 def _dataset(context: str, name: str, digest: str, source: str, counts: Mapping[str, int]) -> DatasetInput:
-    """A dataset input; MLflow's digest holds 36 characters of ours, a tag the whole one."""
+    """Creates a dataset input; MLflow truncates the digest, so a tag has the full one."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     is_remote = source.startswith(("http://", "https://"))
-    kind, place = ("http", {"url": source}) if is_remote else ("local", {"uri": source})
+    kind, location = ("http", {"url": source}) if is_remote else ("local", {"uri": source})
     tags = {"mlflow.data.context": context, "guidespace.content_digest": digest}
-    dataset = Dataset(name, digest[:DIGEST_LENGTH], kind, json.dumps(place), profile=json.dumps(dict(counts)))
+    profile = json.dumps(dict(counts))
+    dataset = Dataset(name, digest[:DIGEST_LENGTH], kind, json.dumps(location), profile=profile)
     return DatasetInput(dataset, [InputTag(*item) for item in tags.items()])
 
 
 def metric_name(*parts: object) -> str:
-    """A name that MLflow takes (it shows ``a/b`` as chart b in the section a), other characters as ``_``."""
+    """Joins parts to a valid MLflow metric name; MLflow shows ``a/b`` as chart b in section a."""
     text = "/".join(map(str, parts)).split("/")
     pieces = [re.sub(r"[^\w.\- :]", "_", piece).strip() for piece in text]
-    # MLflow reads names as paths: "." and ".." are replaced
+    # MLflow interprets names as paths, so "." and ".." are replaced
     pieces = [piece if piece.strip(".") else piece.replace(".", "_") for piece in pieces if piece]
     return "/".join(pieces)[:NAME_LENGTH].rstrip("/") or "_"
 
 
 def flatten_scores(scores: Mapping[str, Any], *path: str) -> dict[str, float]:
-    """The scores document as metrics, ``unseen_title/title_only/knn/accuracy``, without ``protocols``.
+    """Flattens the scores document to metrics such as ``unseen_title/title_only/knn/accuracy``.
 
-    Booleans become 0 and 1; texts, nulls, values that are not finite and lists (intervals) are no metrics.
+    Booleans become 0 and 1; strings, nulls, non-finite values and lists (intervals) are omitted.
     """
     flat: dict[str, float] = {}
     for name, value in scores.items():
@@ -245,7 +245,7 @@ def flatten_scores(scores: Mapping[str, Any], *path: str) -> dict[str, float]:
 
 
 def flatten_params(params: object, prefix: str = "") -> dict[str, str]:
-    """Nested settings as ``train.optimizer.name`` → text; lists as JSON, cut at MLflow's bound."""
+    """Flattens nested settings to ``train.optimizer.name`` → text; lists as JSON; truncates values."""
     if dataclasses.is_dataclass(params) and not isinstance(params, type):
         params = dataclasses.asdict(params)
     if isinstance(params, Mapping):

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from storage.stages import ROOT
-from storage.tracking.model_files import CODE, carry_code, requirements
+from storage.tracking.model_files import CODE, copy_code, requirements
 
 
 def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
-    packages = carry_code(CODE, tmp_path)
+    packages = copy_code(CODE, tmp_path)
     carried = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")}
     assert {package.name for package in packages} == {"storage", "tasks"}
     assert {"tasks/search/search.py", "tasks/encoder/title_encoder.py", "storage/arrays.py"} <= carried

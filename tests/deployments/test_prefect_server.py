@@ -286,7 +286,7 @@ def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(
     assert crashed["state_name"] == "Crashed"
     tracking = Tracking(home)
     status = site.wait_until(
-        lambda: [run.info.status for run in tracking._runs_of(run_id) if run.info.status != "RUNNING"]
+        lambda: [run.info.status for run in tracking._find_runs(run_id) if run.info.status != "RUNNING"]
     )
     assert status == ["KILLED"]
     # The worker may report the crash again once the hook has ended; a retry before that would be crashed by
@@ -305,5 +305,5 @@ def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(
     ended = site.wait(run_id)
     assert ended["state_name"] == "Completed", site.logs(run_id)
     assert "resuming after epoch" in site.logs(run_id)
-    (run,) = tracking._runs_of(run_id)
+    (run,) = tracking._find_runs(run_id)
     assert run.info.status == "FINISHED"

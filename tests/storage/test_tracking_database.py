@@ -86,9 +86,9 @@ def test_which_store_keeps_artifacts_in_the_home(
     uri: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    assert Connection(tmp_path).keeps_artifacts is kept
+    assert Connection(tmp_path).stores_artifacts_in_home is kept
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    assert Connection(tmp_path).keeps_artifacts
+    assert Connection(tmp_path).stores_artifacts_in_home
 
 
 def test_the_page_of_a_run_on_a_server_has_no_password(

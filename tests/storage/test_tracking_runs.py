@@ -68,7 +68,7 @@ def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> 
     somebodys = tracking.client.create_run(tracking.experiment_id).info.run_id
     within = {HOME: "smoke-12345678", FLOW_RUN_ID: "flow-9"}  # a home in this home, as under `guidespace up`
     smoke = tracking.client.create_run(tracking.experiment_id, tags=within).info.run_id
-    assert tracking.close_silent(own) == [dead]
+    assert tracking.close_stale_runs(own) == [dead]
     status = [tracking.client.get_run(run).info.status for run in (dead, ended, own, somebodys, smoke)]
     assert status == ["KILLED", "FINISHED", "RUNNING", "RUNNING", "RUNNING"]
 

@@ -166,7 +166,7 @@ def test_two_homes_on_one_server_never_mix(
 
     runs = {home: Tracking(home).start_run(f"under way in {home}", "night") for home in (production, smoke)}
     silent = Tracking(production).start_run(f"dead in {production}", "night")
-    assert Tracking(production).close_silent(runs[production]) == [silent]
+    assert Tracking(production).close_stale_runs(runs[production]) == [silent]
     assert [Tracking(home).client.get_run(run).info.status for home, run in runs.items()] == [
         "RUNNING",
         "RUNNING",

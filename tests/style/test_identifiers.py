@@ -29,7 +29,6 @@ PENDING = frozenset(
         "deployments",
         "flows",
         "flows/cli",
-        "storage/tracking",
         "tasks/ablate",
         "tasks/ingest",
         "tasks/ingest/sources",
