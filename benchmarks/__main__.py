@@ -26,14 +26,14 @@ MODULES = {
     for folder, names in {
         "ingest": ("enrich", "ingest"),
         "linear": ("factorisation", "linear"),
-        "nights": ("ablation", "million", "nightly", "orchestration", "serve"),
+        "nights": ("million", "nightly", "orchestration", "serve"),
         "objectives": ("objectives",),
         "offload": ("offload",),
         "quality": ("quality",),
         "recommend": ("recommend",),
         "search": ("clusters", "layout", "neighbours"),
         "text": ("fasttext_reader", "oov", "sentences", "text", "titles"),
-        "training": ("bag", "loader", "population", "runners", "training"),
+        "training": ("bag", "loader", "runners", "training"),
     }.items()
     for name in names
 }

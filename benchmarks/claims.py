@@ -5,21 +5,22 @@ ratio is ours over the rival's, so above one is better where more is better; an 
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "sample" / "guide.xml.gz"  # what --quick reads
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Claim:
     """One measured claim.
 
@@ -38,6 +39,7 @@ class Claim:
     value: float
     rival: str = ""
     rival_value: float | None = None
+    _: KW_ONLY
     aim: float | None = None
     better: Literal["more", "less"] | None = "more"
     interval: tuple[float, float] | None = None
@@ -59,6 +61,10 @@ class Claim:
             self.rival_value if self.rival_value is not None else 1
         )  # a rival may have reached 0, which has no ratio
         return self.value >= bar if self.better == "more" else self.value <= bar
+
+    def row(self) -> dict[str, Any]:
+        """Returns all fields, the ratio and whether the aim was met, as JSON has them."""
+        return {**asdict(self), "ratio": self.ratio, "met": self.met}
 
 
 def run(
@@ -83,14 +89,7 @@ def run(
     parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
     given = parser.parse_args()
     claims = measure_full() if measure_full and given.full else measure(given.quick)
-    if given.json:
-        print(
-            json.dumps(
-                [{**asdict(claim), "ratio": claim.ratio, "met": claim.met} for claim in claims], indent=1
-            )
-        )
-    else:
-        print(table(claims))
+    print(json.dumps([claim.row() for claim in claims], indent=1) if given.json else table(claims))
     return 0
 
 
@@ -138,6 +137,14 @@ def guides(*names: str) -> list[Path]:
             sys.exit(f"no guide {name} in {folder}/guides")
         found.append(matches[0])
     return found
+
+
+def is_installed(module: str, rival: str = "") -> bool:
+    """Returns whether a rival's module is installed; reports one that is not on standard error."""
+    if importlib.util.find_spec(module):
+        return True
+    print(f"{rival or module} is not installed: its rows are left out", file=sys.stderr)
+    return False
 
 
 def machine() -> str:

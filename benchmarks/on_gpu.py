@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def measure(measurements: Sequence[Measurement], file: Path, seconds: float) -> 
                 continue
             try:
                 for line in own.run(end - begun):
-                    append(own, _as_line(line) if isinstance(line, Claim) else line)
+                    append(own, line.row() if isinstance(line, Claim) else line)
                     if time.monotonic() > end:
                         append(own, {"stopped": f"the {seconds:.0f} s are over"})
                         break
@@ -71,10 +71,6 @@ def measure(measurements: Sequence[Measurement], file: Path, seconds: float) -> 
                 append(own, {"error": traceback.format_exc()})
                 failed.append(own.name)
     return failed
-
-
-def _as_line(claim: Claim) -> Line:
-    return {**asdict(claim), "ratio": claim.ratio, "met": claim.met}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,33 +1,31 @@
-"""Runs one call in a fresh process and measures it: CPU and wall seconds, and memory above what its imports
-and inputs take.
+"""Calls a function in a fresh process and measures CPU seconds, wall seconds and memory.
 
-A rival's process has the user's environment and none of ours (benchmarks/__init__.py); both have as many
-threads as they are told, said to OpenMP and BLAS before anything is loaded.
+A rival's process has the user's environment without our changes (benchmarks/__init__.py). OpenMP and BLAS get
+the number of threads before they are loaded.
 """
 
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import POLICY_IS_OURS, RIVAL
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """What a call took.
 
     Attributes:
         cpu: Seconds of all threads.
         wall: Seconds on the clock.
         peak: Peak memory of the process, MiB.
-        above: Of that, what came on top of imports and inputs, MiB.
-        result: What the call returned.
+        above: Part of the peak beyond imports and inputs, MiB.
+        result: Value that the call returned.
     """
 
     cpu: float
@@ -40,21 +38,22 @@ class Measured:
 def call_apart(
     function: Callable[..., Any], *arguments: object, rival: bool = False, threads: int | None = None
 ) -> Any:
-    """What ``function(*arguments)`` returns, called in a process of its own.
+    """Returns ``function(*arguments)``, called in a fresh process that may start others.
 
     Args:
-        function: Importable, as its arguments and its result can be pickled.
-        arguments: For it.
-        rival: The process gets the environment without what GuideSpace sets.
-        threads: Of OpenMP and BLAS; None leaves them to the libraries.
+        function: Importable; its arguments and its result can be pickled.
+        arguments: Arguments of the function.
+        rival: Whether the process gets the environment without GuideSpace's settings.
+        threads: Threads of OpenMP and BLAS; None leaves them to the libraries.
     """
     changed = ({RIVAL: "1"} if rival else {}) | (dict.fromkeys(THREADS, str(threads)) if threads else {})
-    with _environment(changed, ("OMP_WAIT_POLICY",) if rival and POLICY_IS_OURS in os.environ else ()):
-        pool = multiprocessing.get_context("spawn").Pool(
-            1, os.dup2, (2, 1)
-        )  # what a rival prints goes to standard error: our standard output may be JSON
-    with pool:
-        return pool.apply(function, arguments)
+    removed = ("OMP_WAIT_POLICY",) if rival and POLICY_IS_OURS in os.environ else ()
+    # A rival's output goes to standard error, because ours may be JSON.
+    options: dict[str, Any] = {"initializer": os.dup2, "initargs": (2, 1)}
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), **options) as pool:
+        with _environment(changed, removed):
+            future = pool.submit(function, *arguments)
+        return future.result()
 
 
 def measure_apart(
@@ -63,25 +62,22 @@ def measure_apart(
     rival: bool = False,
     threads: int | None = None,
 ) -> Measured:
-    """Runs ``prepare(*arguments)`` and then, measured, the call that it returns, in a process of its own (see
-    ``call_apart``).
-    """
-    return Measured(*call_apart(_measure, prepare, arguments, rival=rival, threads=threads))
+    """Calls ``prepare(*arguments)`` in a fresh process and measures the call that it returns."""
+    return call_apart(_measure, prepare, arguments, rival=rival, threads=threads)
 
 
-def _measure(
-    prepare: Callable[..., Callable[[], Any]], arguments: tuple[object, ...]
-) -> tuple[float, float, float, float, Any]:
+def _measure(prepare: Callable[..., Callable[[], Any]], arguments: tuple[object, ...]) -> Measured:
     call = prepare(*arguments)
     before, cpu, wall = peak(), time.process_time(), time.perf_counter()
     result = call()
-    return time.process_time() - cpu, time.perf_counter() - wall, peak(), peak() - before, result
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return Measured(cpu, wall, peak(), peak() - before, result)
 
 
 @contextmanager
 def _environment(changed: dict[str, str], removed: tuple[str, ...]) -> Iterator[None]:
-    """Variables of this process while another is started."""
-    kept = dict(os.environ)
+    """Changes variables of this process while another one is started."""
+    original = dict(os.environ)
     os.environ.update(changed)
     for name in removed:
         os.environ.pop(name, None)
@@ -89,12 +85,15 @@ def _environment(changed: dict[str, str], removed: tuple[str, ...]) -> Iterator[
         yield
     finally:
         os.environ.clear()
-        os.environ.update(kept)
+        os.environ.update(original)
 
 
 def peak() -> float:
-    """Peak resident memory of this process alone (getrusage would count the parent's before the fork),
-    MiB.
-    """
+    """Peak resident memory of this process, MiB; getrusage would include the parent's before the fork."""
+    return memory("VmHWM")
+
+
+def memory(field: str) -> float:
+    """A field of /proc/self/status, MiB."""
     with open("/proc/self/status", encoding="utf-8") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
+        return next(int(line.split()[1]) for line in status if line.startswith(field)) / 1024

@@ -11,7 +11,6 @@ and compared with what other airings of the same episode tell.
 import gzip
 import html
 import itertools
-import multiprocessing
 import random
 import re
 import resource
@@ -19,7 +18,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +25,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.claims import Claim, guides, run
-from benchmarks.processes import peak
+from benchmarks.processes import call_apart, peak
 from benchmarks.quality.folds import Fold, make_folds
+from benchmarks.stages import train_and_augment
 from storage.artifacts import Model
 from storage.digests import hashes
 from storage.episodes.numbers import fold_sub_title
@@ -84,19 +83,12 @@ def learn(fold: Fold) -> Path:
     """Folder of the model of a night with default settings."""
     from prefect.logging import disable_run_logger
 
-    from tasks.augment.settings import AugmentSettings
-    from tasks.augment.task import augment
     from tasks.embed.task import embed
     from tasks.publish.task import pack
-    from tasks.train.settings import TrainSettings
-    from tasks.train.task import train
 
-    place, settings = str(fold.home), TrainSettings()
+    home, encoder = str(fold.home), train_and_augment(fold.home, fold.vocabulary, fold.corpus)
     with disable_run_logger():
-        checkpoint = train.fn(place, fold.corpus, settings)
-        stages = fold.vocabulary, fold.corpus, checkpoint, settings.encoder, AugmentSettings()
-        encoder = augment.fn(place, *stages)
-        model: Model = pack.fn(place, fold.corpus, encoder, embed.fn(place, fold.corpus, encoder))
+        model: Model = pack.fn(home, fold.corpus, encoder, embed.fn(home, fold.corpus, encoder))
     return Workspace(fold.home).folder(model)
 
 
@@ -147,14 +139,14 @@ def quality(names: tuple[str, ...]) -> list[Claim]:
             coverage = judged.filled[asked] / judged.hidden
             reached[asked].append((precision, coverage))
             at = f"{name}, {judged.hidden} hidden titles, {asked:g} asked"
-            claims.append(Claim(name=f"{at}: precision reached", value=precision, better=None))
-            claims.append(Claim(name=f"{at}: coverage", value=coverage, better=None))
+            claims.append(Claim(f"{at}: precision reached", precision, better=None))
+            claims.append(Claim(f"{at}: coverage", coverage, better=None))
     for asked, least in ASKED.items():
         precision, coverage = np.mean(reached[asked], axis=0).tolist()
         at = f"mean of {len(names)} guides, {asked:g} asked"
         low = 0.88 if asked == 0.9 else asked - 0.02
-        claims.append(Claim(name=f"{at}: precision reached (0.9: at most 0.95)", value=precision, aim=low))
-        claims.append(Claim(name=f"{at}: coverage", value=coverage, aim=least))
+        claims.append(Claim(f"{at}: precision reached (0.9: at most 0.95)", precision, aim=low))
+        claims.append(Claim(f"{at}: coverage", coverage, aim=least))
     return claims
 
 
@@ -203,12 +195,12 @@ def numbers(names: tuple[str, ...]) -> list[Claim]:
         if filled >= 50:  # of fewer a precision is chance
             reached.append((share, precision))
         at = f"{name}, {hidden} hidden episode numbers"
-        claims.append(Claim(name=f"{at}: filled", value=share, better=None))
-        claims.append(Claim(name=f"{at}: precision", value=precision, better=None))
+        claims.append(Claim(f"{at}: filled", share, better=None))
+        claims.append(Claim(f"{at}: precision", precision, better=None))
     filled, precision = np.mean(reached, axis=0).tolist()
     at = f"episode numbers, mean of {len(reached)} guides"
-    claims.append(Claim(name=f"{at}: filled", value=filled, better=None))
-    return [*claims, Claim(name=f"{at}: precision", value=precision, aim=0.98)]
+    claims.append(Claim(f"{at}: filled", filled, better=None))
+    return [*claims, Claim(f"{at}: precision", precision, aim=0.98)]
 
 
 def fill(file: str, model: str) -> tuple[float, ...]:
@@ -252,17 +244,15 @@ def speed(name: str, size: float) -> list[Claim]:
                 out.write(content[begin:end])
             out.write(content[end:])
         model = str(learn(fold))
-        # not by measure_apart: its process may not start the one that reads
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            programmes, reading, wall, cpu, whole, own, child = pool.submit(fill, str(file), model).result()
+        programmes, reading, wall, cpu, whole, own, child = call_apart(fill, str(file), model)
         what = f"{file.stat().st_size / 1e9:.2g} GB, {programmes:,.0f} programmes"
         largest = max(own, child) * 2**20 / 1e6
         return [
-            Claim(name=f"{what}: written, programmes/s", value=programmes / wall, aim=100_000),
-            Claim(name=f"{what}: written, programmes a CPU s", value=programmes / cpu, better=None),
-            Claim(name=f"{what}: read, programmes/s", value=programmes / reading, better=None),
-            Claim(name=f"{what}: whole, minutes", value=whole / 60, aim=5, better="less"),
-            Claim(name=f"{what}: largest process, peak MB", value=largest, aim=500, better="less"),
+            Claim(f"{what}: written, programmes/s", programmes / wall, aim=100_000),
+            Claim(f"{what}: written, programmes a CPU s", programmes / cpu, better=None),
+            Claim(f"{what}: read, programmes/s", programmes / reading, better=None),
+            Claim(f"{what}: whole, minutes", whole / 60, aim=5, better="less"),
+            Claim(f"{what}: largest process, peak MB", largest, aim=500, better="less"),
         ]
 
 

@@ -41,13 +41,13 @@ def claims(quick: bool) -> Sequence[Claim]:
         blocks = call_apart(make_samples, folder, 80_000 if quick else 540_000, threads=1)
         size, disk = blocks.file.stat().st_size, disk_rate(blocks)
         label = f"{size / 1e6:.0f} MB, cache {SHARE * size / 1e6:.0f} MB"
-        found.append(Claim(name="disk by blocks, MB/s", value=disk / 1e6, better=None))
+        found.append(Claim("disk by blocks, MB/s", disk / 1e6, better=None))
         for cost in (0.1, 1.0, 10.0):
             ours = measure_apart(prepare_ours, folder, cost, RATE, SHARE, threads=1).result
             optimum, passes, gap, seconds = ours["dual"], ours["passes"], ours["gap"], ours["seconds"]
             name = f"{label}, {RATE / 1e6:.0f} MB/s, C = {cost:g}"
-            found.append(Claim(name=f"gap at the end, {name}", value=gap, aim=TOLERANCE, better="less"))
-            found.append(Claim(name=f"passes over the disk to that gap, {name}", value=passes, better=None))
+            found.append(Claim(f"gap at the end, {name}", gap, aim=TOLERANCE, better="less"))
+            found.append(Claim(f"passes over the disk to that gap, {name}", passes, better=None))
             limit = max(PASSES * size / RATE, 4 * seconds)
             rivals: list[tuple[str, Callable[..., Any], tuple[float, ...], float | None]] = [
                 ("pass by pass", prepare_ours, (RATE, 0.0, optimum, limit), 1 / 3)
@@ -67,10 +67,10 @@ def claims(quick: bool) -> Sequence[Claim]:
         liblinear = measure_apart(prepare_liblinear, folder, 1.0, rival=True, threads=1)
         found.append(
             Claim(
-                name=f"objective, {label}, C = 1",
-                value=fast["objective"],
-                rival="LinearSVC, all in memory",
-                rival_value=liblinear.result,
+                f"objective, {label}, C = 1",
+                fast["objective"],
+                "LinearSVC, all in memory",
+                liblinear.result,
                 aim=1.001,
                 better="less",
             )
@@ -83,12 +83,7 @@ def race(name: str, seconds: float, rival: str, result: dict[str, float], aim: f
     if result["short"] > WITHIN:
         rival += f" (by then {100 * result['short']:.2g} % short)"
     return Claim(
-        name=f"seconds to 1 % of the optimum, {name}",
-        value=seconds,
-        rival=rival,
-        rival_value=result["seconds"],
-        aim=aim,
-        better="less",
+        f"seconds to 1 % of the optimum, {name}", seconds, rival, result["seconds"], aim=aim, better="less"
     )
 
 

@@ -9,23 +9,20 @@ RMSE: MovieLens, five folds, 20 epochs, the best of the same learning rates and 
 own seconds are those of the five fits. A library that is not installed is left out, and said.
 """
 
-import csv
-import importlib.util
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from benchmarks.claims import Claim, run
+from benchmarks.claims import Claim, is_installed, run
 from benchmarks.processes import call_apart
+from benchmarks.recommend.films import read_ratings
 
 USERS, ITEMS = 48_000, 17_770
 RATES, DECAYS, FOLDS = (0.005, 0.01, 0.02, 0.04), (0.02, 0.05, 0.1, 0.15), 5
@@ -131,15 +128,8 @@ RIVALS: dict[str, tuple[str, Fit]] = {
 
 def movielens() -> Columns:
     """Users, items and ratings of the subset of MovieLens below $GUIDESPACE_DATA."""
-    folder = os.environ.get("GUIDESPACE_DATA")
-    if not folder:
-        sys.exit(
-            "this benchmark reads ratings/ml-latest-small: set GUIDESPACE_DATA to the folder that holds it"
-        )
-    with open(Path(folder) / "ratings/ml-latest-small/ratings.csv", encoding="utf-8") as file:
-        rows = [(int(user), int(item), float(rating)) for user, item, rating in list(csv.reader(file))[1:]]
-    users, items, ratings = zip(*rows, strict=True)
-    return np.array(users), np.array(items), np.array(ratings)
+    ratings = read_ratings()
+    return ratings.viewers, ratings.films, ratings.stars
 
 
 def folds(fit: Fit, dim: int, rate: float, decay: float) -> tuple[float, float]:
@@ -182,28 +172,18 @@ def measure_speed(quick: bool) -> list[Claim]:
         per_rating = ordered / ratings
         about, aim = f"{of} ratings x {dim:,} factors", 1 / 1.5 if dim == 128 else None
         name = f"an epoch, {about}, CPU s"
-        claims.append(
-            Claim(
-                name=name, value=ordered, rival="random order", rival_value=shuffled, aim=aim, better="less"
-            )
-        )
+        claims.append(Claim(name, ordered, "random order", shuffled, aim=aim, better="less"))
         flops = 8 * dim * ratings / ordered / 1e9  # product 2, both rows 3 each
-        claims.append(Claim(name=f"GFLOP/s, {about}", value=flops, better=None))
+        claims.append(Claim(f"GFLOP/s, {about}", flops, better=None))
         if dim == 128:
-            claims.append(Claim(name=f"ordering {of} ratings, CPU s", value=ordering, better=None))
+            claims.append(Claim(f"ordering {of} ratings, CPU s", ordering, better=None))
             both = call_apart(epochs, ratings, dim, True, 2, least, threads=1)[1]
             claims.append(
-                Claim(
-                    name=f"epochs a second, {about}, two threads",
-                    value=1 / both,
-                    rival="one thread",
-                    rival_value=1 / wall,
-                    aim=1.6,
-                )
+                Claim(f"epochs a second, {about}, two threads", 1 / both, "one thread", 1 / wall, aim=1.6)
             )
     hours = per_rating * 2 * 100e6 * 30 / 3600
     name = "100 M ratings x 2,048 factors x 30 epochs, one thread, hours by arithmetic from 1,024"
-    return [*claims, Claim(name=name, value=hours, better=None)]
+    return [*claims, Claim(name, hours, better=None)]
 
 
 def measure_libraries(quick: bool) -> list[Claim]:
@@ -219,11 +199,7 @@ def measure_libraries(quick: bool) -> list[Claim]:
     fit_name = f"a fit of 10 epochs with its ordering, {ratings:,} ratings x 128 factors, CPU s"
     beside: dict[str, tuple[float, float, float]] = {}
     for rival, (module, fit) in RIVALS.items():
-        if importlib.util.find_spec(module) is None:
-            print(
-                f"{rival} is not installed; its rows are left out (pip install '.[bench]')", file=sys.stderr
-            )
-        else:
+        if is_installed(module, rival):
             beside[rival] = (
                 *apart(tuned, fit, dim, grid, rival=True),
                 apart(fit_seconds, fit, ratings, 128, rival=True),
@@ -231,11 +207,9 @@ def measure_libraries(quick: bool) -> list[Claim]:
     ours = (error_name, error, 1.005), (seconds_name, seconds, 1.0), (fit_name, fitted, 1.0)
     for place, (name, value, aim) in enumerate(ours):
         for rival, theirs in beside.items():
-            claims.append(
-                Claim(name=name, value=value, rival=rival, rival_value=theirs[place], aim=aim, better="less")
-            )
+            claims.append(Claim(name, value, rival, theirs[place], aim=aim, better="less"))
         if not beside:
-            claims.append(Claim(name=name, value=value, better=None))
+            claims.append(Claim(name, value, better=None))
     return claims
 
 

@@ -124,9 +124,7 @@ def claims(quick: bool) -> list[Claim]:
         name = f"{solver.name}, {count:,} samples x {len(saga.result[0]):,}"
         runs = measured(prepare_ours, solver, 1, threads=1)
         found += [
-            Claim(
-                name=f"{name}, samples a CPU s", value=rate(runs), rival=rival, rival_value=rate(own), aim=aim
-            )
+            Claim(f"{name}, samples a CPU s", rate(runs), rival, rate(own), aim=aim)
             for rival, own, aim in (
                 ("SGDClassifier", shuffled, 3),
                 ("SGDClassifier, not shuffled", unshuffled, None),
@@ -135,28 +133,36 @@ def claims(quick: bool) -> list[Claim]:
         aim = 1e-3 if isinstance(solver, Ftrl) else None
         found.append(
             Claim(
-                name=f"{name}, {PASSES} passes, objective above the optimum by a share of",
-                value=lacking(runs),
-                rival="" if aim else "SGDClassifier",
-                rival_value=None if aim else lacking(shuffled),
+                f"{name}, {PASSES} passes, objective above the optimum by a share of",
+                lacking(runs),
+                "" if aim else "SGDClassifier",
+                None if aim else lacking(shuffled),
                 aim=aim,
                 better="less",
             )
         )
         zeros = float((runs[0].result[0] == 0).mean()), float((saga.result[0] == 0).mean())
-        found.append(Claim(name=f"{name}, share of weights that are 0", value=zeros[0], rival="saga",
-                           rival_value=zeros[1], better=None))  # fmt: skip
+        found.append(Claim(f"{name}, share of weights that are 0", zeros[0], "saga", zeros[1], better=None))
     two, alone = measured(prepare_ours, Ftrl(), 2, threads=2), measured(prepare_ours, Ftrl(), 1, threads=1)
     walls = [PASSES * count / statistics.median(run.wall for run in own) for own in (two, alone)]
     found += [
-        Claim(name="ftrl in two threads, samples a wall s", value=walls[0], rival="one thread",
-              rival_value=walls[1], aim=1.6),
-        Claim(name="ftrl in two threads, objective above the optimum by a share of", value=lacking(two),
-              aim=1e-3, better="less"),
-    ]  # fmt: skip
+        Claim("ftrl in two threads, samples a wall s", walls[0], "one thread", walls[1], aim=1.6),
+        Claim(
+            "ftrl in two threads, objective above the optimum by a share of",
+            lacking(two),
+            aim=1e-3,
+            better="less",
+        ),
+    ]
     found += [
-        Claim(name=f"ftrl, {PASSES} passes, CPU s", value=statistics.median(run.cpu for run in alone),
-              rival=rival, rival_value=own.cpu, aim=1, better="less")
+        Claim(
+            f"ftrl, {PASSES} passes, CPU s",
+            statistics.median(run.cpu for run in alone),
+            rival,
+            own.cpu,
+            aim=1,
+            better="less",
+        )
         for rival, own in (("saga", saga), ("liblinear", liblinear))
-    ]  # fmt: skip
+    ]
     return found

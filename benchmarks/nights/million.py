@@ -37,18 +37,18 @@ def measure_million(titles: int, feeds: Sequence[Path]) -> list[Claim]:
     whole = f"night of {titles:,} titles, {programmes:,} programmes"
     full = titles >= 1_000_000
     claims = [
-        Claim(name=f"{whole}, seconds", value=night.seconds, aim=1800 if full else None, better="less"),
-        Claim(name=f"{whole}, CPU seconds", value=night.cpu, better=None),
-        Claim(name=f"{whole}, peak memory, GB", value=night.peak / 1e9, aim=6, better="less"),
-        Claim(name=f"{whole}, recall of neighbours", value=recall, aim=0.98),
-        Claim(name=f"{whole}, map, MB", value=size / 1e6, better=None),
+        Claim(f"{whole}, seconds", night.seconds, aim=1800 if full else None, better="less"),
+        Claim(f"{whole}, CPU seconds", night.cpu, better=None),
+        Claim(f"{whole}, peak memory, GB", night.peak / 1e9, aim=6, better="less"),
+        Claim(f"{whole}, recall of neighbours", recall, aim=0.98),
+        Claim(f"{whole}, map, MB", size / 1e6, better=None),
     ]
     if opened is not None:
-        claims.append(Claim(name=f"{whole}, map opens, seconds", value=opened, aim=5, better="less"))
+        claims.append(Claim(f"{whole}, map opens, seconds", opened, aim=5, better="less"))
     for stage in night.stages:
         about = {"ended, s": stage.ended, "CPU s": stage.cpu, "peak GB": stage.peak / 1e9}
         claims += [
-            Claim(name=f"{titles:,} titles, {stage.name}, {what}", value=value, better=None)
+            Claim(f"{titles:,} titles, {stage.name}, {what}", value, better=None)
             for what, value in about.items()
         ]
     return claims

@@ -37,10 +37,10 @@ def measure_nightly(quick: bool) -> Sequence[Claim]:
         for stage in STAGES
     )
     claims = [
-        Claim(name="nightly run, seconds", value=first.seconds, aim=60 if quick else 180, better="less"),
-        Claim(name="peak memory of all its processes, GB", value=first.peak / 1e9, aim=3, better="less"),
-        Claim(name="second run on unchanged input, seconds", value=second.seconds, aim=15, better="less"),
-        Claim(name="stages that the second run repeated", value=repeated, aim=0, better="less"),
+        Claim("nightly run, seconds", first.seconds, aim=60 if quick else 180, better="less"),
+        Claim("peak memory of all its processes, GB", first.peak / 1e9, aim=3, better="less"),
+        Claim("second run on unchanged input, seconds", second.seconds, aim=15, better="less"),
+        Claim("stages that the second run repeated", repeated, aim=0, better="less"),
     ]
     for feeds_name, protocols in scores.items():
         for protocol, forms in protocols.items():
@@ -79,11 +79,11 @@ def _accuracies(feeds: str, protocol: str, form: str, score: dict[str, Any]) -> 
                 shown = measure.replace("_at_k", "_at_10")
                 name = f"{feeds}: {shown} on {protocol}, {form} ({score['n']} titles)"
                 yield Claim(
-                    name=name,
-                    value=score["knn"][measure],
+                    name,
+                    score["knn"][measure],
+                    rival,
+                    score[rival][measure],
                     interval=(low, high),
-                    rival=rival,
-                    rival_value=score[rival][measure],
                     aim=aims.get((rival, measure)),
                 )
 

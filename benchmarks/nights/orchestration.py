@@ -43,13 +43,13 @@ def measure_orchestration(quick: bool) -> Sequence[Claim]:
             pairs.append((seconds, 100 * (1 - untracked / seconds), cpu, plain_cpu))
     seconds, share, cpu, plain_cpu = map(statistics.median, zip(*pairs, strict=True))
     return [
-        Claim(name="a night with both servers, seconds", value=seconds, better="less"),
-        Claim(name="Prefect and MLflow, % of it", value=share, aim=5, better="less"),
+        Claim("a night with both servers, seconds", seconds, better="less"),
+        Claim("Prefect and MLflow, % of it", share, aim=5, better="less"),
         Claim(
-            name="its processor time, s",
-            value=cpu,
-            rival="plain functions, MLflow in SQLite",
-            rival_value=plain_cpu,
+            "its processor time, s",
+            cpu,
+            "plain functions, MLflow in SQLite",
+            plain_cpu,
             aim=1.05,
             better="less",
         ),

@@ -11,51 +11,23 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.stages import ingest, preprocess, tokenize
 from storage.artifacts import Corpus, Guide, Vocabulary
 from storage.home.workspace import Workspace
 from storage.memory import configure_memory
-from tasks.text.tokenizers import Tokenizer
-from tasks.text.words import WordsAndNgrams
 from tasks.tokenize.settings import TokenizeSettings
 
 
-def make_corpus(
-    home: Path, feeds: Sequence[Path], tokenizer: Tokenizer | None = None, *, context: bool = True
-) -> Path:
-    """Folder of the Corpus of some feeds, in a home of its own; with how titles air, or of the titles
-    alone.
-    """
-    settings = TokenizeSettings(tokenizer=tokenizer or WordsAndNgrams())
-    return Workspace(home).folder(
-        _to_corpus(home, feeds, settings if context else replace(settings, context=()))[2]
-    )
-
-
 def _to_corpus(
-    home: Path, feeds: Sequence[Path], tokenizing: TokenizeSettings
+    home: Path, feeds: Sequence[Path], settings: TokenizeSettings
 ) -> tuple[Guide, Vocabulary, Corpus]:
-    from prefect.logging import disable_run_logger
-
-    from tasks.ingest.settings import IngestSettings
-    from tasks.ingest.task import ingest
-    from tasks.preprocess.settings import PreprocessSettings
-    from tasks.preprocess.task import preprocess
-    from tasks.tokenize.task import tokenize
-
-    place = str(Workspace(home).home)
-    with disable_run_logger():
-        guide = ingest.fn(place, [str(feed) for feed in feeds], IngestSettings())
-        vocabulary = tokenize.fn(place, guide, tokenizing)
-        return (
-            guide,
-            vocabulary,
-            preprocess.fn(place, guide, vocabulary, tokenizing.splits.salt, PreprocessSettings()),
-        )
+    guide = ingest(home, feeds)
+    vocabulary = tokenize(home, guide, settings)
+    return guide, vocabulary, preprocess(home, guide, vocabulary, settings.splits.salt)
 
 
 def main(home: Path, feeds: Sequence[Path]) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.claims import SAMPLE, Claim, guides, run
+from benchmarks.nights.night import run_night
 from benchmarks.processes import call_apart
 from storage.tracking import MODEL_NAME, Registry
 
@@ -183,8 +184,7 @@ def measure_serve(quick: bool) -> Sequence[Claim]:
     feeds = [SAMPLE] if quick else guides("UK1", "US1", "AU1", "ZA1")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", *map(str, feeds)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        run_night(home, feeds)
         return measure_home(home, quick)
 
 
@@ -233,26 +233,26 @@ def _beside(own: dict[str, Any], other: dict[str, Any], many: int) -> Iterator[C
     """Ours beside MLflow's."""
 
     def both(name: str, mine: float, their: float, better: Literal["more", "less"] = "less") -> Claim:
-        return Claim(name=name, value=mine, rival=MLFLOW, rival_value=their, better=better)
+        return Claim(name, mine, MLFLOW, their, better=better)
 
     mine, their = own["all"], other["all"]
     what = f"{CLIENTS} clients, {many:,} requests"
     for share in (50, 99):
         yield both(f"{what}: p{share}, ms", mine.percentile(share), their.percentile(share))
-    yield Claim(name=f"{what}: p99, ms", value=mine.percentile(99), aim=20, better="less")
+    yield Claim(f"{what}: p99, ms", mine.percentile(99), aim=20, better="less")
     rates = [len(loaded.milliseconds) / loaded.seconds for loaded in (mine, their)]
     yield both(f"{what}: requests/s", *rates, better="more")
-    yield Claim(name=f"{what}: errors", value=mine.errors, aim=0, better="less")
+    yield Claim(f"{what}: errors", mine.errors, aim=0, better="less")
     for name, which in (("guide", "titles of the guide alone"), ("new", "new titles alone")):
         for share in (50, 99):
             pair = own[name].percentile(share), other[name].percentile(share)
             yield both(f"{CLIENTS} clients, {which}: p{share}, ms", *pair)
     yield both("cold start to the first answer, s", own["start"], other["start"])
-    yield Claim(name="cold start to the first answer, s", value=own["start"], aim=4, better="less")
+    yield Claim("cold start to the first answer, s", own["start"], aim=4, better="less")
     for when in ("begin", "end"):
         yield both(f"memory at the {when} of all requests, MiB", own[when], other[when])
     grown = own["end"] / own["begin"]
-    yield Claim(name="memory at the end over the beginning", value=grown, aim=1.05, better="less")
+    yield Claim("memory at the end over the beginning", grown, aim=1.05, better="less")
 
 
 if __name__ == "__main__":

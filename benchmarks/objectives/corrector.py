@@ -69,6 +69,6 @@ def corrector(names: tuple[str, ...] = GUIDES) -> list[Claim]:
     claims = []
     for rule, aim in zip(RULES, (0.9, None), strict=True):
         share, better = found[f"{rule}: right"] / max(1, found[rule]), "more" if aim else None
-        claims.append(Claim(name=f"{corrections}, {rule}: followed", value=found[rule], better=None))
-        claims.append(Claim(name=f"{corrections}, {rule}: right", value=share, aim=aim, better=better))
+        claims.append(Claim(f"{corrections}, {rule}: followed", found[rule], better=None))
+        claims.append(Claim(f"{corrections}, {rule}: right", share, aim=aim, better=better))
     return claims

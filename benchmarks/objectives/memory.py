@@ -110,10 +110,10 @@ def steps(quick: bool) -> Iterator[Claim]:
         mine = call_apart(time_step, ours, spread, 5 if quick else 31, threads=2)
         theirs = call_apart(time_step, in_turn, spread, 2 if quick else 5, rival=True, threads=2)
         values: dict[str, Any] = {"value": mine[0], "better": "less"}
-        yield Claim(name=f"{about}, ms a step", aim=AIM, **values)
-        yield Claim(name=f"{about}, the fastest, ms a step", value=mine[1], better=None)
+        yield Claim(f"{about}, ms a step", aim=AIM, **values)
+        yield Claim(f"{about}, the fastest, ms a step", mine[1], better=None)
         rival: dict[str, Any] = {"rival": "torch, one query after the other", "rival_value": theirs[2]}
-        yield Claim(name=f"{about}, CPU ms a step", value=mine[2], better="less", aim=0.5, **rival)
+        yield Claim(f"{about}, CPU ms a step", mine[2], better="less", aim=0.5, **rival)
 
 
 def policies(quick: bool) -> Iterator[Claim]:
@@ -122,7 +122,7 @@ def policies(quick: bool) -> Iterator[Claim]:
         name = " ".join(filter(None, (rule.name, getattr(rule, "policy", ""))))
         for spread in SPREADS[1:2] if quick else SPREADS[1:]:
             for what, value in fill(rule, spread, 4 if quick else 24).items():
-                yield Claim(name=f"memory, {name}, spread {spread:g}, {what}", value=value, better=None)
+                yield Claim(f"memory, {name}, spread {spread:g}, {what}", value, better=None)
 
 
 def claims(quick: bool) -> list[Claim]:

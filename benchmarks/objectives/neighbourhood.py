@@ -128,7 +128,7 @@ def measure_tastes(quick: bool) -> list[Claim]:
             best = max(objectives, key=lambda objective: score(objective, tuned)[:, 0].mean())
             value = best.temperature if isinstance(best, Label) else best.margin
             found[name] = value, score(best, asked)
-    claims = [Claim(name="1-NN by taste, untrained", value=statistics.mean(untrained), better=None)]
+    claims = [Claim("1-NN by taste, untrained", statistics.mean(untrained), better=None)]
     temperature, theirs = found["label"]
     rival = f"label mode, temperature {temperature}"
     for name in OURS:
@@ -137,14 +137,14 @@ def measure_tastes(quick: bool) -> list[Claim]:
         both = ours.mean(axis=0).tolist(), theirs.mean(axis=0).tolist()
         for place, what in enumerate(("1-NN by taste", "1-NN in the category")):
             values = both[0][place], both[1][place]
-            claims.append(Claim(name=f"{what}, {about}", value=values[0], rival=rival, rival_value=values[1]))
+            claims.append(Claim(f"{what}, {about}", values[0], rival, values[1]))
         apart = ours[:, 0] - theirs[:, 0]
         spread = 1.96 * float(apart.std(ddof=1)) / math.sqrt(len(apart))
         mean = float(apart.mean())
         claims.append(
             Claim(
-                name=f"the same, difference over {len(apart)} worlds, {about}",
-                value=mean,
+                f"the same, difference over {len(apart)} worlds, {about}",
+                mean,
                 interval=(mean - spread, mean + spread),
                 aim=None if name == "tags" else 0.05,
             )
@@ -172,7 +172,7 @@ def measure_speed(quick: bool) -> list[Claim]:
         refreshed = call_apart(steps_a_second, corpus, Neighbourhood(), 6, threads=1)
     rival = "label mode, one title for an anchor and its positive"
     return [
-        Claim(name=f"steps a CPU second, {about}", value=value, rival=rival, rival_value=theirs)
+        Claim(f"steps a CPU second, {about}", value, rival, theirs)
         for about, value in (("tags", ours), ("nearest, with its refresh every epoch", refreshed))
     ]
 

@@ -31,7 +31,7 @@ def rare_categories(quick: bool) -> Iterator[Claim]:
     for name, own in found.items():
         if name != LABEL_MODE:
             about = f"{name}: macro-F1 of {own.labels} rare labels less {LABEL_MODE}'s"
-            yield Claim(name=about, value=own.value, interval=(own.low, own.high), better=None)
+            yield Claim(about, own.value, interval=(own.low, own.high), better=None)
 
 
 def measure_objectives(quick: bool) -> Sequence[Claim]:

@@ -33,15 +33,13 @@ def claims(quick: bool) -> Iterator[Claim]:
         rivals = (f"torch's {cell}, a word at a time", alone), (f"torch's {cell}, packed before", torchs)
         for (rival, value), aim in zip(rivals, aims, strict=True):
             name = f"{cell}, {BATCH} words, 32 × 128, words/s"
-            yield Claim(name=name, value=ours, rival=rival, rival_value=value, aim=aim)
+            yield Claim(name, ours, rival, value, aim=aim)
     ours, torchs = (
         BATCH / call_apart(step, repeats, threads=1, rival=step is torch_step)
         for step in (our_step, torch_step)
     )
-    yield Claim(
-        name=f"gru, forward and backward, {BATCH} words, words/s",
-        value=ours, rival="torch's gru, packed before", rival_value=torchs,
-    )  # fmt: skip
+    name = f"gru, forward and backward, {BATCH} words, words/s"
+    yield Claim(name, ours, "torch's gru, packed before", torchs)
 
 
 def _words(count: int) -> list[str]:

@@ -159,10 +159,10 @@ def claims(quick: bool) -> list[Claim]:
     print(f"cross-validated on the development sets:\n{cross_validate(done.model)}")
     macro = macro_precision(done.rows)
     return [
-        Claim(name="sub-titles that no rule labels: macro precision, patterns given", value=macro, aim=0.9),
-        Claim(name="share of them that get a pattern", value=done.answered / done.unlabelled, better=None),
-        Claim(name="training on one thread, s", value=done.seconds, aim=120, better="less"),
-        Claim(name="the same, CPU s", value=done.cpu_seconds, better=None),
+        Claim("sub-titles that no rule labels: macro precision, patterns given", macro, aim=0.9),
+        Claim("share of them that get a pattern", done.answered / done.unlabelled, better=None),
+        Claim("training on one thread, s", done.seconds, aim=120, better="less"),
+        Claim("the same, CPU s", done.cpu_seconds, better=None),
     ]
 
 

@@ -1,7 +1,5 @@
-"""The part of benchmarks/offload/offload.py that needs a GPU."""
+"""Steps over an offloaded table on a GPU, beside the resident table and other libraries."""
 
-import importlib.util
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, get_args
@@ -11,7 +9,7 @@ from torch import Tensor, nn
 
 from benchmarks.claims import Claim
 from benchmarks.offload.steps import DIM, Measured, batches, timed, train, triplet_loss, zipf
-from benchmarks.offload.transfers import GPU, gathers, link
+from benchmarks.offload.transfers import GPU
 from storage.tables import (
     Offloaded,
     Resident,
@@ -23,20 +21,10 @@ from storage.tables import (
     random_rows,
 )
 from tasks.encoder.bags import Bags
-from tasks.optimizers import SGD, Adagrad, Adam, Optimizer, RowwiseAdagrad
+from tasks.optimizers import SGD, Adam, Optimizer, RowwiseAdagrad
 
-SHARES = (0.0, 0.01, 0.05, 0.1)
 BATCHES = 24  # of a contest
 RULED = 20_000, 8192, 30  # rows, tokens and steps by which every rule is compared
-
-
-def measure_gpu(quick: bool) -> Sequence[Claim]:
-    """All claims that need a GPU."""
-    has_cupy = importlib.util.find_spec("cupy") is not None
-    if not has_cupy:
-        print("left out, since CuPy is not installed: gathers by the GPU itself", file=sys.stderr)
-    print("left out, since it is no part of this command: TorchRec", file=sys.stderr)
-    return [*link(), *gathers(quick, has_cupy), *every_rule(), *steps(quick), *beyond_memory(quick)]
 
 
 def every_rule() -> Iterator[Claim]:
@@ -44,18 +32,16 @@ def every_rule() -> Iterator[Claim]:
     differ, rows = 0, RULED[0]
     start = random_rows(rows, DIM, 0.1, 1)
     for kind in get_args(Optimizer):
-        found = [
-            [piece.cpu() for _, part in sorted(table.sections().items()) for piece in part.pieces()]
-            for table in _both(kind(), start, rows // 20)
-        ]
-        differ += not all(
-            torch.equal(
-                torch.cat([piece.flatten() for piece in one]), torch.cat([piece.flatten() for piece in other])
-            )
-            for one, other in [found]
-        )
+        resident, cached = map(_bytes, _both(kind(), start, rows // 20))
+        differ += not torch.equal(resident, cached)
     name = f"rules of {len(get_args(Optimizer))} that differ from resident"
-    yield Claim(name=name, value=differ, aim=0, better="less")
+    yield Claim(name, differ, aim=0, better="less")
+
+
+def _bytes(table: Table) -> Tensor:
+    """All rows and states of a table, on the CPU."""
+    sections = (section for _, section in sorted(table.sections().items()))
+    return torch.cat([piece.cpu().flatten() for section in sections for piece in section.pieces()])
 
 
 def _both(rule: RowOptimizer, start: Section, cache_rows: int) -> list[Table]:
@@ -120,15 +106,15 @@ class Contest:
         name = f"{rule.name}, {self.rows:,} rows, {tokens:,} tokens, {100 * share:g} % cached"
         name += "" if transfer == "auto" else f", {transfer}"
         yield Claim(
-            name=f"{name}, tokens/s",
-            value=tokens / ours.median,
-            rival="resident" if resident else "",
-            rival_value=tokens / resident.median if resident else None,
+            f"{name}, tokens/s",
+            tokens / ours.median,
+            "resident" if resident else "",
+            tokens / resident.median if resident else None,
             aim=aim if resident and (share, tokens, transfer) == (0.05, 98_304, "auto") else None,
         )
         if resident:
             differ = float((ours.losses != resident.losses).sum())
-            yield Claim(name=f"{name}, losses that differ", value=differ, aim=0, better="less")
+            yield Claim(f"{name}, losses that differ", differ, aim=0, better="less")
 
     def speedtorch(self, tokens: int) -> Iterator[Claim]:
         """Adam in SpeedTorch's way, beside ours if that was measured."""
@@ -148,32 +134,10 @@ class Contest:
     def _other(self, name: str, rule: str, tokens: int, other: Measured, aim: float | None = None) -> Claim:
         about = f"{rule}, {self.rows:,} rows, {tokens:,} tokens"
         if (ours := self._ours.get((rule, tokens))) is None:
-            return Claim(name=f"{about}, {name}, tokens/s", value=tokens / other.median, better=None)
+            return Claim(f"{about}, {name}, tokens/s", tokens / other.median, better=None)
         return Claim(
-            name=f"{about}, 5 % cached, tokens/s",
-            value=tokens / ours.median,
-            rival=name,
-            rival_value=tokens / other.median,
-            aim=aim,
+            f"{about}, 5 % cached, tokens/s", tokens / ours.median, name, tokens / other.median, aim=aim
         )
-
-
-def steps(quick: bool) -> Iterator[Claim]:
-    """Triplet steps over ten million rows, by rule and cache, beside the resident table; SparseAdam,
-    SpeedTorch's way and, where it is installed, FBGEMM.
-    """
-    contest, first = Contest(1_000_000 if quick else 10_000_000), 98_304
-    for tokens in (first,) if quick else (first, 786_432):
-        few = quick or tokens > first
-        for rule in (RowwiseAdagrad(), Adam()) if few else (SGD(), Adagrad(), RowwiseAdagrad(), Adam()):
-            many = not few and isinstance(rule, RowwiseAdagrad | Adam)
-            for share in SHARES if many else (0.05,):
-                yield from contest.ours(rule, tokens, share)
-    yield from contest.speedtorch(first)
-    yield from contest.sparse_adam(first)
-    if importlib.util.find_spec("fbgemm_gpu"):
-        for rule in (RowwiseAdagrad(), Adam()):
-            yield from contest.fbgemm(rule, first)
 
 
 def _speedtorch(start: Section, bags: Sequence[Bags]) -> Measured:
@@ -250,36 +214,3 @@ def _train_bags(
             yield loss.detach()
 
     return timed(losses(), GPU, warm=6)
-
-
-def beyond_memory(quick: bool) -> list[Claim]:
-    """A table several times the memory that torch may take, beside the resident one with all the memory it
-    wants.
-    """
-    rows, rule = 1_000_000 if quick else 10_000_000, Adam()
-    start, bags = random_rows(rows, DIM, 0.1, 2), batches(zipf, rows, 98_304, 24, seed=2)
-    resident = train(_resident(start, rule), rule, bags, GPU)
-    torch.cuda.empty_cache()
-    table_bytes = rows * DIM * 4 * 3
-    allowed = table_bytes // 4 + (1 << 30)  # a quarter of the table, and a gigabyte for the step
-    torch.cuda.set_per_process_memory_fraction(allowed / torch.cuda.mem_get_info()[1])
-    try:
-        ours = train(Offloaded(start, rule, device=GPU, cache_rows=rows // 20), rule, bags, GPU)
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
-    name = f"{table_bytes / 1e9:.1f} GB of rows and state in {allowed / 1e9:.1f} GB"
-    return [
-        Claim(
-            name=f"{name}, tokens/s",
-            value=98_304 / ours.median,
-            rival="resident",
-            rival_value=98_304 / resident.median,
-            better=None,
-        ),
-        Claim(
-            name=f"{name}, losses that differ from resident",
-            value=float((ours.losses != resident.losses).sum()),
-            aim=0,
-            better="less",
-        ),
-    ]

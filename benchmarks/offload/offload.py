@@ -1,11 +1,11 @@
 """Tables larger than the device: what planning costs, what a mapped file costs, gathers and scatters beside
 torch's own.
 
-Needs torch, NumPy and pyarrow, and CuPy for what the GPU does itself; says what it leaves out. Claims on a
-machine without a GPU: the planner's share of a step of 98,304 tokens over ten million rows; a mapped table of
-10 M × 128 whose pages are dropped from the system's cache before each epoch against the one in memory, when a
-tenth of it is hot (the 5 GB file goes to $GUIDESPACE_SCRATCH, else to the temporary folder); 131,072 rows of
-128 out of a million, SpeedTorch's set-up. With one, benchmarks/offload/gpu.py adds the rest.
+Needs torch, NumPy and pyarrow. Measures on the CPU: the planner's share of a step of 98,304 tokens over ten
+million rows; a mapped table of 10 M × 128, with its pages dropped from the page cache before each epoch,
+beside the one in memory, when a tenth of it is hot (the 5 GB file goes to $GUIDESPACE_SCRATCH, else to the
+temporary folder); 131,072 rows of 128 out of a million, SpeedTorch's set-up. ``python -m benchmarks.on_gpu``
+measures what needs a GPU.
 """
 
 import os
@@ -22,6 +22,7 @@ import torch
 
 from benchmarks.claims import Claim, run
 from benchmarks.offload.steps import DIM, batches, tenth, train, zipf
+from benchmarks.timing import in_turn
 from storage.tables import Host, Offloaded, Planner, Resident, Staged, random_rows
 from tasks.optimizers import Adagrad, RowwiseAdagrad
 
@@ -31,19 +32,9 @@ SPEEDTORCH_ROWS = 131_072
 
 
 def measure_offload(quick: bool) -> Sequence[Claim]:
-    """All claims of this file, and of the GPU where there is one."""
+    """All claims of this file."""
     torch.set_num_threads(1)
-    claims = [*planner_share(quick), *mapped(quick), *speedtorch_setup(quick)]
-    if torch.cuda.is_available():
-        from benchmarks.offload.gpu import measure_gpu
-
-        return [*claims, *measure_gpu(quick)]
-    print(
-        "left out, since torch sees no CUDA device: link, UVA gathers, steps against resident, "
-        "SparseAdam and SpeedTorch on a GPU, runs beyond its memory",
-        file=sys.stderr,
-    )
-    return claims
+    return [*planner_share(quick), *mapped(quick), *speedtorch_setup(quick)]
 
 
 def planner_share(quick: bool) -> list[Claim]:
@@ -64,22 +55,22 @@ def planner_share(quick: bool) -> list[Claim]:
     offloaded = train(Offloaded(start, rule, cache_rows=step_rows // 20), rule, bags, CPU)
     return [
         Claim(
-            name=f"planner over 10 M rows, {TOKENS:,} tokens, share of the step, %",
-            value=100 * plan / resident.median,
+            f"planner over 10 M rows, {TOKENS:,} tokens, share of the step, %",
+            100 * plan / resident.median,
             aim=20,
             better="less",
         ),
-        Claim(name="planner, ms a step (CPU)", value=1000 * plan, better=None),
+        Claim("planner, ms a step (CPU)", 1000 * plan, better=None),
         Claim(
-            name=f"step over {step_rows:,} rows, Adagrad, 5 % cached, ms",
-            value=1000 * offloaded.median,
-            rival="resident",
-            rival_value=1000 * resident.median,
+            f"step over {step_rows:,} rows, Adagrad, 5 % cached, ms",
+            1000 * offloaded.median,
+            "resident",
+            1000 * resident.median,
             better=None,
         ),
         Claim(
-            name="losses that differ from resident",
-            value=float((resident.losses != offloaded.losses).sum()),
+            "losses that differ from resident",
+            float((resident.losses != offloaded.losses).sum()),
             aim=0,
             better="less",
         ),
@@ -114,29 +105,24 @@ def mapped(quick: bool) -> list[Claim]:
         aim = 1.5 if draws[name] is tenth else None
         claims.append(
             Claim(
-                name=f"mapped {rows:,} × {DIM}, {name}, cold pages, ms a step",
-                value=ours,
-                rival="in memory",
-                rival_value=theirs,
+                f"mapped {rows:,} × {DIM}, {name}, cold pages, ms a step",
+                ours,
+                "in memory",
+                theirs,
                 aim=aim,
                 better="less",
             )
         )
         kinds = ("page faults that waited for the disk", "other page faults", "pages read from disk")
         claims += [
-            Claim(name=f"{kind} a step, {name}", value=value, better=None)
+            Claim(f"{kind} a step, {name}", value, better=None)
             for kind, value in zip(kinds, faults / epochs / count, strict=True)
         ]
         differ = sum(
             int((one.losses != other.losses).sum()) for one, other in zip(measured, memory[name], strict=True)
         )
         claims.append(
-            Claim(
-                name=f"losses that differ from the table in memory, {name}",
-                value=float(differ),
-                aim=0,
-                better="less",
-            )
+            Claim(f"losses that differ from the table in memory, {name}", float(differ), aim=0, better="less")
         )
     return claims
 
@@ -170,36 +156,18 @@ def speedtorch_setup(quick: bool) -> list[Claim]:
         "W[idx] = rows": assign,
         "index_copy_": lambda: weights.index_copy_(0, ids, variable),
     }
-    speed = {
-        name: variable.nbytes / 1e9 / seconds
-        for name, seconds in _interleaved(ways, 9 if quick else 25).items()
-    }
+    in_turn(ways, 1)  # warm-up
+    seconds = in_turn(ways, 9 if quick else 25, time.perf_counter)
+    speed = {name: variable.nbytes / 1e9 / seconds[name] for name in ways}
     rivals = {
         "gather": {"W[idx]": 1.0, "index_select(out=)": 0.9},
         "scatter": {"W[idx] = rows": 1.0, "index_copy_": 0.9},
     }
     return [
-        Claim(
-            name=f"{way} {SPEEDTORCH_ROWS:,} × {DIM}, GB/s",
-            value=speed[f"ours, {way}"],
-            rival=rival,
-            rival_value=speed[rival],
-            aim=aim,
-        )
+        Claim(f"{way} {SPEEDTORCH_ROWS:,} × {DIM}, GB/s", speed[f"ours, {way}"], rival, speed[rival], aim=aim)
         for way, aims in rivals.items()
         for rival, aim in aims.items()
     ]
-
-
-def _interleaved(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median seconds of each way, in turn."""
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(repeats + 1):
-        for name, way in ways.items():
-            started = time.perf_counter()
-            way()
-            seconds[name].append(time.perf_counter() - started)
-    return {name: statistics.median(values[1:]) for name, values in seconds.items()}
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def measurements(out: Path) -> list[Measurement]:
         Measurement("moves", "link, both directions at once", 5, lambda left: both_at_once()),
         Measurement("moves", "rules", 20, lambda left: every_rule()),
         *([Measurement("moves", "by grid size", 20, lambda left: grids())] if has_cupy else []),
-        Measurement("moves", "gathers", 60, lambda left: gathers(False, has_cupy)),
+        Measurement("moves", "gathers", 60, lambda left: gathers(has_cupy)),
     ]
     for rule in (RowwiseAdagrad(), Adam()):
         own = partial(contest.ours, rule)
@@ -204,11 +204,9 @@ def neighbours() -> Iterator[Claim]:
             seconds[fewest] = time.perf_counter() - begun
     gpu, cpu = seconds.values()
     name = f"nearest 25 of {SEARCHED:,} titles"
-    yield Claim(
-        name=f"{name}, titles/s", value=SEARCHED / gpu, rival="CPU", rival_value=SEARCHED / cpu, aim=1.3
-    )
+    yield Claim(f"{name}, titles/s", SEARCHED / gpu, "CPU", SEARCHED / cpu, aim=1.3)
     differ = float(sum((one != other).sum() for one, other in zip(*found.values(), strict=True)))
-    yield Claim(name=f"{name}, ids and cosines that differ", value=differ, aim=0, better="less")
+    yield Claim(f"{name}, ids and cosines that differ", differ, aim=0, better="less")
 
 
 def huge() -> Iterator[Claim | Line]:

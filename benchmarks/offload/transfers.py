@@ -43,7 +43,7 @@ def link() -> Iterator[Claim]:
     }
     for name, way in ways.items():
         speed = host.nbytes / 1e6 / statistics.median(milliseconds(way))
-        yield Claim(name=f"link, {name}, GB/s", value=speed, better=None)
+        yield Claim(f"link, {name}, GB/s", speed, better=None)
 
 
 def both_at_once() -> Iterator[Claim]:
@@ -60,7 +60,7 @@ def both_at_once() -> Iterator[Claim]:
         current.wait_stream(out)
 
     speed = 2 * hosts[0].nbytes / 1e6 / statistics.median(milliseconds(copy))
-    yield Claim(name="link, both directions at once, GB/s", value=speed, better=None)
+    yield Claim("link, both directions at once, GB/s", speed, better=None)
 
 
 def grids() -> Iterator[Claim]:
@@ -84,21 +84,21 @@ def grids() -> Iterator[Claim]:
                 }
             for name, found in times.items():
                 yield Claim(
-                    name=f"{name}, {width} B, {blocks} blocks, GB/s",
-                    value=size / statistics.median(found),
-                    rival="one copy",
-                    rival_value=size / copied,
+                    f"{name}, {width} B, {blocks} blocks, GB/s",
+                    size / statistics.median(found),
+                    "one copy",
+                    size / copied,
                     better=None,
                 )
 
 
-def gathers(quick: bool, has_cupy: bool) -> Iterator[Claim]:
+def gathers(has_cupy: bool) -> Iterator[Claim]:
     """131,072 records to the GPU and back, beside one copy of as many bytes, and beside torch's ``W[idx]`` of
     pageable memory and of pinned memory, which is SpeedTorch's way.
     """
     rng = np.random.default_rng(0)
-    for rows in HELD[:1] if quick else HELD:
-        for width in (512,) if quick else (256, 512, 1536):
+    for rows in HELD:
+        for width in (256, 512, 1536):
             host = Host(rows, width)
             host.data.zero_()
             drawn = {
@@ -141,7 +141,7 @@ def _gather(
     for name, speed in indexed.items():
         about = f"SpeedTorch's way (W[idx] of pinned memory), {name}, {what}, GB/s"
         rival = {"rival": "of pageable memory", "rival_value": pageable[name]}
-        yield Claim(name=about, value=speed, **rival, better=None)
+        yield Claim(about, speed, **rival, better=None)
     movers: dict[str, Transfer] = {"staged": Staged(host, GPU)}
     if has_cupy and host.pinned:
         movers["uva"] = choose_transfer("uva", host, GPU)
@@ -150,27 +150,23 @@ def _gather(
         times = milliseconds(lambda mover=mover, moved=moved: mover.read(*moved))
         speed = size / 1e6 / statistics.median(times)
         aim = (0.9 if width >= 1536 else 0.8 if width >= 512 else None) if name == "uva" else None
+        yield Claim(f"{name} gather, {what}, GB/s", speed, "one copy", copy, aim=aim)
         yield Claim(
-            name=f"{name} gather, {what}, GB/s", value=speed, rival="one copy", rival_value=copy, aim=aim
-        )
-        yield Claim(
-            name=f"{name} gather, {what}, p90, GB/s",
-            value=size / 1e6 / float(np.quantile(times, 0.9)),
-            better=None,
+            f"{name} gather, {what}, p90, GB/s", size / 1e6 / float(np.quantile(times, 0.9)), better=None
         )
         back = milliseconds(lambda mover=mover, moved=moved: mover.write(*moved))
         yield Claim(
-            name=f"{name} scatter, {what}, GB/s",
-            value=size / 1e6 / statistics.median(back),
-            rival="one copy",
-            rival_value=copy,
+            f"{name} scatter, {what}, GB/s",
+            size / 1e6 / statistics.median(back),
+            "one copy",
+            copy,
             better=None,
         )
         both = 2 * size / 1e6 / (statistics.median(times) + statistics.median(back))
         yield Claim(
-            name=f"{name} there and back, {what}, GB/s",
-            value=both,
-            rival="SpeedTorch's way",
-            rival_value=indexed["there and back"],
+            f"{name} there and back, {what}, GB/s",
+            both,
+            "SpeedTorch's way",
+            indexed["there and back"],
             aim=20 if name == "uva" else None,
         )

@@ -234,10 +234,6 @@ def main() -> int:
         "--skip", type=int, default=0, help="titles that earlier sets of this seed have drawn"
     )
     making.add_argument("--seed", type=int, default=1)
-    making.add_argument(
-        "--descriptions", type=Path, nargs="*", default=[], help="Parquet files: title, vector"
-    )
-    making.add_argument("--cache", type=Path, help="where encoded titles are kept; default: HOME/believed")
     scoring = commands.add_parser("score", help="print what the ratings of sets say, together")
     scoring.add_argument("sets", type=Path, nargs="+", help="folders with key.json and ratings.json")
     scoring.add_argument("--reference", default="title_only", help="system that the others are compared with")
@@ -247,7 +243,7 @@ def main() -> int:
             rated = [one for folder in given.sets for one in read_set(folder)]
             print(table(score(rated, given.reference), given.reference))
             return 0
-        night = Night.newest(given.home, given.cache or given.home / "believed", given.descriptions)
+        night = Night.newest(given.home)
         rows = draw(night.titles, given.titles, seed=given.seed, skip=given.skip)
     except ValueError as error:
         parser.error(str(error))

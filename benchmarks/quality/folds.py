@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from benchmarks.stages import WITHOUT_SENTENCES, ingest, preprocess, tokenize, train_and_augment
 from storage.artifacts import Corpus, Vocabulary
 from storage.digests import hashes
 from storage.formats.corpus import OpenCorpus, open_corpus
@@ -16,10 +17,13 @@ from tasks.baselines import Baseline
 from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
 from tasks.baselines.predictions import LabelledTitles, Predictions
 from tasks.encoder.bags import Bagger
+from tasks.preprocess.settings import PreprocessSettings
 from tasks.scoring.folds import SALTS, Answers, answer_knn, to_answer
 from tasks.scoring.metrics import judge
 from tasks.scoring.protocols import FORMS, PROTOCOLS, Titles
 from tasks.text.titles import parse_title
+from tasks.tokenize.settings import TokenizeSettings
+from tasks.tokenize.splits import SplitSettings
 from tasks.train.early_stopping import without_context
 from tasks.train.step import Trainer
 
@@ -65,17 +69,11 @@ class Fold:
         """Answers of GuideSpace: train, augment and embed with default settings, k-NN in both forms."""
         from prefect.logging import disable_run_logger
 
-        from tasks.augment.settings import AugmentSettings
-        from tasks.augment.task import augment
         from tasks.embed.task import embed
-        from tasks.train.settings import TrainSettings
-        from tasks.train.task import train
 
-        place, settings = str(self.home), TrainSettings()
+        encoder = train_and_augment(self.home, self.vocabulary, self.corpus)
         with disable_run_logger():
-            checkpoint = train.fn(place, self.corpus, settings)
-            stages = self.vocabulary, self.corpus, checkpoint, settings.encoder, AugmentSettings()
-            vectors = embed.fn(place, self.corpus, augment.fn(place, *stages))
+            vectors = embed.fn(str(self.home), self.corpus, encoder)
         folder = Workspace(self.home).folder(vectors)
         alone, full = (np.load(folder / f"{name}.npy") for name in ("vectors", "full"))
         return self.answer_knn("title_only", alone) | self.answer_knn("title_context", full)
@@ -89,28 +87,12 @@ def make_folds(
     home: Path, feeds: Sequence[Path], salts: Sequence[str] = SALTS, encode: bool = True
 ) -> list[Fold]:
     """Reads feeds once and splits them by each salt; the corpora hold sentence vectors where ``encode``."""
-    from prefect.logging import disable_run_logger
-
-    from tasks.ingest.settings import IngestSettings
-    from tasks.ingest.task import ingest
-    from tasks.preprocess.settings import PreprocessSettings
-    from tasks.preprocess.task import preprocess
-    from tasks.sentences.none import NoSentences
-    from tasks.sentences.settings import SentenceSettings
-    from tasks.tokenize.settings import TokenizeSettings
-    from tasks.tokenize.splits import SplitSettings
-    from tasks.tokenize.task import tokenize
-
-    folds, place = [], str(Workspace(home).home)
-    settings = PreprocessSettings()
-    if not encode:
-        settings = PreprocessSettings(sentences=SentenceSettings(encoder=NoSentences()))
-    with disable_run_logger():
-        guide = ingest.fn(place, [str(feed) for feed in feeds], IngestSettings())
-        for salt in salts:
-            vocabulary = tokenize.fn(place, guide, TokenizeSettings(splits=SplitSettings(salt=salt)))
-            corpus = preprocess.fn(place, guide, vocabulary, salt, settings)
-            folds.append(Fold(Path(place), vocabulary, corpus))
+    home = Workspace(home).home
+    settings, folds = PreprocessSettings() if encode else WITHOUT_SENTENCES, []
+    guide = ingest(home, feeds)
+    for salt in salts:
+        vocabulary = tokenize(home, guide, TokenizeSettings(splits=SplitSettings(salt=salt)))
+        folds.append(Fold(home, vocabulary, preprocess(home, guide, vocabulary, salt, settings)))
     return folds
 
 

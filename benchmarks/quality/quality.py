@@ -16,7 +16,6 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -159,10 +158,10 @@ def claims(results: Results) -> list[Claim]:
         if ours and theirs:
             made.append(
                 Claim(
-                    name=f"{name} on {protocol}, {form}, mean of {ours.n} guides",
-                    value=ours.value,
-                    rival=rival,
-                    rival_value=theirs.value,
+                    f"{name} on {protocol}, {form}, mean of {ours.n} guides",
+                    ours.value,
+                    rival,
+                    theirs.value,
                     aim=1,
                     interval=ours.interval,
                     rival_interval=theirs.interval,
@@ -203,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results[guide] = measure_guide(guide, chosen, measured)
         save({guide: results[guide]})
     made = claims(results)
-    rows = [{**asdict(claim), "ratio": claim.ratio, "met": claim.met} for claim in made]
+    rows = [claim.row() for claim in made]
     print(json.dumps(rows, indent=1) if given.json else f"{page(results)}\n\n{table(made)}")
     return 0
 

@@ -13,7 +13,6 @@ means over the splits.
 """
 
 import csv
-import importlib.util
 import itertools
 import os
 import sys
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.claims import Claim
+from benchmarks.claims import Claim, is_installed
 from benchmarks.processes import call_apart
 from storage.arrays import Ragged, unit_rows
 from tasks.recommend import Likes, NearestLikes, Popularity, Recommender, Titles
@@ -156,9 +155,7 @@ def claims(quick: bool) -> Iterator[Claim]:
         name: np.stack([judge(recommend(one, training), training, test) for training, test in splits])
         for name, one in (systems | {"popularity": Popularity()}).items()
     }
-    if importlib.util.find_spec("implicit") is None:
-        print("implicit is left out: it is not installed", file=sys.stderr)
-    else:
+    if is_installed("implicit"):
         found["implicit ALS"] = call_apart(als_figures, quick, rival=True, threads=1)
     for place, metric in enumerate(METRICS):
         figures = {name: _figure(own[:, :, place]) for name, own in found.items()}
@@ -167,11 +164,11 @@ def claims(quick: bool) -> Iterator[Claim]:
             for rival, aim in (("implicit ALS", 0.9), ("popularity", 1.0)):
                 if rival in figures:
                     yield Claim(
-                        name=f"films, {name}: {metric}",
-                        value=value,
+                        f"films, {name}: {metric}",
+                        value,
+                        rival,
+                        figures[rival][0],
                         interval=interval,
-                        rival=rival,
-                        rival_value=figures[rival][0],
                         rival_interval=figures[rival][1],
                         aim=aim if metric == "nDCG@10" else None,
                     )

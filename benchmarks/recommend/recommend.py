@@ -6,7 +6,6 @@ The guide is that of the United Kingdom (--quick: the bundled one), by a night o
 256 dimensions.
 """
 
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.claims import SAMPLE, Claim, guides, run
+from benchmarks.nights.night import run_night
 from benchmarks.processes import measure_apart
 from benchmarks.recommend import films, tonight, viewers
 from storage.arrays import Ragged, unit_rows
@@ -78,15 +78,15 @@ def _evening(quick: bool) -> Iterator[Claim]:
     took = measure_apart(evening, many, threads=1)
     name = f"{many:,} viewers x {COMING:,} coming titles, one thread"
     aim = None if quick else 30
-    yield Claim(name=f"{name}, seconds", value=took.wall, aim=aim, better="less")
-    yield Claim(name=f"{name}, CPU seconds", value=took.cpu, better="less")
-    yield Claim(name=f"{name}, MiB above imports and inputs", value=took.above, better="less")
+    yield Claim(f"{name}, seconds", took.wall, aim=aim, better="less")
+    yield Claim(f"{name}, CPU seconds", took.cpu, better="less")
+    yield Claim(f"{name}, MiB above imports and inputs", took.above, better="less")
     one = measure_apart(evening, 1, threads=1)
-    yield Claim(name=f"one viewer x {COMING:,} coming titles, seconds", value=one.wall, aim=1, better="less")
+    yield Claim(f"one viewer x {COMING:,} coming titles, seconds", one.wall, aim=1, better="less")
     took = measure_apart(explanations, some, threads=1)
     name = f"what would change a list of ten, {some} viewers"
-    yield Claim(name=f"{name}, CPU seconds a list", value=took.cpu / some, better="less")
-    yield Claim(name=f"{name}, share of titles with an answer", value=took.result / some / 10)
+    yield Claim(f"{name}, CPU seconds a list", took.cpu / some, better="less")
+    yield Claim(f"{name}, share of titles with an answer", took.result / some / 10)
 
 
 def measure_recommend(quick: bool) -> Sequence[Claim]:
@@ -94,8 +94,7 @@ def measure_recommend(quick: bool) -> Sequence[Claim]:
     claims = [*_evening(quick), *tonight.claims(quick), *films.claims(quick)]
     with tempfile.TemporaryDirectory() as folder:
         home, feed = Path(folder) / "home", SAMPLE if quick else guides("UK1")[0]
-        command = [sys.executable, "-m", "flows", "nightly", "--home", str(home), "--feed", str(feed)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        run_night(home, [feed])
         return [*claims, *viewers.claims(home, quick)]
 
 

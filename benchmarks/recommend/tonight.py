@@ -33,9 +33,9 @@ def claims(quick: bool) -> list[Claim]:
         cold = _cold(Path(folder) / "home", 3 if quick else 9)
     name = f"lists for {viewers:,} viewers × {SHOWS:,} shows, with reasons and as a table, seconds"
     return [
-        Claim(name=name, value=seconds, aim=30, better="less"),
-        Claim(name="programmes on a list, mean", value=listed, aim=TONIGHT.count),
-        Claim(name="one viewer from a cold command line, seconds", value=cold, aim=1, better="less"),
+        Claim(name, seconds, aim=30, better="less"),
+        Claim("programmes on a list, mean", listed, aim=TONIGHT.count),
+        Claim("one viewer from a cold command line, seconds", cold, aim=1, better="less"),
     ]
 
 

@@ -163,9 +163,7 @@ def claims(home: Path, quick: bool) -> Iterator[Claim]:
         for place, figure in enumerate(FIGURES):
             name = f"viewers of {tastes} {kind}: {figure}"
             if place == 0 and tastes == 2:
-                yield Claim(name=name, value=float(ours[place]), aim=0.9)
+                yield Claim(name, float(ours[place]), aim=0.9)
             for rival, theirs in found.items():
                 if place == 0 or rival == "one averaged vector":
-                    yield Claim(
-                        name=name, value=float(ours[place]), rival=rival, rival_value=float(theirs[place])
-                    )
+                    yield Claim(name, float(ours[place]), rival, float(theirs[place]))

@@ -11,15 +11,14 @@ comes as source, to be compiled, and is in no extra of ours. A rival that is not
 said.
 """
 
-import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.claims import Claim, run
+from benchmarks.claims import Claim, is_installed, run
 from benchmarks.processes import measure_apart
 from benchmarks.search.neighbours import K, world
 from tasks.cluster.graph import Graph, Neighbours, neighbour_graph, symmetric_graph
@@ -167,125 +166,66 @@ def their_euclidean_dbscan(titles: int) -> Callable[[], Any]:
     )
 
 
-def _mean_agreement(
-    graphs: Sequence[tuple[Graph, np.ndarray]],
-    whispers: Whispers,
-    judged: Callable[[Whispers, Graph, int], np.ndarray],
-) -> float:
-    """Mean adjusted Rand index with the planted groups."""
-    return float(
-        np.mean(
-            [
-                adjusted_rand(truth, judged(whispers, graph, seed))
-                for seed, (graph, truth) in enumerate(graphs)
-            ]
-        )
-    )
-
-
-def measure_clusters(quick: bool) -> Sequence[Claim]:
-    """All claims of this file."""
-    claims: list[Claim] = []
-    rivals: dict[str, Whispers] = {}
-    for rival, (module, whispers) in RIVALS.items():
-        if importlib.util.find_spec(module) is None:
-            print(f"{rival} is not installed; its rows are left out (pip install {rival})", file=sys.stderr)
-        else:
-            rivals[rival] = whispers
-    titles = 5_000 if quick else 100_000
+def whispers_speed(titles: int, rivals: dict[str, Whispers]) -> Iterator[Claim]:
+    """CPU seconds of Chinese Whispers on one graph."""
     graph = graph_of(titles)
     mine = measure_apart(our_whispers, graph, threads=1)
     name = f"Chinese Whispers, {titles:,} titles x {K}, CPU s"
     for rival, whispers in rivals.items():
-        claims.append(
-            Claim(
-                name=name,
-                value=mine.cpu,
-                rival=rival,
-                rival_value=measure_apart(whispers, graph, rival=True, threads=1).cpu,
-                aim=1 / 25,
-                better="less",
-            )
-        )
+        theirs = measure_apart(whispers, graph, rival=True, threads=1)
+        yield Claim(name, mine.cpu, rival, theirs.cpu, aim=1 / 25, better="less")
     if not rivals:
-        claims.append(Claim(name=name, value=mine.cpu, better=None))
-    for inside, between in ((0.3, 0.002), (0.2, 0.005)):
-        graphs = [planted(seed, inside, between) for seed in range(2 if quick else 16)]
-        for about, judged in (("one seed each", one_seed), ("typical of three seeds each", typical)):
-            about_graphs = f"{len(graphs)} graphs of planted groups ({inside} inside, {between} between)"
-            name = f"Chinese Whispers, {about_graphs}, {about}, ARI"
-            own = _mean_agreement(graphs, our_whispers, judged)
-            beside = {
-                rival: whispers for rival, whispers in rivals.items() if rival != "dlib" or judged is one_seed
-            }
-            for rival, whispers in beside.items():
-                claims.append(
-                    Claim(
-                        name=name,
-                        value=own,
-                        rival=rival,
-                        rival_value=_mean_agreement(graphs, whispers, judged),
-                        aim=1,
-                    )
-                )
-            if not beside:
-                claims.append(Claim(name=name, value=own))
-    if not quick:
-        both = measure_apart(edges_and_whispers, titles)
-        claims.append(
-            Claim(
-                name=f"edges and whispers, {titles:,} titles, all cores, wall s",
-                value=both.wall,
-                aim=15,
-                better="less",
-            )
-        )
-        claims.append(
-            Claim(
-                name=f"edges and whispers, {titles:,} titles, peak MiB",
-                value=both.peak,
-                aim=600,
-                better="less",
-            )
-        )
-    titles = 5_000 if quick else 50_000
+        yield Claim(name, mine.cpu, better=None)
+
+
+def whispers_quality(
+    graphs: Sequence[tuple[Graph, np.ndarray]], name: str, rivals: dict[str, Whispers]
+) -> Iterator[Claim]:
+    """Mean adjusted Rand index with the planted groups of graphs."""
+
+    def agreement(whispers: Whispers, judged: Callable[[Whispers, Graph, int], np.ndarray]) -> float:
+        classes = [judged(whispers, graph, seed) for seed, (graph, _) in enumerate(graphs)]
+        pairs = zip(graphs, classes, strict=True)
+        return float(np.mean([adjusted_rand(truth, found) for (_, truth), found in pairs]))
+
+    for about, judged in (("one seed each", one_seed), ("typical of three seeds each", typical)):
+        own = agreement(our_whispers, judged)
+        for rival, whispers in rivals.items():
+            if rival != "dlib" or judged is one_seed:
+                yield Claim(f"{name}, {about}, ARI", own, rival, agreement(whispers, judged), aim=1)
+        if not rivals:
+            yield Claim(f"{name}, {about}, ARI", own)
+
+
+def dbscan(titles: int) -> Iterator[Claim]:
+    """Time, memory and labels of DBSCAN beside scikit-learn's."""
     mine, about = measure_apart(our_dbscan, titles, threads=1), f"DBSCAN, {titles:,} titles"
     for rival, prepare, aim in (
         ("scikit-learn, cosine", their_dbscan, 0.25),
         ("scikit-learn, Euclidean", their_euclidean_dbscan, 1.0),
     ):
         theirs = measure_apart(prepare, titles, rival=True, threads=1)
-        claims.append(
-            Claim(
-                name=f"{about}, CPU s",
-                value=mine.cpu,
-                rival=rival,
-                rival_value=theirs.cpu,
-                aim=aim,
-                better="less",
-            )
-        )
-        claims.append(
-            Claim(name=f"{about}, wall s", value=mine.wall, rival=rival, rival_value=theirs.wall, better=None)
-        )
-        claims.append(
-            Claim(
-                name=f"{about}, MiB above imports",
-                value=mine.above,
-                rival=rival,
-                rival_value=theirs.above,
-                aim=0.2,
-                better="less",
-            )
-        )
-        claims.append(
-            Claim(
-                name=f"{about}, ARI with labels of {rival}",
-                value=adjusted_rand(mine.result, theirs.result),
-                aim=0.999,
-            )
-        )
-    return claims
+        agreement = adjusted_rand(mine.result, theirs.result)
+        yield Claim(f"{about}, CPU s", mine.cpu, rival, theirs.cpu, aim=aim, better="less")
+        yield Claim(f"{about}, wall s", mine.wall, rival, theirs.wall, better=None)
+        yield Claim(f"{about}, MiB above imports", mine.above, rival, theirs.above, aim=0.2, better="less")
+        yield Claim(f"{about}, ARI with labels of {rival}", agreement, aim=0.999)
+
+
+def measure_clusters(quick: bool) -> Sequence[Claim]:
+    """All claims of this file."""
+    rivals = {name: whispers for name, (module, whispers) in RIVALS.items() if is_installed(module, name)}
+    titles = 5_000 if quick else 100_000
+    claims = [*whispers_speed(titles, rivals)]
+    for inside, between in ((0.3, 0.002), (0.2, 0.005)):
+        graphs = [planted(seed, inside, between) for seed in range(2 if quick else 16)]
+        about = f"{len(graphs)} graphs of planted groups ({inside} inside, {between} between)"
+        claims += whispers_quality(graphs, f"Chinese Whispers, {about}", rivals)
+    if not quick:
+        both, name = measure_apart(edges_and_whispers, titles), f"edges and whispers, {titles:,} titles"
+        claims.append(Claim(f"{name}, all cores, wall s", both.wall, aim=15, better="less"))
+        claims.append(Claim(f"{name}, peak MiB", both.peak, aim=600, better="less"))
+    return [*claims, *dbscan(5_000 if quick else 50_000)]
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.claims import Claim, guides, run
-from benchmarks.nights.road import make_corpus
 from benchmarks.processes import call_apart
 from benchmarks.rivals.contest import Contest
 from benchmarks.rivals.ours import Ours
+from benchmarks.stages import make_corpus
 from tasks.neighbours.similarity import top_neighbours
 from tasks.publish.map.layout import lay_out, principal_plane
 from tasks.train.settings import TrainSettings
@@ -49,10 +49,7 @@ def measure_layout(quick: bool) -> Sequence[Claim]:
     vectors = np.ascontiguousarray(vectors[np.linalg.norm(vectors, axis=1) > 0])
     vectors = vectors[np.sort(np.random.default_rng(0).permutation(len(vectors))[:MOST])]
     ours = call_apart(_measure, _ours, vectors, threads=1)
-    claims = [
-        Claim(name=f"{name}, {len(vectors):,} titles", value=value, better=None)
-        for name, value in ours.items()
-    ]
+    claims = [Claim(f"{name}, {len(vectors):,} titles", value, better=None) for name, value in ours.items()]
     for rival, layout in (("UMAP", _umap), ("t-SNE", _tsne), ("PaCMAP", _pacmap)):
         try:
             theirs = call_apart(_measure, layout, vectors, rival=True, threads=1)
@@ -67,12 +64,7 @@ def _against(rival: str, ours: dict[str, float], theirs: dict[str, float]) -> It
     for name, value in ours.items():
         more = name in ("trustworthiness", "recall")
         yield Claim(
-            name=name,
-            value=value,
-            rival=rival,
-            rival_value=theirs[name],
-            aim=0.98 if more else 1,
-            better="more" if more else "less",
+            name, value, rival, theirs[name], aim=0.98 if more else 1, better="more" if more else "less"
         )
 
 

@@ -8,14 +8,13 @@ has a fast path of its own. With --full 100,000 titles by cosine too, which take
 installed are left out, and said so.
 """
 
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.claims import Claim, run
+from benchmarks.claims import Claim, is_installed, run
 from benchmarks.processes import Measured, measure_apart
 
 DIM, K, GROUPS, SPREAD, SAMPLE = 100, 25, 200, 0.7, 1_000
@@ -134,14 +133,8 @@ def _without_self(ids: np.ndarray) -> np.ndarray:
 
 def recall(exact: np.ndarray, found: np.ndarray) -> float:
     """Share of the exact neighbours that were found."""
-    return float(
-        np.mean(
-            [
-                len(set(one) & set(other)) / len(one)
-                for one, other in zip(exact.tolist(), found.tolist(), strict=True)
-            ]
-        )
-    )
+    rows = zip(exact.tolist(), found.tolist(), strict=True)
+    return float(np.mean([len(set(one) & set(other)) / len(one) for one, other in rows]))
 
 
 def measure_neighbours(quick: bool) -> Sequence[Claim]:
@@ -154,50 +147,23 @@ def measure_neighbours(quick: bool) -> Sequence[Claim]:
             if (rival is not scikit_learn or titles < 100_000) and (theirs := _rival(package, rival, titles)):
                 claims += _exact(titles, mine, name, theirs, aim)
         aim = 600 if titles == 100_000 else None
-        claims.append(
-            Claim(
-                name=f"exact k-NN, {titles:,} titles, peak MiB",
-                value=mine.peak,
-                aim=aim,
-                better="less" if aim else None,
-            )
-        )
+        peak_name = f"exact k-NN, {titles:,} titles, peak MiB"
+        claims.append(Claim(peak_name, mine.peak, aim=aim, better="less" if aim else None))
         if titles == sizes[-1] and (inverted := _rival("faiss", approximate, titles)):
-            claims.append(
-                Claim(
-                    name=f"approximate k-NN, ours by faiss's inverted file, {titles:,} titles, recall",
-                    value=recall(mine.result, inverted.result),
-                    aim=0.98,
-                )
-            )
-            for name, package, rival in (("hnswlib", "hnswlib", hnsw), ("usearch", "usearch", usearch)):
-                if theirs := _rival(package, rival, titles):
-                    about = f"approximate k-NN, {titles:,} titles, build and search"
-                    claims.append(
-                        Claim(
-                            name=f"{about}, CPU s",
-                            value=inverted.cpu,
-                            rival=name,
-                            rival_value=theirs.cpu,
-                            aim=1.0,
-                            better="less",
-                        )
-                    )
-                    claims.append(
-                        Claim(
-                            name=f"{about}, recall of {name}",
-                            value=recall(mine.result, theirs.result),
-                            better=None,
-                        )
-                    )
-        hashed = measure_apart(simhash, titles, threads=1)
-        claims.append(
-            Claim(
-                name=f"SimHash of 512 bits, 200 candidates, {titles:,} titles, {SAMPLE:,} queries, recall",
-                value=recall(mine.result, hashed.result),
-                better=None,
-            )
-        )
+            found = recall(mine.result, inverted.result)
+            name = f"approximate k-NN, ours by faiss's inverted file, {titles:,} titles, recall"
+            claims.append(Claim(name, found, aim=0.98))
+            about = f"approximate k-NN, {titles:,} titles, build and search"
+            for name, rival in (("hnswlib", hnsw), ("usearch", usearch)):
+                if theirs := _rival(name, rival, titles):
+                    found = recall(mine.result, theirs.result)
+                    claims += [
+                        Claim(f"{about}, CPU s", inverted.cpu, name, theirs.cpu, aim=1.0, better="less"),
+                        Claim(f"{about}, recall of {name}", found, better=None),
+                    ]
+        found = recall(mine.result, measure_apart(simhash, titles, threads=1).result)
+        name = f"SimHash of 512 bits, 200 candidates, {titles:,} titles, {SAMPLE:,} queries, recall"
+        claims.append(Claim(name, found, better=None))
     return claims
 
 
@@ -211,47 +177,25 @@ EXACT = (
 def measure_cosine() -> Sequence[Claim]:
     """scikit-learn by cosine at 100,000 titles."""
     name, _, rival, aim = EXACT[1]
-    return list(
-        _exact(
-            100_000,
-            measure_apart(ours, 100_000, threads=1),
-            name,
-            measure_apart(rival, 100_000, rival=True, threads=1),
-            aim,
-        )
-    )
+    mine = measure_apart(ours, 100_000, threads=1)
+    theirs = measure_apart(rival, 100_000, rival=True, threads=1)
+    return list(_exact(100_000, mine, name, theirs, aim))
 
 
 def _exact(titles: int, mine: Measured, name: str, theirs: Measured, aim: float) -> Iterator[Claim]:
     """Time, on the clock too, and agreement."""
+    yield Claim(f"exact k-NN, {titles:,} titles, CPU s", mine.cpu, name, theirs.cpu, aim=aim, better="less")
+    yield Claim(f"exact k-NN, {titles:,} titles, wall s", mine.wall, name, theirs.wall, better=None)
     yield Claim(
-        name=f"exact k-NN, {titles:,} titles, CPU s",
-        value=mine.cpu,
-        rival=name,
-        rival_value=theirs.cpu,
-        aim=aim,
-        better="less",
-    )
-    yield Claim(
-        name=f"exact k-NN, {titles:,} titles, wall s",
-        value=mine.wall,
-        rival=name,
-        rival_value=theirs.wall,
-        better=None,
-    )
-    yield Claim(
-        name=f"exact k-NN, {titles:,} titles, share of neighbours that agree with {name}",
-        value=recall(theirs.result, mine.result),
+        f"exact k-NN, {titles:,} titles, share of neighbours that agree with {name}",
+        recall(theirs.result, mine.result),
         aim=0.999,
     )
 
 
 def _rival(package: str, prepare: Callable[[int], Callable[[], Any]], titles: int) -> Measured | None:
     """The rival's measurement; None, with a line, where it is not installed."""
-    if importlib.util.find_spec(package) is None:
-        print(
-            f"{package} is not installed; its rows are left out (pip install it to see them)", file=sys.stderr
-        )
+    if not is_installed(package):
         return None
     return measure_apart(prepare, titles, rival=prepare is not approximate, threads=1)
 

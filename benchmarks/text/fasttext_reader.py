@@ -8,78 +8,88 @@ words are looked up beside the package's get_subwords, in CPU seconds. Rivals th
 out.
 """
 
-import importlib.util
-import json
-import subprocess
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.claims import Claim, run
+from benchmarks.claims import Claim, is_installed, run
+from benchmarks.processes import call_apart, memory
+from benchmarks.timing import in_turn
 from tasks.fasttext.layout import Header
 from tasks.fasttext.writer import write_bin
 
 UNSEEN, LETTERS = 1000, "etaoinshrdlcumwfgypbvkjxqz"
 
-OURS = """
-import json, sys, time
-import numpy as np
-from tasks.fasttext import FastText
-begin = time.perf_counter()
-model = FastText.open(sys.argv[1])
-model.dictionary.ids(["x"])
-opened = time.perf_counter()
-model.vectors(["tatort"])
-first = time.perf_counter()
-words = open(sys.argv[2]).read().split()
-seconds = []
-for part in range(3):  # other words each time, so that no row is warm for the process
-    some = words[part * 1000 : part * 1000 + 1000]
-    start = time.perf_counter()
-    model.vectors(some)
-    seconds.append(time.perf_counter() - start)
-"""
-PACKAGE = """
-import json, sys, time, fasttext
-fasttext.FastText.eprint = lambda text: None
-begin = time.perf_counter()
-model = fasttext.load_model(sys.argv[1])
-opened = time.perf_counter()
-model.get_word_vector("tatort")
-first = time.perf_counter()
-words = open(sys.argv[2]).read().split()
-seconds = []
-for part in range(3):
-    some = words[part * 1000 : part * 1000 + 1000]
-    start = time.perf_counter()
-    [model.get_word_vector(word) for word in some]
-    seconds.append(time.perf_counter() - start)
-"""
-GENSIM = """
-import json, sys, time
-from gensim.models.fasttext import load_facebook_model
-begin = time.perf_counter()
-model = load_facebook_model(sys.argv[1]).wv
-opened = time.perf_counter()
-model["tatort"]
-first = time.perf_counter()
-words = open(sys.argv[2]).read().split()
-seconds = []
-for part in range(3):
-    some = words[part * 1000 : part * 1000 + 1000]
-    start = time.perf_counter()
-    [model[word] for word in some]
-    seconds.append(time.perf_counter() - start)
-"""
-REPORT = """
-own = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
-unseen = sorted(seconds)[1]
-print(json.dumps({"open": opened - begin, "first": first - opened, "unseen": unseen, "own": own / 1024}))
-"""
+Vectors = Callable[[Sequence[str]], object]
+Opener = Callable[[Path], Vectors]
+
+
+class Reading(NamedTuple):
+    """Seconds to open a model, to its first vector, and of 1,000 unseen words; memory of the process, MiB."""
+
+    opened: float
+    first: float
+    unseen: float
+    memory: float
+
+
+def our_reader() -> Opener:
+    from tasks.fasttext import FastText
+
+    def read(file: Path) -> Vectors:
+        model = FastText.open(file)
+        model.dictionary.ids(["x"])
+        return model.vectors
+
+    return read
+
+
+def fasttext_package() -> Opener:
+    import fasttext
+
+    fasttext.FastText.eprint = lambda text: None
+
+    def read(file: Path) -> Vectors:
+        model = fasttext.load_model(str(file))
+        return lambda words: [model.get_word_vector(word) for word in words]
+
+    return read
+
+
+def gensim_reader() -> Opener:
+    from gensim.models.fasttext import load_facebook_model  # pyright: ignore[reportMissingImports]
+
+    def read(file: Path) -> Vectors:
+        model = load_facebook_model(str(file)).wv
+        return lambda words: [model[word] for word in words]
+
+    return read
+
+
+def read_model(prepare: Callable[[], Opener], file: Path, words: Sequence[str]) -> Reading:
+    """Opens a model and looks up unseen words; called in its own process."""
+    read, started = prepare(), time.perf_counter()
+    vectors = read(file)
+    opened = time.perf_counter()
+    vectors(["tatort"])
+    first, seconds = time.perf_counter(), []
+    for part in range(3):  # other words each time, so that no row is warm for the process
+        begun = time.perf_counter()
+        vectors(words[part * UNSEEN : (part + 1) * UNSEEN])
+        seconds.append(time.perf_counter() - begun)
+    return Reading(opened - started, first - opened, statistics.median(seconds), memory("RssAnon"))
+
+
+def imports_memory() -> float:
+    """MiB of a process that has imported our reader."""
+    our_reader()
+    return memory("RssAnon")
 
 
 def random_words(number: int, rng: np.random.Generator, shortest: int = 4, longest: int = 12) -> list[str]:
@@ -112,74 +122,41 @@ def measure_reader(quick: bool, full: bool = False) -> Sequence[Claim]:
     words, buckets, dim = (
         (2_000_000, 2_000_000, 300) if full else (20_000, 20_000, 150) if quick else (250_000, 350_000, 300)
     )
-    claims = []
     with tempfile.TemporaryDirectory() as folder:
-        model, unseen = Path(folder) / "model.bin", Path(folder) / "unseen.txt"
-        known = random_words(words, rng)
-        make_model(model, known, buckets, dim, rng)
-        names = set(known)
-        unseen.write_text(
-            " ".join(word for word in random_words(6 * UNSEEN, rng) if word not in names), encoding="utf-8"
-        )
+        model = Path(folder) / "model.bin"
+        trained = random_words(words, rng)
+        make_model(model, trained, buckets, dim, rng)
+        names = set(trained)
+        unseen = [word for word in random_words(6 * UNSEEN, rng) if word not in names]
         size = f"{model.stat().st_size / 1e9:.2g} GB"
-        ours = _in_process(OURS, model, unseen)
-        baseline = _own_memory_of_imports()
-        claims += [
-            Claim(
-                name=f"first vector beyond the dictionary scan, {size}, ms",
-                value=ours["first"] * 1000,
-                aim=50,
-                better="less",
-            ),
-            Claim(
-                name=f"own memory beyond the imports, {size}, MiB",
-                value=ours["own"] - baseline,
-                aim=300,
-                better="less",
-            ),
-            Claim(
-                name=f"{UNSEEN} unseen words, {size}, ms", value=ours["unseen"] * 1000, aim=20, better="less"
-            ),
+        ours = call_apart(read_model, our_reader, model, unseen)
+        extra, milliseconds = ours.memory - call_apart(imports_memory), 1000 * ours.unseen
+        first, words_name = 1000 * ours.first, f"{UNSEEN} unseen words, {size}, ms"
+        claims = [
+            Claim(f"first vector beyond the dictionary scan, {size}, ms", first, aim=50, better="less"),
+            Claim(f"own memory beyond the imports, {size}, MiB", extra, aim=300, better="less"),
+            Claim(words_name, milliseconds, aim=20, better="less"),
         ]
-        for name, module, code in (
-            ("fasttext.load_model", "fasttext", PACKAGE),
-            ("gensim load_facebook_model", "gensim", GENSIM),
-        ):
-            if importlib.util.find_spec(module) is None:
-                print(f"{module} is not installed: left out", file=sys.stderr)
-                continue
-            theirs = _in_process(code, model, unseen)
-            claims += [
-                Claim(
-                    name=f"open and first vector, {size}, s",
-                    value=ours["open"] + ours["first"],
-                    rival=name,
-                    rival_value=theirs["open"] + theirs["first"],
-                    better="less",
-                    aim=1,
-                ),
-                Claim(
-                    name=f"own memory with imports, {size}, MiB",
-                    value=ours["own"],
-                    rival=name,
-                    rival_value=theirs["own"],
-                    better="less",
-                    aim=1,
-                ),
-                Claim(
-                    name=f"{UNSEEN} unseen words, {size}, ms",
-                    value=ours["unseen"] * 1000,
-                    rival=name,
-                    rival_value=theirs["unseen"] * 1000,
-                    better="less",
-                    aim=1,
-                ),
-            ]
-        if importlib.util.find_spec("fasttext") is not None:
-            claims += _lookup(
-                model, known[:10_000] if quick else [*known, *random_words(100_000, rng)][:100_000]
-            )
+        for name, module, prepare in RIVALS:
+            if is_installed(module):
+                theirs = call_apart(read_model, prepare, model, unseen, rival=True)
+                pairs = {
+                    f"open and first vector, {size}, s": [own.opened + own.first for own in (ours, theirs)],
+                    f"own memory with imports, {size}, MiB": [ours.memory, theirs.memory],
+                    words_name: [milliseconds, 1000 * theirs.unseen],
+                }
+                for about, (own, other) in pairs.items():
+                    claims.append(Claim(about, own, name, other, aim=1, better="less"))
+        if is_installed("fasttext"):
+            words_to_cut = trained[:10_000] if quick else [*trained, *random_words(100_000, rng)][:100_000]
+            claims += _lookup(model, words_to_cut)
     return claims
+
+
+RIVALS = (
+    ("fasttext.load_model", "fasttext", fasttext_package),
+    ("gensim load_facebook_model", "gensim", gensim_reader),
+)
 
 
 def _lookup(model: Path, words: list[str]) -> list[Claim]:
@@ -195,66 +172,35 @@ def _lookup(model: Path, words: list[str]) -> list[Claim]:
     fasttext.FastText.eprint = lambda text: None
     ours, theirs = FastText.open(model), fasttext.load_model(str(model))
     ours.dictionary.ids(["x"])
-    fast, slow, found, expected = [], [], ours.rows([]), []
-    for _ in range(3):
-        start = time.process_time()
-        found = ours.rows(words)
-        fast.append(time.process_time() - start)
-        start = time.process_time()
-        expected = [theirs.get_subwords(word)[1] for word in words]
-        slow.append(time.process_time() - start)
-    assert np.array_equal(found.values, np.concatenate(expected))
-    speeds = [len(words) / sorted(seconds)[1] for seconds in (fast, slow)]
-    claims = [
-        Claim(
-            name=f"n-grams of {len(words)} words, words/s",
-            value=speeds[0],
-            rival="fasttext get_subwords",
-            rival_value=speeds[1],
-            aim=10,
-        )
-    ]
-    step, fast, slow = max(len(words) // 10_000, 1), [], []
-    some = words[::step]
-    for part in range(3):  # other words each time; the first also maps the file's pages
-        some = words[part % step :: step]
-        start = time.process_time()
+    expected = np.concatenate([theirs.get_subwords(word)[1] for word in words])
+    assert np.array_equal(ours.rows(words).values, expected)
+    calls = {
+        "ours": lambda: ours.rows(words),
+        "theirs": lambda: [theirs.get_subwords(word) for word in words],
+    }
+    rows = in_turn(calls, 3)
+    some = words[:: max(len(words) // 10_000, 1)]
+
+    def our_vectors() -> None:
         for place in range(0, len(some), 500):
             ours.matrix.take(ours.rows(some[place : place + 500]).values)
-        fast.append(time.process_time() - start)
-        start = time.process_time()
+
+    def their_vectors() -> None:
         for word in some:
             for row in theirs.get_subwords(word)[1]:
                 theirs.get_input_vector(row)
-        slow.append(time.process_time() - start)
-    speeds = [len(some) / sorted(seconds)[1] for seconds in (fast, slow)]
-    name = f"n-grams and their vectors of {len(some)} words, words/s"
+
+    vectors = in_turn({"ours": our_vectors, "theirs": their_vectors}, 3)
+    rival = "fasttext get_subwords"
     return [
-        *claims,
-        Claim(
-            name=name,
-            value=speeds[0],
-            rival="fasttext get_subwords, get_input_vector",
-            rival_value=speeds[1],
-            aim=10,
-        ),
+        _words_a_second("n-grams", len(words), rows, rival),
+        _words_a_second("n-grams and their vectors", len(some), vectors, f"{rival}, get_input_vector"),
     ]
 
 
-def _in_process(code: str, model: Path, unseen: Path) -> dict[str, float]:
-    command = [sys.executable, "-W", "ignore", "-c", code + REPORT, str(model), str(unseen)]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, encoding="utf-8", check=True, cwd=Path(__file__).parent.parent
-    )
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def _own_memory_of_imports() -> float:
-    code = (
-        "import json\nfrom tasks.fasttext import FastText\nopened = begin = first = 0\nseconds = [0, 0, 0]"
-        + REPORT
-    )
-    return _in_process(code, Path(), Path())["own"]
+def _words_a_second(name: str, words: int, seconds: dict[str, float], rival: str) -> Claim:
+    ours, theirs = (words / value for value in seconds.values())
+    return Claim(f"{name} of {words} words, words/s", ours, rival, theirs, aim=10)
 
 
 if __name__ == "__main__":

@@ -19,20 +19,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from benchmarks.claims import Claim, guides, run
+from benchmarks.stages import ingest, preprocess, tokenize, train_and_augment
 from benchmarks.text.fasttext_reader import random_words
-from storage.formats.corpus import OpenCorpus
+from storage.formats.corpus import OpenCorpus, open_corpus
+from storage.home.workspace import Workspace
 from tasks.augment.distilled import Distilled
+from tasks.augment.settings import AugmentSettings
 from tasks.encoder.fasttext_export import word_vectors
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.fasttext.ngrams import bucket_ids
+from tasks.preprocess.settings import PreprocessSettings
 from tasks.scoring.metrics import measure
 from tasks.scoring.protocols import Titles, judge_knn
 from tasks.sentences import NoSentences
 from tasks.sentences.settings import SentenceSettings
 from tasks.text.tokenizers import Tokenizer
 from tasks.text.words import Words, WordsAndNgrams
+from tasks.tokenize.settings import TokenizeSettings
 
 PROTOCOLS = ("unseen_title", "unseen_show")
 GROUPS = ("with unseen words", "of unseen words alone")
@@ -42,35 +48,12 @@ Learnt = tuple[OpenCorpus, list[str], TitleEncoder]
 
 def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: SentenceSettings) -> Learnt:
     """Corpus, raw titles and encoder of some feeds."""
-    import pyarrow.parquet as pq
-    from prefect.logging import disable_run_logger
-
-    from storage.formats.corpus import open_corpus
-    from storage.home.workspace import Workspace
-    from tasks.augment.settings import AugmentSettings
-    from tasks.augment.task import augment
-    from tasks.ingest.settings import IngestSettings
-    from tasks.ingest.task import ingest
-    from tasks.preprocess.settings import PreprocessSettings
-    from tasks.preprocess.task import preprocess
-    from tasks.tokenize.settings import TokenizeSettings
-    from tasks.tokenize.task import tokenize
-    from tasks.train.settings import TrainSettings
-    from tasks.train.task import train
-
-    place, tokenizing, training = (
-        str(Workspace(home).home),
-        TokenizeSettings(tokenizer=tokenizer),
-        TrainSettings(),
-    )
-    with disable_run_logger():
-        guide = ingest.fn(place, [str(feed) for feed in feeds], IngestSettings())
-        vocabulary = tokenize.fn(place, guide, tokenizing)
-        settings = PreprocessSettings(sentences=sentences)
-        corpus = preprocess.fn(place, guide, vocabulary, tokenizing.splits.salt, settings)
-        checkpoint = train.fn(place, corpus, training)
-        distilled = AugmentSettings(strategy=Distilled())
-        encoder = augment.fn(place, vocabulary, corpus, checkpoint, training.encoder, distilled)
+    tokenizing = TokenizeSettings(tokenizer=tokenizer)
+    guide = ingest(home, feeds)
+    vocabulary = tokenize(home, guide, tokenizing)
+    settings = PreprocessSettings(sentences=sentences)
+    corpus = preprocess(home, guide, vocabulary, tokenizing.splits.salt, settings)
+    encoder = train_and_augment(home, vocabulary, corpus, AugmentSettings(strategy=Distilled()))
     folder = Workspace(home).folder(corpus)
     return (
         open_corpus(folder),
@@ -111,10 +94,10 @@ def title_claims(models: dict[str, Learnt]) -> list[Claim]:
                 value, number = values[name, True][group, protocol]
                 claims.append(
                     Claim(
-                        name=f"precision@10, {name}, {protocol}, {number} titles {group}",
-                        value=value,
-                        rival=rival if augmented else f"{rival}, without augmentation",
-                        rival_value=values[rival, augmented][group, protocol][0],
+                        f"precision@10, {name}, {protocol}, {number} titles {group}",
+                        value,
+                        rival if augmented else f"{rival}, without augmentation",
+                        values[rival, augmented][group, protocol][0],
                         aim=1.15,
                     )
                 )
@@ -137,14 +120,10 @@ def word_claims(name: str, encoder: TitleEncoder) -> list[Claim]:
     found["mean vector"] = _quality(np.tile(mean, (len(unseen), 1)), unit[hidden], unit[~hidden], mean)
     about = f"{name}, {len(unseen)} hidden of {len(words)} words"
     measures = ("centred cosine", "cosine as it is", "neighbour recall at 10")
-    centred = Claim(name=f"{measures[0]}, {about}", value=found["ridge"][0])  # the mean vector has none
-    return [centred] + [
-        Claim(
-            name=f"{measures[number]}, {about}", value=found["ridge"][number],
-            rival="mean vector", rival_value=found["mean vector"][number], aim=1,
-        )
-        for number in (1, 2)
-    ]  # fmt: skip
+    centred = Claim(f"{measures[0]}, {about}", found["ridge"][0])  # the mean vector has none
+    pairs = list(zip(measures, found["ridge"], found["mean vector"], strict=True))[1:]
+    plain = [Claim(f"{what}, {about}", own, "mean vector", other, aim=1) for what, own, other in pairs]
+    return [centred, *plain]
 
 
 def _quality(
@@ -174,7 +153,7 @@ def distilling_claim(words: int) -> Claim:
         start = time.perf_counter()
         Distilled().fit(names, rows, np.ones(words, dtype=np.int64))
         seconds.append(time.perf_counter() - start)
-    return Claim(name=f"distilling {words} words × 100, s", value=sorted(seconds)[1], aim=10, better="less")
+    return Claim(f"distilling {words} words × 100, s", sorted(seconds)[1], aim=10, better="less")
 
 
 def measure_oov(quick: bool) -> Sequence[Claim]:

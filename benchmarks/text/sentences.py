@@ -66,10 +66,10 @@ def measure(quick: bool) -> list[Claim]:
     for name, texts, aim in (("titles", shown, 1000), ("descriptions", descriptions, 400)):
         took = measure_apart(prepare, texts, True, threads=1)
         about = f"{len(texts):,} {name} of {sum(map(len, texts)) / len(texts):.0f} characters"
-        claims.append(Claim(name=f"{about}, {name}/s of one core", value=len(texts) / took.cpu, aim=aim))
+        claims.append(Claim(f"{about}, {name}/s of one core", len(texts) / took.cpu, aim=aim))
     every = [*shown, *descriptions]
     took = measure_apart(prepare, every, False, threads=1)
-    claims.append(Claim(name="peak memory above imports, MiB", value=took.above, aim=200, better="less"))
+    claims.append(Claim("peak memory above imports, MiB", took.above, aim=200, better="less"))
     with tempfile.TemporaryDirectory() as name:
         before = [text for place, text in enumerate(every) if place % NEW]
         begun = time.perf_counter()
@@ -77,9 +77,9 @@ def measure(quick: bool) -> list[Claim]:
         first = time.perf_counter() - begun
         second = call_apart(night, Path(name), every, threads=1)
     about = f"first night, {len(before):,} texts, {cores()} cores, wall seconds"
-    claims.append(Claim(name=about, value=first, better=None))
+    claims.append(Claim(about, first, better=None))
     about = f"second night, {len(every) - len(before):,} of {len(every):,} texts new, CPU seconds"
-    return [*claims, Claim(name=about, value=second, aim=2, better="less")]
+    return [*claims, Claim(about, second, aim=2, better="less")]
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@ keys and marks, and every token with its n-grams. CPU seconds, best of several r
 not installed is named and left out.
 """
 
+import functools
 import gzip
-import importlib.util
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
-from benchmarks.claims import Claim, guides, run
+from benchmarks.claims import Claim, guides, is_installed, run
+from benchmarks.timing import in_turn
 from tasks.text.clean import clean
 from tasks.text.splitting import split_words
 from tasks.text.titles import parse_title
@@ -70,40 +70,21 @@ def measure(quick: bool) -> list[Claim]:
         if quick
         else titles("UK1", "US1", "ZA1", "FR1", "GR1", "IT1", "SK1", "magenta_de_2022-05")
     )
-    rivals = {}
-    for package, (name, prepare) in RIVALS.items():
-        if importlib.util.find_spec(package) is None:
-            print(f"{name}: {package} is not installed, left out", file=sys.stderr)
-        else:
-            rivals[name] = prepare()
+    rivals = {name: prepare() for module, (name, prepare) in RIVALS.items() if is_installed(module, name)}
     tokenizer = WordsAndNgrams()
     ours = {
         "words": lambda some: [split_words(text) for text in some],
         "show keys and marks": lambda some: [parse_title.__wrapped__(text) for text in some],
         "all tokens": lambda some: [parse_title.cache_clear(), tokenizer.all_tokens(some)],
     }
-    speeds = _speeds({**ours, **rivals}, texts, 3 if quick else 7)
-    claims = [Claim(name=f"titles/s to words ({len(texts):,} titles)", value=speeds["words"], aim=AIM)]
-    claims += [
-        Claim(name="titles/s to words", value=speeds["words"], rival=name, rival_value=speeds[name], aim=1)
-        for name in rivals
-    ]
+    calls = {name: functools.partial(call, texts) for name, call in {**ours, **rivals}.items()}
+    seconds = in_turn(calls, 3 if quick else 7, summary=min)
+    speeds = {name: len(texts) / seconds[name] for name in calls}
+    claims = [Claim(f"titles/s to words ({len(texts):,} titles)", speeds["words"], aim=AIM)]
+    claims += [Claim("titles/s to words", speeds["words"], name, speeds[name], aim=1) for name in rivals]
     for name, about in (("show keys and marks", ""), ("all tokens", ", n-grams too")):
-        claims.append(Claim(name=f"titles/s to {name}{about}", value=speeds[name], better=None))
+        claims.append(Claim(f"titles/s to {name}{about}", speeds[name], better=None))
     return claims
-
-
-def _speeds(
-    calls: dict[str, Callable[[Sequence[str]], Any]], texts: Sequence[str], rounds: int
-) -> dict[str, float]:
-    """Titles a CPU second of each call, the best of some rounds in turns."""
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            started = time.process_time()
-            call(texts)
-            best[name] = min(best[name], time.process_time() - started)
-    return {name: len(texts) / seconds for name, seconds in best.items()}
 
 
 if __name__ == "__main__":

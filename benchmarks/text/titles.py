@@ -7,30 +7,25 @@ airs once, with one of 40 categories that its first words suggest. Each size is 
 stage; memory is the peak of that process and of its largest worker.
 """
 
-import argparse
-import json
 import resource
-import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.claims import Claim, table
-from storage.artifacts import Corpus, Guide, Vocabulary
+from benchmarks.claims import Claim, run
+from benchmarks.processes import call_apart
+from benchmarks.stages import WITHOUT_SENTENCES, preprocess, tokenize
+from storage.artifacts import Corpus, Guide
 from storage.home.workspace import Workspace
-from tasks.preprocess.settings import PreprocessSettings
-from tasks.sentences import NoSentences
-from tasks.sentences.settings import SentenceSettings
 from tasks.tokenize.settings import TokenizeSettings
 
 WORDS, CATEGORIES, CHUNK = 200_000, 40, 100_000
-# Invented words have no meaning to encode; benchmarks/text/sentences.py measures that.
-WITHOUT_SENTENCES = PreprocessSettings(sentences=SentenceSettings(encoder=NoSentences()))
 LETTERS = np.array(list("etaoinshrdlucmfwygpbvk"))
 
 
@@ -109,28 +104,9 @@ SCHEMA = pa.schema(
 
 
 def to_corpus(home: Path, guide: Guide, settings: TokenizeSettings) -> Corpus:
-    """Both stages, without a Prefect run."""
-    return preprocess(home, guide, tokenize(home, guide, settings), settings)
-
-
-def tokenize(home: Path, guide: Guide, settings: TokenizeSettings) -> Vocabulary:
-    """The stage tokenize, without a Prefect run."""
-    from prefect.logging import disable_run_logger
-
-    from tasks.tokenize.task import tokenize
-
-    with disable_run_logger():
-        return tokenize.fn(str(home), guide, settings)
-
-
-def preprocess(home: Path, guide: Guide, vocabulary: Vocabulary, settings: TokenizeSettings) -> Corpus:
-    """The stage preprocess, without a Prefect run."""
-    from prefect.logging import disable_run_logger
-
-    from tasks.preprocess.task import preprocess
-
-    with disable_run_logger():
-        return preprocess.fn(str(home), guide, vocabulary, settings.splits.salt, WITHOUT_SENTENCES)
+    """Tokenizes and preprocesses a Guide, without sentence vectors: invented words have no meaning."""
+    vocabulary = tokenize(home, guide, settings)
+    return preprocess(home, guide, vocabulary, settings.splits.salt, WITHOUT_SENTENCES)
 
 
 def measure_titles(sizes: Sequence[int]) -> Sequence[Claim]:
@@ -140,38 +116,23 @@ def measure_titles(sizes: Sequence[int]) -> Sequence[Claim]:
     claims: list[Claim] = []
     seconds: dict[tuple[str, int], float] = {}
     for size in sizes:
-        with tempfile.TemporaryDirectory() as home:
-            for stage in ("guide", "tokenize", "preprocess"):
-                done = subprocess.run(
-                    [sys.executable, "-m", "benchmarks.text.titles", "--stage", stage, home, str(size)],
-                    check=True,
-                    stdout=subprocess.PIPE,
-                    encoding="utf-8",
-                )
-                found = json.loads(done.stdout.splitlines()[-1])
-                seconds[stage, size] = found["seconds"]
-                if stage != "guide":
-                    claims.append(
-                        Claim(
-                            name=f"{stage}, {size:,} titles: seconds of core time",
-                            value=found["seconds"],
-                            better=None,
-                        )
-                    )
-                    claims.append(
-                        Claim(
-                            name=f"{stage}, {size:,} titles: peak memory, GB",
-                            value=found["peak"],
-                            aim=2,
-                            better="less",
-                        )
-                    )
+        with tempfile.TemporaryDirectory() as folder:
+            home, settings = Path(folder), TokenizeSettings()
+            guide, *_ = call_apart(run_stage, publish_synthetic_guide, home, size)
+            vocabulary, *tokenizing = call_apart(run_stage, tokenize, home, guide, settings)
+            stage = preprocess, home, guide, vocabulary, settings.splits.salt, WITHOUT_SENTENCES
+            _, *preprocessing = call_apart(run_stage, *stage)
+        for name, (cpu, peak) in (("tokenize", tokenizing), ("preprocess", preprocessing)):
+            seconds[name, size] = cpu
+            about = f"{name}, {size:,} titles"
+            claims.append(Claim(f"{about}: seconds of core time", cpu, better=None))
+            claims.append(Claim(f"{about}: peak memory, GB", peak, aim=2, better="less"))
     for stage in ("tokenize", "preprocess"):
         first, last = (seconds[stage, size] / size for size in (sizes[0], sizes[-1]))
         claims.append(
             Claim(
-                name=f"{stage}: time a title at {sizes[-1]:,} titles over that at {sizes[0]:,}",
-                value=last / first,
+                f"{stage}: time a title at {sizes[-1]:,} titles over that at {sizes[0]:,}",
+                last / first,
                 aim=1.5,
                 better="less",
             )
@@ -179,63 +140,26 @@ def measure_titles(sizes: Sequence[int]) -> Sequence[Claim]:
     return claims
 
 
-def run_stage(stage: str, home: Path, titles: int) -> dict[str, float]:
-    """One stage in this process: seconds of core time and GB at the peak, imports included in the latter."""
+def run_stage(stage: Callable[..., Any], *arguments: Any) -> tuple[Any, float, float]:
+    """Result of a stage, its seconds of core time, and the peak memory in GB, imports included.
+
+    Memory is that of this process or of its largest worker. Called in its own process.
+    """
     before = _seconds()
-    guide, settings = (
-        Guide(path=f"artifacts/guide/synthetic{titles}", digest="", counts={}),
-        TokenizeSettings(),
-    )
-    if stage == "guide":
-        publish_synthetic_guide(home, titles)
-    elif stage == "tokenize":
-        made = tokenize(home, guide, settings)
-        (home / "vocabulary.json").write_text(
-            json.dumps({"path": made.path, "digest": made.digest, "counts": made.counts}), encoding="utf-8"
-        )
-    else:
-        preprocess(
-            home,
-            guide,
-            Vocabulary(**json.loads((home / "vocabulary.json").read_text(encoding="utf-8"))),
-            settings,
-        )
+    result = stage(*arguments)
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return {"seconds": _seconds() - before, "peak": peak * 1024 / 1e9}
+    return result, _seconds() - before, peak * 1024 / 1e9
 
 
 def _seconds() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in usage)
 
 
-def main() -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="under 60 s: smaller data")
-    parser.add_argument("--full", action="store_true", help="one million and ten: an hour")
-    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
-    parser.add_argument("--sizes", type=int, nargs="+", help="numbers of titles, rising")
-    parser.add_argument(
-        "--stage", nargs=3, metavar=("STAGE", "HOME", "TITLES"), help="one stage in this process"
-    )
-    given = parser.parse_args()
-    if given.stage:
-        print(json.dumps(run_stage(given.stage[0], Path(given.stage[1]), int(given.stage[2]))))
-        return 0
-    claims = measure_titles(
-        given.sizes
-        or (
-            (10_000, 30_000) if given.quick else (1_000_000, 10_000_000) if given.full else (100_000, 300_000)
-        )
-    )
-    print(
-        json.dumps([{**claim.__dict__, "ratio": claim.ratio, "met": claim.met} for claim in claims], indent=1)
-        if given.json
-        else table(claims)
-    )
-    return 0
+def measure(quick: bool) -> Sequence[Claim]:
+    """All claims of this file but those of --full."""
+    return measure_titles((10_000, 30_000) if quick else (100_000, 300_000))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(measure, __doc__ or "", lambda: measure_titles((1_000_000, 10_000_000))))

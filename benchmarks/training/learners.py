@@ -47,14 +47,14 @@ def measure_learners(corpus: Path, quick: bool) -> Iterator[Claim]:
             ours, theirs = ([getattr(run, unit) for run in found[own]] for own in (runner, ONE))
             ratio, rival = _ratio(ours, theirs), statistics.median(theirs)
             yield Claim(
-                name=f"{name}, batches of {SIZE}: training, titles/{per}",
-                value=ratio * rival,
-                rival="1 learner",
-                rival_value=rival,
+                f"{name}, batches of {SIZE}: training, titles/{per}",
+                ratio * rival,
+                "1 learner",
+                rival,
                 aim=aim,
             )
         stale = statistics.median(run.staleness for run in found[runner])
-        yield Claim(name=f"{name}: steps of others within a step", value=stale, better=None)
+        yield Claim(f"{name}: steps of others within a step", stale, better=None)
     yield from _precisions(corpus, quick)
 
 
@@ -65,10 +65,10 @@ def _precisions(corpus: Path, quick: bool) -> Iterator[Claim]:
         sequential, *others = (_precision(contest, runner, size, 1 if quick else 4) for runner in runners)
         for runner, precision in zip(runners[1:], others, strict=True):
             yield Claim(
-                name=f"{NAMES[runner]}, batches of {size}: precision@10 on {PROTOCOL}",
-                value=precision,
-                rival="sequential",
-                rival_value=sequential,
+                f"{NAMES[runner]}, batches of {size}: precision@10 on {PROTOCOL}",
+                precision,
+                "sequential",
+                sequential,
                 aim=0.98,
             )
 

@@ -1,22 +1,16 @@
 """Loading: whole batches by vectorised gathers beside the textbook Dataset with ``__getitem__`` and default
 collate.
 
-A batch is 1,024 examples of 8 titles each, padded. The textbook way keeps a tensor a title, pads the titles
-of one example in ``__getitem__`` and lets the DataLoader stack them. Both are measured at 0, 1 and 2 workers
-from the first batch on hand to the last (starting workers is a row of its own), then ours over more workers
-and threads beside the ideal speed-up, from memory and from disk (the corpus put out of the page cache). Last,
-the share of its steps that the real training loop waits for data.
-
-The corpus is made of synthetic titles by the stages themselves (benchmarks/text/titles.py).
+A batch is 1,024 examples of 8 titles each, padded. The textbook Dataset keeps a tensor a title, pads the
+titles of one example in ``__getitem__`` and lets the DataLoader stack them. Both are measured at 0, 1 and 2
+workers, from the first batch to the last. The second part measures the share of its steps that the training
+loop waits for data. The corpus is made of synthetic titles (benchmarks/text/titles.py).
 """
 
-import os
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +25,12 @@ from benchmarks.training.padded import Padded, PaddedTitles
 from storage.formats.corpus import open_corpus
 from storage.home.workspace import Workspace
 from tasks.loading.delivery import Delivery
-from tasks.pool import cores
 from tasks.text.words import Words
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.train.loop import Training
 from tasks.train.settings import TrainSettings
 
-EXAMPLES, EACH, PREFETCH = 1024, 8, 2
+EXAMPLES, EACH = 1024, 8
 Clock = Callable[[], float]
 
 
@@ -91,8 +84,6 @@ def measure_loader(quick: bool) -> Sequence[Claim]:
         )
         items = [np.arange(start, start + EXAMPLES) for start in range(0, batches * EXAMPLES, EXAMPLES)]
         claims += beside_the_textbook(words, examples, items, quick)
-        claims += over_workers(words, examples, items, (1, 2, 4) if quick else (1, 2, 4, 8))
-        claims += from_disk(words, examples, items[: 8 if quick else 16])
         claims += in_the_loop(
             Workspace(home).folder(to_corpus(home, guide, TokenizeSettings())), 2 if quick else 4
         )
@@ -107,61 +98,13 @@ def beside_the_textbook(
     few = 8 if quick else 20
     for workers in (0, 1, 2):
         ours, theirs = [], []
-        ring = delivery(corpus, examples, workers)
+        delivery = Delivery(OurExamples(corpus, examples), workers=workers)
         for _ in range(3):
-            ours.append(speed(ring.deliver(items)))
+            ours.append(speed(delivery.deliver(items)))
             subset = torch.utils.data.Subset(textbook, range(few * EXAMPLES))
             theirs.append(speed(iter(DataLoader(subset, batch_size=EXAMPLES, num_workers=workers))))
         label = f"padded batches of 1,024 × 8 titles a second, {workers} worker{'s' if workers != 1 else ''}"
-        yield Claim(name=label, value=max(ours), rival="textbook Dataset", rival_value=max(theirs), aim=20)
-
-
-def over_workers(
-    corpus: Path, examples: Path, items: Sequence[np.ndarray], counts: Sequence[int]
-) -> Iterator[Claim]:
-    """Speed-up over no workers beside the ideal; how long the start takes; threads in the place of
-    processes.
-    """
-    alone = max(speed(Delivery(OurExamples(corpus, examples), workers=0).deliver(items)) for _ in range(3))
-    yield Claim(name="padded batches a second in this process", value=alone, better=None)
-    for workers in counts:
-        ideal = float(min(workers, cores()))
-        ring, started = delivery(corpus, examples, workers), time.perf_counter()
-        next(ring.deliver(items[:1]))
-        start = time.perf_counter() - started
-        processes = max(speed(ring.deliver(items)) for _ in range(3)) / alone
-        threads = (
-            max(speed(by_threads(OurExamples(corpus, examples), items, workers)) for _ in range(3)) / alone
-        )
-        about = f"{workers} on {cores()} cores, {workers * PREFETCH} batches under way"
-        yield Claim(
-            name=f"speed-up by processes: {about}",
-            value=processes,
-            rival="ideal",
-            rival_value=ideal,
-            better=None,
-        )
-        yield Claim(
-            name=f"speed-up by threads: {about}", value=threads, rival="ideal", rival_value=ideal, better=None
-        )
-        yield Claim(name=f"start of {workers}, seconds to the first batch", value=start, better=None)
-
-
-def from_disk(corpus: Path, examples: Path, items: Sequence[np.ndarray]) -> Iterator[Claim]:
-    """Batches a second when the pages have to be read first."""
-    found = {}
-    for workers in (0, 2):
-        ring = delivery(corpus, examples, workers)
-        list(ring.deliver(items[:1]))  # workers are there
-        evict(corpus)
-        found[workers] = speed(ring.deliver(items), first=True)
-    yield Claim(
-        name="padded batches a second from disk, 2 workers",
-        value=found[2],
-        rival="this process",
-        rival_value=found[0],
-        better=None,
-    )
+        yield Claim(label, max(ours), "textbook Dataset", max(theirs), aim=20)
 
 
 def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
@@ -187,14 +130,14 @@ def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
         )
         aim = 5.0
         yield Claim(
-            name=f"share of the training loop spent waiting for data, %, {workers} workers",
-            value=100 * wall.share,
+            f"share of the training loop spent waiting for data, %, {workers} workers",
+            100 * wall.share,
             aim=aim,
             better="less",
         )
         yield Claim(
-            name=f"core time of the training process while it waits, ns a token id, {workers} workers",
-            value=1e9 * cpu.each / (entries * wall.titles),
+            f"core time of the training process while it waits, ns a token id, {workers} workers",
+            1e9 * cpu.each / (entries * wall.titles),
             better=None,
         )
 
@@ -236,37 +179,11 @@ class Waiting:
         return self.shown / self.batches
 
 
-def delivery(corpus: Path, examples: Path, workers: int) -> Delivery[np.ndarray, Padded]:
-    """Ours; its workers end when it is forgotten."""
-    return Delivery(OurExamples(corpus, examples), workers=workers)
-
-
-def by_threads(maker: OurExamples, items: Sequence[np.ndarray], workers: int) -> Iterator[Padded]:
-    """Batches in order, made ahead by threads."""
-    maker[items[0]]
-    with ThreadPoolExecutor(workers) as pool:
-        waiting = deque(pool.submit(maker.__getitem__, item) for item in items[: workers * PREFETCH])
-        for item in [*items[workers * PREFETCH :], *[None] * len(waiting)]:
-            yield waiting.popleft().result()
-            if item is not None:
-                waiting.append(pool.submit(maker.__getitem__, item))
-
-
-def speed(batches: Iterator[Any], *, first: bool = False) -> float:
-    """Batches a second; from the first batch on hand, unless that one counts too."""
-    if not first:
-        next(batches)
+def speed(batches: Iterator[Any]) -> float:
+    """Batches a second, from the first batch on hand."""
+    next(batches)
     started = time.perf_counter()
     return sum(1 for _ in batches) / (time.perf_counter() - started)
-
-
-def evict(folder: Path) -> None:
-    """Puts a folder's files out of the page cache (as far as nobody maps them)."""
-    for file in folder.glob("*.npy"):
-        handle = os.open(file, os.O_RDONLY)
-        os.fsync(handle)
-        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(handle)
 
 
 if __name__ == "__main__":

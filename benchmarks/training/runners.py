@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.claims import Claim, guides, run
-from benchmarks.nights.road import make_corpus
 from benchmarks.processes import call_apart
 from benchmarks.rivals.contest import Contest, Rival, Trained, timed
 from benchmarks.rivals.fasttext import FastText
 from benchmarks.rivals.ours import Ours
 from benchmarks.rivals.plain import LabelMode
+from benchmarks.stages import make_corpus
 from benchmarks.training.learners import measure_learners
 from benchmarks.training.training import DIM, PROTOCOL, REACHED, SHORT_BAGS, Run, runs_of
 from tasks.encoder.bags import Bagger
@@ -96,16 +96,16 @@ def _speed(
         ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
         threads = ", ".join(f"{side} {rounds[0].threads}" for side, rounds in best.items())
         yield Claim(
-            name=f"{tokens}: training, threads: {threads}, titles/{per}",
-            value=ratio * rival,
-            rival="PyTorch, label mode",
-            rival_value=rival,
+            f"{tokens}: training, threads: {threads}, titles/{per}",
+            ratio * rival,
+            "PyTorch, label mode",
+            rival,
             aim=aim,
             better="more",
         )
     ours, theirs = (statistics.fmean(run.precision for run in measured[side][1]) for side in ("ours", "loop"))
     name = f"{tokens}: precision@10 on {PROTOCOL}, {epochs} epochs"
-    yield Claim(name=name, value=ours, rival="PyTorch, label mode", rival_value=theirs, aim=1, better="more")
+    yield Claim(name, ours, "PyTorch, label mode", theirs, aim=1, better="more")
     yield from _beside_mechanism(tokens, corpus, settings, quick)
 
 
@@ -117,10 +117,10 @@ def _beside_mechanism(tokens: str, corpus: Path, settings: TrainSettings, quick:
     ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
     rival, value = "the mechanism", statistics.median(theirs)
     name = f"{tokens}: training, one thread, titles/CPU-s"
-    yield Claim(name=name, value=ratio * value, rival=rival, rival_value=value, aim=1, better="more")
+    yield Claim(name, ratio * value, rival, value, aim=1, better="more")
     ours, theirs = (statistics.fmean(run.precision for run in measured[side][1]) for side in sides)
     name = f"{tokens}: precision@10 on {PROTOCOL}, 2 epochs"
-    yield Claim(name=name, value=ours, rival=rival, rival_value=theirs, better=None)
+    yield Claim(name, ours, rival, theirs, better=None)
 
 
 def _to_quality(
@@ -140,7 +140,7 @@ def _to_quality(
             for runs in (theirs, ours)
         )
         name = f"{tokens}: {seconds} to precision@10 of {wanted:.3f}"
-        yield Claim(name=name, value=reached, rival=fasttext.name, rival_value=first, aim=0.1, better="less")
+        yield Claim(name, reached, fasttext.name, first, aim=0.1, better="less")
 
 
 def _rounds(

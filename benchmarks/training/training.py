@@ -34,7 +34,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.claims import Claim, guides, run
-from benchmarks.nights.road import make_corpus
 from benchmarks.processes import call_apart, measure_apart
 from benchmarks.rivals.contest import DIM, Contest, Rival, Spent
 from benchmarks.rivals.doc2vec import Doc2Vec
@@ -42,6 +41,7 @@ from benchmarks.rivals.fasttext import FastText
 from benchmarks.rivals.ours import Ours
 from benchmarks.rivals.plain import LabelMode, Plain
 from benchmarks.rivals.static_embedding import StaticEmbedding
+from benchmarks.stages import make_corpus
 from benchmarks.training.synthetic import make_synthetic_corpus
 from storage.formats.corpus import open_corpus
 from tasks.optimizers import RowwiseAdagrad
@@ -173,14 +173,7 @@ def _beside(
     for unit, aim in (("wall", to_quality), ("cpu", None)):
         value, rival_value = (getattr(run.spent, unit) if run else math.inf for run in (reached, first))
         seconds = "seconds" if unit == "wall" else "CPU seconds"
-        yield Claim(
-            name=about % seconds,
-            value=value,
-            rival=rival,
-            rival_value=rival_value,
-            aim=aim,
-            better="less" if aim else None,
-        )
+        yield Claim(about % seconds, value, rival, rival_value, aim=aim, better="less" if aim else None)
     best, best_of_theirs = max(ours, key=_speed), max(theirs, key=_speed)
     yield from _speeds(
         f"{tokens}: training, threads: {best.threads} and {best_of_theirs.threads}",
@@ -199,12 +192,7 @@ def _speeds(
         value, rival_value = (one and one.titles / getattr(one.spent, unit) for one in (run, theirs))
         own = aim if unit == "wall" else None
         yield Claim(
-            name=f"{name}, titles/{per}",
-            value=value or 0,
-            rival=rival,
-            rival_value=rival_value,
-            aim=own,
-            better="more" if own else None,
+            f"{name}, titles/{per}", value or 0, rival, rival_value, aim=own, better="more" if own else None
         )
 
 
@@ -270,15 +258,13 @@ def _growth(folder: Path, sizes: Sequence[int]) -> Iterator[Claim]:
         measured = measure_apart(_prepare_epoch, make_synthetic_corpus(folder / str(size), size, seed=1))
         smallest = smallest or measured.result
         yield Claim(
-            name=f"synthetic, {size:,} titles: training, titles/s",
-            value=measured.result,
-            rival=f"{sizes[0]:,} titles",
-            rival_value=smallest,
+            f"synthetic, {size:,} titles: training, titles/s",
+            measured.result,
+            f"{sizes[0]:,} titles",
+            smallest,
         )
         yield Claim(
-            name=f"synthetic, {size:,} titles: memory above imports and corpus, MiB",
-            value=measured.above,
-            better=None,
+            f"synthetic, {size:,} titles: memory above imports and corpus, MiB", measured.above, better=None
         )
 
 

@@ -20,7 +20,7 @@ from benchmarks.quality.believed import (
     write_key,
     write_lists,
 )
-from benchmarks.quality.similarities import join, project, spread, unit
+from storage.arrays import unit_rows
 from storage.stages import ROOT
 
 
@@ -38,7 +38,7 @@ def titles() -> pa.Table:
 
 
 def vectors(seed: int) -> np.ndarray:
-    return unit(np.random.default_rng(seed).standard_normal((40, 8)))
+    return unit_rows(np.random.default_rng(seed).standard_normal((40, 8)).astype(np.float32))
 
 
 def test_drawing_is_reproducible_by_airings_and_without_placeholders(titles):
@@ -142,18 +142,3 @@ def test_the_command_scores(tmp_path):
     command = [sys.executable, "-m", "benchmarks.quality.believed", "score", folder, "--reference", "small"]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, encoding="utf-8")
     assert "| new | 3 | 6.33 | 67% | 33% | 1 | 1 | +0.67 [-1.00, 3.00] |" in done.stdout
-
-
-def test_joined_cosine_is_the_weighted_sum_of_cosines():
-    meaning, full = vectors(3), vectors(4)
-    weights = 1 / spread(meaning), 2 / spread(full)
-    expected = (weights[0] * meaning @ meaning.T + weights[1] * full @ full.T) / sum(weights)
-    joined = join(meaning, full, 2)
-    np.testing.assert_allclose(joined @ joined.T, expected, atol=1e-5)
-
-
-def test_a_projection_to_all_dimensions_keeps_cosines_and_zero_rows():
-    some = vectors(5)
-    some[7] = 0
-    np.testing.assert_allclose(project(some, 8) @ project(some, 8).T, some @ some.T, atol=1e-5)
-    assert project(some, 3).shape == (40, 3) and not project(some, 3)[7].any()

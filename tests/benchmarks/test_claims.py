@@ -20,12 +20,9 @@ from benchmarks.claims import Claim
     ],
 )
 def test_met_beside_a_rival_also_one_that_reached_nothing(value, rival_value, aim, better, met):
-    assert (
-        Claim(name="x", value=value, rival="other", rival_value=rival_value, aim=aim, better=better).met
-        is met
-    )
+    assert Claim("x", value, "other", rival_value, aim=aim, better=better).met is met
 
 
 def test_met_by_a_number_of_its_own():
-    assert Claim(name="x", value=14.0, aim=15, better="less").met is True
-    assert Claim(name="x", value=0.9, aim=1.0).met is False
+    assert Claim("x", 14.0, aim=15, better="less").met is True
+    assert Claim("x", 0.9, aim=1.0).met is False

@@ -49,7 +49,7 @@ def test_lines_are_in_the_file_as_soon_as_they_are_measured(tmp_path: Path):
     file, seen = tmp_path / "measured.jsonl", []
 
     def run(left):
-        yield Claim(name="first", value=2.0, rival="other", rival_value=1.0, aim=1.5)
+        yield Claim("first", 2.0, "other", 1.0, aim=1.5)
         seen.extend(lines(file))
         yield {"second": 2}
 

@@ -24,7 +24,7 @@ def page(tmp_path: Path) -> Path:
 
 
 def claims(name: str) -> list[Claim]:
-    return [Claim(name=f"{name}, seconds", value=1.5, better=None)]
+    return [Claim(f"{name}, seconds", 1.5, better=None)]
 
 
 def test_a_benchmark_that_fails_is_named_and_the_others_go_on(page: Path, capsys: pytest.CaptureFixture[str]):

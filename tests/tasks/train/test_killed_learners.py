@@ -57,7 +57,7 @@ def killing(training: Training, kills: int, seed: int = 1) -> Iterator[list[int]
 
 def sample_corpus(folder: Path) -> Path:
     """The Corpus of the bundled guide, made as the nightly run makes it."""
-    from benchmarks.nights.road import make_corpus
+    from benchmarks.stages import make_corpus
 
     return make_corpus(folder / "home", [ROOT / "sample" / "guide.xml.gz"])
 
