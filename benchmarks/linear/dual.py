@@ -3,8 +3,7 @@
 Samples are documents of two topics each, words drawn by Zipf's law, log tf-idf, unit norm; the class of the
 first topic is the label, one in a hundred the other way. All read the same blocks, by a thread that reads
 ahead, from a disk throttled to the rate of a network disk (pages leave the page cache once read, so reads
-are real). The pass-by-pass reader is the same compiled step without a cache; block minimisation (Yu et al.
-KDD 2010) takes the same memory, half of it to read ahead, and sweeps each part several times.
+are real). The pass-by-pass reader is the same compiled step without a cache.
 
 Seconds are from the first read until the primal objective is within 1 % of the optimum: weights are copied
 every eighth of a pass, and their objectives computed afterwards. A rival not there after ``PASSES`` passes'
@@ -15,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
@@ -26,11 +24,10 @@ from storage.arrays import Ragged, offsets_of
 from storage.artifacts import Progress
 from tasks.linear.blocks import PREFETCH_BLOCKS, Block, SampleBlocks, write_blocks
 from tasks.linear.dual_cached import DualCachedSVM
-from tasks.linear.dual_steps import rows_of, visit
+from tasks.linear.dual_steps import rows_of
 
 FEATURES, WORDS, TOPICS, TOPIC_WORDS = 250_000, 100, 100, 2000
 SHARE, RATE, PASSES, WITHIN, TOLERANCE = 0.1, 150e6, 30, 0.01, 1e-3
-SWEEPS = 5  # of block minimisation over each part
 
 
 def claims(quick: bool) -> Sequence[Claim]:
@@ -49,17 +46,9 @@ def claims(quick: bool) -> Sequence[Claim]:
             found.append(Claim(f"gap at the end, {name}", gap, aim=TOLERANCE, better="less"))
             found.append(Claim(f"passes over the disk to that gap, {name}", passes, better=None))
             limit = max(PASSES * size / RATE, 4 * seconds)
-            rivals: list[tuple[str, Callable[..., Any], tuple[float, ...], float | None]] = [
-                ("pass by pass", prepare_ours, (RATE, 0.0, optimum, limit), 1 / 3)
-            ]
-            if cost == 1:
-                rivals += [
-                    ("block minimisation", prepare_block_minimisation, (RATE, optimum, limit), None),
-                    ("SGDClassifier.partial_fit", prepare_sgd, (RATE, optimum, limit), None),
-                ]
-            for rival, prepare, given, aim in rivals:
-                result = measure_apart(prepare, folder, cost, *given, rival=True, threads=1).result
-                found.append(race(name, seconds, rival, result, aim))
+            given = folder, cost, RATE, 0.0, optimum, limit
+            slow = measure_apart(prepare_ours, *given, rival=True, threads=1).result
+            found.append(race(name, seconds, "pass by pass", slow, 1 / 3))
         fast = measure_apart(prepare_ours, folder, 1.0, 1e12, SHARE, threads=1).result
         given = (folder, 1.0, 1e12, 0.0, fast["dual"], 30 * fast["seconds"])
         slow = measure_apart(prepare_ours, *given, rival=True, threads=1).result
@@ -137,48 +126,6 @@ def prepare_ours(
         }
 
     return call
-
-
-def prepare_block_minimisation(
-    folder: Path, cost: float, rate: float, optimum: float, limit: float
-) -> Callable[[], dict[str, float]]:
-    """Half of the memory for the part that is worked on, the other for what is read meanwhile."""
-    blocks = open_throttled(folder, rate)
-    compile_loops(blocks)
-    size, rng = blocks.file.stat().st_size, np.random.default_rng(0)
-    count = max(1, int(SHARE * size / 2 / blocks.largest))
-
-    def weights() -> Iterator[np.ndarray]:
-        alphas, total = np.zeros(blocks.samples, np.float32), np.zeros(FEATURES + 1)
-        with blocks.stream(prefetch=count) as stream:
-            while True:
-                part = [rows_of(next(stream), total)[0] for _ in range(count)]
-                for _ in range(SWEEPS):
-                    for place in rng.permutation(count):
-                        order = rng.permutation(len(part[place].begins))
-                        visit(part[place], order, alphas, total, np.float32(cost))
-                for _ in range(count):
-                    yield total
-
-    return lambda: arrival(load(folder), keep(weights(), len(blocks), limit), cost, optimum)
-
-
-def prepare_sgd(
-    folder: Path, cost: float, rate: float, optimum: float, limit: float
-) -> Callable[[], dict[str, float]]:
-    """One partial_fit a block; alpha = 1 / (C n), the learning rate that scikit-learn calls optimal."""
-    from sklearn.linear_model import SGDClassifier
-
-    blocks = open_throttled(folder, rate)
-
-    def weights() -> Iterator[np.ndarray]:
-        model = SGDClassifier(alpha=1 / (cost * blocks.samples), random_state=0)
-        with blocks.stream() as stream:
-            for block in stream:
-                model.partial_fit(to_csr(block), block.labels, classes=[-1, 1])
-                yield np.append(np.asarray(model.coef_), np.asarray(model.intercept_))
-
-    return lambda: arrival(load(folder), keep(weights(), len(blocks), limit), cost, optimum)
 
 
 def prepare_liblinear(folder: Path, cost: float) -> Callable[[], float]:

@@ -1,6 +1,4 @@
-"""The rare-event memory: the time of a step beside a loop in torch that takes one query after the other, and
-what the rules and policies leave in the slots.
-"""
+"""The rare-event memory: the time of a step beside a loop in torch that takes one query after the other."""
 
 import statistics
 import time
@@ -13,18 +11,12 @@ from torch.nn import functional as F
 
 from benchmarks.claims import Claim
 from benchmarks.processes import call_apart
-from tasks.train.memory import EMPTY, AlwaysUpdate, HitOrMiss, Memory, Rule
+from tasks.train.memory import EMPTY, HitOrMiss, Memory
 
 SLOTS, DIM, QUERIES, LABELS = 8192, 128, 1024, 64
 AIM = 15.0  # ms a step, on two cores
 MARGIN = 0.1
 SPREADS = (0.5, 1.5, 4.0)  # of titles around their label's centre: nearly all hits, most, hardly any
-RULES: tuple[Rule, ...] = (
-    HitOrMiss(),
-    HitOrMiss(policy="circular"),
-    HitOrMiss(policy="averaging"),
-    AlwaysUpdate(),
-)
 
 
 def draw(count: int, spread: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -87,22 +79,6 @@ def time_step(step: Callable[[Memory, Tensor, Tensor], Tensor], spread: float, r
     return [statistics.median(taken[1:]), min(taken[1:]), statistics.median(cpu[1:])]
 
 
-def fill(rule: Rule, spread: float, batches: int) -> dict[str, float]:
-    """What a rule leaves in an empty memory of 2,048 slots after so many batches."""
-    memory, generator = Memory.empty(SLOTS // 4, DIM), torch.Generator().manual_seed(2)
-    for _ in range(batches):
-        memory.write_(*draw(QUERIES, spread, generator), rule, label_count=LABELS)
-    queries, labels = draw(QUERIES, spread, generator)
-    found = memory.write_(queries, labels, rule, label_count=LABELS)
-    best = (queries @ torch.where(memory.values[:, None] == EMPTY, 0.0, found.start).T).argmax(1)
-    filled = memory.values != EMPTY
-    return {
-        "share of slots filled": filled.float().mean().item(),
-        "share of filled slots never hit": (memory.hits[filled] == 0).float().mean().item(),
-        "accuracy of the nearest slot": (memory.values[best] == labels).float().mean().item(),
-    }
-
-
 def steps(quick: bool) -> Iterator[Claim]:
     """A step's time; the aim is for the middle one of the three worlds."""
     for spread in SPREADS[1:2] if quick else SPREADS:
@@ -116,18 +92,9 @@ def steps(quick: bool) -> Iterator[Claim]:
         yield Claim(f"{about}, CPU ms a step", mine[2], better="less", aim=0.5, **rival)
 
 
-def policies(quick: bool) -> Iterator[Claim]:
-    """Rules and policies on one stream."""
-    for rule in RULES:
-        name = " ".join(filter(None, (rule.name, getattr(rule, "policy", ""))))
-        for spread in SPREADS[1:2] if quick else SPREADS[1:]:
-            for what, value in fill(rule, spread, 4 if quick else 24).items():
-                yield Claim(f"memory, {name}, spread {spread:g}, {what}", value, better=None)
-
-
 def claims(quick: bool) -> list[Claim]:
     """All claims of this file."""
-    return [*steps(quick), *policies(quick)]
+    return [*steps(quick)]
 
 
 if __name__ == "__main__":

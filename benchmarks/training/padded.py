@@ -18,16 +18,6 @@ class Padded(NamedTuple):
     ids: Tensor
     lengths: Tensor
 
-    @property
-    def mask(self) -> Tensor:
-        """Which ids are tokens: bool (…, longest)."""
-        return torch.arange(self.ids.shape[-1], device=self.ids.device) < self.lengths.unsqueeze(-1)
-
-    def ragged(self) -> Ragged:
-        """The same titles in the ragged form, one row a title."""
-        offsets = np.concatenate([[0], np.cumsum(self.lengths.reshape(-1).numpy())])
-        return Ragged(offsets, self.ids[self.mask].numpy())
-
 
 def pad(tokens: Ragged, shape: tuple[int, ...] | None = None) -> Padded:
     """Pads ragged titles to the longest; ``shape`` of the titles, such as (examples, titles each)."""
