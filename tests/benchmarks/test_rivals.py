@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.rivals.contest import DIM, Contest, Rival, Spent
+from benchmarks.rivals.contest import DIM, Contest, Rival
 from benchmarks.rivals.fasttext import FastText
 from benchmarks.rivals.ours import Ours
 from benchmarks.rivals.plain import LabelMode, Plain
-from benchmarks.training import training
-from benchmarks.training.training import SHORT_BAGS, Run, runs_of
+from benchmarks.training.training import SHORT_BAGS, runs_of
 
 pytestmark = pytest.mark.slow
 
@@ -44,37 +43,3 @@ def test_runs_say_what_they_took_and_with_how_many_threads(toy_corpus: Path):
     (run,) = runs_of(LabelMode(epochs=(2,)), toy_corpus, True, 1)
     assert run.epochs == 2 and run.threads == 1 and run.titles == 2 * len(Contest(toy_corpus).training)
     assert run.spent.wall > 0 and run.spent.cpu > 0
-
-
-def test_the_faster_loop_in_plain_pytorch_comes_first_and_has_the_aims(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    seconds = {"GuideSpace": 0.1, "fastText": 0.5, "PyTorch, triplets": 9.0, "PyTorch, label mode": 0.4}
-    monkeypatch.setattr(
-        training,
-        "_better",
-        lambda rival, corpus, quick, rival_process: [
-            Run(1, Spent(seconds[rival.name], 2 * seconds[rival.name]), 0.4, 1000, 1)
-        ],
-    )
-    claims = training._compare(
-        "words", tmp_path, SHORT_BAGS, [FastText("fastText", "tokens"), Plain(), LabelMode()], True
-    )
-    assert [claim.rival for claim in claims[::4]] == [
-        "PyTorch, label mode (the faster of two loops)",
-        "fastText",
-        "PyTorch, triplets",
-    ]
-    aims = {claim.rival: claim.aim for claim in claims if claim.name.endswith("titles/s")}
-    assert aims == {
-        "PyTorch, label mode (the faster of two loops)": 3,
-        "fastText": None,
-        "PyTorch, triplets": None,
-    }
-    speeds = [(claim.value, claim.rival_value) for claim in claims[:4]]
-    assert speeds == [
-        (0.1, 0.4),
-        (0.2, 0.8),
-        (pytest.approx(10_000), pytest.approx(2_500)),
-        (pytest.approx(5_000), pytest.approx(1_250)),
-    ]

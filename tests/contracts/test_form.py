@@ -9,11 +9,9 @@ import typing
 from collections.abc import Iterator
 
 import pytest
-from prefect.utilities.callables import parameter_schema
 from pydantic import TypeAdapter
 
 from flows.cli.settings import members
-from flows.nightly import nightly
 from flows.settings import Settings
 from tasks.form import in_form
 from tests.contracts.families import families
@@ -47,17 +45,6 @@ def test_a_strategy_is_found_by_that_key_and_by_its_name(path: str) -> None:
         name = kind().name
         for chosen in ({"name": name}, {f"strategy_{name}": name}):
             assert family.validate_python(chosen) == kind()
-
-
-def test_defaults_carry_the_keys() -> None:
-    stages = parameter_schema(nightly).definitions["Settings"]["properties"]
-    train, rule = stages["train"]["default"], TypeAdapter(Settings).json_schema()["properties"]["train"]
-    expected = {"strategy_rowwise_adagrad": "rowwise_adagrad", "learning_rate": 0.07, "epsilon": 1e-10}
-    assert train["optimizer"] == rule["default"]["optimizer"] == expected
-    assert stages["publish"]["default"]["keep"] == 7
-    assert {"strategy_tfidf_knn", "strategy_majority"} <= {
-        key for baseline in stages["evaluate"]["default"]["baselines"] for key in baseline
-    }
 
 
 def test_names_of_strategies_have_keys_of_their_own_at_any_depth() -> None:

@@ -280,22 +280,9 @@ def test_state_has_one_row_a_token(optimizer: Optimizer):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_settings_are_frozen_named_and_checked(kind: type):
-    optimizer = kind()
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        optimizer.learning_rate = 1.0
-    with pytest.raises(TypeError):
-        kind(0.1)
+def test_settings_are_checked(kind: type):
     check = pydantic.TypeAdapter(kind)
     for wrong in ({"learning_rate": 0}, {"learning_rate": -1}, {"name": "other"}, {"learnign_rate": 0.1}):
         with pytest.raises(pydantic.ValidationError):
             check.validate_python(wrong)
-    assert check.validate_python(dataclasses.asdict(optimizer)) == optimizer
-    assert all(
-        field.name == "name" or field.metadata.get("description") for field in dataclasses.fields(kind)
-    )
-
-
-def test_names_are_distinct():
-    names = [kind().name for kind in KINDS]
-    assert len(set(names)) == len(names)
+    assert check.validate_python(dataclasses.asdict(kind())) == kind()

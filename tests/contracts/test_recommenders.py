@@ -1,6 +1,5 @@
 """What every strategy that recommends must do, whatever its name."""
 
-import dataclasses
 from typing import get_args
 
 import numpy as np
@@ -162,11 +161,8 @@ def test_likes_of_unknown_titles_are_refused(strategy: Recommender):
 
 
 @pytest.mark.parametrize("strategy", KINDS)
-def test_settings_are_checked_and_described(strategy: Recommender):
+def test_settings_are_checked(strategy: Recommender):
     adapter = pydantic.TypeAdapter(type(strategy))
     assert adapter.validate_python({"name": strategy.name}) == strategy
     with pytest.raises(pydantic.ValidationError, match="no_such_setting"):
         adapter.validate_python({"no_such_setting": 1})
-    schema = adapter.json_schema()["properties"]
-    fields = [field.name for field in dataclasses.fields(strategy) if field.name != "name"]
-    assert all("description" in schema[name] for name in fields)
