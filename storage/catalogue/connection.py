@@ -39,9 +39,8 @@ MEMORY_BYTES = 160_000_000
 
 
 class Migration(NamedTuple):
-    """A numbered change of the schema; versions start at 1 and have no gaps."""
+    """A change of the schema. Its version is its position among all migrations, from 1."""
 
-    version: int
     name: str
     sql: str
 
@@ -120,14 +119,9 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def read_migrations(folder: Path = SCHEMA) -> list[Migration]:
-    """Reads the migrations NNNN_name.sql of a folder; raises ValueError on missing or repeated numbers."""
-    migrations: list[Migration] = []
-    for version, file in enumerate(sorted(folder.glob("[0-9]*.sql")), 1):
-        match = re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name)
-        if match is None or int(match[1]) != version:
-            raise ValueError(f"{file.name}: expected {version:04d}_name.sql as the next migration")
-        migrations.append(Migration(version, match[2], file.read_text(encoding="utf-8")))
-    return migrations
+    """Reads the migrations NNNN_name.sql of a folder."""
+    files = sorted(folder.glob("[0-9]*.sql"))
+    return [Migration(file.stem.partition("_")[2], file.read_text(encoding="utf-8")) for file in files]
 
 
 def set_memory_limit(connection: duckdb.DuckDBPyConnection, size: int) -> None:
@@ -166,12 +160,13 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> None:
-    """Applies pending migrations."""
-    for version, name, sql in migrations[schema_version(connection, migrations, file) :]:
+    """Applies pending migrations; raises HomeError if the database has a newer version."""
+    first = schema_version(connection, migrations, file)
+    for version, (name, sql) in enumerate(migrations[first:], first + 1):
         with transaction(connection):
             connection.execute(sql)
-            applied = "INSERT INTO migrations VALUES (?, ?, make_timestamp(epoch_us(now())))"
-            connection.execute(applied, [version, name])
+            query = "INSERT INTO migrations VALUES (?, ?, make_timestamp(epoch_us(now())))"
+            connection.execute(query, [version, name])
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration], file: Path) -> int:

@@ -15,6 +15,7 @@ from storage.episodes.numbers import NOTHING, EpisodeNumber, complete, read_numb
 
 COLUMNS = EpisodeNumber._fields
 MIGRATION = "episode_columns"  # name of the migration that adds the columns
+_UNIT, _RECORD = "\x1f", "\x1e"  # separators; cleaned texts contain no control characters
 _CHUNK_ROWS = 100_000  # programmes in memory
 
 
@@ -22,63 +23,36 @@ class EpisodeReader:
     """Parses the programmes of a feed, batch by batch."""
 
     def __init__(self) -> None:
+        self._numbers = [NOTHING]  # by code
         self._code_of: dict[EpisodeNumber, int] = {NOTHING: 0}
-        self._readings = [NOTHING]
-        self._elements = _Codes(lambda elements: self._code(read_numbers(elements)))
+        self._elements = _Codes(lambda joined: self._code(read_numbers(_split(joined))))
         self._titles = _Codes(lambda text: self._code(read_text(text, True)))
         self._sub_titles = _Codes(lambda text: self._code(read_text(text, False)))
-        self._completed = _Codes(
-            lambda codes: self._code(complete(*(self._readings[code] for code in codes)))
-        )
+        self._completed = _Codes(lambda codes: self._code(complete(*(self._numbers[code] for code in codes))))
 
     def columns(self, rows: pa.RecordBatch | pa.Table) -> list[pa.Array]:
         """Returns ``COLUMNS`` (int32) of rows with title, sub_title, episode_numbers and episode_systems."""
-        codes = self._list_codes(_combined(rows["episode_numbers"]), _combined(rows["episode_systems"]))
-        open_codes = np.array([number.episode is None for number in self._readings])
-        places = np.flatnonzero(open_codes[codes])
-        texts = np.zeros((2, len(places)), dtype=np.int64)
-        for text_codes, name, code_of in zip(
-            texts, ("title", "sub_title"), (self._titles, self._sub_titles), strict=True
-        ):
-            column = _combined(rows[name]).take(pa.array(places))
-            counted = np.flatnonzero(np.asarray(pc.match_substring_regex(column, r"\p{Nd}").fill_null(False)))  # pyright: ignore[reportAttributeAccessIssue]
-            distinct = column.take(pa.array(counted)).dictionary_encode()
-            distinct_codes = np.array(
-                [code_of[text] for text in distinct.dictionary.to_pylist()], dtype=np.int64
-            )
-            text_codes[counted] = distinct_codes[distinct.indices.to_numpy()]
-        changed = np.flatnonzero(texts.any(axis=0))
-        triples = zip(codes[places[changed]].tolist(), *texts[:, changed].tolist(), strict=True)
-        codes[places[changed]] = [self._completed[triple] for triple in triples]
-        taken = pa.array(codes)
-        return [pa.array(values, pa.int32()).take(taken) for values in zip(*self._readings, strict=True)]
+        codes = self._elements.encode(_join(rows["episode_systems"], rows["episode_numbers"]))
+        has_episode = np.array([number.episode is not None for number in self._numbers])
+        incomplete = np.flatnonzero(~has_episode[codes])
+        titles, sub_titles = (
+            cache.encode(_texts_with_digits(rows[name].take(pa.array(incomplete))))
+            for name, cache in (("title", self._titles), ("sub_title", self._sub_titles))
+        )
+        changed = np.flatnonzero(titles | sub_titles)
+        triples = np.stack([codes[incomplete], titles, sub_titles], axis=1)[changed].tolist()
+        codes[incomplete[changed]] = [self._completed[tuple(triple)] for triple in triples]
+        indices = pa.array(codes)
+        return [pa.array(values, pa.int32()).take(indices) for values in zip(*self._numbers, strict=True)]
 
     def _code(self, number: EpisodeNumber) -> int:
-        if (code := self._code_of.setdefault(number, len(self._readings))) == len(self._readings):
-            self._readings.append(number)
+        if (code := self._code_of.setdefault(number, len(self._numbers))) == len(self._numbers):
+            self._numbers.append(number)
         return code
-
-    def _list_codes(self, numbers: pa.ListArray, systems: pa.ListArray) -> np.ndarray:
-        """Returns the code of the episode numbers of each row."""
-        texts, names = (lists.flatten().dictionary_encode() for lists in (numbers, systems))
-        width = len(names.dictionary) + 1  # the last code stands for no system
-        pairs = texts.indices.to_numpy().astype(np.int64) * width
-        pairs = pa.array(pairs + names.indices.fill_null(width - 1).to_numpy()).dictionary_encode()
-        words, systems_of = texts.dictionary.to_pylist(), [*names.dictionary.to_pylist(), None]
-        elements = [(systems_of[pair % width], words[pair // width]) for pair in pairs.dictionary.to_pylist()]
-        of_element = np.array([self._elements[element,] for element in elements], dtype=np.int64)
-        lengths, places = numbers.value_lengths().fill_null(0).to_numpy(), pairs.indices.to_numpy()
-        begins = np.cumsum(lengths) - lengths
-        codes = np.zeros(len(numbers), dtype=np.int64)
-        codes[lengths == 1] = of_element[places[begins[lengths == 1]]]
-        of_several = _Codes(lambda pair_codes: self._elements[tuple(elements[place] for place in pair_codes)])
-        for row in np.flatnonzero(lengths > 1).tolist():
-            codes[row] = of_several[tuple(places[begins[row] : begins[row] + lengths[row]].tolist())]
-        return codes
 
 
 class _Codes(dict):
-    """A dictionary that computes missing values."""
+    """A dictionary that computes missing codes."""
 
     def __init__(self, code: Callable[[Any], int]) -> None:
         self._code = code
@@ -86,6 +60,33 @@ class _Codes(dict):
     def __missing__(self, key: Any) -> int:
         code = self[key] = self._code(key)
         return code
+
+    def encode(self, texts: pa.Array) -> np.ndarray:
+        """Returns the codes of texts, int64 (rows,); each distinct text is looked up once."""
+        encoded = texts.dictionary_encode()
+        codes = np.array([self[text] for text in encoded.dictionary.to_pylist()], dtype=np.int64)
+        return codes[encoded.indices.to_numpy()]
+
+
+def _join(*columns: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Joins the lists of a row to one text; null values become empty."""
+    texts = []
+    for column in map(_combined, columns):
+        lists = pa.ListArray.from_arrays(column.offsets, column.values.fill_null(""))
+        texts.append(pc.binary_join(lists, _UNIT))  # pyright: ignore[reportAttributeAccessIssue]
+    return pc.binary_join_element_wise(*texts, _RECORD)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _split(joined: str) -> tuple[tuple[str, str], ...]:
+    """Returns (system, number) of each element of a joined text."""
+    systems, numbers = (text.split(_UNIT) for text in joined.split(_RECORD))
+    return tuple(zip(systems, numbers, strict=True))
+
+
+def _texts_with_digits(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Returns the texts, with '' in place of texts without digits and of null."""
+    texts = _combined(column).fill_null("")
+    return pc.if_else(pc.match_substring_regex(texts, r"\p{Nd}"), texts, "")  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def fill_episode_columns(connection: duckdb.DuckDBPyConnection) -> None:

@@ -60,8 +60,6 @@ def find_unchanged(
     """Returns the counts of an earlier reading of the same content, or None if the feed has to be read.
 
     Args:
-        catalogue: Open catalogue.
-        source: Name of the source.
         digest: SHA-256 of the feed.
         grabbed_at: Date of a dated guide, which is compared with earlier readings of this date. None for the
             current content of a source, which is compared with its newest reading only.
@@ -170,7 +168,6 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
     their time.
 
     Args:
-        catalogue: Open catalogue.
         names: Old to new name. New names are not in the catalogue yet.
     """
     connection = catalogue.connection

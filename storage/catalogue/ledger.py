@@ -144,8 +144,6 @@ def reading(
     """Opens a transaction that stores one feed, or nothing if the block raises.
 
     Args:
-        catalogue: Open catalogue.
-        source: Name of the source.
         content_digest: SHA-256 of the feed.
         size: Size of the feed in bytes.
         read_at: Time of the reading, with a time zone.

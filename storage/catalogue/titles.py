@@ -112,13 +112,7 @@ class Airings:
 
 @contextmanager
 def open_airings(guide: Path, variants: Path, folder: Path) -> Iterator[Airings]:
-    """Joins programmes with titles on disk, sorted by title, so that queries read only the requested titles.
-
-    Args:
-        guide: Guide folder.
-        variants: Parquet of raw_title, title_id.
-        folder: For temporary files.
-    """
+    """Joins programmes with titles on disk, sorted by title: queries read only the requested titles."""
     with temporary_database(folder) as connection:
         query = f"""
             CREATE TABLE airings AS

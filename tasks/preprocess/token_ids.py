@@ -13,7 +13,6 @@ class TokenIds:
     """Joins dictionaries and contexts with the token table of a Vocabulary, on disk.
 
     Args:
-        connection: Temporary database.
         dictionaries: ``…-PIECE.parquet`` with kind and token. Row i is the local id i of the piece.
         contexts: Parquet of title_id, kind and token, sorted by all three.
         tokens: Parquet of token_id, kind and token.

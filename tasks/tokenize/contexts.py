@@ -34,14 +34,10 @@ def write_contexts(
     ``zone`` of programmes.parquet).
 
     Args:
-        connection: Temporary database.
-        guide: Guide folder.
-        variants: Parquet of raw_title, title_id.
         next_period: Titles of the next period.
         cut: Begin of the next period, microseconds since 1970; None if there is none.
         kinds: Any of ``channel``, ``hour``, ``weekday``, ``duration``, ``manner`` and ``pattern``. The latter
             is the pattern of most sub-titles, as in ``manner:pattern:guests``, if the guide has patterns.
-        path: Destination.
     """
     next_titles = pa.table({"title_id": pa.array(next_period, pa.int32())})  # noqa: F841  (a replacement scan reads it)
     connection.execute("CREATE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
@@ -126,10 +122,8 @@ def write_context_counts(connection: Connection, contexts: Path, titles: Path, p
     """Counts the context tokens of training titles: kind, token, term_frequency, document_frequency.
 
     Args:
-        connection: Temporary database.
         contexts: File of ``write_contexts``.
         titles: Parquet with the column ``split``. Row i is title i.
-        path: Destination.
     """
     query = """
         SELECT kind, token, count(*) AS term_frequency, count(*) AS document_frequency

@@ -38,7 +38,6 @@ def write_shows(connection: Connection, parsed: Sequence[Path], shows: Path, var
     The title of a show is its most aired raw title, then the shorter, then the last in alphabetical order.
 
     Args:
-        connection: Temporary database.
         parsed: Files of raw titles with display, show_key, family and placeholder, sorted by raw title over
             all files.
         shows: Destination of one row per show, sorted by show key: title, raw_title, show_key, family,

@@ -33,10 +33,8 @@ def write_token_table(connection: Connection, counts: Sequence[Path], rules: Tok
     """Sums counts of tokens, writes tokens.parquet (row i is token id i) and returns its number of rows.
 
     Args:
-        connection: Temporary database.
         counts: Parquet files of kind, token, term_frequency and document_frequency in training titles. Each
             title is counted in one file. A token may be in several files, and with counts of 0.
-        rules: Selection and weights of tokens.
         path: Destination of token_id, kind, token, term_frequency, document_frequency and weight.
     """
     _sum_counts(connection, counts, path.parent)

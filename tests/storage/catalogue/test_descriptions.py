@@ -1,37 +1,19 @@
 """Descriptions of the Guide: whose they are, which, and in what order."""
 
-import datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.ledger import reading
-from storage.catalogue.rows import DETAILS, PROGRAMMES
 from storage.catalogue.snapshots import DESCRIPTIONS, Choice, snapshot
-
-NOON = datetime.datetime(2025, 3, 1, 12)
-HOUR = datetime.timedelta(hours=1)
+from tests.storage.catalogue.stored import airing, day, read_rows
 
 
-def day(number: int) -> datetime.datetime:
-    return datetime.datetime(2025, 2, number, tzinfo=datetime.UTC)
-
-
-def read(catalogue: Catalogue, grabbed: int, *said: tuple[str, str | None], source: str = "s") -> None:
+def read(catalogue: Catalogue, grabbed: int, *rows: tuple[str, str | None], source: str = "s") -> None:
     """Reads programmes, an hour each, of (title, description); of one channel."""
-    rows = [
-        {"channel": "a", "start": NOON + hour * HOUR, "stop": NOON + (hour + 1) * HOUR, "title": title}
-        | {"categories": [], "episode_numbers": [], "episode_systems": []}
-        for hour, (title, _) in enumerate(said)
-    ]
-    details = [{"row": row, "description": text} for row, (_, text) in enumerate(said) if text is not None]
-    about = {"source": source, "content_digest": repr(said), "size": 1, "read_at": day(28)}
-    with reading(catalogue, **about, grabbed_at=day(grabbed)) as draft:
-        details = pa.RecordBatch.from_pylist(details, schema=DETAILS)
-        draft.add_programmes(pa.RecordBatch.from_pylist(rows, schema=PROGRAMMES), details)
-        draft.finish()
+    texts = {row: text for row, (_, text) in enumerate(rows) if text is not None}
+    airings = [airing("a", hour, title) for hour, (title, _) in enumerate(rows)]
+    read_rows(catalogue, grabbed, airings, source, texts)
 
 
 def descriptions(catalogue: Catalogue, folder: Path, choice: Choice | None = None) -> list[tuple]:

@@ -58,7 +58,7 @@ def test_columns_say_what_the_parser_reads() -> None:
 
 def test_a_home_from_before_the_columns_gets_them(tmp_path: Path) -> None:
     """And one that never kept the systems of numbers."""
-    before = next(step.version for step in read_migrations() if step.name == MIGRATION) - 1
+    before = [step.name for step in read_migrations()].index(MIGRATION)
     migrate_home(tmp_path, before)
     with duckdb.connect(str(tmp_path / FILE)) as connection:
         arriving = rows()  # noqa: F841  (found by its name)

@@ -1,70 +1,25 @@
 """Grabs replace each other and nothing is forgotten: small schedules that a person can follow, and any order
 of reading them."""
 
-import datetime
 import itertools
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.feeds import Counts, find_unchanged
-from storage.catalogue.ledger import reading
-from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
-from tests.storage.catalogue.stored import migrate_home
-
-NOON = datetime.datetime(2025, 3, 1, 12)
-HOUR = datetime.timedelta(hours=1)
-NOTHING = {"categories": [], "episode_numbers": [], "episode_systems": []}
+from tests.storage.catalogue.stored import HOUR, NOON, airing, day, migrate_home, read_rows
 
 
-def day(number: int) -> datetime.datetime:
-    return datetime.datetime(2025, 2, number, tzinfo=datetime.UTC)
-
-
-def read(
-    catalogue: Catalogue,
-    grabbed: int,
-    schedule: str,
-    source: str = "s",
-    description: str = "",
-    names: dict[str, list[str]] | None = None,
-) -> Counts:
-    """Reads a schedule such as "a1x a2y b1z": channel, hour, title; ``names`` of the channels that are
-    listed."""
-    rows = [
-        {
-            "channel": said[0],
-            "start": NOON + int(said[1]) * HOUR,
-            "stop": NOON + (int(said[1]) + 1) * HOUR,
-            "title": said[2:],
-            **NOTHING,
-        }
-        for said in schedule.split()
-    ]
-    details = pa.RecordBatch.from_pylist(
-        [{"row": 0, "description": description}] if description else [], schema=DETAILS
+def read(catalogue: Catalogue, grabbed: int, schedule: str, description: str = "", **options) -> Counts:
+    """Reads a schedule such as "a1x a2y b1z": channel, hour, title."""
+    rows = [airing(word[0], int(word[1]), word[2:]) for word in schedule.split()]
+    return read_rows(
+        catalogue, grabbed, rows, descriptions={0: description} if description else None, **options
     )
-    with reading(
-        catalogue,
-        source=source,
-        content_digest=schedule + description,
-        size=1,
-        read_at=day(28),
-        grabbed_at=day(grabbed),
-    ) as draft:
-        draft.add_programmes(pa.RecordBatch.from_pylist(rows, schema=PROGRAMMES), details)
-        if names:
-            listed = [
-                {"channel": channel, "name": given[0], "names": given, "urls": []}
-                for channel, given in names.items()
-            ]
-            draft.add_channels(pa.RecordBatch.from_pylist(listed, schema=CHANNELS))
-        return draft.finish()
 
 
 def known(catalogue: Catalogue, at: int, source: str = "s") -> str:
@@ -82,27 +37,17 @@ def test_a_newer_grab_replaces_its_channels_and_times_and_nothing_else(tmp_path:
         read(catalogue, 1, "a1x a2y a3z b1x b2y")
         read(catalogue, 1, "a2other", source="t")
         assert read(catalogue, 2, "a2y a3new a4more") == Counts(seen=3, stored=2, duplicates=1, rejected=0)
-        assert known(catalogue, 1) == "a1x a2y a3z b1x b2y"
-        assert known(catalogue, 2) == "a1x a2y a3new a4more b1x b2y"
         assert known(catalogue, 2, "t") == "a2other"
-        assert catalogue.connection.execute(
-            "SELECT title, feed_id, replaced_by FROM programmes "
-            "WHERE title IN ('y', 'z') AND channel = 'a' ORDER BY title"
-        ).fetchall() == [
-            ("y", 1, None),
-            ("z", 1, 3),
-        ]
-        assert read(catalogue, 3, "a1x a3z") == Counts(
-            seen=2, stored=1, duplicates=1, rejected=0
-        )  # z is back, y is gone
-        assert known(catalogue, 3) == "a1x a3z a4more b1x b2y"
-        assert [known(catalogue, at) for at in (1, 2)] == [
-            "a1x a2y a3z b1x b2y",
-            "a1x a2y a3new a4more b1x b2y",
-        ]
-        assert catalogue.connection.execute(
-            "SELECT count(*) FROM schedule WHERE source = 's'"
-        ).fetchall() == [(5,)]
+        query = (
+            "SELECT title, feed_id, replaced_by FROM programmes WHERE channel = 'a' AND title IN ('y', 'z')"
+        )
+        assert sorted(catalogue.connection.execute(query).fetchall()) == [("y", 1, None), ("z", 1, 3)]
+        # z is back, y is gone
+        assert read(catalogue, 3, "a1x a3z") == Counts(seen=2, stored=1, duplicates=1, rejected=0)
+        expected = ["a1x a2y a3z b1x b2y", "a1x a2y a3new a4more b1x b2y", "a1x a3z a4more b1x b2y"]
+        assert [known(catalogue, at) for at in (1, 2, 3)] == expected
+        query = "SELECT count(*) FROM schedule WHERE source = 's'"
+        assert catalogue.connection.execute(query).fetchall() == [(5,)]
 
 
 def test_other_words_on_the_same_programme_replace_it(tmp_path: Path) -> None:
@@ -119,16 +64,14 @@ def test_other_words_on_the_same_programme_replace_it(tmp_path: Path) -> None:
 
 def test_the_same_bytes_are_needless_only_while_they_are_the_last_word(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
-        read(catalogue, 1, "a1x")
-        assert find_unchanged(catalogue, "s", "a1x") is not None
-        read(catalogue, 2, "a1y")
-        assert find_unchanged(catalogue, "s", "a1x") is None
-        assert (
-            find_unchanged(catalogue, "s", "a1x", day(1)) is not None
-            and find_unchanged(catalogue, "s", "a1x", day(3)) is None
-        )
-        read(catalogue, 3, "a1x")
+        for grabbed, schedule in ((1, "a1x"), (2, "a1y"), (3, "a1x")):
+            read(catalogue, grabbed, schedule)
         assert [known(catalogue, at) for at in (1, 2, 3)] == ["a1x", "a1y", "a1x"]
+        digests = dict(catalogue.connection.execute("SELECT feed_id, content_digest FROM feeds").fetchall())
+        assert find_unchanged(catalogue, "s", digests[3]) and not find_unchanged(catalogue, "s", digests[2])
+        assert find_unchanged(catalogue, "s", digests[2], day(2))
+        assert not find_unchanged(catalogue, "s", digests[2], day(3))
+        assert not find_unchanged(catalogue, "t", digests[3])
 
 
 GRABS = {1: "a1x a2y a3z", 2: "a2y a3w a4v", 3: "a1x a2u a3w", 4: "a2y a3w"}
@@ -179,13 +122,9 @@ def test_the_order_of_reading_changes_no_channel(tmp_path: Path, orders: list[tu
         for order in orders:
             for grabbed in order:
                 read(catalogue, grabbed, "a1x b1y", source=str(order), names=LISTED[grabbed])
-            found = [
-                dict(
-                    catalogue.connection.execute(asked, [str(order), day(at).replace(tzinfo=None)]).fetchall()
-                )
-                for at in GRABS
-            ]
-            assert found == NAMES, order
+            instants = [day(at).replace(tzinfo=None) for at in GRABS]
+            found = [catalogue.connection.execute(asked, [str(order), at]).fetchall() for at in instants]
+            assert [*map(dict, found)] == NAMES, order
 
 
 def test_snapshots_as_of_a_date(tmp_path: Path) -> None:
@@ -247,13 +186,8 @@ def test_one_channel_is_the_same_id_with_a_name_in_common(
 ) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, f"{channel}1x {channel}2y", names={channel: one} if one else None)
-        read(
-            catalogue,
-            2,
-            f"{channel}0before {channel}1u {channel}2v {channel}4after",
-            source="t",
-            names={channel: other} if other else None,
-        )
+        schedule = f"{channel}0before {channel}1u {channel}2v {channel}4after"
+        read(catalogue, 2, schedule, source="t", names={channel: other} if other else None)
         snapshot(catalogue, tmp_path)
     titles = pq.read_table(tmp_path / "programmes.parquet").column("title").to_pylist()
     assert titles == ["x", "y", "before", *([] if same else ["u", "v"]), "after"]

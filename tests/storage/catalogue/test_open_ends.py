@@ -4,17 +4,12 @@ import datetime
 import random
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.ledger import reading
-from storage.catalogue.open_ends import OpenEnds
-from storage.catalogue.rows import PROGRAMMES
+from tests.storage.catalogue.stored import HOUR, READ_AT, airing, batch
 
-NOON = datetime.datetime(2025, 3, 1, 12)
-NOW = datetime.datetime(2025, 3, 1, tzinfo=datetime.UTC)
-HOUR = datetime.timedelta(hours=1)
 ORDERS = {
     "in_order": lambda row: row["start"],
     "channel_by_channel": lambda row: (row["channel"], row["start"]),
@@ -28,20 +23,13 @@ def schedule(chance: random.Random, seed: int) -> list[dict[str, object]]:
     unreadable."""
     rows = []
     for channel in (f"{name}{seed}" for name in "abc"):
-        start = NOON
+        start = 0
         for number in range(chance.randrange(30)):
-            start += HOUR * chance.choice((0, 1, 1, 2, 24, 25, 40))
+            start += chance.choice((0, 1, 1, 2, 24, 25, 40))
             note = chance.choice((None, "missing", "unreadable"))
-            rows.append(
-                {
-                    "channel": channel,
-                    "start": start,
-                    "stop": None if note else start + HOUR * 3,
-                    "stop_note": note,
-                    "title": f"{channel} {number}",
-                }
-            )
-    return [{**row, "categories": [], "episode_numbers": [], "episode_systems": []} for row in rows]
+            row = airing(channel, start, f"{channel} {number}", 3, stop_note=note)
+            rows.append(row | {"stop": None} if note else row)
+    return rows
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -60,25 +48,9 @@ def test_stops_are_the_next_starts(tmp_path: Path, order: str) -> None:
                 later = [start for start in starts[row["channel"]] if start > row["start"]]  # type: ignore[operator]
                 within = later and later[0] - row["start"] <= 24 * HOUR  # type: ignore[operator]
                 expected[row["title"]] = row["stop"] or (later[0] if within else None)
-            with reading(catalogue, source=f"s{seed}", content_digest="d", size=1, read_at=NOW) as draft:
+            with reading(catalogue, source=f"s{seed}", content_digest="d", size=1, read_at=READ_AT) as draft:
                 while rows:
                     cut = chance.randint(0, 12)
-                    draft.add_programmes(pa.RecordBatch.from_pylist(rows[:cut], schema=PROGRAMMES))
+                    draft.add_programmes(batch(rows[:cut]))
                     rows = rows[cut:]
         assert dict(catalogue.connection.execute("SELECT title, stop FROM programmes").fetchall()) == expected
-
-
-def test_a_feed_in_order_needs_one_look_a_batch() -> None:
-    open_ends = OpenEnds()
-    for first in range(0, 40, 10):
-        rows = [
-            {"channel": "a", "start": NOON + HOUR * hour, "stop_note": "missing", "title": "t"}
-            for hour in range(first, first + 10)
-        ]
-        filled = open_ends.fill(pa.RecordBatch.from_pylist(rows, schema=PROGRAMMES))
-        assert filled.column("stop").to_pylist() == [
-            NOON + HOUR * hour for hour in range(first + 1, first + 10)
-        ] + [None]
-    assert open_ends.ordered and len(open_ends.bounds) == 3 and open_ends.count == 40
-    open_ends.fill(pa.RecordBatch.from_pylist(rows, schema=PROGRAMMES))
-    assert not open_ends.ordered

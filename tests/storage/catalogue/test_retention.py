@@ -12,7 +12,8 @@ from storage.catalogue.retention import forget_wordings
 from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
 from storage.home.workspace import HomeError, Workspace
 
-from .test_history import day, read
+from .stored import day
+from .test_history import read
 
 TABLES = ("feeds", "windows", "channel_history", "rejects", "migrations", "validators", "feed_attributes")
 

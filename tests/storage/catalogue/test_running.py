@@ -1,41 +1,30 @@
 """A programme that is running when a newer grab begins: replaced if it was rescheduled, else not lost."""
 
-import datetime
 import itertools
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.feeds import rename_sources
-from storage.catalogue.ledger import reading
-from storage.catalogue.rows import PROGRAMMES
+from tests.storage.catalogue.stored import airing, day, read_rows
 
-EVENING = datetime.datetime(2025, 3, 1)
 OLD = ("19:00-20:00 News", "20:00-22:00 Film", "22:00-23:00 Late")
 
 
-def moment(clock: str) -> datetime.datetime:
-    hour, minute = map(int, clock.split(":"))
-    return EVENING + datetime.timedelta(hours=hour, minutes=minute)
-
-
-def day(number: int) -> datetime.datetime:
-    return datetime.datetime(2025, 2, number, tzinfo=datetime.UTC)
+def hours(clock: str) -> float:
+    """Hours after noon."""
+    return int(clock[:2]) - 12 + int(clock[3:]) / 60
 
 
 def read(catalogue: Catalogue, grabbed: int, schedule: tuple[str, ...], source: str = "s") -> None:
     """Reads lines such as "20:00-22:00 Film" of one channel; without a stop, it is unknown."""
-    empty = {"categories": [], "episode_numbers": [], "episode_systems": []}
     rows = []
     for line in schedule:
         (start, _, stop), title = line.split()[0].partition("-"), line.split()[1]
-        stops = {"stop": moment(stop)} if stop else {"stop_note": "missing"}
-        rows.append({"channel": "c", "start": moment(start), "title": title, **stops, **empty})
-    name = {"source": source, "content_digest": str(schedule), "size": 1}
-    with reading(catalogue, **name, read_at=day(28), grabbed_at=day(grabbed)) as draft:
-        draft.add_programmes(pa.RecordBatch.from_pylist(rows, schema=PROGRAMMES))
+        row = airing("c", hours(start), title, hours(stop) - hours(start) if stop else 0)
+        rows.append(row if stop else row | {"stop": None, "stop_note": "missing"})
+    read_rows(catalogue, grabbed, rows, source)
 
 
 def titles(catalogue: Catalogue, at: int, source: str = "s") -> str:
