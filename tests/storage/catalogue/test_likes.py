@@ -7,7 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from filelock import FileLock
 
-from storage import atomic
 from storage.catalogue import likes
 from storage.catalogue.likes import (
     FILE,
@@ -67,11 +66,9 @@ def test_the_later_opinion_counts_whatever_the_order(tmp_path):
 
 
 def test_what_was_stated_counts_before_what_was_watched(tmp_path):
-    watched = [
-        row(value=value, source="kodi", episode=f"s1e{n}", day=9, seen=True)
-        for n, value in enumerate((0.5, -0.1))
-    ]
-    add_likes(tmp_path, table(*watched))
+    watched = {"source": "kodi", "day": 9, "seen": True}
+    rows = [row(value=value, episode=f"s1e{n}", **watched) for n, value in enumerate((0.5, -0.1))]
+    add_likes(tmp_path, table(*rows))
     assert opinions(tmp_path) == {"tatort": 0.2}
     add_likes(tmp_path, table(row(value=-1.0)))
     assert opinions(tmp_path) == {"tatort": -1.0}
@@ -94,10 +91,8 @@ def test_names_are_hashed_with_the_salt_of_the_home(tmp_path):
     add_likes(tmp_path, table(row("Zoë")))
     code = hash_viewer(tmp_path, "Zoë")
     assert code == hash_viewer(tmp_path, " Zoe\u0308 ") != hash_viewer(tmp_path, "zoë") and len(code) == 32
-    assert (
-        code
-        == hashlib.sha256(((tmp_path / SALT).read_text(encoding="utf-8") + "Zoë").encode()).hexdigest()[:32]
-    )
+    salted = (tmp_path / SALT).read_text(encoding="utf-8") + "Zoë"
+    assert code == hashlib.sha256(salted.encode()).hexdigest()[:32]
     assert read_likes(tmp_path)[0]["viewer"].to_pylist() == [code]
     assert all("Zoë".encode() not in file.read_bytes() for file in tmp_path.iterdir())
     assert stat.S_IMODE((tmp_path / SALT).stat().st_mode) == 0o600
@@ -117,24 +112,6 @@ def test_nothing_of_a_forgotten_viewer_stays(tmp_path):
     assert add_likes(tmp_path, table(row("Ann"))) == 1
 
 
-def test_a_delete_alone_would_leave_them(tmp_path):
-    """Why forget_viewer writes the file anew."""
-    add_likes(tmp_path, table(*(row("Ann", f"only ann saw this {n}") for n in range(50)), row("Bob", "news")))
-    with duckdb.connect(str(tmp_path / FILE)) as connection:
-        connection.execute("DELETE FROM likes WHERE title LIKE 'Only Ann%'; CHECKPOINT; VACUUM")
-        assert connection.execute("SELECT count(*) FROM likes").fetchall() == [(1,)]
-    assert hash_viewer(tmp_path, "Ann").encode() in (tmp_path / FILE).read_bytes()
-
-
-def test_a_forgetting_that_fails_leaves_the_file(tmp_path, monkeypatch):
-    add_likes(tmp_path, table(row()))
-    monkeypatch.setattr(atomic.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
-        forget_viewer(tmp_path, "Ann")
-    assert opinions(tmp_path) == {"tatort": 1.0}
-    assert {file.name for file in tmp_path.iterdir()} <= {FILE, SALT, "likes.lock"}
-
-
 FORGET = """
 import resource, signal, sys
 from storage.catalogue.likes import forget_viewer
@@ -150,9 +127,8 @@ def test_no_likes_are_lost_where_the_new_file_cannot_be_written(request, tmp_pat
     home = tmp_path if wall == "a limit of file sizes" else request.getfixturevalue("small_disk")
     add_likes(home, table(row("Ann"), row("Bob", "news")))
     if home == tmp_path:
-        done = subprocess.run(
-            [sys.executable, "-c", FORGET, str(home)], cwd=ROOT, capture_output=True, text=True
-        )
+        command = [sys.executable, "-c", FORGET, str(home)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 1 and "OSError: [Errno 27] File too large" in done.stderr, done.stderr
     else:
         with pytest.raises(OSError, match="No space left"):
@@ -199,19 +175,12 @@ def test_likes_are_unchanged_until_they_change(tmp_path, monkeypatch):
 
 def test_writers_wait_for_each_other(tmp_path, monkeypatch):
     monkeypatch.setattr(likes, "WAIT_SECONDS", 0.2)
-    with (
-        FileLock(tmp_path / "likes.lock"),
-        pytest.raises(HomeLocked, match=r"likes\.duckdb is being written"),
-    ):
+    refusal = pytest.raises(HomeLocked, match=r"likes\.duckdb is being written")
+    with FileLock(tmp_path / "likes.lock"), refusal:
         add_likes(tmp_path, table(row()))
     monkeypatch.setattr(likes, "WAIT_SECONDS", 20)
-    writers = [
-        threading.Thread(target=add_likes, args=(tmp_path, table(row(show=f"s{n}")))) for n in range(4)
-    ]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    with ThreadPoolExecutor(4) as executor:
+        list(executor.map(lambda n: add_likes(tmp_path, table(row(show=f"s{n}"))), range(4)))
     assert len(opinions(tmp_path)) == 4
 
 
@@ -229,15 +198,13 @@ def test_resume_points_of_earlier_versions_are_removed(tmp_path, monkeypatch):
     shutil.copy(likes.MIGRATIONS / "0001_likes.sql", old)
     with monkeypatch.context() as patch:
         patch.setattr(likes, "MIGRATIONS", old)
-        add_likes(
-            tmp_path,
-            table(
-                row(show="paused", source="jellyfin", value=-0.6),
-                row(show="nearly", source="kodi", value=0.5),
-                row(show="watched", source="kodi", value=0.5, seen=True),
-                row(show="rated", value=-0.6),
-                row(show="share", source="table: share", value=-0.6),
-            ),
-        )
+        rows = [
+            row(show="paused", source="jellyfin", value=-0.6),
+            row(show="nearly", source="kodi", value=0.5),
+            row(show="watched", source="kodi", value=0.5, seen=True),
+            row(show="rated", value=-0.6),
+            row(show="share", source="table: share", value=-0.6),
+        ]
+        add_likes(tmp_path, table(*rows))
         assert opinions(tmp_path)["paused"] == -0.6
     assert opinions(tmp_path) == {"watched": 0.5, "rated": -0.6}

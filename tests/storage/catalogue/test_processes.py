@@ -23,13 +23,8 @@ def test_status_is_the_documented_form_and_needs_no_lock(tmp_path: Path) -> None
         "categories": 0,
     }
     with Catalogue.open(tmp_path) as catalogue:
-        store(
-            catalogue,
-            "s",
-            "1",
-            programmes(("a", 1, "x", "c"), ("a", 2, "x", "d"), ("a", 2, "x", "d")),
-            rejects=2,
-        )
+        rows = programmes(("a", 1, "x", "c"), ("a", 2, "x", "d"), ("a", 2, "x", "d"))
+        store(catalogue, "s", "1", rows, rejects=2)
         publish_status(catalogue)
         code = "import sys, json; from pathlib import Path; from storage.catalogue.feeds import read_status\n"
         code += "print(json.dumps(read_status(Path(sys.argv[1]))))"
@@ -47,19 +42,13 @@ def test_status_is_the_documented_form_and_needs_no_lock(tmp_path: Path) -> None
 def test_a_database_held_by_another_process_names_it(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from storage.catalogue.connection import Catalogue\n"
     code += "with Catalogue.open(Path(sys.argv[1])): print('open', flush=True); sys.stdin.read()"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-    )
+    command, pipe = [sys.executable, "-c", code, str(tmp_path)], subprocess.PIPE
+    holder = subprocess.Popen(command, stdin=pipe, stdout=pipe, encoding="utf-8")
     try:
         assert holder.stdout is not None and holder.stdin is not None
         assert holder.stdout.readline() == "open\n"
-        with (
-            pytest.raises(HomeLocked, match=f"catalogue.duckdb is held by process {holder.pid} "),
-            Catalogue.open(tmp_path),
-        ):
+        refusal = f"catalogue.duckdb is held by process {holder.pid} "
+        with pytest.raises(HomeLocked, match=refusal), Catalogue.open(tmp_path):
             pass
     finally:
         assert holder.stdin is not None

@@ -50,26 +50,18 @@ def microseconds(moment: datetime.datetime) -> int:
 def test_categories_by_feed(airings: Airings):
     rows = [(source, category, titles.tolist()) for source, category, titles in airings.categories()]
     assert rows == [("a", "Family", [0]), ("a", "Kids", [0]), ("b", "Children", [0])]
+    assert airings.titles_by_source() == {"a": 2, "b": 1}
 
 
 def test_a_category_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("storage.catalogue.titles.BATCH_ROWS", 2048)
     names = [f"Title {number:05}" for number in range(5000)]
-    guide = (
-        tmp_path
-        / publish_guide(
-            tmp_path,
-            [
-                Programme(name, ("Kids",) if number % 2 else ("Kids", "News"))
-                for number, name in enumerate(names)
-            ],
-        ).path
-    )
-    found: dict[str, list[int]] = {"Kids": [], "News": []}
-    with opened(
-        guide, pa.table({"raw_title": names, "title_id": pa.array(range(5000), pa.int32())}), tmp_path
-    ) as airings:
+    rows = [Programme(name, ("Kids", "News")[: 2 - number % 2]) for number, name in enumerate(names)]
+    guide = tmp_path / publish_guide(tmp_path, rows).path
+    variants = pa.table({"raw_title": names, "title_id": pa.array(range(5000), pa.int32())})
+    with opened(guide, variants, tmp_path) as airings:
         parts = [(category, titles.tolist()) for _, category, titles in airings.categories()]
+    found: dict[str, list[int]] = {"Kids": [], "News": []}
     for category, titles in parts:
         found[category] += titles
     assert len(parts) > 2 and found == {"Kids": list(range(5000)), "News": list(range(0, 5000, 2))}
@@ -81,20 +73,14 @@ def test_no_airing_has_a_category(tmp_path: Path):
         assert list(airings.categories()) == [] and airings.titles_by_source() == {"toy": 1}
 
 
-def test_titles_by_feed(airings: Airings):
-    assert airings.titles_by_source() == {"a": 2, "b": 1}
-
-
 def test_channels_by_airings_then_name(airings: Airings):
     rows = airings.channels(0, 2).to_pylist()
     assert rows == [
         {"title_id": 0, "channels": ["Channel One", "Channel Two"]},
         {"title_id": 1, "channels": ["Channel Two", "Channel One"]},
     ]
-    assert [row["channels"] for row in airings.channels(0, 2, limit=1).to_pylist()] == [
-        ["Channel One"],
-        ["Channel Two"],
-    ]
+    first = airings.channels(0, 2, limit=1)["channels"].to_pylist()
+    assert first == [["Channel One"], ["Channel Two"]]
     assert airings.channels(1, 2).to_pylist() == rows[1:] and airings.channels(2, 2).to_pylist() == []
 
 
@@ -122,6 +108,4 @@ def test_variants_join_their_show(guide: Path, tmp_path: Path):
     together = pa.table({"raw_title": ["Maus", "News"], "title_id": pa.array([0, 0], pa.int32())})
     with opened(guide, together, tmp_path) as airings:
         assert airings.titles_by_source() == {"a": 1, "b": 1}
-        assert airings.channels(0, 1).to_pylist() == [
-            {"title_id": 0, "channels": ["Channel One", "Channel Two"]}
-        ]
+        assert airings.channels(0, 1)["channels"].to_pylist() == [["Channel One", "Channel Two"]]

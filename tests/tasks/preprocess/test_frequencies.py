@@ -27,41 +27,25 @@ def found(tmp_path: Path) -> dict[tuple[str, str, str], tuple[int, int, int, int
         Programme("No goal", start=MONDAY),
     ]
     guide = publish_guide(tmp_path, rows)
+    numbers = lambda *ids: pa.array(ids, pa.int32())  # noqa: E731
+    splits, labels = ["train", "train", "next_period", "placeholder"], ["sport", "food", "sport", "sport"]
     names = ["Goal Goal", "Goal Kitchen", "Goal new", "No goal"]
-    titles = pa.table(
-        {"language": ["en", "en", None, "en"], "split": ["train", "train", "next_period", "placeholder"]}
-    )
-    pq.write_table(titles, tmp_path / "titles.parquet")
-    pq.write_table(
-        pa.table({"raw_title": names, "title_id": pa.array(range(4), pa.int32())}),
-        tmp_path / "variants.parquet",
-    )
-    pq.write_table(pa.table({"token_id": [0, 1], "token": ["goal", "kitchen"]}), tmp_path / "tokens.parquet")
-    entries = pa.table(
-        {
-            "title_id": pa.array([0, 0, 1, 1, 2, 3], pa.int32()),
-            "token_id": pa.array([0, 0, 0, 1, 0, 0], pa.int32()),
-        }
-    )
-    labels = pa.table(
-        {"title_id": pa.array([0, 1, 1, 2], pa.int32()), "label": ["sport", "food", "sport", "sport"]}
-    )
-    pq.write_table(entries, tmp_path / "entries.parquet")
-    pq.write_table(labels, tmp_path / "labels.parquet")
+    tables = {
+        "titles": {"language": ["en", "en", None, "en"], "split": splits},
+        "variants": {"raw_title": names, "title_id": numbers(0, 1, 2, 3)},
+        "tokens": {"token_id": [0, 1], "token": ["goal", "kitchen"]},
+        "entries": {"title_id": numbers(0, 0, 1, 1, 2, 3), "token_id": numbers(0, 0, 0, 1, 0, 0)},
+        "labels": {"title_id": numbers(0, 1, 1, 2), "label": labels},
+    }
+    for name, columns in tables.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
     inputs = tmp_path / guide.path, tmp_path, tmp_path / "entries.parquet", tmp_path / "labels.parquet"
     with temporary_database(tmp_path) as connection:
         written = write_slices(connection, *inputs, tmp_path / "it's.parquet")
     table = pq.read_table(tmp_path / "it's.parquet").to_pylist()
     assert written == len(table)
-    return {
-        (row["slice"], row["value"], row["token"]): (
-            row["term_frequency"],
-            row["document_frequency"],
-            row["titles"],
-            row["airings"],
-        )
-        for row in table
-    }
+    keys, counts = ["slice", "value", "token"], ["term_frequency", "document_frequency", "titles", "airings"]
+    return {tuple(row[key] for key in keys): tuple(row[count] for count in counts) for row in table}
 
 
 def test_every_slice_is_counted(found):
