@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from storage.artifacts import Progress
     from tasks.ingest.results import Failure, FeedResult
     from tasks.ingest.settings import IngestSettings
-    from tasks.ingest.sources.dates import Dated
+    from tasks.ingest.sources.dates import DatedFeed
     from tasks.subtitles.task import PatternCounts
 
 AS_OF = "use the guide as of the end of a day (YYYY-MM-DD) or an ISO instant; --feed is then optional"
@@ -85,7 +85,7 @@ def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Se
     return read_feeds(guides, home, settings)
 
 
-def read_feeds(feeds: "Sequence[str | Dated]", home: str, settings: "IngestSettings") -> int:
+def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestSettings") -> int:
     """Reads feeds without Prefect, which starts slowly, and prints a line per feed; returns the exit code."""
     from storage.home.readings import read_readings
     from storage.home.workspace import Workspace

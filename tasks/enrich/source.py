@@ -11,13 +11,11 @@ from pathlib import Path
 
 from tasks.enrich.errors import EnrichError
 from tasks.ingest import json_lines
-from tasks.ingest.encoding import Encoding
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.download import Limits, fetch
-from tasks.ingest.sources.feeds import Feed, Named, source_of
+from tasks.ingest.sources.feeds import Feed, NamedFeed, source_of
 from tasks.ingest.sources.resolve import resolve
-from tasks.ingest.xmltv.prolog import read_prolog
 
 STANDARD = "-"
 _TWO_BYTES = {codecs.BOM_UTF16_LE: "utf-16-le", b"<\0": "utf-16-le"}
@@ -71,31 +69,6 @@ class Source:
         decoder = codecs.getincrementaldecoder("utf-8")()  # a piece may end within a character
         return (decoder.decode(piece).encode(self.codec) for piece in pieces)
 
-    def body(self) -> tuple[Encoding, int, Iterator[bytes]]:
-        """Returns the encoding, the length of the head up to the root's start tag, and the bytes after it.
-
-        Raises:
-            FeedError: The file is not XMLTV.
-        """
-        pieces_read: list[bytes] = []
-
-        def record_pieces() -> Iterator[bytes]:
-            for piece in self.pieces():
-                pieces_read.append(piece)
-                yield piece
-
-        prolog, rest = read_prolog(record_pieces(), self.feed.source)
-        first = next(rest)
-        head = sum(map(len, pieces_read)) - len(first)
-
-        def body_pieces() -> Iterator[bytes]:
-            yield first
-            for piece in rest:
-                pieces_read.clear()
-                yield piece
-
-        return Encoding(prolog.encoding, self.pieces), head, body_pieces()
-
 
 @contextmanager
 def open_source(
@@ -116,14 +89,14 @@ def open_source(
     if reference == STANDARD:
         with tempfile.NamedTemporaryFile(dir=work, prefix="stdin-", delete=False) as spool:
             shutil.copyfileobj(sys.stdin.buffer, spool)
-        locations: list[str | Named] = [Named(location=spool.name, source="standard input")]
+        locations: list[str | NamedFeed] = [NamedFeed(location=spool.name, source="standard input")]
     else:
         locations = resolve([reference], settings.private_addresses)
     if len(locations) > 1:
         raise EnrichError(f"{reference}: {len(locations)} guides; name one guide and one output per call")
     (location,) = locations
-    address = location.location if isinstance(location, Named) else location
-    limits = Limits.of(settings)
+    address = location.location if isinstance(location, NamedFeed) else location
+    limits = Limits.from_settings(settings)
     with fetch(address, work, limits, source_of(location)) as fetched:
         if len(fetched.feeds) > 1:
             names = ", ".join(feed.member for feed in fetched.feeds[:3])

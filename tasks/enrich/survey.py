@@ -7,9 +7,7 @@ and ``number_place`` and ``number_indent`` (the same for an episode number).
 """
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +17,14 @@ import pyarrow.parquet as pq
 from storage.catalogue.local_time import local_zone
 from storage.catalogue.rows import CHANNELS, PROGRAMMES
 from tasks.enrich.episodes import NUMBERS
-from tasks.enrich.programmes import CATEGORY, NUMBER, Block, cut_blocks, without_comments
+from tasks.enrich.insertion import CATEGORY, NUMBER, find_place
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.batches import to_batch
-from tasks.ingest.columns import RawColumns, validate_and_type
 from tasks.ingest.encoding import Encoding
-from tasks.ingest.xmltv.fallback.elements import roots
-from tasks.ingest.xmltv.fallback.programmes import read_tree
-from tasks.ingest.xmltv.frames import Frame
-from tasks.ingest.xmltv.reader import PIECE
-from tasks.ingest.xmltv.scan import scan
-from tasks.ingest.xmltv.text import repaired
-from tasks.ingest.xmltv.times import parse_times
+from tasks.ingest.xmltv.frames import Frame, hide_cdata
+from tasks.ingest.xmltv.prolog import read_prolog
+from tasks.ingest.xmltv.records import Records, read_records
 
 ROWS = 20_000  # programmes in memory at a time
 _CONTENT = (
@@ -65,8 +58,13 @@ class Survey:
 
 
 def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
-    """Reads a guide once and writes its files into a folder."""
-    encoding, head, pieces = source.body()
+    """Reads a guide once and writes its files into a folder.
+
+    Raises:
+        FeedError: The file is not XMLTV.
+    """
+    prolog, blocks = read_prolog(source.pieces(), source.feed.source)
+    encoding = Encoding(prolog.encoding, source.pieces)
     channels: list[tuple] = []
     read = unreadable = 0
     with (
@@ -74,11 +72,12 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
         pq.ParquetWriter(folder / "descriptions.parquet", _DESCRIPTIONS, compression="zstd") as descriptions,
     ):
         pending: list[pa.Table] = []
-        for block in cut_blocks(pieces, head):
-            channels += _channels(block, encoding)
-            table, described = _read(block, encoding, options, source)
+        for records in read_records(prolog, blocks, encoding, source.zone):
+            channels += records.channels
+            spans, complete = records.find_spans()
+            table, described = _locate(records, spans, options, source)
             descriptions.write_table(described)
-            read, unreadable = read + len(table), unreadable + len(block.spans) - len(table)
+            read, unreadable = read + len(table), unreadable + complete - len(table)
             pending.append(table)
             if sum(map(len, pending)) >= ROWS:
                 programmes.write_table(pa.concat_tables(pending))
@@ -92,97 +91,48 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
     return Survey(programmes=read, unreadable=unreadable, encoding=encoding.written)
 
 
-def _read(
-    block: Block, encoding: Encoding, options: EnrichOptions, source: Source
+def _locate(
+    records: Records, spans: np.ndarray, options: EnrichOptions, source: Source
 ) -> tuple[pa.Table, pa.Table]:
-    """Returns rows of SCHEMA and of descriptions for the readable programmes."""
-    raw, spans = _columns([block.content[begin:end] for begin, end in block.spans], encoding, source.zone)
-    chunk = validate_and_type(raw, partial(parse_times, zone=source.zone))
-    readable = np.setdiff1d(np.arange(len(spans)), list(chunk.reasons))
-    rows = chunk.programmes
-    table = pa.table({name: rows[name] for name in _CONTENT})
-    table = table.add_column(0, "source", pa.array([source.feed.source] * len(table), pa.string()))
-    zone = local_zone(source.zone, source.home_zone)
-    table = table.append_column("zone", pa.array([zone] * len(table), pa.string()))
-    readable_spans = [block.spans[number] for number in spans[readable]]
-    places, indents = _places(block, readable_spans, _lacks(rows["categories"]) | options.every, CATEGORY)
-    named = np.asarray(rows["sub_title"].is_valid()) & options.episodes
+    """Returns rows of SCHEMA and of descriptions for the programmes that have a span."""
+    rows, details = records.chunk.programmes, records.chunk.details
+    has_span = spans[:, 0] >= 0
+    lacks_category = has_span & (_is_empty(rows["categories"]) | options.every)
+    is_episode = has_span & np.asarray(rows["sub_title"].is_valid()) & options.episodes
+    places, indents = _places(records.frame, spans, lacks_category, CATEGORY)
     number_places, number_indents = _places(
-        block, readable_spans, _lacks(rows["episode_numbers"]) & named, NUMBER
+        records.frame, spans, is_episode & _is_empty(rows["episode_numbers"]), NUMBER
     )
     number_places[number_places < places] = -1  # damaged programme; additions must be in file order
-    for field, values in zip(_PLACES, (places, indents, number_places, number_indents), strict=True):
-        table = table.append_column(field, pa.array(values, field.type))
-    described = chunk.details["row"].to_numpy()
-    chosen = pa.array((places[described] >= 0) & np.asarray(chunk.details["description"].is_valid()))
+    zone = local_zone(source.zone, source.home_zone)
+    columns: dict[str, object] = {name: rows[name] for name in _CONTENT}
+    columns |= {
+        name: pa.array([text] * len(rows), pa.string())
+        for name, text in (("source", source.feed.source), ("zone", zone))
+    }
+    values = (places, indents, number_places, number_indents)
+    columns |= {
+        field.name: pa.array(column, field.type) for field, column in zip(_PLACES, values, strict=True)
+    }
+    table = pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA).filter(pa.array(has_span))
+    described = details["row"].to_numpy()
+    chosen = pa.array((places[described] >= 0) & np.asarray(details["description"].is_valid()))
     titles = rows["title"].take(pa.array(described)).filter(chosen)
-    columns = [titles, chunk.details["description"].filter(chosen), pa.array(np.ones(len(titles), np.int64))]
-    return table.cast(SCHEMA), pa.table(columns, schema=_DESCRIPTIONS)
+    airings = pa.array(np.ones(len(titles), np.int64))
+    return table, pa.table([titles, details["description"].filter(chosen), airings], schema=_DESCRIPTIONS)
 
 
-def _lacks(lists: pa.ListArray) -> np.ndarray:
+def _is_empty(lists: pa.ListArray) -> np.ndarray:
     return np.asarray(lists.value_lengths().fill_null(0)) == 0
 
 
 def _places(
-    block: Block, spans: Sequence[tuple[int, int]], mask: np.ndarray, predecessors: re.Pattern[bytes]
+    frame: Frame, spans: np.ndarray, is_needed: np.ndarray, predecessors: re.Pattern[bytes]
 ) -> tuple[np.ndarray, list[bytes]]:
+    """Finds where to insert elements: offsets in the file (-1 for none), and white space."""
     places, indents = np.full(len(spans), -1), [b""] * len(spans)
-    for row in np.flatnonzero(mask).tolist():
-        if place := block.place(spans[row], predecessors):
-            places[row], indents[row] = place
+    masked = hide_cdata(frame.content)
+    for row in np.flatnonzero(is_needed).tolist():
+        place, indents[row] = find_place(frame.content, masked, tuple(spans[row].tolist()), predecessors)
+        places[row] = frame.offset + place if place >= 0 else -1
     return places, indents
-
-
-def _columns(contents: Sequence[bytes], encoding: Encoding, zone: str) -> tuple[RawColumns, np.ndarray]:
-    """Parses programmes; also returns the indices of the readable ones."""
-    raw = scan(repaired(without_comments(b"".join(contents)), encoding)[0]) if contents else None
-    if raw is not None and len(raw.title) == len(contents):
-        return raw, np.arange(len(contents))
-    rows: list[dict] = []
-    numbers: list[int] = []
-    for first, group in _groups(contents):
-        parsed = _parsed(b"".join(group), encoding, zone)
-        if len(parsed) == len(group):
-            rows += parsed
-            numbers += range(first, first + len(group))
-            continue
-        for number, content in enumerate(group, first):
-            if len(parsed := _parsed(content, encoding, zone)) == 1:
-                rows += parsed
-                numbers.append(number)
-    return RawColumns.of(rows), np.array(numbers, dtype=np.int64)
-
-
-def _groups(contents: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    first, group, size = 0, [], 0
-    for number, content in enumerate(contents):
-        group.append(content)
-        size += len(content)
-        if size >= PIECE or number + 1 == len(contents):
-            yield first, group
-            first, group, size = number + 1, [], 0
-
-
-def _parsed(content: bytes, encoding: Encoding, zone: str) -> list[dict]:
-    rows: list[dict] = []
-    frame = Frame(content=repaired(without_comments(content), encoding)[0], line=1)
-    for root, _, _ in roots(frame):
-        if root is not None:
-            read_tree(root, rows, [], zone)
-    return rows
-
-
-def _channels(block: Block, encoding: Encoding) -> list[tuple]:
-    """Returns rows of CHANNELS from the elements between programmes."""
-    rows: list[tuple] = []
-    ends = [0, *(end for _, end in block.spans)]
-    begins = [*(begin for begin, _ in block.spans), len(block.content)]
-    for begin, end in zip(ends, begins, strict=True):
-        if block.masked.find(b"<channel", begin, end) >= 0:
-            content = without_comments(block.content[begin:end])
-            last = content.rfind(b"</channel>") + len(b"</channel>")
-            for root, _, _ in roots(Frame(content=repaired(content[:last], encoding)[0], line=1)):
-                if root is not None:
-                    read_tree(root, [], rows, "")
-    return rows

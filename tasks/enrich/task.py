@@ -23,7 +23,7 @@ from tasks.enrich.source import Source
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.download import Limits, fetch
-from tasks.ingest.sources.feeds import Feed, FeedError, Named, source_of
+from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed, source_of
 from tasks.ingest.sources.resolve import locate
 
 FOLDER = "enriched"  # in the home
@@ -42,7 +42,7 @@ class Filled:
 
 @task(name="fill", task_run_name="fill", persist_result=False)
 def fill(
-    home: str, feeds: Sequence[str | Named], reading: IngestSettings, options: EnrichOptions, model: str
+    home: str, feeds: Sequence[str | NamedFeed], reading: IngestSettings, options: EnrichOptions, model: str
 ) -> list[Filled]:
     """Reads feeds into the catalogue and writes each to the home's folder ``enriched``.
 
@@ -56,7 +56,7 @@ def fill(
     """
     workspace, logger = Workspace(home), get_run_logger()
     (workspace.home / FOLDER).mkdir(exist_ok=True)
-    limits = Limits.of(reading)
+    limits = Limits.from_settings(reading)
     locations, errors = locate(feeds, reading.private_addresses)
     results = [Filled(source, failed=str(error)) for source, error in errors]
     with ExitStack() as stack:
@@ -64,13 +64,13 @@ def fill(
         fetched: list[tuple[str, Sequence[Feed]]] = []
         for location in locations:
             source = source_of(location)
-            address = location.location if isinstance(location, Named) else location
+            address = location.location if isinstance(location, NamedFeed) else location
             try:
                 download = stack.enter_context(fetch(address, Path(name), limits, source))
                 fetched.append((source, download.feeds))
             except FeedError as error:
                 results.append(Filled(source, failed=str(error)))
-        local = [Named(location=str(guides[0].file), source=source) for source, guides in fetched]
+        local = [NamedFeed(location=str(guides[0].file), source=source) for source, guides in fetched]
         home_guide = None
         if local:
             guide = read_and_publish(workspace, local, reading, None, lambda event: logger.info("%s", event))

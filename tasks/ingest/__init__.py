@@ -1,1 +1,1 @@
-"""Feed to Guide: read XMLTV into the catalogue, nothing lost, and publish a snapshot."""
+"""Stage ingest: reads feeds into the catalogue and publishes a snapshot of it."""

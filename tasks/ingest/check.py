@@ -1,4 +1,4 @@
-"""Checks the beginning of each feed before anything is started for it."""
+"""Checks the beginning of each feed before a run starts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,29 +8,37 @@ from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, stop_if_needed
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
-from tasks.ingest.sources.feeds import BLOCK, Feed, FeedError, Named, is_url, source_of, unreadable
+from tasks.ingest.sources.feeds import (
+    SECRET_PREFIX,
+    Feed,
+    FeedError,
+    NamedFeed,
+    is_url,
+    permission_error,
+    source_of,
+)
 from tasks.ingest.sources.resolve import locate
 
 
-def check_feeds(given: Sequence[str], settings: IngestSettings) -> None:
-    """Raises FeedError if all feeds, or a required one, are missing, unreadable, empty or no guide.
+def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
+    """Raises FeedError if all feeds, or a required one, are missing, unreadable, empty or not a guide.
 
-    What URLs hold is left to the ingest, Secret blocks to Prefect's run.
+    URLs are not requested and Secret blocks are not opened.
     """
-    here = [feed for feed in given if not feed.startswith(BLOCK)]
-    if given and not here:
+    checkable = [feed for feed in references if not feed.startswith(SECRET_PREFIX)]
+    if references and not checkable:
         return
-    locations, errors = locate(here, settings.private_addresses)
+    locations, errors = locate(checkable, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
     for location in locations:
         try:
-            if not isinstance(location, Named) and not is_url(location):
+            if not isinstance(location, NamedFeed) and not is_url(location):
                 _check_file(Path(location), settings)
         except (FeedError, PermissionError) as error:
             source = source_of(location)
-            problem = error if isinstance(error, FeedError) else unreadable(source, error)
+            problem = error if isinstance(error, FeedError) else permission_error(source, error)
             failures.append(Failure(source=source, error=problem))
-    is_any_read = len(here) < len(given) or len(failures) - len(errors) < len(locations)
+    is_any_read = len(checkable) < len(references) or len(failures) - len(errors) < len(locations)
     stop_if_needed(failures, settings, is_any_read=is_any_read)
 
 
@@ -38,9 +46,9 @@ def _check_file(file: Path, settings: IngestSettings) -> None:
     size = file.stat().st_size
     if not size:
         raise FeedError(f"{file}: empty file (0 bytes); expected XMLTV")
-    found = Feed(source=str(file), file=file, content_digest="", bytes=size)
+    file_feed = Feed(source=str(file), file=file, content_digest="", bytes=size)
     errors = []
-    feeds, _ = find_guides(found, settings.size_cap_bytes)
+    feeds, _ = find_guides(file_feed, settings.size_cap_bytes)
     for feed in feeds:
         try:
             next(read_batches(FeedStream(feed, settings.size_cap_bytes), 1))

@@ -1,4 +1,4 @@
-"""Data checks: each feed's days compared with the week before them, with the anomalies of the reading."""
+"""Data checks: compares each day of a feed with the week before it, and a reading with the previous one."""
 
 import datetime
 from collections import defaultdict
@@ -18,22 +18,26 @@ COLUMNS = (
     *("gaps", "overlaps", "new_titles", "languages", "anomalies"),
 )
 WEEK = 7
-LEAST_DAYS = 3  # with fewer days before there is nothing to compare with
-FALLS = {
+MIN_DAYS = 3  # previous days needed for a comparison
+MIN_SHARES = {
     "programmes": 0.5,
     "channels": 0.7,
     "category_share": 0.7,
-}  # an anomaly below this share of the usual
-RISES = {"gaps": 3.0, "overlaps": 3.0}  # an anomaly above this multiple, and above 5 % of the programmes
+}  # a smaller share of the mean of previous days is an anomaly
+MAX_RATIOS = {
+    "gaps": 3.0,
+    "overlaps": 3.0,
+}  # a larger multiple is an anomaly if it exceeds 5 % of the programmes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
-    """What the checks found.
+class GuideCheck:
+    """Result of the data checks.
 
     Attributes:
-        days: One row per feed and day; ``anomalies`` is among the columns, "" where there are none.
-        readings: The same columns per feed that failed or has anomalies as a whole; ``day`` is "reading".
+        days: One row per feed and day; the column ``anomalies`` is "" if there are none.
+        readings: The same columns, one row per feed whose reading failed or is anomalous; ``day`` is
+        "reading".
         anomalies: One line each: "uk.xml.gz 2025-03-31: channel bbc.one fell silent".
     """
 
@@ -43,79 +47,92 @@ class Checked:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Totals of all feeds and days, for MLflow."""
+        """Totals over all feeds and days, for MLflow."""
         names = ("programmes", "channels", "gaps", "overlaps", "new_titles")
         sums = {name: float(sum(day[name] for day in self.days)) for name in names}
-        in_categories = sum(day["category_share"] * day["programmes"] for day in self.days)
-        found = sums | {
-            "category_share": in_categories / max(1.0, sums["programmes"]),
+        with_categories = sum(day["category_share"] * day["programmes"] for day in self.days)
+        totals = sums | {
+            "category_share": with_categories / max(1.0, sums["programmes"]),
             "channels_a_day": sums.pop("channels") / max(1, len(self.days)),
             "anomalies": float(len(self.anomalies)),
         }
-        return {f"guide/{name}": value for name, value in found.items()}
+        return {f"guide/{name}": value for name, value in totals.items()}
 
 
-def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> Checked:
-    """Checks a published Guide (its folder), with the readings of the run that published it."""
+def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
+    """Checks the folder of a published Guide and the readings of the run that published it."""
     days = feed_days(guide)
-    found: dict[tuple[str, Any], list[str]] = defaultdict(list)
-    for silent in silent_channels(guide, LEAST_DAYS):
-        found[silent["source"], silent["day"]].append(f"channel {silent['channel']} fell silent")
-    for place, day in enumerate(days):
+    anomalies_of: dict[tuple[str, Any], list[str]] = defaultdict(list)
+    for silent in silent_channels(guide, MIN_DAYS):
+        anomalies_of[silent["source"], silent["day"]].append(f"channel {silent['channel']} fell silent")
+    for number, day in enumerate(days):
         before = [
             other
-            for other in days[max(0, place - WEEK) : place]
+            for other in days[max(0, number - WEEK) : number]
             if other["source"] == day["source"] and (day["day"] - other["day"]).days <= WEEK
         ]
-        # guides end in the middle of their last day
-        is_last = place + 1 == len(days) or days[place + 1]["source"] != day["source"]
-        if len(before) >= LEAST_DAYS and not is_last:
-            found[day["source"], day["day"]] += _unusual(day, before)
+        # the last day of a guide is incomplete
+        is_last = number + 1 == len(days) or days[number + 1]["source"] != day["source"]
+        if len(before) >= MIN_DAYS and not is_last:
+            anomalies_of[day["source"], day["day"]] += _day_anomalies(day, before)
     rows = [
-        {**day, "day": f"{day['day']}", "anomalies": "; ".join(found.get((day["source"], day["day"]), []))}
+        {
+            **day,
+            "day": f"{day['day']}",
+            "anomalies": "; ".join(anomalies_of.get((day["source"], day["day"]), [])),
+        }
         for day in days
     ]
-    odd, lines = [], []
+    reading_rows, lines = [], []
     for reading in readings:
         failed = ["not read: " + reading.failed] if reading.failed else []
-        if what := "; ".join([*reading.anomalies, *failed]):
+        if text := "; ".join([*reading.anomalies, *failed]):
             row = {"source": reading.source, "day": "reading", "programmes": reading.programmes}
-            odd.append(dict.fromkeys(COLUMNS) | row | {"anomalies": what})
-            lines.append(f"{Path(reading.source).name}: {what}")
-    for (source, day), each in sorted(found.items()):
-        lines += [f"{Path(source).name} {day}: {what}" for what in each]
-    return Checked(days=rows, readings=odd, anomalies=lines)
+            reading_rows.append(dict.fromkeys(COLUMNS) | row | {"anomalies": text})
+            lines.append(f"{Path(reading.source).name}: {text}")
+    for (source, day), anomalies in sorted(anomalies_of.items()):
+        lines += [f"{Path(source).name} {day}: {text}" for text in anomalies]
+    return GuideCheck(days=rows, readings=reading_rows, anomalies=lines)
 
 
-def _unusual(day: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = []
-    for name in (*FALLS, *RISES):
+def _day_anomalies(day: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> list[str]:
+    anomalies = []
+    for name in (*MIN_SHARES, *MAX_RATIOS):
         usual = sum(other[name] for other in before) / len(before)
-        fell = name in FALLS and day[name] < FALLS[name] * usual
-        rose = name in RISES and day[name] > RISES[name] * usual and day[name] > 0.05 * day["programmes"]
-        if fell or rose:
+        is_low = name in MIN_SHARES and day[name] < MIN_SHARES[name] * usual
+        is_high = (
+            name in MAX_RATIOS
+            and day[name] > MAX_RATIOS[name] * usual
+            and day[name] > 0.05 * day["programmes"]
+        )
+        if is_low or is_high:
             share = f"category share {day[name]:.2g}, usually {usual:.2g}"
-            found.append(share if name == "category_share" else f"{day[name]:,} {name}, usually {usual:,.0f}")
-    return found
+            anomalies.append(
+                share if name == "category_share" else f"{day[name]:,} {name}, usually {usual:,.0f}"
+            )
+    return anomalies
 
 
 def reading_anomalies(
     catalogue: Catalogue, source: str, counts: Counts, draft: FeedWriter | None, today: datetime.date | None
 ) -> tuple[str, ...]:
-    """One text each, without the source.
+    """Returns the anomalies of a reading, one text each, without the source.
 
     Args:
-        draft: The reading, settled and not yet committed; None where the feed is unchanged: its last one.
-        today: UTC; None for a guide read after the fact, which may end at any time.
+        draft: The reading before it is committed; None for an unchanged feed, which is checked by its last
+        one.
+        today: Date in UTC; None for a backfilled guide, which may end at any time.
     """
-    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else newest_reading(catalogue, source)
-    before = previous_reading(catalogue, source, feed_id, grabbed_at)
-    found = []
+    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else last_reading(catalogue, source)
+    previous = reading_before(catalogue, source, feed_id, grabbed_at)
+    anomalies = []
     programmes = counts.seen - counts.rejected
-    if not programmes or (before and programmes < FALLS["programmes"] * before.programmes):
-        last = f", {before.programmes:,} in its reading of {before.grabbed_at:%Y-%m-%d}" if before else ""
-        found.append(f"{programmes:,} programmes{last}")
-    ends = last_stop(catalogue, feed_id)
+    if not programmes or (previous and programmes < MIN_SHARES["programmes"] * previous.programmes):
+        last = (
+            f", {previous.programmes:,} in its reading of {previous.grabbed_at:%Y-%m-%d}" if previous else ""
+        )
+        anomalies.append(f"{programmes:,} programmes{last}")
+    ends = end_of(catalogue, feed_id)
     if today and ends and ends.date() < today:
-        found.append(f"the guide ends on {ends:%Y-%m-%d %H:%M} UTC, before today")
-    return tuple(found)
+        anomalies.append(f"the guide ends on {ends:%Y-%m-%d %H:%M} UTC, before today")
+    return tuple(anomalies)

@@ -1,8 +1,7 @@
-"""What programmes say as a feed has it, and from that the catalogue's columns, cleaned and typed.
+"""Converts raw text columns of programmes to the cleaned and typed columns of the catalogue.
 
-Cleaning and parsing are done once for each distinct value, found by Arrow in one sequential pass (a Python
-dictionary asked 800,000 times takes as long as the parsing itself). Columns that are clean as a whole, most
-of them, are passed on unchanged.
+Each distinct value is cleaned and parsed once. Arrow finds the distinct values (``dictionary_encode``),
+because 800,000 look-ups in a Python dictionary take as long as parsing the XML.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,22 +15,22 @@ import pyarrow.compute as pc
 from storage.catalogue.rows import DETAILS, ORIGINALS, PROGRAMMES
 from tasks.ingest.batches import to_batch
 from tasks.ingest.encoding import show_invalid
-from tasks.ingest.extra import languages, together
+from tasks.ingest.extra import language_objects, merge_objects
 from tasks.text.clean import clean
 
 DAY = 24 * 3600 * 1_000_000  # microseconds
 LISTS = ("categories", "category_languages", "episode_numbers", "episode_systems")
-_Note = Callable[[np.ndarray, list[str]], None]
+_Recorder = Callable[[np.ndarray, list[str]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RawColumns:
-    """One row a programme in every column, neither cleaned nor typed.
+    """One row per programme in every column, neither cleaned nor typed.
 
     Attributes:
-        attributes: JSON of a programme's attributes that have no column.
-        details: Row to values of columns of DETAILS but the description, clean and typed.
-        elements: Row to elements that no column holds (extra.py).
+        attributes: JSON of the attributes of a programme that have no column.
+        details: Maps a row to clean, typed values of the columns of DETAILS other than the description.
+        elements: Maps a row to elements that have no column (extra.py).
     """
 
     channel: pa.StringArray
@@ -53,12 +52,12 @@ class RawColumns:
     elements: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: Sequence[Mapping[str, Any]]) -> "RawColumns":
-        """Rows whose keys are the names of columns; a missing one is null or empty."""
+    def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> "RawColumns":
+        """Converts rows by column name; a missing key becomes null or an empty list."""
         columns: dict[str, Any] = {}
         for name in (column.name for column in fields(cls)):
             if name in ("details", "elements"):
-                columns[name] = {place: row[name] for place, row in enumerate(rows) if row.get(name)}
+                columns[name] = {number: row[name] for number, row in enumerate(rows) if row.get(name)}
             elif name in LISTS:
                 columns[name] = pa.array([row.get(name, ()) for row in rows], pa.list_(pa.string()))
             else:
@@ -68,7 +67,9 @@ class RawColumns:
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """Valid programmes with details and originals; ``reasons``: row among all to reason for the others."""
+    """Valid programmes with details and originals; ``reasons`` maps the other rows to why they
+    are invalid.
+    """
 
     programmes: pa.RecordBatch
     details: pa.RecordBatch
@@ -76,125 +77,143 @@ class ColumnChunk:
     reasons: dict[int, str]
 
 
-def validate_and_type(raw: RawColumns, parse_times: Callable[[pa.StringArray], pa.Array]) -> ColumnChunk:
-    """The rows that have a place in a schedule, and for each other row the reason why not.
+def clean_columns(raw: RawColumns, parse_times: Callable[[pa.StringArray], pa.Array]) -> ColumnChunk:
+    """Cleans the rows that have a channel, a title and a start, and gives the reason for every other row.
 
     Args:
-        parse_times: Microseconds since 1970 UTC (int64) of texts; null where one is no time.
+        parse_times: Converts texts to microseconds since 1970 UTC (int64), null if invalid.
     """
-    found: list[tuple[int, str, str]] = []  # row, element and text that cleaning changed
+    changed: list[tuple[int, str, str]] = []  # row, element, and text before cleaning
 
-    def note(element: str, offsets: pa.Array | None = None) -> _Note:
+    def recorder(element: str, offsets: pa.Array | None = None) -> _Recorder:
         def add(places: np.ndarray, texts: list[str]) -> None:
             if offsets is not None:
                 places = np.searchsorted(np.asarray(offsets), places, side="right") - 1
-            found.extend((int(row), element, show_invalid(text)) for row, text in zip(places, texts))
+            changed.extend((int(row), element, show_invalid(text)) for row, text in zip(places, texts))
 
         return add
 
-    channel, title = _named(raw.channel), _cleaned(raw.title, note("title"))
-    # together: one programme's stop is the next one's start
+    channel, title = _clean_ids(raw.channel), _clean_texts(raw.title, recorder("title"))
+    # in one call, because the stop of a programme is the start of the next
     times = parse_times(pa.concat_arrays([raw.start, raw.stop]))
     start, stop = times[: len(raw.start)], times[len(raw.start) :]
-    categories, kept_categories = _lists(raw.categories, note("category", raw.categories.offsets))
-    numbers, kept_numbers = _lists(raw.episode_numbers)
-    sub_title = _cleaned(raw.sub_title, note("sub_title"))
-    description = _cleaned(raw.description, note("description"))
-    systems = _beside(numbers, kept_numbers, _cleaned(raw.episode_systems.values, read=_system))
-    spoken = (sub_title, raw.sub_title_language), (description, raw.description_language)
-    category_languages = _beside(categories, kept_categories, raw.category_languages.values)
-    extra = languages(category_languages, *(_where(*each) for each in spoken))
+    categories, is_category = _clean_lists(raw.categories, recorder("category", raw.categories.offsets))
+    numbers, is_number = _clean_lists(raw.episode_numbers)
+    sub_title = _clean_texts(raw.sub_title, recorder("sub_title"))
+    description = _clean_texts(raw.description, recorder("description"))
+    systems = _with_offsets(numbers, is_number, _clean_texts(raw.episode_systems.values, read=_system))
+    with_language = (sub_title, raw.sub_title_language), (description, raw.description_language)
+    category_languages = _with_offsets(categories, is_category, raw.category_languages.values)
+    extra = language_objects(category_languages, *(_where_valid(*pair) for pair in with_language))
     instants = start.cast(pa.timestamp("us")), stop.cast(pa.timestamp("us"))
-    columns = [channel, *instants, _stop_notes(start, stop, raw.stop), title, _cleaned(raw.title_language)]
-    columns += [sub_title, categories, numbers, systems, _cleaned(raw.date)]
-    columns.append(together(extra, raw.attributes, raw.elements))
+    columns = [
+        channel,
+        *instants,
+        _stop_notes(start, stop, raw.stop),
+        title,
+        _clean_texts(raw.title_language),
+    ]
+    columns += [sub_title, categories, numbers, systems, _clean_texts(raw.date)]
+    columns.append(merge_objects(extra, raw.attributes, raw.elements))
     programmes = pa.RecordBatch.from_arrays(columns, schema=PROGRAMMES)
-    invalid = {"no_channel": channel, "no_title": title, "bad_start": start}
-    bad = {reason: np.asarray(column.is_null()) for reason, column in invalid.items()}
-    kept = ~np.logical_or.reduce(list(bad.values()))
-    place = np.cumsum(kept) - 1
-    details = _details(description, raw.details, kept, place)
-    originals = to_batch([(int(place[row]), *of) for row, *of in found if kept[row]], ORIGINALS)
-    reasons = {int(row): next(reason for reason in bad if bad[reason][row]) for row in np.flatnonzero(~kept)}
-    programmes = programmes.filter(pa.array(kept)) if reasons else programmes
+    required = {"no_channel": channel, "no_title": title, "bad_start": start}
+    is_invalid = {reason: np.asarray(column.is_null()) for reason, column in required.items()}
+    is_valid = ~np.logical_or.reduce(list(is_invalid.values()))
+    new_row = np.cumsum(is_valid) - 1
+    details = _details(description, raw.details, is_valid, new_row)
+    originals = to_batch(
+        [(int(new_row[row]), *values) for row, *values in changed if is_valid[row]], ORIGINALS
+    )
+    reasons = {
+        int(row): next(reason for reason in is_invalid if is_invalid[reason][row])
+        for row in np.flatnonzero(~is_valid)
+    }
+    programmes = programmes.filter(pa.array(is_valid)) if reasons else programmes
     return ColumnChunk(programmes, details, originals, reasons)
 
 
 def _details(
-    descriptions: pa.Array, more: Mapping[int, Mapping[str, Any]], kept: np.ndarray, place: np.ndarray
+    descriptions: pa.Array,
+    details: Mapping[int, Mapping[str, Any]],
+    is_valid: np.ndarray,
+    new_row: np.ndarray,
 ) -> pa.RecordBatch:
-    """What kept programmes say beyond a schedule; programmes that say nothing have no row."""
-    says = np.asarray(descriptions.is_valid())
-    says[list(more)] = True
-    rows = np.flatnonzero(says & kept)
-    columns = {"row": pa.array(place[rows]), "description": descriptions.take(pa.array(rows))}
-    values = [more.get(int(row), {}) for row in rows] if more else []
-    for name, form in zip(DETAILS.names, DETAILS.types):
+    """Returns rows of DETAILS for valid programmes that have any."""
+    has_details = np.asarray(descriptions.is_valid())
+    has_details[list(details)] = True
+    rows = np.flatnonzero(has_details & is_valid)
+    columns = {"row": pa.array(new_row[rows]), "description": descriptions.take(pa.array(rows))}
+    values = [details.get(int(row), {}) for row in rows] if details else []
+    for name, type_ in zip(DETAILS.names, DETAILS.types):
         if name not in columns:
-            given = pa.array([each.get(name) for each in values], form)
-            columns[name] = given if more else pa.nulls(len(rows), form)
+            column = pa.array([row_details.get(name) for row_details in values], type_)
+            columns[name] = column if details else pa.nulls(len(rows), type_)
     return pa.RecordBatch.from_pydict(columns, schema=DETAILS)
 
 
-def _stop_notes(start: pa.Array, stop: pa.Array, given: pa.StringArray) -> pa.Array:
+def _stop_notes(start: pa.Array, stop: pa.Array, texts: pa.StringArray) -> pa.Array:
     length = np.asarray(stop.fill_null(0)) - np.asarray(start.fill_null(0))
-    absent = np.asarray(stop.is_null())
-    if not absent.any() and length.min(initial=1) > 0 and length.max(initial=0) <= DAY:
+    is_missing = np.asarray(stop.is_null())
+    if not is_missing.any() and length.min(initial=1) > 0 and length.max(initial=0) <= DAY:
         return pa.nulls(len(start), pa.string())
     notes = np.full(len(start), None, dtype=object)
     notes[length <= 0] = "not_after_start"
     notes[length > DAY] = "over_a_day"
-    for row in np.flatnonzero(absent):
-        notes[row] = "unreadable" if given[row].as_py() else "missing"
+    for row in np.flatnonzero(is_missing):
+        notes[row] = "unreadable" if texts[row].as_py() else "missing"
     return pa.array(notes, pa.string())
 
 
 def _system(text: str) -> str:
-    """The name of an episode-num system; guides write it in any case (XMLTV_NS)."""
+    """Cleans the name of an episode-num system, which guides write in any case (XMLTV_NS)."""
     return clean(text).lower()
 
 
-def _cleaned(
-    column: pa.StringArray, note: _Note | None = None, read: Callable[[str], str] = clean
+def _clean_texts(
+    column: pa.StringArray, record: _Recorder | None = None, read: Callable[[str], str] = clean
 ) -> pa.Array:
-    """Clean text, null where nothing is left; ``note`` receives places and text of what cleaning changed."""
+    """Cleans texts (null if empty); ``record`` receives rows and original texts that cleaning changed."""
     encoded = column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     clean_texts = [read(text) or None for text in texts]
-    if note is not None:
+    if record is not None:
         pairs = enumerate(zip(texts, clean_texts))
-        mended = [code for code, (text, now) in pairs if now is not text and (now or "") != text.strip()]
-        if mended:
+        changed_codes = [
+            code for code, (text, new) in pairs if new is not text and (new or "") != text.strip()
+        ]
+        if changed_codes:
             codes = encoded.indices.fill_null(-1).to_numpy()
-            places = np.flatnonzero(np.isin(codes, mended))
-            note(places, [texts[code] for code in codes[places]])
+            rows = np.flatnonzero(np.isin(codes, changed_codes))
+            record(rows, [texts[code] for code in codes[rows]])
     return pa.array(clean_texts, pa.string()).take(encoded.indices)
 
 
-def _beside(lists: pa.ListArray, kept: pa.Array | None, values: pa.Array) -> pa.ListArray:
-    """Lists of what stands beside the values of other lists."""
-    return pa.ListArray.from_arrays(lists.offsets, values if kept is None else values.filter(kept))
+def _with_offsets(lists: pa.ListArray, is_kept: pa.Array | None, values: pa.Array) -> pa.ListArray:
+    """Returns lists with the offsets of ``lists`` and other values."""
+    return pa.ListArray.from_arrays(lists.offsets, values if is_kept is None else values.filter(is_kept))
 
 
-def _where(texts: pa.Array, values: pa.Array) -> pa.Array:
+def _where_valid(texts: pa.Array, values: pa.Array) -> pa.Array:
     if not texts.null_count or values.null_count == len(values):
         return values
     return pc.if_else(texts.is_valid(), values, None)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _named(ids: pa.StringArray) -> pa.Array:
-    """Ids byte for byte, so that a channel and its programmes match; null where there is only white space."""
+def _clean_ids(ids: pa.StringArray) -> pa.Array:
+    """Returns ids unchanged, so that channels and programmes match; null for white space only."""
     encoded = ids.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     names = [show_invalid(text) if text.strip() else None for text in texts]
     return ids if names == texts else pa.array(names, pa.string()).take(encoded.indices)
 
 
-def _lists(lists: pa.ListArray, note: _Note | None = None) -> tuple[pa.ListArray, pa.Array | None]:
-    """Lists of clean text without blank values, and which values are left (None: all)."""
-    values = _cleaned(lists.values, note)
+def _clean_lists(
+    lists: pa.ListArray, record: _Recorder | None = None
+) -> tuple[pa.ListArray, pa.Array | None]:
+    """Cleans lists and drops blank values; also returns which values remain (None: all)."""
+    values = _clean_texts(lists.values, record)
     if not values.null_count:
         return pa.ListArray.from_arrays(lists.offsets, values), None
-    kept = values.is_valid()
-    bounds = np.concatenate([[0], np.cumsum(np.asarray(kept))])[np.asarray(lists.offsets)]
-    return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), values.drop_null()), kept
+    is_kept = values.is_valid()
+    bounds = np.concatenate([[0], np.cumsum(np.asarray(is_kept))])[np.asarray(lists.offsets)]
+    return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), values.drop_null()), is_kept

@@ -1,9 +1,9 @@
-"""What no column holds, as a JSON object per programme or channel: nothing of xmltv.dtd is lost.
+"""Stores XMLTV content without a column as one JSON object per programme or channel.
 
-Keys are XMLTV's names: ``@name`` an attribute of the element itself, any other a list of its elements of
-that name. An element is a string where it has text alone, else an object of its attributes (``@…``), its
-text (``#text``) and its own elements; texts are as the feed has them. Where a column holds the text, the
-object is without it, in the column's order.
+Keys are XMLTV names: ``@name`` for an attribute of the element itself, ``name`` for the list of its children
+of that name. A child with text only is a string. Any other child is an object of attributes (``@…``), text
+(``#text``) and children. Texts are not cleaned. If a column contains the text of an element, its object
+has no ``#text``, and objects are in the order of the column.
 """
 
 import json
@@ -15,18 +15,18 @@ import pyarrow.compute as pc
 
 from tasks.ingest.encoding import show_invalid
 
-_UNIT, _GROUP = "\x1e", "\x1d"  # no XML holds them
+_UNIT, _GROUP = "\x1e", "\x1d"  # separators that are invalid in XML
 _KEYS = ("category", "sub-title", "desc")
 
 
-def dumps(content: Mapping[str, Any]) -> str:
-    """JSON, the same for the same content."""
+def to_json(content: Mapping[str, Any]) -> str:
+    """Serializes content to JSON with sorted keys."""
     text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return show_invalid(text, prefix="\\\\x")  # JSON escapes the backslash
 
 
-def languages(categories: pa.ListArray, sub_title: pa.Array, description: pa.Array) -> pa.Array:
-    """JSON objects of the ``lang`` of elements whose texts columns hold; null where none is given."""
+def language_objects(categories: pa.ListArray, sub_title: pa.Array, description: pa.Array) -> pa.Array:
+    """Returns JSON objects with the ``lang`` of elements that have columns; null if none has one."""
     if all(column.null_count == len(column) for column in (categories.flatten(), sub_title, description)):
         return pa.nulls(len(categories), pa.string())
     filled = pa.ListArray.from_arrays(categories.offsets, categories.values.fill_null(""))
@@ -38,13 +38,18 @@ def languages(categories: pa.ListArray, sub_title: pa.Array, description: pa.Arr
 
 
 def _languages(key: str) -> str | None:
-    given = {name: group.split(_UNIT) for name, group in zip(_KEYS, key.split(_GROUP)) if group.strip(_UNIT)}
-    found = {name: [{"@lang": one} if one else {} for one in each] for name, each in given.items()}
-    return dumps(found) if found else None
+    groups = {name: group.split(_UNIT) for name, group in zip(_KEYS, key.split(_GROUP)) if group.strip(_UNIT)}
+    objects = {
+        name: [{"@lang": language} if language else {} for language in languages]
+        for name, languages in groups.items()
+    }
+    return to_json(objects) if objects else None
 
 
-def together(objects: pa.Array, attributes: pa.Array, elements: Mapping[int, Mapping[str, Any]]) -> pa.Array:
-    """The objects with those of attributes, and with the elements of some rows."""
+def merge_objects(
+    objects: pa.Array, attributes: pa.Array, elements: Mapping[int, Mapping[str, Any]]
+) -> pa.Array:
+    """Adds attributes and elements to JSON objects."""
     if attributes.null_count == len(attributes) and not elements:
         return objects
     merged = objects.to_pylist()
@@ -52,5 +57,5 @@ def together(objects: pa.Array, attributes: pa.Array, elements: Mapping[int, Map
         if text is not None:  # "@" sorts before letters
             merged[row] = f"{text[:-1]},{merged[row][1:]}" if merged[row] else text
     for row, added in elements.items():
-        merged[row] = dumps({**json.loads(merged[row] or "{}"), **added})
+        merged[row] = to_json({**json.loads(merged[row] or "{}"), **added})
     return pa.array(merged, pa.string())

@@ -1,4 +1,4 @@
-"""The guides in a file: itself, or those members of a zip that are guides by their content."""
+"""Lists the guides in a file: the file itself, or the members of a zip that contain a guide."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from tasks.ingest import json_lines
 from tasks.ingest.sources.decompress import FeedStream
-from tasks.ingest.sources.feeds import PLAIN, Feed, FeedError
+from tasks.ingest.sources.feeds import GUIDE_SUFFIXES, Feed, FeedError
 from tasks.ingest.sources.zip import list_members
 from tasks.ingest.xmltv.prolog import read_prolog
 
 
 class Guides(NamedTuple):
-    """The feeds of a file, and the members of a zip that are no guides."""
+    """Feeds of a file, and members of a zip that are not guides."""
 
     feeds: list[Feed]
-    passed_over: Sequence[str] = ()
+    skipped: Sequence[str] = ()
 
 
 def describe_file(file: Path, source: str, size_cap_bytes: int) -> Guides:
-    """The guides in a file, with its digest and size.
+    """Lists the guides in a file, with digest and size of the file.
 
     Raises:
         FeedError: The file cannot be read or is empty, or see ``find_guides``.
@@ -37,13 +37,13 @@ def describe_file(file: Path, source: str, size_cap_bytes: int) -> Guides:
 
 
 def find_guides(file: Feed, size_cap_bytes: int) -> Guides:
-    """The guides in a file.
+    """Lists the guides in a file.
 
-    A member that has a guide's suffix and cannot be opened counts as one: reading it fails, and says why. The
-    source of the only guide is that of the file, also when other members come and go.
+    An unreadable member with the suffix of a guide counts as a guide, so that reading it reports the error. A
+    single guide has the source of the file, so that adding other members does not change it.
 
     Raises:
-        FeedError: A zip holds no guide, or its members cannot be listed.
+        FeedError: A zip contains no guide, or its members cannot be listed.
     """
     members = list_members(file.file, file.source)
     if not members:
@@ -53,16 +53,16 @@ def find_guides(file: Feed, size_cap_bytes: int) -> Guides:
     if len(candidates) != 1:
         guides = [feed for feed in guides if _is_guide(feed, size_cap_bytes)]
     if not guides:
-        named = ", ".join(members[:5]) + " …" * (len(members) > 5)
-        raise FeedError(f"{file.source}: no guide in this zip of {len(members)} files ({named})")
+        listed = ", ".join(members[:5]) + " …" * (len(members) > 5)
+        raise FeedError(f"{file.source}: no guide in this zip of {len(members)} files ({listed})")
     if len(guides) > 1:
         guides = [replace(feed, source=f"{file.source}!{feed.member}") for feed in guides]
-    kept = {feed.member for feed in guides}
-    return Guides(guides, [member for member in members if member not in kept])
+    guide_members = {feed.member for feed in guides}
+    return Guides(guides, [member for member in members if member not in guide_members])
 
 
 def _is_metadata(member: str) -> bool:
-    """Whether a member is what systems put beside files (__MACOSX/._guide.xml, .DS_Store)."""
+    """Returns whether a member is metadata of an operating system (__MACOSX/._guide.xml, .DS_Store)."""
     path = PurePosixPath(member)
     return path.name.startswith("._") or path.name in (".DS_Store", "Thumbs.db") or "__MACOSX" in path.parts
 
@@ -75,5 +75,5 @@ def _is_guide(feed: Feed, size_cap_bytes: int) -> bool:
             return b'"channel"' in head
         read_prolog(iter([head]), feed.source)
     except FeedError:
-        return (bool(stream.damage) or not head.strip()) and feed.member.lower().endswith(PLAIN)
+        return (bool(stream.damage) or not head.strip()) and feed.member.lower().endswith(GUIDE_SUFFIXES)
     return True

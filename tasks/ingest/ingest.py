@@ -1,4 +1,4 @@
-"""Feeds into an open catalogue: one transaction each; an unchanged one is not parsed."""
+"""Reads feeds into an open catalogue, one transaction per feed; unchanged feeds are not parsed."""
 
 import datetime
 import os
@@ -29,35 +29,43 @@ from tasks.ingest.parallel import Parsing
 from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, FeedResult, reasons_text, stop_if_needed
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.dates import Dated
+from tasks.ingest.sources.dates import DatedFeed
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.download import Fetched, Limits, Validators, fetch
-from tasks.ingest.sources.feeds import PLAIN, Feed, FeedError, Named, is_url, source_of, unreadable
+from tasks.ingest.sources.feeds import (
+    GUIDE_SUFFIXES,
+    Feed,
+    FeedError,
+    NamedFeed,
+    is_url,
+    permission_error,
+    source_of,
+)
 from tasks.ingest.sources.resolve import locate
 from tasks.pool import Submit, open_pool
 
-_CUT = ("truncated", "damaged")  # one an interrupted file: they concern its end, not its programmes
+_CUT = ("truncated", "damaged")  # reasons for the end of a file, not for one of its programmes
 
 
 def ingest_feeds(
     catalogue: Catalogue,
-    given: Sequence[str | Named],
+    references: Sequence[str | NamedFeed],
     settings: IngestSettings,
     *,
     clock: Callable[[], float],
     now: Callable[[], datetime.datetime],
 ) -> Iterator[Progress | FeedResult | Failure]:
-    """Reads feeds in the order given; yields progress about once a second and a result or failure per feed.
+    """Reads feeds in order; yields progress about once a second and a result or failure per feed.
 
     Args:
-        given: Paths, patterns, directories, URLs, references; or guides with dates, all resolved.
-        now: With a time zone.
+        references: Paths, patterns, directories, URLs, references; or DatedFeeds, which are resolved already.
+        now: Returns the time with a time zone.
 
     Raises:
-        FeedError: No feed can be used, or not one that ``ingest.required`` names; the others are stored.
+        FeedError: No feed can be read, or a required one cannot; the others are stored.
     """
-    dated = [each for each in given if isinstance(each, Dated)]
-    locations, errors = (dated, []) if dated else locate(given, settings.private_addresses)
+    dated = [feed for feed in references if isinstance(feed, DatedFeed)]
+    locations, errors = (dated, []) if dated else locate(references, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
     yield from failures
     is_any_read = False
@@ -66,28 +74,31 @@ def ingest_feeds(
     queue: deque[_Location] = deque()
     with ExitStack() as stack:
         is_parallel = settings.workers > 1 and len(locations) > 1
-        # after the pool: of feeds parsed ahead of one that fails
+        # runs after the pool is closed; removes feeds that were parsed after one that failed
         stack.callback(shutil.rmtree, catalogue.home / "parsed", ignore_errors=True)
-        others = open_pool(settings.pool, settings.workers - settings.is_helped, settings.pool_address)
-        pool = stack.enter_context(others) if is_parallel else None
-        ahead = 2 * settings.workers if is_parallel else 0
+        workers = open_pool(
+            settings.pool, settings.workers - settings.parses_in_writer, settings.pool_address
+        )
+        pool = stack.enter_context(workers) if is_parallel else None
+        lookahead = 2 * settings.workers if is_parallel else 0
         stack.callback(publish_status, catalogue)
-        for place, location in enumerate([*locations, *[None] * ahead]):
+        for number, location in enumerate([*locations, *[None] * lookahead]):
             if location is not None:
-                # this process would only wait for the first feed
-                own = None if settings.is_helped and not place else pool
-                queue.append(reader.open(location, own, catalogue.home / "parsed" / f"{os.getpid()}.{place}"))
+                # the writer parses the first feed, because it would have to wait for it
+                location_pool = None if settings.parses_in_writer and not number else pool
+                folder = catalogue.home / "parsed" / f"{os.getpid()}.{number}"
+                queue.append(reader.open(location, location_pool, folder))
                 stack.push(queue[-1].stack)
-            if queue and (location is None or len(queue) > ahead):
+            if queue and (location is None or len(queue) > lookahead):
                 current = queue.popleft()
-                later = [parsing for each in queue for _, _, parsing in each.feeds if parsing is not None]
+                later = [parsing for opened in queue for *_, parsing in opened.feeds if parsing is not None]
                 try:
                     for event in reader.read(current, later):
                         yield event
                         is_any_read |= isinstance(event, FeedResult)
                         failures += [event] if isinstance(event, Failure) else []
                         is_new = isinstance(event, FeedResult) and not event.unchanged
-                        if is_new and clock() - published > 1.0:  # it counts the whole catalogue
+                        if is_new and clock() - published > 1.0:  # counts the rows of the catalogue
                             publish_status(catalogue)
                             published = clock()
                 except FeedError as error:
@@ -100,13 +111,13 @@ def ingest_feeds(
 
 @dataclass
 class _Location:
-    """A fetched location, its feeds being parsed (or about to be); ``problem`` is raised when it is read."""
+    """A fetched location; ``problem`` is raised when it is read."""
 
     name: str
     grabbed_at: datetime.datetime | None
     stack: ExitStack = field(default_factory=ExitStack)
     fetched: Fetched = field(default_factory=Fetched)
-    # each with its earlier counts if it is unchanged, and who parses it if not this process
+    # with the previous counts of an unchanged feed, and the worker that parses the feed, if any
     feeds: list[tuple[Feed, Counts | None, Parsing | None]] = field(default_factory=list)
     problem: FeedError | None = None
 
@@ -124,36 +135,38 @@ class _FeedReader:
     def __post_init__(self) -> None:
         self.reported = self.clock()
 
-    def open(self, location: str | Named, pool: Submit | None, folder: Path) -> _Location:
-        """Fetches a location and starts parsing what is new of it, into folders beside ``folder``."""
+    def open(self, location: str | NamedFeed, pool: Submit | None, folder: Path) -> _Location:
+        """Fetches a location and starts to parse its new feeds, into folders named after ``folder``."""
         catalogue, settings = self.catalogue, self.settings
         name = source_of(location)
-        address = location.location if isinstance(location, Named) else location
-        found = _Location(name, location.grabbed_at if isinstance(location, Dated) else None)
+        address = location.location if isinstance(location, NamedFeed) else location
+        opened = _Location(name, location.grabbed_at if isinstance(location, DatedFeed) else None)
         if is_url(address):
             adopt_former_names(catalogue, address, name)
-        last = newest_readings(catalogue, name)
-        zones_hold = all(zone == settings.zone(source) for source, zone, _ in last)
-        is_comparable = bool(last) and found.grabbed_at is None and zones_hold
-        etag, last_modified = load_validators(catalogue, name) if is_comparable else (None, None)
-        known = Validators(etag=etag, last_modified=last_modified)
-        limits = Limits.of(settings)
+        last = last_readings(catalogue, name)
+        is_same_zone = all(zone == settings.zone(source) for source, zone, _ in last)
+        is_comparable = bool(last) and opened.grabbed_at is None and is_same_zone
+        etag, last_modified = recall_validators(catalogue, name) if is_comparable else (None, None)
+        validators = Validators(etag=etag, last_modified=last_modified)
+        limits = Limits.from_settings(settings)
         try:
-            found.fetched = found.stack.enter_context(fetch(address, catalogue.home, limits, name, known))
+            opened.fetched = opened.stack.enter_context(
+                fetch(address, catalogue.home, limits, name, validators)
+            )
         except FeedError as error:
-            found.problem = error
+            opened.problem = error
         except PermissionError as error:
-            found.problem = unreadable(name, error)
-        for number, feed in enumerate(found.fetched.feeds):
+            opened.problem = permission_error(name, error)
+        for number, feed in enumerate(opened.fetched.feeds):
             zone = settings.zone(feed.source)
-            counts = find_unchanged(catalogue, feed.source, feed.content_digest, found.grabbed_at, zone)
-            place = folder.with_name(f"{folder.name}.{number}")
-            parsing = Parsing(pool, feed, settings, place) if pool and counts is None else None
-            found.feeds.append((feed, counts, parsing))
-        return found
+            counts = has_read(catalogue, feed.source, feed.content_digest, opened.grabbed_at, zone)
+            target = folder.with_name(f"{folder.name}.{number}")
+            parsing = Parsing(pool, feed, settings, target) if pool and counts is None else None
+            opened.feeds.append((feed, counts, parsing))
+        return opened
 
     def read(self, location: _Location, later: list[Parsing]) -> Iterator[Progress | FeedResult | Failure]:
-        """Writes the feeds of a location; ``later`` are those of the locations after it."""
+        """Writes the feeds of a location; ``later`` are the feeds of the locations after it."""
         with location.stack:
             if location.problem is not None:
                 raise location.problem
@@ -161,20 +174,20 @@ class _FeedReader:
             if fetched.unchanged:
                 for source, _, counts in newest_readings(self.catalogue, location.name):
                     yield self._result(source, counts, location)
-            passed_over, failures = fetched.passed_over, 0
-            for number, (feed, known, parsing) in enumerate(location.feeds):
-                same = [other for *_, other in location.feeds[number + 1 :] if other is not None]
+            skipped, failures = fetched.skipped, 0
+            for number, (feed, counts, parsing) in enumerate(location.feeds):
+                siblings = [parsing for *_, parsing in location.feeds[number + 1 :] if parsing is not None]
                 try:
-                    if known is not None:
-                        result = self._result(feed.source, known, location)
+                    if counts is not None:
+                        result = self._result(feed.source, counts, location)
                     else:
-                        result = yield from self._read_feed(feed, parsing, location, [*same, *later])
+                        result = yield from self._read_feed(feed, parsing, location, [*siblings, *later])
                 except FeedError as error:
                     failures += 1
                     yield Failure(source=feed.source, error=error)
                 else:
-                    yield replace(result, passed_over=passed_over)
-                    passed_over = ()
+                    yield replace(result, skipped=skipped)
+                    skipped = ()
             is_new = not (fetched.unchanged or failures)
             if fetched.validators is not None and is_new and location.grabbed_at is None:
                 validators = fetched.validators
@@ -190,19 +203,25 @@ class _FeedReader:
             batches = read_batches(stream, self.settings.batch_rows, zone)
         else:
             batches = parsing.batches(later)
-        known_as = {"source": feed.source, "content_digest": feed.content_digest, "size": feed.bytes}
-        when = {"read_at": self.now(), "grabbed_at": location.grabbed_at, "zone": zone}
-        with reading(self.catalogue, **known_as, **when) as draft:
+        with reading(
+            self.catalogue,
+            source=feed.source,
+            content_digest=feed.content_digest,
+            size=feed.bytes,
+            read_at=self.now(),
+            grabbed_at=location.grabbed_at,
+            zone=zone,
+        ) as draft:
             yield from self._write(feed.source, batches, draft)
             return self._result(feed.source, draft.finish(), location, draft)
 
     def _result(
         self, source: str, counts: Counts, location: _Location, draft: FeedWriter | None = None
     ) -> FeedResult:
-        """The result of a feed (unchanged without a draft); dated guides may end when they like.
+        """Returns the result of a feed (unchanged without a draft); a dated guide may end at any time.
 
         Raises:
-            FeedError: A required source has anomalies: not stored, later readings are not compared with it.
+            FeedError: A required source has anomalies, so it is not stored.
         """
         anomalies: tuple[str, ...] = ()
         if draft is not None or not location.grabbed_at:
@@ -210,8 +229,10 @@ class _FeedReader:
             anomalies = reading_anomalies(self.catalogue, source, counts, draft, today)
         if anomalies and self.settings.is_required(source):
             raise FeedError(f"{source}: {'; '.join(anomalies)}")
-        told = {"reasons": draft.reasons if draft else {}, "unchanged": draft is None, "anomalies": anomalies}
-        return FeedResult(source=source, counts=counts, **told)
+        reasons = draft.reasons if draft else {}
+        return FeedResult(
+            source=source, counts=counts, reasons=reasons, unchanged=draft is None, anomalies=anomalies
+        )
 
     def _write(self, source: str, batches: Iterator[ProgrammeBatch], draft: FeedWriter) -> Iterator[Progress]:
         for batch in batches:
@@ -227,17 +248,19 @@ class _FeedReader:
         reasons = reasons_text(draft.reasons)
         if draft.rejected and not draft.staged and not draft.channels:
             problem = f"nothing in it can be read ({reasons})"
-            raise FeedError(f"{source}: {problem}; fetch it again, or leave it out")
+            raise FeedError(f"{source}: {problem}; fetch it again, or remove it")
         rejected = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _CUT)
         share, seen = self.settings.max_reject_share, draft.staged + rejected
         if rejected > share * seen:
             raise FeedError(
                 f"{source}: {rejected:,} of {seen:,} programmes cannot be read ({reasons}), more than "
-                f"{share:.0%}; nothing was stored. Mend the feed, or raise ingest.max_reject_share"
+                f"{share:.0%}; nothing was stored. Repair the feed, or raise ingest.max_reject_share"
             )
 
     def progress(self, share: float = 0.0) -> Progress:
-        """Steps are thousandths of a location, of which a share (0 to 1) is read."""
+        """Returns the progress in thousandths of a location; ``share`` is the read part of the
+        current one.
+        """
         feed = f"feed {min(self.done + 1, self.locations)} of {self.locations}"
         return Progress(
             step=round(1000 * (self.done + share)),
@@ -248,22 +271,22 @@ class _FeedReader:
 
 
 def remove_leftovers(home: Path) -> None:
-    """Removes what a killed run had downloaded or parsed."""
+    """Removes downloaded and parsed files of killed runs."""
     shutil.rmtree(home / "parsed", ignore_errors=True)
     for file in (home / "downloads").glob("*"):
         file.unlink(missing_ok=True)
 
 
 def adopt_former_names(catalogue: Catalogue, url: str, name: str) -> None:
-    """Renames the sources under which a URL (with its secrets) was read to ``name``, unless that is known.
+    """Renames former sources of a URL (with its secrets) to ``name``, unless ``name`` exists already.
 
-    Earlier versions kept most values of a query in the source, so that a signed URL was another source each
-    night; their history continues under the new name.
+    Earlier versions kept most values of a query in the source, so a signed URL was a new source every night.
+    This continues their history under the new name.
     """
     bare, former = without_secrets(url), {}
     for source in list_sources(catalogue):
         address, mark, member = source.partition("!")
-        if not member.lower().endswith(PLAIN):  # not one of several guides in a zip
+        if not member.lower().endswith(GUIDE_SUFFIXES):  # not a guide in a zip
             address, mark, member = source, "", ""
         if address == name:
             return

@@ -1,8 +1,8 @@
-"""Parsing by several processes, here or on other machines (tasks/pool.py); one process writes.
+"""Parses feeds in several processes or on several machines (tasks/pool.py); one process writes.
 
-A parsed feed is a folder of six Arrow streams, one per kind of rows, aligned batch by batch; the writer
-maps them, so nothing is copied through a pipe and memory is bounded by a few batches. On one machine the
-writer parses too whenever it would have to wait.
+A parsed feed is a folder of six Arrow streams, one per kind of rows, with the same batches. The writer maps
+them into memory, so nothing is copied through a pipe and memory is bounded by a few batches. On one machine
+the writer also parses while it would have to wait.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS = dict(zip(("programmes", "details", "originals", "channels", "rejects", "
 
 
 class Parsing:
-    """A feed that is parsed into a folder, from now on."""
+    """A feed that is being parsed into a folder."""
 
     def __init__(self, submit: Submit, feed: Feed, settings: IngestSettings, folder: Path) -> None:
         self.settings, self.folder = settings, folder
@@ -36,30 +36,30 @@ class Parsing:
         self.arguments = (feed, settings.size_cap_bytes, settings.batch_rows, zone, folder)
         self.future = submit(parse_to_folder, *self.arguments)
 
-    def help(self) -> bool:
-        """Parses it here, unless another process has begun; returns whether it did."""
-        if not (self.settings.is_helped and isinstance(self.future, Future) and self.future.cancel()):
+    def run_here(self) -> bool:
+        """Parses the feed in this process unless another one has started; returns whether it did."""
+        if not (self.settings.parses_in_writer and isinstance(self.future, Future) and self.future.cancel()):
             return False
         self.future = Future()
         try:
             self.future.set_result(parse_to_folder(*self.arguments))
-        except Exception as error:  # raised when its batches are read, like those of other processes
+        except Exception as error:  # raised by ``batches``, like errors of other processes
             self.future.set_exception(error)
         return True
 
     def batches(self, later: Iterable[Parsing]) -> Iterator[ProgrammeBatch]:
-        """Its batches; while waiting for them, ``later`` ones are parsed here."""
-        while not self.future.done() and any(parsing.help() for parsing in (self, *later)):
+        """Yields the batches; parses ``later`` feeds in this process while it waits."""
+        while not self.future.done() and any(parsing.run_here() for parsing in (self, *later)):
             pass
         return read_folder(self.folder, self.future.result())
 
 
 def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str, folder: Path) -> list[int]:
     """Parses a feed into a new folder; returns the number of invalid bytes of each batch."""
-    shutil.rmtree(folder, ignore_errors=True)  # of a worker that died: Dask and Ray try again elsewhere
+    shutil.rmtree(folder, ignore_errors=True)  # left by a dead worker: Dask and Ray retry on another one
     folder.mkdir(parents=True)
     with ExitStack() as stack:
-        streams = {kind: pa.ipc.new_stream(str(folder / kind), form) for kind, form in KINDS.items()}
+        streams = {kind: pa.ipc.new_stream(str(folder / kind), schema) for kind, schema in KINDS.items()}
         writers = {kind: stack.enter_context(stream) for kind, stream in streams.items()}
         invalid_bytes = []
         for batch in read_batches(FeedStream(feed, size_cap_bytes), batch_rows, zone):
@@ -70,7 +70,7 @@ def parse_to_folder(feed: Feed, size_cap_bytes: int, batch_rows: int, zone: str,
 
 
 def read_folder(folder: Path, invalid_bytes: Sequence[int]) -> Iterator[ProgrammeBatch]:
-    """The batches of a parsed feed, in order; the folder is removed at the end or after an error."""
+    """Yields the batches of a parsed feed in order; removes the folder at the end or after an error."""
     try:
         with ExitStack() as stack:
             maps = {kind: stack.enter_context(pa.memory_map(str(folder / kind))) for kind in KINDS}

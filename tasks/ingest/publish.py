@@ -1,4 +1,4 @@
-"""The whole stage without an orchestrator: feeds into the catalogue, and its Guide published."""
+"""The stage without Prefect: reads feeds into the catalogue and publishes a Guide."""
 
 import datetime
 import time
@@ -17,40 +17,40 @@ from storage.home.zones import home_zone
 from tasks.ingest.ingest import ingest_feeds, remove_leftovers
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.feeds import Named
+from tasks.ingest.sources.feeds import NamedFeed
 
 
 def read_and_publish(
     workspace: Workspace,
-    feeds: Sequence[str | Named],
+    feeds: Sequence[str | NamedFeed],
     settings: IngestSettings,
     as_of: datetime.datetime | None,
     report: Callable[[Progress | FeedResult | Failure], None],
 ) -> Guide:
-    """Reads feeds and publishes a snapshot of the catalogue, or finds the one that is there.
+    """Reads feeds and publishes a snapshot of the catalogue, unless the same one is published already.
 
     Args:
-        feeds: Paths, patterns, directories, URLs, references; or guides with dates. May be empty with as_of.
-        as_of: The snapshot holds what was known at that instant; None is now.
+        feeds: Paths, patterns, directories, URLs, references; or DatedFeeds. May be empty with as_of.
+        as_of: Instant of the snapshot; None is now.
         report: Receives progress, results and failures.
 
     Raises:
-        FeedError: No feed can be used, or not one that ``ingest.required`` names; the others are stored.
+        FeedError: No feed can be read, or a required one cannot; the others are stored.
         HomeLocked: Another process has the catalogue open.
     """
     remove_leftovers(workspace.home)
     readings: list[FeedStatus] = []
     write_readings(workspace.home, readings)
     with Catalogue.open(workspace.home) as catalogue:
-        publish_status(catalogue)  # a run killed between its commit and these files left the old ones
+        publish_status(catalogue)  # a run killed after its commit left old files
         publish_corrections(catalogue)
         if feeds or as_of is None:
             clocks = {"clock": time.monotonic, "now": lambda: datetime.datetime.now(datetime.UTC)}
             for event in ingest_feeds(catalogue, feeds, settings, **clocks):
                 report(event)
                 if isinstance(event, FeedResult):
-                    read, odd = event.counts.seen - event.counts.rejected, event.anomalies
-                    readings.append(FeedStatus(source=event.source, programmes=read, anomalies=odd))
+                    read, anomalies = event.counts.seen - event.counts.rejected, event.anomalies
+                    readings.append(FeedStatus(source=event.source, programmes=read, anomalies=anomalies))
                 elif isinstance(event, Failure):
                     readings.append(FeedStatus(source=event.source, failed=str(event.error)))
             write_readings(workspace.home, readings)
@@ -59,10 +59,10 @@ def read_and_publish(
         zone = home_zone(workspace.home).key
         choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of, zone=zone)
         digest = snapshot_digest(catalogue, choice)
-        if (known := workspace.read(Guide, digest[:32])) is not None:
-            if as_of is None and current_guide(workspace) != known:
-                workspace.publish_again(known)  # as after a setting was changed and changed back
-            return known
+        if (published := workspace.read(Guide, digest[:32])) is not None:
+            if as_of is None and current_guide(workspace) != published:
+                workspace.publish_again(published)  # after a setting was changed and changed back
+            return published
         with workspace.publishing(Guide, digest[:32]) as draft:
             draft.counts |= snapshot(catalogue, draft.folder, choice)
             draft.details |= {

@@ -1,4 +1,6 @@
-"""The formats of feeds; another one is a module with ``matches`` and ``read``, and an entry in READERS."""
+"""Lists the formats of feeds; a new one is a module with ``matches`` and ``read``, and an entry
+in READERS.
+"""
 
 from collections.abc import Iterator
 
@@ -7,10 +9,10 @@ from tasks.ingest.batches import ProgrammeBatch, Reader
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.xmltv import reader as xmltv
 
-READERS: list[Reader] = [json_lines, xmltv]  # the first that matches reads the feed; XMLTV matches everything
+READERS: list[Reader] = [json_lines, xmltv]  # the first match reads the feed; XMLTV matches everything
 
 
 def read_batches(stream: FeedStream, batch_rows: int, zone: str = "") -> Iterator[ProgrammeBatch]:
-    """Reads a feed by its format's reader (see ``Reader.read``)."""
+    """Reads a feed with the reader of its format (see ``Reader.read``)."""
     head = stream.head()
     return next(reader for reader in READERS if reader.matches(head)).read(stream, batch_rows, zone)

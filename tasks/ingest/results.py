@@ -1,4 +1,4 @@
-"""The result of each feed, read or failed; and when failed feeds fail the whole run."""
+"""Results of feeds, and the rule by which failed feeds fail the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,12 @@ from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
 
 @dataclass(frozen=True, kw_only=True)
 class FeedResult:
-    """The counts of a reading (of the earlier one if unchanged), reasons of rejects, anomalies as text.
+    """Result of a feed that was read.
 
-    ``passed_over``: members that are no guides, with the first feed of a zip.
+    Attributes:
+        counts: Counts of the reading; of the previous one if the feed is unchanged.
+        reasons: Number of rejects per reason.
+        skipped: Members of a zip that are not guides, with its first feed only.
     """
 
     source: str
@@ -20,7 +23,7 @@ class FeedResult:
     reasons: Mapping[str, int]
     unchanged: bool
     anomalies: tuple[str, ...] = ()
-    passed_over: Sequence[str] = ()
+    skipped: Sequence[str] = ()
 
     def __str__(self) -> str:
         counts = (
@@ -32,13 +35,13 @@ class FeedResult:
         if self.unchanged:
             counts = f"unchanged ({counts})"
         reasons = f" ({reasons_text(self.reasons)})" if self.reasons else ""
-        others = f"; passed over, no guides: {', '.join(self.passed_over)}" if self.passed_over else ""
-        return f"{self.source}: {counts}{reasons}{others}"
+        skipped = f"; skipped, not guides: {', '.join(self.skipped)}" if self.skipped else ""
+        return f"{self.source}: {counts}{reasons}{skipped}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A feed of which nothing was stored; the text of ``error`` names it. The others go on."""
+    """A feed that failed and of which nothing was stored; ``error`` names it."""
 
     source: str
     error: FeedError
@@ -48,16 +51,16 @@ class Failure:
 
 
 def reasons_text(reasons: Mapping[str, int]) -> str:
-    """Reasons with their numbers: "bad_start 3, no_title 1"."""
+    """Formats reasons with their counts: "bad_start 3, no_title 1"."""
     return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
 
 
 def stop_if_needed(failures: Sequence[Failure], settings: IngestSettings, *, is_any_read: bool) -> None:
-    """Raises where failed feeds fail the whole reading: all failed, or one that ``ingest.required`` names.
+    """Raises an error if all feeds failed or a required one did.
 
     Raises:
-        FeedUnreachable: Only the network is to blame.
-        FeedError: Something else is.
+        FeedUnreachable: All decisive failures are network failures.
+        FeedError: Otherwise.
     """
     required = [failure for failure in failures if settings.is_required(failure.source)]
     decisive = required if required or is_any_read else failures

@@ -1,4 +1,4 @@
-"""Stage ingest: feeds to Guide. The catalogue's ledger makes it idempotent, so it is not cached."""
+"""Prefect tasks of the stage ingest. The ledger of the catalogue makes it idempotent, so it is not cached."""
 
 import datetime
 import logging
@@ -22,15 +22,15 @@ from tasks.ingest.checks import check_guide
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.dates import Dated
-from tasks.ingest.sources.feeds import BLOCK, FeedError, Named
+from tasks.ingest.sources.dates import DatedFeed
+from tasks.ingest.sources.feeds import SECRET_PREFIX, FeedError, NamedFeed
 
-TABLE_ROWS = 500  # an artifact is a page, not a database
-SILENT = "guidespace.feed.silent"  # event: a feed failed or is not what it was (deployments/automations.yaml)
+TABLE_ROWS = 500  # maximum rows of the table artifact
+SILENT = "guidespace.feed.silent"  # event: a feed failed or has anomalies (deployments/automations.yaml)
 
 
 def _is_transient(task: object, run: object, state: Any) -> bool:
-    """Whether another attempt can help: the disk or the network failed, not the feed."""
+    """Returns whether a retry can help: the disk or the network failed, not the feed."""
     return isinstance(state.result(raise_on_failure=False), OSError)
 
 
@@ -39,31 +39,35 @@ _RETRY: dict[str, Any] = {"retries": 2, "retry_delay_seconds": 5, "retry_jitter_
 
 @task(name="ingest", task_run_name="ingest", persist_result=False, retry_condition_fn=_is_transient, **_RETRY)
 def ingest(
-    home: str, feeds: Sequence[str | Dated], settings: IngestSettings, as_of: datetime.datetime | None = None
+    home: str,
+    feeds: Sequence[str | DatedFeed],
+    settings: IngestSettings,
+    as_of: datetime.datetime | None = None,
 ) -> Guide:
     """Reads feeds (and Secret blocks) and publishes the Guide; see ``read_and_publish``."""
     return read_and_publish(Workspace(home), [opened(feed) for feed in feeds], settings, as_of, Reporter())
 
 
-def opened(feed: str | Dated) -> str | Named:
-    """The content of a Secret block, with the block's name as its source; any other feed unchanged."""
-    if isinstance(feed, Dated) or not feed.startswith(BLOCK):
+def opened(feed: str | DatedFeed) -> str | NamedFeed:
+    """Opens a Secret block; its name becomes the source. Any other feed is returned unchanged."""
+    if isinstance(feed, DatedFeed) or not feed.startswith(SECRET_PREFIX):
         return feed
     try:
-        held = Secret.load(feed.removeprefix(BLOCK))
+        secret = Secret.load(feed.removeprefix(SECRET_PREFIX))
     except ValueError as error:
-        problem = "Prefect has no Secret block of that name; make one in the UI under Blocks"
+        problem = "Prefect has no Secret block of that name; create one in the UI under Blocks"
         raise FeedError(f"{feed}: {problem}") from error
-    assert isinstance(held, Secret)
-    return Named(location=str(held.get()).strip(), source=feed)
+    assert isinstance(secret, Secret)
+    return NamedFeed(location=str(secret.get()).strip(), source=feed)
 
 
 @task(name="check", task_run_name="check", persist_result=False)
 def check(home: str, guide: Guide, run: str = "") -> list[str]:
-    """The anomalies of what was read and of the Guide, as a table artifact with the newest days.
+    """Returns the anomalies of the readings and of the Guide, and creates a table artifact of the newest
+    days.
 
     Args:
-        run: MLflow run that gets the metrics; empty logs nothing there.
+        run: MLflow run for the metrics; empty logs none.
     """
     workspace = Workspace(home)
     checked = check_guide(workspace.folder(guide), read_readings(workspace.home))
@@ -86,7 +90,7 @@ def check(home: str, guide: Guide, run: str = "") -> list[str]:
 
 
 def logger() -> Any:
-    """The run's logger, or a plain one outside a run."""
+    """Returns the logger of the run, or a standard logger outside a run."""
     try:
         return get_run_logger()
     except MissingContextError:
@@ -94,7 +98,7 @@ def logger() -> Any:
 
 
 class Reporter:
-    """Forwards events to the run's log and its progress bar, or to plain logging outside a run."""
+    """Forwards events to the log and the progress bar of the run, or to standard logging outside a run."""
 
     def __init__(self) -> None:
         self.logger = logger()
@@ -103,7 +107,7 @@ class Reporter:
             self.bar = create_progress_artifact(progress=0.0, key="ingest", description="Feeds read")  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
 
     def __call__(self, event: Progress | FeedResult | Failure) -> None:
-        """Forwards an event; anomalies are reported by the check."""
+        """Forwards an event; the task ``check`` reports anomalies."""
         if not isinstance(event, Progress):
             self.logger.log(logging.ERROR if isinstance(event, Failure) else logging.INFO, "%s", event)
             return

@@ -27,7 +27,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 @pytest.fixture
 def dead(monkeypatch: pytest.MonkeyPatch):
     """A URL at which nobody answers; asked once."""
-    monkeypatch.setattr("tasks.ingest.sources.download.ATTEMPTS", 1)
+    monkeypatch.setattr("tasks.ingest.sources.download.MAX_ATTEMPTS", 1)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         yield f"http://127.0.0.1:{taken.getsockname()[1]}/guide.xml"

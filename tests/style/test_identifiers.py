@@ -30,10 +30,6 @@ PENDING = frozenset(
         "flows",
         "flows/cli",
         "tasks/ablate",
-        "tasks/ingest",
-        "tasks/ingest/sources",
-        "tasks/ingest/xmltv",
-        "tasks/ingest/xmltv/fallback",
         "tasks/likes",
         "tasks/preprocess",
     ]

@@ -1,1 +1,1 @@
-"""From what a user names to bytes of guides: resolve, download, decompress."""
+"""Resolves, downloads and decompresses feeds."""

@@ -1,4 +1,4 @@
-"""Guides with a date in their name: one source with a history."""
+"""Guides with a date in their name, which form one source with a history."""
 
 import datetime
 import re
@@ -6,48 +6,50 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.ingest.sources.feeds import FeedError, Named, source_of
+from tasks.ingest.sources.feeds import FeedError, NamedFeed, source_of
 from tasks.ingest.sources.resolve import resolve
 
 _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12]\d|3[01]))?(?!\d)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dated(Named):
-    """A guide read after the fact; its source has ``{date}`` for the date, ``grabbed_at`` a time zone."""
+class DatedFeed(NamedFeed):
+    """A guide with a date in its name; its source contains ``{date}`` instead, ``grabbed_at`` has
+    a time zone.
+    """
 
     grabbed_at: datetime.datetime
 
 
 def dated_guides(
-    given: Sequence[str],
+    references: Sequence[str],
     first: datetime.date,
     last: datetime.date,
     zone: datetime.tzinfo,
     private_addresses: bool = False,
-) -> list[Dated]:
-    """The guides whose names hold a date from ``first`` to ``last``, both included, oldest first.
+) -> list[DatedFeed]:
+    """Lists the guides with a date from ``first`` to ``last`` (inclusive) in their names, oldest first.
 
     A date is 2025-03-31, 20250331, or 2025-03 for the first of the month; it means midnight in ``zone``.
 
     Raises:
-        FeedError: None has a date in that span.
+        FeedError: No guide has a date in that range.
     """
-    found: list[Dated] = []
-    for feed in resolve(given, private_addresses):
+    guides: list[DatedFeed] = []
+    for feed in resolve(references, private_addresses):
         date, source = date_of(source_of(feed))
         if date is not None and first <= date <= last:
-            location = feed.location if isinstance(feed, Named) else feed
+            location = feed.location if isinstance(feed, NamedFeed) else feed
             midnight = datetime.datetime.combine(date, datetime.time(), zone)
-            found.append(Dated(location=location, source=source, grabbed_at=midnight))
-    if not found:
+            guides.append(DatedFeed(location=location, source=source, grabbed_at=midnight))
+    if not guides:
         problem = f"no guide with a date from {first} to {last} in its name"
-        raise FeedError(f"{' '.join(given)}: {problem}; expected names such as guide-2025-03-31.xml.gz")
-    return sorted(found, key=lambda guide: (guide.grabbed_at, guide.location))
+        raise FeedError(f"{' '.join(references)}: {problem}; expected names such as guide-2025-03-31.xml.gz")
+    return sorted(guides, key=lambda guide: (guide.grabbed_at, guide.location))
 
 
 def date_of(location: str) -> tuple[datetime.date | None, str]:
-    """The last date in a file's name, and the location with ``{date}`` in its place."""
+    """Returns the last date in a file name, and the location with ``{date}`` in its place."""
     name = Path(location).name
     folder = location.removesuffix(name)
     for match in reversed(list(_DATE.finditer(name))):

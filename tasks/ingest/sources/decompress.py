@@ -1,7 +1,7 @@
-"""The uncompressed bytes of a feed; the compression is detected from magic bytes, not from the name.
+"""Decompresses feeds; the format is detected from magic bytes, not from the name.
 
-Damaged compression ends the stream without an error: all bytes before the damage are yielded, and
-``damage`` says what happened.
+Damaged compression ends the stream without an error: all bytes before the damage are yielded, and ``damage``
+contains the reason.
 """
 
 import bz2
@@ -18,30 +18,32 @@ import pyarrow as pa
 from tasks.ingest.sources import zip as zips
 from tasks.ingest.sources.feeds import Feed, FeedError
 
-PIECE = 1 << 14  # compressed bytes read at a time
-BLOCK = 3 << 17  # uncompressed bytes of a block: at least (but for the last), and less than twice as many
+READ_BYTES = 1 << 14  # compressed bytes per read
+BLOCK_BYTES = (
+    3 << 17
+)  # uncompressed bytes of a block: at least (but for the last), and less than twice as many
 Decompressor = Callable[[IO[bytes], Feed], Iterator[bytes]]
 
 
 class Damaged(Exception):
-    """The compressed data is damaged or ends early; what could be read was yielded before."""
+    """The compressed data is damaged or ends early; all readable bytes were yielded before."""
 
 
 class FeedStream:
-    """Iterates over a feed's uncompressed bytes, in blocks of 384 to 768 KiB, up to the ``damage``."""
+    """Iterates over the uncompressed bytes of a feed in blocks of 384 to 768 KiB, up to the ``damage``."""
 
     def __init__(self, feed: Feed, size_cap_bytes: int) -> None:
         self.feed, self.size_cap_bytes = feed, size_cap_bytes
-        self.position = self.produced = 0  # bytes of the file, and uncompressed
+        self.position = self.produced = 0  # bytes read from the file, uncompressed bytes
         self.damage = ""
 
     @property
     def share_read(self) -> float:
-        """Of the file, 0 to 1."""
+        """Read share of the file, 0 to 1."""
         return min(1.0, self.position / self.feed.bytes)
 
     def head(self) -> bytes:
-        """The first block, without consuming it."""
+        """Returns the first block without consuming it."""
         return next(iter(FeedStream(self.feed, self.size_cap_bytes)), b"")
 
     def __iter__(self) -> Iterator[bytes]:
@@ -57,55 +59,55 @@ class FeedStream:
             raise self.nothing_readable()
 
     def nothing_readable(self) -> FeedError:
-        """The error for a feed of which the damage leaves nothing."""
+        """Returns the error for a feed that is damaged from the start."""
         with open(self.feed.file, "rb") as handle:
             head = handle.read(1 << 20)
         advice = "fetch it again"
-        if head.count(b"\n") == head.count(b"\r\n") >= 8:  # compressed bytes hold bare ones, one in 256
+        if head.count(b"\n") == head.count(b"\r\n") >= 8:  # compressed bytes would have bare line feeds too
             why = "it was sent as text (a carriage return stands before every line feed)"
             advice = f"{why}: fetch it again as binary"
         problem = f"damaged compression ({self.damage}), nothing in it can be read"
         return FeedError(f"{self.feed.source}: {problem}; {advice}")
 
     def _block(self, pieces: Iterator[bytes], handle: IO[bytes]) -> bytes:
-        found, size = [], 0
+        pieces_read, size = [], 0
         try:
-            while size < BLOCK and (piece := next(pieces, None)) is not None:
-                found.append(piece)
+            while size < BLOCK_BYTES and (piece := next(pieces, None)) is not None:
+                pieces_read.append(piece)
                 size += len(piece)
                 self.position = handle.tell()
         except Damaged as error:
             self.damage = str(error)
-        return b"".join(found)
+        return b"".join(pieces_read)
 
 
 def _decompress(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """The uncompressed bytes of a file or member of a zip; Damaged is raised after all that can be read."""
+    """Yields the uncompressed bytes of a file or member of a zip; raises Damaged after all readable bytes."""
     magic = handle.peek(8)[:8]  # pyright: ignore[reportAttributeAccessIssue]
     return next((read for start, read in FORMATS.items() if magic.startswith(start)), _plain)(handle, feed)
 
 
 def _plain(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    return iter(lambda: handle.read1(BLOCK), b"")  # pyright: ignore[reportAttributeAccessIssue]
+    return iter(lambda: handle.read1(BLOCK_BYTES), b"")  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
-    """All gzip members, up to the very byte of the damage (Python's gzip module drops the whole block)."""
+    """Reads all gzip members up to the damaged byte (Python's gzip module drops the block)."""
     decoder = zlib.decompressobj(31)
-    while piece := handle.read(PIECE):
+    while piece := handle.read(READ_BYTES):
         while piece:
             if decoder.eof:
                 piece = piece.lstrip(b"\0")  # padding between members
                 if not piece:
                     break
                 decoder = zlib.decompressobj(31)
-            before = decoder.copy()
+            snapshot = decoder.copy()
             try:
-                yield decoder.decompress(piece, BLOCK)
+                yield decoder.decompress(piece, BLOCK_BYTES)
             except zlib.error as error:
                 with suppress(zlib.error):
-                    for place in range(len(piece)):
-                        yield before.decompress(piece[place : place + 1])
+                    for position in range(len(piece)):
+                        yield snapshot.decompress(piece[position : position + 1])
                 raise Damaged(str(error)) from error
             piece = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
     if not decoder.eof:
@@ -114,19 +116,19 @@ def _gzip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
 
 
 def _streams(new_decoder: Callable[[], Any]) -> Decompressor:
-    """Streams of bzip2 or xz one after another, zeros between them skipped (bz2.open stops there)."""
+    """Reads consecutive bzip2 or xz streams and skips zeros between them (bz2.open stops there)."""
 
     def read(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
         decoder = new_decoder()
         try:
-            while piece := handle.read(PIECE):
+            while piece := handle.read(READ_BYTES):
                 while piece or not (decoder.eof or decoder.needs_input):
                     if decoder.eof:
                         piece = piece.lstrip(b"\0")
                         if not piece:
                             break
                         decoder = new_decoder()
-                    yield decoder.decompress(piece, BLOCK)
+                    yield decoder.decompress(piece, BLOCK_BYTES)
                     piece = decoder.unused_data if decoder.eof else b""
         except (OSError, lzma.LZMAError) as error:
             raise Damaged(str(error)) from error
@@ -139,7 +141,7 @@ def _streams(new_decoder: Callable[[], Any]) -> Decompressor:
 def _zstd(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     try:
         with pa.CompressedInputStream(pa.PythonFile(handle, "r"), "zstd") as file:
-            yield from iter(lambda: file.read(PIECE), b"")  # an error loses the whole read
+            yield from iter(lambda: file.read(READ_BYTES), b"")  # an error loses the bytes of this read
     except OSError as error:
         raise Damaged(str(error)) from error
 
@@ -147,9 +149,9 @@ def _zstd(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
 def _zip(handle: IO[bytes], feed: Feed) -> Iterator[bytes]:
     try:
         archive = zipfile.ZipFile(handle)
-    except (zipfile.BadZipFile, NotImplementedError):  # its end is missing
-        found = next(member for member in zips.members_of(handle) if member.name == feed.member)
-        reader = zips.MemberReader(handle, found)
+    except (zipfile.BadZipFile, NotImplementedError):  # the directory at its end is missing
+        entry = next(entry for entry in zips.members_of(handle) if entry.name == feed.member)
+        reader = zips.MemberReader(handle, entry)
         try:
             yield from _member(io.BufferedReader(reader), feed)
         except Damaged as error:

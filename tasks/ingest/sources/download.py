@@ -1,10 +1,9 @@
-"""Downloads a feed: bounded in time and size, retried with jitter; an unchanged one is not sent again.
+"""Downloads feeds with limits on time and size, retries with jitter, and conditional requests.
 
-http(s) by httpx, with ETag and Last-Modified; everything else (s3://, gs://, sftp://, memory:// …) by
-fsspec, whose ``ukey`` serves as the ETag. Timeouts of the libraries are per operation, so a server that
-sends a byte now and then, even of its headers, or a name server that does not answer, holds them for any
-time. Each attempt therefore runs in a daemon thread, which is abandoned at the deadline: it writes nothing
-more, and ends with its connection.
+httpx downloads http(s) with ETag and Last-Modified. fsspec downloads all other schemes (s3://, gs://,
+sftp://, memory:// …); its ``ukey`` serves as the ETag. The timeouts of both libraries are per operation, so a
+slow server or an unresponsive name server can block them for any time. Each attempt therefore runs in a
+daemon thread, which is abandoned at the deadline: it writes nothing more and ends with its connection.
 """
 
 import logging
@@ -28,13 +27,13 @@ from storage.addresses import secrets_of, without_secrets
 from tasks.ingest.guides import Guides, describe_file
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed, FeedError, FeedUnreachable, is_url
-from tasks.ingest.sources.headers import Headers, keep_secrets_to, request_headers
+from tasks.ingest.sources.headers import Headers, request_headers, send_secrets_only_to
 from tasks.ingest.sources.private import PrivateAddress, check_address, public_client
 
-ATTEMPTS = 4
-LONGEST_WAIT = 300.0  # seconds that a server may ask for (Retry-After); after more it is not asked again
+MAX_ATTEMPTS = 4
+MAX_WAIT_SECONDS = 300.0  # maximum Retry-After; if it is longer, there is no retry
 Pause: TypeAlias = Callable[[float], None]
-_PIECE = 1 << 20
+_READ_BYTES = 1 << 20
 # 2ⁿ seconds, times 0.5 to 1.5
 _JITTERED = tenacity.wait_exponential(multiplier=0.5) + tenacity.wait_random_exponential()
 _RETRIED = {408, 425, 429, 500, 502, 503, 504}
@@ -42,8 +41,11 @@ _RETRIED = {408, 425, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a download may take: ``seconds`` for all attempts and pauses, a least rate for http; and which
-    headers it sends (``ingest.user_agent``, ``ingest.headers``).
+    """Limits and request headers of a download.
+
+    Attributes:
+        seconds: Maximum time for all attempts and pauses.
+        bytes_per_second: Minimum rate of http, measured over ``rate_seconds``.
     """
 
     size_cap_bytes: int
@@ -55,8 +57,8 @@ class Limits:
     headers: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, settings: IngestSettings) -> "Limits":
-        """Those of the settings."""
+    def from_settings(cls, settings: IngestSettings) -> "Limits":
+        """Returns the limits of the settings."""
         return cls(
             size_cap_bytes=settings.size_cap_bytes,
             seconds=settings.download_seconds,
@@ -69,7 +71,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Validators:
-    """A server's version of a file, to ask for newer ones only."""
+    """Version of a file on a server, for conditional requests."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -77,37 +79,37 @@ class Validators:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The result of a download."""
+    """Result of a download."""
 
     problem: str = ""  # empty on success
-    unreachable: bool = False  # the network or the server failed: another attempt can help
+    unreachable: bool = False  # the network or the server failed: a retry can help
     unchanged: bool = False
     validators: Validators = Validators()
-    wait_seconds: float = 0.0  # what the server asks for before the next attempt
+    wait_seconds: float = 0.0  # Retry-After
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """The feeds of a location; none where it is unchanged. ``validators`` is None for a local file."""
+    """Feeds of a location, none if it is unchanged. ``validators`` is None for a local file."""
 
     feeds: Sequence[Feed] = ()
-    passed_over: Sequence[str] = ()  # members of a zip that are no guides
+    skipped: Sequence[str] = ()  # members of a zip that are not guides
     unchanged: bool = False
     validators: Validators | None = None
 
 
 @contextmanager
 def fetch(
-    location: str, home: Path, limits: Limits, source: str = "", known: Validators | None = None
+    location: str, home: Path, limits: Limits, source: str = "", validators: Validators | None = None
 ) -> Iterator[Fetched]:
-    """The feeds of a resolved location; what is downloaded lies in the home and is removed after the block.
+    """Opens a resolved location; a downloaded file is in the home and is removed after the block.
 
     Args:
-        source: Empty is the location without secrets.
-        known: From the last download.
+        source: Empty means the location without secrets.
+        validators: Validators of the last download.
 
     Raises:
-        FeedError: It cannot be fetched or read, or is empty.
+        FeedError: The location cannot be fetched or read, or is empty.
     """
     if not is_url(location):
         guides = describe_file(Path(location), source or location, limits.size_cap_bytes)
@@ -118,7 +120,7 @@ def fetch(
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         headers = request_headers(limits.user_agent, limits.headers, source)
-        answer = download(location, file, limits, known, headers)
+        answer = download(location, file, limits, validators, headers)
         if answer.problem:
             raise (FeedUnreachable if answer.unreachable else FeedError)(f"{source}: {answer.problem}")
         guides = Guides([]) if answer.unchanged else describe_file(file, source, limits.size_cap_bytes)
@@ -131,32 +133,33 @@ def download(
     url: str,
     file: Path,
     limits: Limits,
-    known: Validators | None = None,
+    validators: Validators | None = None,
     headers: Headers | None = None,
     *,
     pause: Pause = time.sleep,
 ) -> Answer:
-    """Writes what a URL holds to a file, as sent.
+    """Downloads a URL to a file, as sent.
 
     Args:
-        url: http, https, or a scheme of fsspec; user and password in it are used and never shown.
-        pause: Waits for seconds; replaced in tests.
+        url: http, https, or a scheme of fsspec; its user and password are used but not shown.
+        pause: Waits for a number of seconds; replaced in tests.
     """
     deadline = time.monotonic() + limits.seconds
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_result(lambda each: each.unreachable and each.wait_seconds <= LONGEST_WAIT),
+        retry=tenacity.retry_if_result(
+            lambda result: result.unreachable and result.wait_seconds <= MAX_WAIT_SECONDS
+        ),
         wait=lambda state: max(_JITTERED(state), _answer(state).wait_seconds),
-        stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_before_delay(limits.seconds),
+        stop=tenacity.stop_after_attempt(MAX_ATTEMPTS) | tenacity.stop_before_delay(limits.seconds),
         sleep=pause,
         retry_error_callback=_answer,
     )
-    answer = retrying(_attempt, url, file, limits, known or Validators(), headers or Headers(), deadline)
-    if answer.unreachable and retrying.statistics["attempt_number"] == ATTEMPTS:
-        return replace(answer, problem=f"{answer.problem}, {ATTEMPTS} times")
-    if answer.wait_seconds > LONGEST_WAIT:
-        asks = f"and asks to wait {answer.wait_seconds:,.0f} seconds"
-        most = f"more than {LONGEST_WAIT:,.0f} are not waited for"
-        return replace(answer, problem=f"{answer.problem} {asks}; {most}")
+    answer = retrying(_attempt, url, file, limits, validators or Validators(), headers or Headers(), deadline)
+    if answer.unreachable and retrying.statistics["attempt_number"] == MAX_ATTEMPTS:
+        return replace(answer, problem=f"{answer.problem}, {MAX_ATTEMPTS} times")
+    if answer.wait_seconds > MAX_WAIT_SECONDS:
+        retry_after = f"Retry-After is {answer.wait_seconds:,.0f} seconds (limit: {MAX_WAIT_SECONDS:,.0f})"
+        return replace(answer, problem=f"{answer.problem}; {retry_after}")
     return answer
 
 
@@ -165,8 +168,8 @@ def _answer(state: tenacity.RetryCallState) -> Answer:
     return state.outcome.result()
 
 
-def message_of(error: Exception, url: str, headers: Headers | None = None) -> str:
-    """An error of a library in one short line; only its type where the text holds a secret of the request."""
+def describe_error(error: Exception, url: str, headers: Headers | None = None) -> str:
+    """Formats the error of a library on one line; only its type if the text contains a secret."""
     text = " ".join(str(error).split())
     secrets = secrets_of(url).union(headers.secret.values() if headers else ())
     hidden = not text or any(secret in text for secret in secrets)
@@ -174,22 +177,22 @@ def message_of(error: Exception, url: str, headers: Headers | None = None) -> st
 
 
 def _attempt(
-    url: str, file: Path, limits: Limits, known: Validators, headers: Headers, deadline: float
+    url: str, file: Path, limits: Limits, validators: Validators, headers: Headers, deadline: float
 ) -> Answer:
-    """One attempt, in a thread that is abandoned at the deadline."""
-    attempt = _over_http if url.lower().startswith(("http://", "https://")) else _by_fsspec
-    body = _Body(file, limits)
+    """Makes one attempt in a thread that is abandoned at the deadline."""
+    attempt = _download_http if url.lower().startswith(("http://", "https://")) else _download_fsspec
+    body = _BodyWriter(file, limits)
     answer: Future[Answer] = Future()
 
     def run() -> None:
         try:
-            answer.set_result(attempt(url, body, known, headers))
-        except BaseException as error:  # raised below, in the thread that waits
+            answer.set_result(attempt(url, body, validators, headers))
+        except BaseException as error:  # raised below, in the waiting thread
             answer.set_exception(error)
 
     threading.Thread(target=run, name="fetch", daemon=True).start()
     done, _ = wait([answer], max(0.0, deadline - time.monotonic()))
-    body.given_up = True
+    body.is_cancelled = True
     if not done:
         problem = f"not fetched within {limits.seconds:,.0f} seconds (ingest.download_seconds)"
         return Answer(problem=problem, unreachable=True)
@@ -197,104 +200,109 @@ def _attempt(
 
 
 @dataclass
-class _Body:
-    """The file that a body is written to, until a limit is passed or the attempt is given up."""
+class _BodyWriter:
+    """Writes a body to a file until a limit is exceeded or the attempt is cancelled."""
 
     file: Path
     limits: Limits
-    given_up: bool = False
-    too_slow: bool = False
+    is_cancelled: bool = False
+    is_too_slow: bool = False
 
-    def write(self, blocks: Iterable[bytes], *, rated: bool) -> str:
-        """Streams blocks to disk; why it stopped before their end, as text."""
-        size = since = 0
-        begun = time.monotonic()
+    def write(self, blocks: Iterable[bytes], *, check_rate: bool) -> str:
+        """Writes blocks to the file; returns why it stopped early, else an empty string."""
+        size = measured_size = 0
+        measured_at = time.monotonic()
         with open(self.file, "wb") as handle:
             for block in blocks:
                 size += len(block)
-                passed = time.monotonic() - begun
-                if self.given_up:
-                    return "given up"
+                elapsed = time.monotonic() - measured_at
+                if self.is_cancelled:
+                    return "cancelled"
                 if size > self.limits.size_cap_bytes:
                     return f"larger than {self.limits.size_cap_bytes:,} bytes (ingest.size_cap_bytes)"
-                if rated and passed >= self.limits.rate_seconds:
-                    rate = (size - since) / passed
-                    self.too_slow = rate < self.limits.bytes_per_second
-                    if self.too_slow:
-                        least = f"{self.limits.bytes_per_second:,} (ingest.download_bytes_per_second)"
-                        return f"sent at {rate:,.0f} bytes a second, less than {least}"
-                    since, begun = size, begun + passed
+                if check_rate and elapsed >= self.limits.rate_seconds:
+                    rate = (size - measured_size) / elapsed
+                    self.is_too_slow = rate < self.limits.bytes_per_second
+                    if self.is_too_slow:
+                        minimum = f"{self.limits.bytes_per_second:,} (ingest.download_bytes_per_second)"
+                        return f"sent at {rate:,.0f} bytes/s, less than {minimum}"
+                    measured_size, measured_at = size, measured_at + elapsed
                 handle.write(block)
         return ""
 
 
-def _over_http(url: str, body: _Body, known: Validators, headers: Headers) -> Answer:
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log the whole URL
-    conditions = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
-    sent = {name: value for name, value in conditions.items() if value}
-    sent |= {"Accept-Encoding": "identity", **headers.plain}
+def _download_http(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> Answer:
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs the URL with its secrets
+    conditions = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
+    request_fields = {name: value for name, value in conditions.items() if value}
+    request_fields |= {"Accept-Encoding": "identity", **headers.plain}
     timeout = httpx.Timeout(60.0, connect=10.0)
     make = httpx.Client if body.limits.private_addresses else public_client
     try:
         with (
-            make(timeout=timeout, follow_redirects=True, headers=sent) as client,
+            make(timeout=timeout, follow_redirects=True, headers=request_fields) as client,
             _stream(client, url, headers) as response,
         ):
             status = f"the server answered {response.status_code} {response.reason_phrase}"
-            if response.status_code == 304 and known == Validators():
-                unasked = "although it was not asked whether the file has changed; expected the file"
-                return Answer(problem=f"{status} {unasked}")
+            if response.status_code == 304 and validators == Validators():
+                return Answer(problem=f"{status} to an unconditional request; expected the file")
             if response.status_code == 304:
-                return Answer(unchanged=True, validators=known)
+                return Answer(unchanged=True, validators=validators)
             if response.status_code >= 400:
-                wait, again = _retry_after(response.headers), response.status_code in _RETRIED
-                return Answer(problem=status, unreachable=again, wait_seconds=wait)
-            answered = response.headers
-            validators = Validators(etag=answered.get("ETag"), last_modified=answered.get("Last-Modified"))
-            problem = body.write(response.iter_raw(), rated=True)
-            return Answer(problem=problem, unreachable=body.too_slow, validators=validators)
+                wait, is_transient = _retry_after(response.headers), response.status_code in _RETRIED
+                return Answer(problem=status, unreachable=is_transient, wait_seconds=wait)
+            response_fields = response.headers
+            new_validators = Validators(
+                etag=response_fields.get("ETag"), last_modified=response_fields.get("Last-Modified")
+            )
+            problem = body.write(response.iter_raw(), check_rate=True)
+            return Answer(problem=problem, unreachable=body.is_too_slow, validators=new_validators)
     except PrivateAddress as error:
         return Answer(problem=f"not fetched: {error}")
     except (httpx.TransportError, httpx.InvalidURL, httpx.TooManyRedirects) as error:
-        again = isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
-        return Answer(problem=f"cannot be fetched ({message_of(error, url, headers)})", unreachable=again)
+        is_transient = isinstance(error, httpx.TransportError) and not isinstance(
+            error, httpx.UnsupportedProtocol
+        )
+        return Answer(
+            problem=f"cannot be fetched ({describe_error(error, url, headers)})", unreachable=is_transient
+        )
 
 
 def _stream(client: httpx.Client, url: str, headers: Headers) -> AbstractContextManager[httpx.Response]:
-    keep_secrets_to(url, client, headers)
+    send_secrets_only_to(url, client, headers)
     return client.stream("GET", url)
 
 
 def _retry_after(headers: httpx.Headers) -> float:
-    """Seconds to wait, from a header of seconds or a date (against the server's own clock); 0 without it."""
+    """Returns Retry-After in seconds (a date is compared with the header Date); 0 without it."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
     try:
         wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))
-    except (ValueError, TypeError):  # no date, or one with a zone and one without
+    except (ValueError, TypeError):  # not a date, or only one has a zone
         return 0.0
     return max(0.0, wait.total_seconds())
 
 
-def _by_fsspec(url: str, body: _Body, known: Validators, headers: Headers) -> Answer:
+def _download_fsspec(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> Answer:
     try:
         if not body.limits.private_addresses:
             check_address(url)
-        inner = {"client_kwargs": {"headers": headers.plain}}  # of http inside of another address
+        inner = {"client_kwargs": {"headers": headers.plain}}  # for http inside another URL
         options = {name: inner for name in ("http", "https") if f"::{name}://" in url.lower()}
         system, path = fsspec.core.url_to_fs(url, **options)
-        system.invalidate_cache()  # fsspec keeps listings for as long as a process lives
-        validators = Validators(etag=str(system.ukey(path)))
-        if validators == known:
-            return Answer(unchanged=True, validators=known)
+        system.invalidate_cache()  # fsspec caches listings as long as the process runs
+        new_validators = Validators(etag=str(system.ukey(path)))
+        if new_validators == validators:
+            return Answer(unchanged=True, validators=validators)
         with system.open(path, "rb") as handle:
-            problem = body.write(iter(lambda: handle.read(_PIECE), b""), rated=False)
-        return Answer(problem=problem, validators=validators)
+            problem = body.write(iter(lambda: handle.read(_READ_BYTES), b""), check_rate=False)
+        return Answer(problem=problem, validators=new_validators)
     except PrivateAddress as error:
         return Answer(problem=f"not fetched: {error}")
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         return Answer(problem=f"cannot be fetched ({type(error).__name__})")
-    except Exception as error:  # each store has exceptions of its own; botocore's are no OSError
-        again = not isinstance(error, ImportError | ValueError)  # no such scheme, or its package is missing
-        return Answer(problem=f"cannot be fetched ({message_of(error, url)})", unreachable=again)
+    except Exception as error:  # stores raise their own exceptions; those of botocore are not OSErrors
+        is_transient = not isinstance(error, ImportError | ValueError)  # unknown scheme or missing package
+        return Answer(problem=f"cannot be fetched ({describe_error(error, url)})", unreachable=is_transient)

@@ -1,8 +1,7 @@
-"""A feed, its source and the errors about it.
+"""Feeds, their sources, and errors about them.
 
-The source is what the catalogue knows a feed by: a file's absolute path (``path!member`` for one of several
-guides in a zip), a URL without its secrets (storage/addresses.py), or the reference (``env:NAME``) that it
-was given by.
+The source identifies a feed in the catalogue: the absolute path of a file (``path!member`` for one of several
+guides in a zip), a URL without secrets (storage/addresses.py), or a reference (``env:NAME``).
 """
 
 import re
@@ -13,26 +12,26 @@ from pathlib import Path
 from storage.addresses import without_secrets
 from storage.errors import ExpectedError
 
-VARIABLE = "env:"  # names an environment variable that holds a path, a pattern or a URL
-BLOCK = "secret:"  # names a Secret block of Prefect; opened by task.py alone
-PLAIN = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # what is taken from a zip
+VARIABLE_PREFIX = "env:"  # prefix of an environment variable that contains a path, a pattern or a URL
+SECRET_PREFIX = "secret:"  # prefix of a Secret block of Prefect, which only task.py opens
+GUIDE_SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # of guides in a zip
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)", re.IGNORECASE)
-_concealed: dict[str, str] = {}  # a URL without secrets: the URL
+_concealed: dict[str, str] = {}  # URL without secrets -> URL
 
 
 class FeedError(ExpectedError):
-    """A feed cannot be used; the message is one line: the feed, what was found, what was expected."""
+    """A feed cannot be used. The message is one line: the feed, the problem, the expectation."""
 
 
 class FeedUnreachable(FeedError):
-    """The network or the server failed: the same feed may be read later."""
+    """The network or the server failed; the feed may be readable later."""
 
     exit_code = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """A guide in a local file: member of a zip (else empty), SHA-256 and size of the file as stored."""
+    """A guide in a local file: member of a zip (else empty), SHA-256 and size of the file."""
 
     source: str
     file: Path
@@ -42,39 +41,39 @@ class Feed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
-    """A location (absolute path or URL) with a source of its own; it may hold secrets and is not shown."""
+class NamedFeed:
+    """A location (absolute path or URL, which may contain secrets) with an explicit source."""
 
     location: str = field(repr=False)
     source: str
 
 
 def is_url(text: str) -> bool:
-    """Whether it is http(s) or another scheme of fsspec."""
+    """Returns whether a text is a URL: http(s) or another scheme of fsspec."""
     return _SCHEME.match(text) is not None
 
 
-def source_of(location: str | Named) -> str:
-    """The source of a resolved location."""
-    if isinstance(location, Named):
+def source_of(location: str | NamedFeed) -> str:
+    """Returns the source of a resolved location."""
+    if isinstance(location, NamedFeed):
         return location.source
     return without_secrets(location) if is_url(location) else location
 
 
-def conceal(given: Sequence[str]) -> list[str]:
-    """The feeds without secrets, for Prefect to record; this process resolves them to the full URLs."""
-    for feed in given:
+def conceal(references: Sequence[str]) -> list[str]:
+    """Removes secrets from feeds, which Prefect records; ``reveal`` restores them in this process."""
+    for feed in references:
         if is_url(feed) and (bare := without_secrets(feed)) != feed:
             _concealed[bare] = feed
-    return [without_secrets(feed) if is_url(feed) else feed for feed in given]
+    return [without_secrets(feed) if is_url(feed) else feed for feed in references]
 
 
-def revealed(feed: str) -> str:
-    """The full URL of a feed that ``conceal`` returned; any other feed unchanged."""
+def reveal(feed: str) -> str:
+    """Returns the full URL of a feed that ``conceal`` returned; any other feed unchanged."""
     return _concealed.get(feed, feed)
 
 
-def unreadable(source: str, error: OSError) -> FeedError:
-    """The error for a file or folder without read permission."""
-    problem = f"cannot be read ({error.strerror or error}); give this user the right to read it"
+def permission_error(source: str, error: OSError) -> FeedError:
+    """Returns the error for a file or folder without read permission."""
+    problem = f"cannot be read ({error.strerror or error}); give this user read permission"
     return FeedError(f"{source}: {problem}")

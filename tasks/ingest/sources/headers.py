@@ -1,8 +1,8 @@
-"""Headers of requests for feeds: the User-Agent, and those of ``ingest.headers``.
+"""Headers of requests for feeds: the User-Agent and the setting ``ingest.headers``.
 
-Prefect and MLflow store settings, so a value may be written there only if the header is harmless; any other
-value is read from an environment variable when the request is made. After a redirect to another host, or
-from https to http, those values are not sent.
+Prefect and MLflow store settings, so only the values of harmless headers are allowed in them. Any other value
+is read from an environment variable when the request is made. It is not sent after a redirect to another host
+or from https to http.
 """
 
 import importlib.metadata
@@ -14,48 +14,51 @@ from fnmatch import fnmatchcase
 
 import httpx
 
-from tasks.ingest.sources.feeds import VARIABLE, FeedError
+from tasks.ingest.sources.feeds import VARIABLE_PREFIX, FeedError
 
 HARMLESS = "User-Agent", "Accept", "Accept-Language"
 _NAMES = "|".join((*HARMLESS, *map(str.lower, HARMLESS)))
 _BODY = (
     rf'(?:[^"\\ ]+=)?(?:(?:{_NAMES}): [ !#-\[\]-~]+'
-    rf"|[\w!#$%&'*+.^`|~-]+: (?:[A-Za-z]+ )?{VARIABLE}[A-Za-z_][A-Za-z0-9_]*)"
+    rf"|[\w!#$%&'*+.^`|~-]+: (?:[A-Za-z]+ )?{VARIABLE_PREFIX}[A-Za-z_][A-Za-z0-9_]*)"
 )
-# Patterns for JSON schema, which has no flags: [PATTERN=]NAME: VALUE, and an entry of the flows' ``changes``.
+# Patterns for JSON schema, which has no flags: [PATTERN=]NAME: VALUE, and an entry of ``changes`` of the
+# flows.
 ENTRY = rf"^(?:{_BODY})$"
 CHANGE = (
     r"^(?:(?!\s*ingest\s*(?:=|\.\s*headers))[\s\S]*"
     rf'|\s*ingest\.headers\s*=\s*\[\s*(?:"{_BODY}"(?:\s*,\s*"{_BODY}")*)?\s*\]\s*)$'
 )
-_OURS = {"accept-encoding", "connection", "content-length", "host", "if-modified-since", "if-none-match"}
-_OURS |= {"range", "te", "trailer", "transfer-encoding", "upgrade"}
-_VALUE = re.compile(rf"(|[A-Za-z]+ ){VARIABLE}([A-Za-z_]\w*)")
+_RESERVED = {"accept-encoding", "connection", "content-length", "host", "if-modified-since", "if-none-match"}
+_RESERVED |= {"range", "te", "trailer", "transfer-encoding", "upgrade"}
+_VALUE = re.compile(rf"(|[A-Za-z]+ ){VARIABLE_PREFIX}([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True)
 class Headers:
-    """Headers of a request; the values in ``secret`` are shown nowhere."""
+    """Headers of a request; values in ``secret`` are never shown."""
 
     plain: dict[str, str] = field(default_factory=dict)
     secret: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 def check_headers(entries: Sequence[str]) -> None:
-    """Raises a ValueError, without any value, for an entry of ``ingest.headers`` that cannot be used."""
+    """Raises a ValueError for an invalid entry of ``ingest.headers``; the message contains no value."""
     for entry in entries:
         _, name, _ = _split(entry)
-        if name.lower() in _OURS:
+        if name.lower() in _RESERVED:
             raise ValueError(f"ingest.headers: {name} is set by GuideSpace")
         if not re.match(ENTRY, entry):
-            shown = name if ": " in entry else "no header"
+            header = name if ": " in entry else "(no name)"
             harmless = f"[PATTERN=]NAME: VALUE for {', '.join(HARMLESS)}"
-            expected = f"{harmless}, else [PATTERN=]NAME: {VARIABLE}VARIABLE, whose value is stored nowhere"
-            raise ValueError(f"ingest.headers: the entry for {shown} is not as expected: {expected}")
+            expected = (
+                f"{harmless}, else [PATTERN=]NAME: {VARIABLE_PREFIX}VARIABLE, whose value is not stored"
+            )
+            raise ValueError(f"ingest.headers: the entry for {header} is not as expected: {expected}")
 
 
 def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Headers:
-    """The headers for a source; of entries with the same name the last one that matches counts.
+    """Returns the headers for a source; the last matching entry of a name is used.
 
     Raises:
         FeedError: An environment variable is not set, or its value cannot be sent.
@@ -73,7 +76,7 @@ def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Hea
             continue
         text = os.environ.get(reference[2], "").strip()
         if not text or not re.fullmatch("[ -~]+", text):
-            problem = "holds characters that no header may have" if text else "is not set, or empty"
+            problem = "contains characters that are invalid in a header" if text else "is not set, or empty"
             raise FeedError(
                 f"{source}: the environment variable {reference[2]} of the header {name} {problem}"
             )
@@ -82,15 +85,15 @@ def request_headers(user_agent: str, entries: Sequence[str], source: str) -> Hea
 
 
 def default_agent() -> str:
-    """``GuideSpace/VERSION``."""
+    """Returns ``GuideSpace/VERSION``."""
     try:
         return f"GuideSpace/{importlib.metadata.version('guidespace')}"
     except importlib.metadata.PackageNotFoundError:
         return "GuideSpace"
 
 
-def keep_secrets_to(url: str, client: httpx.Client, headers: Headers) -> None:
-    """Has a client send the secret headers to the host of a URL only, also after redirects."""
+def send_secrets_only_to(url: str, client: httpx.Client, headers: Headers) -> None:
+    """Makes a client send the secret headers to the host of a URL only, also after redirects."""
     first = httpx.URL(url)
 
     def add_secrets(request: httpx.Request) -> None:

@@ -1,13 +1,13 @@
-"""No feed from a private address, unless ``ingest.private_addresses`` allows it (against request forgery).
+"""Rejects feeds from private addresses unless ``ingest.private_addresses`` is set.
 
-Who may start runs could otherwise have this machine ask what only it reaches: services on loopback, the
-local network, the metadata of a cloud's machine. Over http(s) a name is resolved once, all its addresses
-are checked and the connection goes to the checked one, also after a redirect; a name server that answers
-otherwise a moment later changes nothing. Through a proxy (HTTPS_PROXY) it is the proxy that connects: what
-this machine can resolve is checked before each request.
+This prevents server-side request forgery: anyone who can start runs could otherwise read what only this
+machine can reach, such as services on loopback, the local network, or the metadata service of a cloud. For
+http(s), a name is resolved once, all its addresses are checked, and the connection uses a checked address,
+also after a redirect. This prevents DNS rebinding. Behind a proxy (HTTPS_PROXY), which makes the connections,
+every host that this machine can resolve is checked before the request.
 
-Other schemes connect by libraries of their own: the host is checked before. http(s) inside of another address
-(``zip://*.xml::https://…``) would follow redirects unchecked: it is refused.
+The libraries of other schemes make connections themselves, so only the host is checked. http(s) inside
+another URL (``zip://*.xml::https://…``) is refused, because its redirects cannot be checked.
 """
 
 import ipaddress
@@ -22,53 +22,63 @@ from urllib.request import getproxies
 import httpcore
 import httpx
 
-_WITH_HOSTS = {"ftp", "sftp", "ssh", "smb", "webhdfs", "hdfs", "dask"}  # of others it is a bucket, or nothing
+_WITH_HOSTS = {
+    "ftp",
+    "sftp",
+    "ssh",
+    "smb",
+    "webhdfs",
+    "hdfs",
+    "dask",
+}  # schemes in which the netloc is a host
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 ADVICE = "ingest.private_addresses=true allows it"
 
 
 class PrivateAddress(Exception):
-    """A feed's host has a private address; the message says so and names the setting."""
+    """The host of a feed has a private address; the message names the setting."""
 
 
 def is_private(address: str) -> bool:
-    """Whether an IP address is not one of the public internet, also where IPv6 carries an IPv4 address."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        carried = found.ipv4_mapped or found.sixtofour
-        if found in _NAT64:
-            carried = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        found = carried or found
-    return not found.is_global or found.is_multicast
+    """Returns whether an IP address is private; checks IPv4 addresses that are embedded in IPv6 too."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        embedded = ip.ipv4_mapped or ip.sixtofour
+        if ip in _NAT64:
+            embedded = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        ip = embedded or ip
+    return not ip.is_global or ip.is_multicast
 
 
 def public_addresses(host: str, port: int | None = None) -> list[str]:
-    """The addresses of a host, each checked.
+    """Resolves and checks the addresses of a host.
 
     Raises:
-        PrivateAddress: One of them is private.
-        OSError: The name has none.
+        PrivateAddress: An address is private.
+        OSError: The name cannot be resolved.
     """
-    found = dict.fromkeys(
-        str(about[4][0]) for about in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = dict.fromkeys(
+        str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     )
-    if any(map(is_private, found)):
-        raise PrivateAddress(f"its host has a private address ({', '.join(found)}); {ADVICE}")
-    return list(found)
+    if any(map(is_private, addresses)):
+        raise PrivateAddress(f"its host has a private address ({', '.join(addresses)}); {ADVICE}")
+    return list(addresses)
 
 
 def check_address(url: str) -> None:
-    """Checks the hosts of a URL that fsspec will open; raises as ``public_addresses``."""
-    for place, part in enumerate(re.split("::", url)):
+    """Checks the hosts of a URL for fsspec; raises the errors of ``public_addresses``."""
+    for number, part in enumerate(re.split("::", url)):
         parts = urlsplit(part)
-        if place and parts.scheme.lower() in ("http", "https"):
-            raise PrivateAddress(f"http inside of another address is not checked; {ADVICE}, or give it alone")
+        if number and parts.scheme.lower() in ("http", "https"):
+            raise PrivateAddress(
+                f"http inside another URL cannot be checked; use the http URL alone, or {ADVICE}"
+            )
         if parts.scheme.lower() in _WITH_HOSTS and parts.hostname:
             public_addresses(parts.hostname)
 
 
 class _Checked(httpcore.SyncBackend):
-    """Connects to the address that was checked."""
+    """Connects to a checked address."""
 
     def connect_tcp(
         self,
@@ -88,24 +98,24 @@ class _Checked(httpcore.SyncBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
                 if not last:
                     raise
-        raise AssertionError("a host without addresses")
+        raise AssertionError("host without addresses")
 
 
 class _CheckedTransport(httpx.HTTPTransport):
     def __init__(self) -> None:
         super().__init__()
-        self._pool = httpcore.ConnectionPool(  # httpx has no argument for it
+        self._pool = httpcore.ConnectionPool(  # httpx has no parameter for it
             ssl_context=httpx.create_ssl_context(), network_backend=_Checked()
         )
 
 
 def _check_request(request: httpx.Request) -> None:
-    with suppress(OSError):  # a name that the proxy alone knows
+    with suppress(OSError):  # only the proxy can resolve it
         public_addresses(request.url.host)
 
 
 def public_client(**options: Any) -> httpx.Client:
-    """A client of http(s) that connects to public addresses only; its requests raise PrivateAddress."""
+    """Creates an http(s) client whose requests raise PrivateAddress for private addresses."""
     if getproxies().keys() & {"http", "https", "all"}:
         return httpx.Client(event_hooks={"request": [_check_request]}, **options)
     return httpx.Client(transport=_CheckedTransport(), **options)

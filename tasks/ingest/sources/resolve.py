@@ -11,60 +11,72 @@ import fsspec
 
 from storage.addresses import is_valid_url, without_secrets
 from tasks.ingest.sources import feeds
-from tasks.ingest.sources.download import message_of
-from tasks.ingest.sources.feeds import BLOCK, PLAIN, VARIABLE, FeedError, Named, is_url, source_of
+from tasks.ingest.sources.download import describe_error
+from tasks.ingest.sources.feeds import (
+    GUIDE_SUFFIXES,
+    SECRET_PREFIX,
+    VARIABLE_PREFIX,
+    FeedError,
+    NamedFeed,
+    is_url,
+    source_of,
+)
 from tasks.ingest.sources.private import PrivateAddress, check_address
 
-SUFFIXES = (*PLAIN, ".zip")  # what is taken from a directory
-_MISTYPED = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # starts like a URL, but is none
+SUFFIXES = (*GUIDE_SUFFIXES, ".zip")  # of guides in a folder
+_MISTYPED = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # malformed URL
 
 
-def resolve(given: Sequence[str | Named], private_addresses: bool = False) -> list[str | Named]:
-    """As ``locate``, but raises the first error."""
-    found, errors = locate(given, private_addresses)
+def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = False) -> list[str | NamedFeed]:
+    """Calls ``locate`` and raises the first error."""
+    locations, errors = locate(references, private_addresses)
     for _, error in errors:
         raise error
-    return found
+    return locations
 
 
 def locate(
-    given: Sequence[str | Named], private_addresses: bool = False
-) -> tuple[list[str | Named], list[tuple[str, FeedError]]]:
-    """Absolute paths and URLs, each once, as given (patterns and directories sorted); sources and errors.
+    references: Sequence[str | NamedFeed], private_addresses: bool = False
+) -> tuple[list[str | NamedFeed], list[tuple[str, FeedError]]]:
+    """Resolves references to distinct absolute paths and URLs in order; also returns sources and errors.
+
+    The matches of a pattern and the files of a folder are sorted.
 
     Args:
-        private_addresses: Whether a host with a private address may be asked which files match a pattern.
+        private_addresses: Whether patterns may be listed on hosts with private addresses.
 
     Raises:
-        FeedError: Nothing was given, or two URLs have one source.
+        FeedError: There are no references, or two URLs have the same source.
     """
-    if not given:
+    if not references:
         raise FeedError("no feed given; name a file, a pattern, a directory or a URL")
-    found: dict[str | Named, None] = {}
+    locations: dict[str | NamedFeed, None] = {}
     errors = []
-    for feed in given:
+    for feed in references:
         try:
-            found.update(dict.fromkeys(_locations(feed, private_addresses)))
+            locations.update(dict.fromkeys(_locations(feed, private_addresses)))
         except FeedError as error:
             errors.append((_source(feed), error))
         except OSError as error:
-            errors.append((_source(feed), feeds.unreadable(_source(feed), error)))
-    _refuse_same_source(found)
-    return list(found), errors
+            errors.append((_source(feed), feeds.permission_error(_source(feed), error)))
+    _check_distinct(locations)
+    return list(locations), errors
 
 
-def _locations(feed: str | Named, private_addresses: bool) -> list[str | Named]:
-    """A URL given by a reference is Named by it."""
-    name, text = ("", feeds.revealed(feed)) if isinstance(feed, str) else (feed.source, feed.location)
-    if text.startswith(BLOCK) and not name:
-        raise FeedError(f"{text}: a Secret block is opened in runs of Prefect only; expected {VARIABLE}NAME")
-    if text.startswith(VARIABLE) and not name:
-        name, text = text, os.environ.get(text.removeprefix(VARIABLE), "").strip()
+def _locations(feed: str | NamedFeed, private_addresses: bool) -> list[str | NamedFeed]:
+    """Resolves one feed; a URL from a reference becomes a NamedFeed."""
+    name, text = ("", feeds.reveal(feed)) if isinstance(feed, str) else (feed.source, feed.location)
+    if text.startswith(SECRET_PREFIX) and not name:
+        raise FeedError(
+            f"{text}: a Secret block can only be opened in runs of Prefect; expected {VARIABLE_PREFIX}NAME"
+        )
+    if text.startswith(VARIABLE_PREFIX) and not name:
+        name, text = text, os.environ.get(text.removeprefix(VARIABLE_PREFIX), "").strip()
         if not text:
             raise FeedError(f"{name}: this environment variable is not set, or empty; expected a path or URL")
     if is_url(text):
-        urls = _expanded(text, name, private_addresses)
-        return [Named(location=text, source=name)] if name and urls == [text] else list(urls)
+        urls = _expand_pattern(text, name, private_addresses)
+        return [NamedFeed(location=text, source=name)] if name and urls == [text] else list(urls)
     if _MISTYPED.match(text) and not os.path.exists(text):
         raise _invalid_url(re.split("[?#]", text.rpartition("@")[2])[0])
     path = Path(text).expanduser()
@@ -83,37 +95,41 @@ def _locations(feed: str | Named, private_addresses: bool) -> list[str | Named]:
     return [os.path.abspath(file) for file in files]
 
 
-def _source(given: str | Named) -> str:
-    if isinstance(given, Named) or is_url(given):
-        return source_of(given)
-    return given if given.startswith((VARIABLE, BLOCK)) else os.path.abspath(os.path.expanduser(given))
+def _source(reference: str | NamedFeed) -> str:
+    if isinstance(reference, NamedFeed) or is_url(reference):
+        return source_of(reference)
+    return (
+        reference
+        if reference.startswith((VARIABLE_PREFIX, SECRET_PREFIX))
+        else os.path.abspath(os.path.expanduser(reference))
+    )
 
 
-def _invalid_url(shown: str) -> FeedError:
+def _invalid_url(source: str) -> FeedError:
     return FeedError(
-        f"{shown}: not a valid URL; expected one such as https://host:8080/guide.xml.gz, with @ / : ? # "
+        f"{source}: not a valid URL; expected one such as https://host:8080/guide.xml.gz, with @ / : ? # "
         "in user and password written as %40 %2F %3A %3F %23"
     )
 
 
-def _refuse_same_source(locations: Iterable[str | Named]) -> None:
-    """Two URLs of one source would replace each other's programmes."""
+def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
+    """Raises an error for two URLs of the same source, because they would replace each other's programmes."""
     seen: set[str] = set()
     for source in map(source_of, locations):
         if source in seen:
             raise FeedError(
-                f"{source}: given twice, with a different user, password or parameter that is no part of "
-                "its name (docs/feeds.md). If they are one feed, leave one out; if they are two, put each "
-                f"URL into an environment variable and give {VARIABLE}NAME"
+                f"{source}: two URLs differ only in user, password or parameters that are not part of the "
+                "source (docs/feeds.md). Remove one if they are the same feed; otherwise put each URL into "
+                f"an environment variable and use {VARIABLE_PREFIX}NAME"
             )
         seen.add(source)
 
 
-def _expanded(url: str, name: str, private_addresses: bool) -> list[str]:
-    """The URLs that a pattern on an object store matches; any other URL unchanged (http has no patterns)."""
-    shown = name or without_secrets(url)
+def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
+    """Lists the URLs that match a pattern on an object store; any other URL is returned unchanged."""
+    source = name or without_secrets(url)
     if not is_valid_url(url):
-        raise _invalid_url(shown)
+        raise _invalid_url(source)
     if url.lower().startswith(("http://", "https://")) or not glob.has_magic(url):
         return [url]
     try:
@@ -121,36 +137,38 @@ def _expanded(url: str, name: str, private_addresses: bool) -> list[str]:
             check_address(url)
         system, pattern = fsspec.core.url_to_fs(url)
         system.invalidate_cache()
-        found = sorted(str(system.unstrip_protocol(path)) for path in system.glob(pattern))
+        matches = sorted(str(system.unstrip_protocol(path)) for path in system.glob(pattern))
     except PrivateAddress as error:
-        raise FeedError(f"{shown}: not fetched: {error}") from None
-    except Exception as error:  # each store has exceptions of its own
+        raise FeedError(f"{source}: not fetched: {error}") from None
+    except Exception as error:  # stores raise their own exceptions
         is_final = isinstance(error, ImportError | ValueError | FileNotFoundError | PermissionError)
         kind = FeedError if is_final else feeds.FeedUnreachable
-        # from None: the cause may hold credentials
-        raise kind(f"{shown}: cannot be listed ({message_of(error, url)})") from None
-    if not found:
-        raise FeedError(f"{shown}: the pattern matches no file")
-    return found
+        # from None: the cause may contain credentials
+        raise kind(f"{source}: cannot be listed ({describe_error(error, url)})") from None
+    if not matches:
+        raise FeedError(f"{source}: the pattern matches no file")
+    return matches
 
 
 def matching_files(pattern: str) -> list[str]:
-    """Sorted files that match; ``**`` enters each folder once (glob follows a link to a parent 40 times)."""
-    before, double_star, after = pattern.partition("**")
-    if not double_star or before[-1:] not in ("", os.sep) or after[:1] not in ("", os.sep):
-        return sorted(filter(os.path.isfile, glob.glob(pattern)))  # a ** inside of a name is a *
-    after = after.lstrip(os.sep) or "*"
-    folders = _folders(sorted(glob.glob(before)) if before else [""])
-    patterns = (os.path.join(glob.escape(folder), after) for folder in folders)
-    return sorted({file for each in patterns for file in matching_files(each)})
+    """Lists files that match, sorted; ``**`` visits each folder once (glob follows a link to a
+    parent 40 times).
+    """
+    base, double_star, rest = pattern.partition("**")
+    if not double_star or base[-1:] not in ("", os.sep) or rest[:1] not in ("", os.sep):
+        return sorted(filter(os.path.isfile, glob.glob(pattern)))  # ** inside a name is *
+    rest = rest.lstrip(os.sep) or "*"
+    folders = _folders(sorted(glob.glob(base)) if base else [""])
+    patterns = (os.path.join(glob.escape(folder), rest) for folder in folders)
+    return sorted({file for subpattern in patterns for file in matching_files(subpattern)})
 
 
 def _folders(bases: Iterable[str]) -> Iterator[str]:
-    """The folders and all visible ones below, each once; by a link only if no other name leads there."""
+    """Yields folders and their visible subfolders once each; links are followed last."""
     seen: set[str] = set()
     queue = deque(bases)
     while queue:
-        for folder, below, _ in os.walk(queue.popleft() or os.curdir):  # follows no links
+        for folder, below, _ in os.walk(queue.popleft() or os.curdir):  # does not follow links
             if (real := os.path.realpath(folder)) in seen:
                 below.clear()
                 continue

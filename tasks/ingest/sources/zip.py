@@ -1,6 +1,6 @@
-"""Guides in zip files, also in one whose end is missing.
+"""Reads zip files, also truncated ones.
 
-The list of members stands at the end, but each member also has a header of its own before its bytes.
+The directory is at the end of the file, but each member also has a local header before its data.
 
 References:
     PKWARE. APPNOTE.TXT, .ZIP File Format Specification, sections 4.3.7 (local file header) and 4.3.9 (data
@@ -17,15 +17,15 @@ from typing import IO, NamedTuple
 
 from tasks.ingest.sources.feeds import FeedError
 
-MAGIC, HEADER_BYTES = b"PK\x03\x04", 30  # of a member's header; its size without name and extra field
+MAGIC, HEADER_BYTES = b"PK\x03\x04", 30  # of a local header, without name and extra field
 STORED, DEFLATED = 0, 8
 _PIECE = 1 << 16
-_DESCRIPTOR_BYTES = 24  # at most, after a member whose header has no size
-_ZIP64 = 0xFFFFFFFF  # the size is stored elsewhere
+_DESCRIPTOR_BYTES = 24  # maximum; it follows a member without a size in its header
+_ZIP64 = 0xFFFFFFFF  # the size is in the extra field
 
 
 def list_members(file: Path, source: str) -> list[str]:
-    """Names of a zip's files, sorted; of a truncated one those up to the cut. Empty if the file is no zip.
+    """Lists the files in a zip, sorted; in a truncated zip, those before the cut. Empty for any other file.
 
     Raises:
         FeedError: The members of a zip cannot be listed.
@@ -46,7 +46,7 @@ def list_members(file: Path, source: str) -> list[str]:
 
 
 class Member(NamedTuple):
-    """A member as its own header describes it; size is compressed bytes, -1 if the header has none."""
+    """Local header of a member; the size is that of the compressed data, -1 if unknown."""
 
     name: str
     start: int
@@ -55,7 +55,7 @@ class Member(NamedTuple):
 
 
 def members_of(handle: IO[bytes]) -> Iterator[Member]:
-    """The members up to one that is cut or whose end is unknown, without encrypted ones."""
+    """Yields unencrypted members up to one that is truncated or has an unknown end."""
     position = 0
     while True:
         handle.seek(position)
@@ -79,7 +79,7 @@ def members_of(handle: IO[bytes]) -> Iterator[Member]:
         while reader.read(_PIECE):
             pass
         if reader.decoder is None or not reader.decoder.eof:
-            return  # its bytes do not say where it ends
+            return  # the end of the member is unknown
         end = handle.seek(handle.tell() - len(reader.decoder.unused_data))
         if (skipped := handle.read(_DESCRIPTOR_BYTES + len(MAGIC)).find(MAGIC)) < 0:
             return
@@ -87,7 +87,7 @@ def members_of(handle: IO[bytes]) -> Iterator[Member]:
 
 
 class MemberReader(io.RawIOBase):
-    """The bytes of a member, up to the ``damage`` (why they end early)."""
+    """Reads the data of a member; ``damage`` is the reason why it ends early."""
 
     def __init__(self, handle: IO[bytes], member: Member) -> None:
         handle.seek(member.start)
@@ -97,11 +97,11 @@ class MemberReader(io.RawIOBase):
         self.damage = ""
 
     def readable(self) -> bool:
-        """Always true."""
+        """Returns True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Fills a buffer as far as bytes go; 0 at their end."""
+        """Reads up to the length of the buffer; returns 0 at the end."""
         while not (self.decoder and self.decoder.eof):
             limit = len(buffer) if self._left < 0 else min(len(buffer), self._left)
             piece = self._waiting or self._handle.read(limit)
@@ -110,15 +110,15 @@ class MemberReader(io.RawIOBase):
                 return 0
             if not self._waiting and self._left > 0:
                 self._left -= len(piece)
-            found = piece
+            content = piece
             if self.decoder:
                 try:
-                    found = self.decoder.decompress(piece, len(buffer))
+                    content = self.decoder.decompress(piece, len(buffer))
                 except zlib.error as error:
                     self.damage = str(error)
                     return 0
                 self._waiting = self.decoder.unconsumed_tail
-            if found:
-                buffer[: len(found)] = found
-                return len(found)
+            if content:
+                buffer[: len(content)] = content
+                return len(content)
         return 0

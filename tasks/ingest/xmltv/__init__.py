@@ -1,1 +1,1 @@
-"""The XMLTV reader: a scanner for the common form of a guide, lxml (fallback/) for every other."""
+"""Reads XMLTV: a scanner for the most common form of a guide, lxml (fallback/) for all others."""

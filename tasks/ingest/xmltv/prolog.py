@@ -1,8 +1,8 @@
-"""The head of an XMLTV file, up to and with the root's start tag: is it XMLTV, and in which encoding?
+"""Reads the head of an XMLTV file up to the start tag of the root: detects format and encoding.
 
-The DOCTYPE ends here: it is skipped as text and never reaches a parser, so nothing in it is declared,
-fetched or expanded. What is not closed (a declaration without ``?>``, a root's tag without its ``>`` or a
-quote) ends where the content begins: no programme is taken for a part of it.
+The DOCTYPE is skipped as text and never reaches a parser, so nothing in it is declared, fetched or expanded.
+Unterminated markup (a declaration without ``?>``, a start tag without ``>`` or a quote) ends where the
+content begins, so that it contains no programme.
 """
 
 import codecs
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tasks.ingest.sources.feeds import FeedError
 
 ROOTS = ("tv", "programmes")
-LARGEST = 1 << 20  # bytes before the root's start tag; real ones have a few hundred
+MAX_BYTES = 1 << 20  # bytes before the start tag of the root; real guides have a few hundred
 _DECLARED = re.compile(rb"""encoding\s*=\s*["']([\w.:-]+)["']""")
 _DOCTYPE = re.compile(rb"<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
 _START_TAG = re.compile(rb"""<([^\s/>!?]+)((?:[^>"']|"[^"]*"|'[^']*')*+)>""")
@@ -33,19 +33,20 @@ _MARKS |= dict.fromkeys((codecs.BOM_UTF16_BE, b"\0<"), "utf-16-be")
 
 @dataclass(frozen=True, kw_only=True)
 class Prolog:
-    """What stood before the content."""
+    """Head of an XMLTV file, before the content."""
 
-    encoding: str  # codec of the bytes that follow; UTF-8 is tried first
+    encoding: str  # codec of the content; UTF-8 is tried first
+    length: int  # bytes before the content
     lines: int  # line breaks before the content
-    ended: bool  # whether the root is one empty tag (``<tv/>``)
-    attributes: bytes  # of the root, as written
+    ended: bool  # whether the root is an empty tag (``<tv/>``)
+    attributes: bytes  # of the root, not decoded
 
 
 def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[bytes]]:
-    """Reads up to the root's start tag; returns the bytes after it too, two-byte encodings as UTF-8.
+    """Reads up to the start tag of the root; also returns the bytes after it (UTF-16 is converted to UTF-8).
 
     Raises:
-        FeedError: No bytes, no XML, or XML of another kind.
+        FeedError: The file is empty, not XML, or not XMLTV.
     """
     head = next(blocks, b"")
     while len(head) < 4 and (block := next(blocks, b"")):
@@ -55,18 +56,19 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
         decoder = codecs.getincrementaldecoder(encoding)("replace")
         blocks = (decoder.decode(block).encode("utf-8", "replace") for block in chain([head], blocks))
         head, encoding = next(blocks, b""), "utf-8"
-    head = head.removeprefix(codecs.BOM_UTF8)
+    mark = codecs.BOM_UTF8 if head.startswith(codecs.BOM_UTF8) else b""
+    head = head.removeprefix(mark)
     while True:
-        position, root = _find_root(head, is_all=False)
+        position, root = _find_root(head, is_complete=False)
         if root is not None or position < 0:
             break
-        block = next(blocks, b"") if len(head) <= LARGEST else b""
+        block = next(blocks, b"") if len(head) <= MAX_BYTES else b""
         if not block:
-            _, root = _find_root(head, is_all=True)
+            _, root = _find_root(head, is_complete=True)
             break
         head += block
     if not head.strip():
-        raise FeedError(f"{source}: empty (white space alone); expected XMLTV")
+        raise FeedError(f"{source}: empty (white space only); expected XMLTV")
     if root is None:
         start = head.lstrip()[:40].decode("utf-8", "replace")
         raise FeedError(f"{source}: not XML; it starts with {start!r}, expected XMLTV (<tv> … </tv>)")
@@ -77,6 +79,7 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
     declared = _DECLARED.search(declaration)
     prolog = Prolog(
         encoding=encoding or _codec(declared[1].decode() if declared else "utf-8"),
+        length=len(mark) + root.end,
         lines=head.count(b"\n", 0, root.end),
         ended=root.attributes.endswith(b"/"),
         attributes=root.attributes,
@@ -85,18 +88,18 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
 
 
 class _Root(NamedTuple):
-    """A root's start tag: name, what follows it up to the closing bracket, where the tag ends."""
+    """Start tag of the root: name, text between name and closing bracket, and end position."""
 
     name: bytes
     attributes: bytes
     end: int
 
 
-def _find_root(head: bytes, is_all: bool) -> tuple[int, _Root | None]:
-    """Position and start tag of the root; without a tag, -1 means that there is none, any other to read more.
+def _find_root(head: bytes, is_complete: bool) -> tuple[int, _Root | None]:
+    """Returns position and start tag of the root; without a tag, position -1 means that the file has none.
 
     Args:
-        is_all: Whether no more bytes follow, or none that would be waited for.
+        is_complete: Whether no more bytes will be read.
     """
     position = 0
     while True:
@@ -106,14 +109,16 @@ def _find_root(head: bytes, is_all: bool) -> tuple[int, _Root | None]:
         if head[position : position + 9].upper() == b"<!DOCTYPE":
             match, begin = _DOCTYPE.match(head, position), _BEGIN.search(head, position)
             end = match.end() if match is not None else -1
-            damaged = is_all if match is None else _BEGIN.search(_DECLARATION_TEXT.sub(b"", match[0]))
+            damaged = is_complete if match is None else _BEGIN.search(_DECLARATION_TEXT.sub(b"", match[0]))
             if begin is not None and damaged:
                 end = begin.start()
         elif head.startswith(b"<!--", position):
             end = head.find(b"-->", position)
             end += 3 if end >= 0 else 0
             begin = _BEGIN.search(head, position, max(end, 0))
-            if begin is not None and head.find(b"<!--", begin.end(), end) >= 0:  # another one's end
+            if (
+                begin is not None and head.find(b"<!--", begin.end(), end) >= 0
+            ):  # it is the end of another comment
                 end = begin.start()
         elif head.startswith(b"<?", position):
             end = head.find(b"?>", position)
@@ -122,7 +127,7 @@ def _find_root(head: bytes, is_all: bool) -> tuple[int, _Root | None]:
             if begin is not None and not 0 <= end <= begin.start():
                 end = begin.start()
         elif head.startswith(b"<", position):
-            return position, _start_tag(head, position, is_all)
+            return position, _start_tag(head, position, is_complete)
         else:
             return -1, None
         if end < 0:
@@ -130,14 +135,14 @@ def _find_root(head: bytes, is_all: bool) -> tuple[int, _Root | None]:
         position = end
 
 
-def _start_tag(head: bytes, position: int, is_all: bool) -> _Root | None:
-    """The start tag at a position; one that is not closed before the content begins ends there."""
+def _start_tag(head: bytes, position: int, is_complete: bool) -> _Root | None:
+    """Returns the start tag at a position; an unterminated tag ends where the content begins."""
     tag = _START_TAG.match(head, position)
     content = _CONTENT.search(head, position + 1)
     if tag is not None and (content is None or tag.end() <= content.start()):
         return _Root(tag[1], tag[2], tag.end())
     name = _NAME.match(head, position)
-    if name is None or not (content is not None or is_all):
+    if name is None or not (content is not None or is_complete):
         return None
     limit = content.start() if content is not None else len(head)
     end = head.rfind(b">", position, limit) + 1 or limit
@@ -145,10 +150,10 @@ def _start_tag(head: bytes, position: int, is_all: bool) -> _Root | None:
 
 
 def _codec(name: str) -> str:
-    """Python's name of a declared encoding of bytes that hold ASCII as it is; any other is tried as UTF-8."""
+    """Returns the codec of a declared encoding if it is a superset of ASCII, else UTF-8."""
     try:
-        ascii_as_it_is = bytes(range(32, 127)).decode(name, "replace") == "".join(map(chr, range(32, 127)))
+        is_ascii_superset = bytes(range(32, 127)).decode(name, "replace") == "".join(map(chr, range(32, 127)))
         bytes(range(256)).decode(name, "replace")
-    except (LookupError, ValueError):  # unknown, no encoding of text (hex), or without "replace" (idna)
+    except (LookupError, ValueError):  # unknown, not a text encoding (hex), or without "replace" (idna)
         return "utf-8"
-    return codecs.lookup(name).name if ascii_as_it_is else "utf-8"
+    return codecs.lookup(name).name if is_ascii_superset else "utf-8"

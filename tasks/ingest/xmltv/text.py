@@ -1,4 +1,4 @@
-"""Repairs a frame's bytes before they are parsed: encoding, control bytes, references."""
+"""Repairs the bytes of a frame before parsing: encoding, control bytes, references."""
 
 import re
 
@@ -6,30 +6,30 @@ import numpy as np
 
 from tasks.ingest.encoding import Encoding
 
-PROGRAMME = re.compile(rb"<programme(?=[\s/>])")
 _AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
 _NUMBER = re.compile(rb"&(#(?:x[0-9a-fA-F]{1,6}|[0-9]{1,7});)")
 _CHARACTERS = range(32, 0xD800), range(0xE000, 0xFFFE), range(0x10000, 0x110000)
-_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
+CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 
 
-def repaired(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
-    """UTF-8 without control bytes, in which every ampersand begins one of XML's own references.
+def repair(content: bytes, encoding: Encoding) -> tuple[bytes, int]:
+    """Converts to UTF-8, removes control bytes, and escapes ampersands that do not start a predefined
+    reference.
 
     Returns:
-        The content, and the number of bytes that are invalid in the feed's encoding (encoding.py).
+        The content, and the number of bytes that are invalid in the encoding of the feed (encoding.py).
     """
     content, invalid = encoding.decode(content)
     codes = np.frombuffer(content, dtype=np.uint8)
     if np.count_nonzero(codes < 32) != sum(np.count_nonzero(codes == space) for space in b"\t\n\r"):
-        content = content.translate(None, _CONTROLS)
+        content = content.translate(None, CONTROLS)
     if b"&#" in content:
         content = _NUMBER.sub(_valid_number, content)
     return _AMPERSAND.sub(b"&amp;", content), invalid
 
 
 def _valid_number(reference: re.Match[bytes]) -> bytes:
-    """Escapes a reference to no character of XML (libxml2's recovery makes broken UTF-8 of it)."""
+    """Escapes a reference to an invalid character, which libxml2 would recover as broken UTF-8."""
     number = reference[1][1:-1]
     code = int(number[1:], 16) if number[:1] == b"x" else int(number)
     valid = code in (9, 10, 13) or any(code in span for span in _CHARACTERS)

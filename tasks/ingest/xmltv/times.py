@@ -1,11 +1,11 @@
-"""XMLTV times to UTC: ``YYYYMMDD[hh[mm[ss]]]``, then nothing, an offset or the name of a zone.
+"""Converts XMLTV times to UTC: ``YYYYMMDD[hh[mm[ss]]]``, optionally followed by an offset or a zone.
 
-A time without a zone is in the feed's own, which is UTC (xmltv.dtd) unless settings say otherwise. Accepted
-are ``+0100``, ``+01:00``, ``+01`` and ``-5``, ``Z``, the abbreviations below, and names such as
-``Europe/Paris``. Offsets beyond those in use on Earth (-12:00 to +14:00) make the time invalid: a programme
-hours off would be worse than a recorded reject. 24:00:00 is midnight at the day's end. Ambiguous
-abbreviations (IST) are not guessed. Of the hour that comes twice when summer time ends the first is meant;
-a time in the skipped hour counts on from before it (02:30 is 03:30).
+A time without a zone is in the zone of the feed: UTC (xmltv.dtd) unless set otherwise. Valid zones are
+``+0100``, ``+01:00``, ``+01``, ``-5``, ``Z``, the abbreviations below, and names such as ``Europe/Paris``.
+Offsets outside -12:00 to +14:00 make a time invalid, because a programme at a wrong time would be worse than
+a reject. 24:00:00 is midnight at the end of the day. Ambiguous abbreviations (IST) are invalid. The repeated
+hour at the end of summer time means its first occurrence; times in the skipped hour are shifted (02:30 is
+03:30).
 """
 
 import datetime
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _FORM = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?)?\s*(\S*)", re.ASCII)
-_COMMON = (  # for RE2; all but the day of the month is checked
+_COMMON = (  # for RE2; checks everything except the last day of the month
     r"^(?:19|2[01])[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){2} "
     r"(?:\+(?:0[0-9]|1[0-3])|-(?:0[0-9]|1[01]))[0-5][0-9]\z"
 )
@@ -34,13 +34,13 @@ _HOURS = {  # abbreviation -> hours east of Greenwich
 }  # fmt: skip
 
 
-@lru_cache(maxsize=65_536)  # a month has some 9,000 distinct starts, each on hundreds of channels
+@lru_cache(maxsize=65_536)  # a month has about 9,000 distinct starts
 def parse_time(text: str, zone: str = "") -> int | None:
-    """Microseconds since 1970-01-01T00:00 UTC, or None if the text is no XMLTV time.
+    """Returns microseconds since 1970-01-01T00:00 UTC, or None if the text is not an XMLTV time.
 
     Args:
-        text: As in the attribute: ``20250331193000 +0100``.
-        zone: Of a time without one, written as there: ``Europe/Paris``. Empty is UTC.
+        text: Such as ``20250331193000 +0100``.
+        zone: Zone of a time without one, such as ``Europe/Paris``; empty means UTC.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:
@@ -53,7 +53,7 @@ def parse_time(text: str, zone: str = "") -> int | None:
         seconds += (datetime.date(year, month, day).toordinal() - _EPOCH) * 86_400
     except ValueError:
         return None
-    offset = _zone(match[7] or zone)
+    offset = _parse_zone(match[7] or zone)
     if isinstance(offset, zoneinfo.ZoneInfo):
         local = datetime.datetime(1970, 1, 1, tzinfo=offset) + datetime.timedelta(seconds=seconds)
         offset = int(local.utcoffset().total_seconds())  # pyright: ignore[reportOptionalMemberAccess]
@@ -61,11 +61,13 @@ def parse_time(text: str, zone: str = "") -> int | None:
 
 
 def parse_times(texts: pa.StringArray, zone: str) -> pa.Array:
-    """``parse_time`` of each text as int64, null where it is none; the common form (``+hhmm``) by NumPy."""
+    """Applies ``parse_time`` to each text (int64, null if invalid); parses the form with
+    ``+hhmm`` with NumPy.
+    """
     encoded = texts.dictionary_encode()
     distinct = encoded.dictionary
     is_common = np.asarray(pc.match_substring_regex(distinct, _COMMON))  # pyright: ignore[reportAttributeAccessIssue]
-    found, valid = np.zeros(len(distinct), np.int64), is_common.copy()
+    values, valid = np.zeros(len(distinct), np.int64), is_common.copy()
     if is_common.any():
         common = distinct.filter(pa.array(is_common)).to_numpy(zero_copy_only=False).astype("S20")
         digits = common.view(np.uint8).reshape(-1, 20).astype(np.int64) - ord("0")
@@ -77,23 +79,23 @@ def parse_times(texts: pa.StringArray, zone: str) -> pa.Array:
         date = months.astype("datetime64[D]") + (day - 1)
         east = np.where(digits[:, 15] == ord("-") - ord("0"), -1, 1) * (hours * 60 + minutes) * 60
         seconds = date.astype(np.int64) * 86_400 + hour * 3600 + minute * 60 + second - east
-        found[is_common] = seconds * 1_000_000
+        values[is_common] = seconds * 1_000_000
         valid[is_common] = date.astype("datetime64[M]") == months
-    for place in np.flatnonzero(~is_common):
-        time = parse_time(distinct[place].as_py(), zone)
+    for number in np.flatnonzero(~is_common):
+        time = parse_time(distinct[number].as_py(), zone)
         if time is not None:
-            found[place], valid[place] = time, True
-    return pa.array(found, pa.int64(), mask=~valid).take(encoded.indices)
+            values[number], valid[number] = time, True
+    return pa.array(values, pa.int64(), mask=~valid).take(encoded.indices)
 
 
 def is_zone(text: str) -> bool:
-    """Whether it is an offset, an abbreviation or a name that times may have."""
-    return _zone(text) is not None
+    """Returns whether a text is a valid zone: an offset, an abbreviation or a name."""
+    return _parse_zone(text) is not None
 
 
 @lru_cache(maxsize=1024)
-def _zone(text: str) -> int | zoneinfo.ZoneInfo | None:
-    """Seconds east of Greenwich, or a named zone; None when it is unknown or implausible."""
+def _parse_zone(text: str) -> int | zoneinfo.ZoneInfo | None:
+    """Returns seconds east of Greenwich or a named zone; None if it is unknown or implausible."""
     if (hours := _HOURS.get(text.upper())) is not None:
         return int(hours * 3600)
     if match := _OFFSET.fullmatch(text.upper()):

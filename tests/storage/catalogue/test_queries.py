@@ -10,7 +10,7 @@ import pytest
 from storage.catalogue.connection import Catalogue
 from tasks.ingest.ingest import ingest_feeds
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.dates import Dated
+from tasks.ingest.sources.dates import DatedFeed
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "catalogue.md"
 GUIDE = """<tv><channel id="one"><display-name>One</display-name><icon src="i.png"/><lcn>7</lcn></channel>
@@ -30,7 +30,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory):
         file = home / f"{day}.xml"
         file.write_text(GUIDE.format(title), encoding="utf-8")
         given.append(
-            Dated(
+            DatedFeed(
                 location=str(file),
                 source="s",
                 grabbed_at=datetime.datetime(2025, 2, day, tzinfo=datetime.UTC),

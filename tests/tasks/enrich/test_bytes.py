@@ -2,7 +2,6 @@
 
 import gzip
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,12 +9,13 @@ import pytest
 from lxml import etree
 
 from tasks.enrich.errors import EnrichError
-from tasks.enrich.programmes import cut_blocks
+from tasks.enrich.insertion import CATEGORY, find_place
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import open_source
 from tasks.enrich.survey import read_survey
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
+from tasks.ingest.xmltv.frames import cut_frames, find_programmes, hide_cdata
 from tests.tasks.enrich.guides import ADDED, KNOWN, MARKED, NEW, programme
 
 DTD = etree.DTD(str(Path(__file__).with_name("xmltv.dtd")))
@@ -141,16 +141,19 @@ def test_added_elements_stand_in_lines_of_their_own_where_others_do(fill: Callab
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000, 1 << 20])
-def test_however_the_file_is_cut_the_same_programmes_are_found(size: int) -> None:
+def test_block_sizes_do_not_matter(size: int) -> None:
     content = FILES["indented"] + FILES["programmes in a comment"]
-    stream = BytesIO(content)
+    blocks = (content[start : start + size] for start in range(0, len(content), size))
     found = []
-    for block in cut_blocks(iter(lambda: stream.read(size), b""), 0):
-        assert len(block.masked) == len(block.content)
-        assert content[block.offset : block.offset + len(block.content)] == block.content
-        found += [(block.offset + begin, block.place((begin, end))) for begin, end in block.spans]
-    assert [content[begin : begin + 10] for begin, _ in found] == [b"<programme"] * 2
-    assert [content[: place[0]].rpartition(b"<")[2] for _, place in found if place] == [b"/date>", b"/title>"]
+    for frame in cut_frames(blocks, 0, 1, ended=True):
+        assert frame.line == 1 + content.count(b"\n", 0, frame.offset)
+        masked = hide_cdata(frame.content)
+        for begin, end in find_programmes(frame.content):
+            place, _ = find_place(frame.content, masked, (begin, end), CATEGORY)
+            found.append((frame.offset + begin, frame.offset + end, frame.offset + place))
+    assert [content[begin : begin + 10] for begin, _, _ in found] == [b"<programme"] * 2
+    assert all(content[:end].endswith(b"</programme>") for _, end, _ in found)
+    assert [content[:place].rpartition(b"<")[2] for _, _, place in found] == [b"/date>", b"/title>"]
 
 
 def test_a_programme_too_large_for_memory_is_copied(fill: Callable) -> None:

@@ -11,7 +11,7 @@ from storage.catalogue.connection import Catalogue
 from tasks.ingest.ingest import ingest_feeds
 from tasks.ingest.results import FeedResult
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.dates import Dated
+from tasks.ingest.sources.dates import DatedFeed
 from tasks.ingest.sources.feeds import FeedError
 
 LAST = "in its reading of 2025-03-01"
@@ -46,7 +46,7 @@ def test_a_guide_that_is_over_is_odd(tmp_path: Path) -> None:
     assert anomalies(tmp_path, tmp_path / "g.xml", guide(yesterday.format("20250301000000"))) == ()
     file = tmp_path / "g-2025-02-01.xml"
     file.write_bytes(guide(yesterday.format("20250228235900")))
-    dated = Dated(
+    dated = DatedFeed(
         location=str(file), source="s", grabbed_at=datetime.datetime(2025, 2, 1, tzinfo=datetime.UTC)
     )
     for _ in range(2):  # read after the fact, it may end when it likes

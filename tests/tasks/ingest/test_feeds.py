@@ -126,8 +126,8 @@ def test_other_members_of_a_zip_are_named_and_passed_over(tmp_path: Path) -> Non
     check_feeds([str(tmp_path / "g.zip")], IngestSettings())
     (outcome,) = read(tmp_path, tmp_path / "g.zip")
     assert (outcome.source, outcome.counts.stored) == (f"{tmp_path}/g.zip", 3)
-    assert sorted(outcome.passed_over) == sorted(OTHERS.keys() - {"__MACOSX/"})
-    assert "passed over, no guides: __MACOSX/._guide.xml" in str(outcome)
+    assert sorted(outcome.skipped) == sorted(OTHERS.keys() - {"__MACOSX/"})
+    assert "skipped, not guides: __MACOSX/._guide.xml" in str(outcome)
     (tmp_path / "h.zip").write_bytes(
         zipped({**OTHERS, "a": guide(programmes=2), "b.txt": guide(programmes=4)})
     )
@@ -136,7 +136,7 @@ def test_other_members_of_a_zip_are_named_and_passed_over(tmp_path: Path) -> Non
         ("a", 2),
         ("b.txt", 4),
     ]
-    assert [len(each.passed_over) for each in outcomes] == [len(OTHERS) - 1, 0]
+    assert [len(each.skipped) for each in outcomes] == [len(OTHERS) - 1, 0]
 
 
 def test_a_bad_member_fails_alone(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_zip_of_which_no_guide_can_be_read_fails(tmp_path: Path) -> None:
 def test_the_report_of_a_zip_made_on_a_mac(tmp_path: Path) -> None:
     (outcome,) = read(tmp_path, real_data() / "reports/41j-mac.zip")
     assert outcome.counts.stored == 1
-    assert set(outcome.passed_over) == {"__MACOSX/._guide.xml", "readme.txt"}
+    assert set(outcome.skipped) == {"__MACOSX/._guide.xml", "readme.txt"}
 
 
 class Unseekable(io.BytesIO):
@@ -261,8 +261,8 @@ def test_resolve_paths_globs_directories(tmp_path: Path) -> None:
         ("missing.xml", None, "no such file"),
         ("none*.xml", None, "the pattern matches no file"),
         ("empty.xml", b"", "empty file"),
-        ("blank.xml", b" \n\n ", "white space alone"),
-        ("nothing.xml.gz", gzip.compress(b"", mtime=0), "white space alone"),
+        ("blank.xml", b" \n\n ", "white space only"),
+        ("nothing.xml.gz", gzip.compress(b"", mtime=0), "white space only"),
         ("text.xml", b"hello, I am no guide", "not XML; it starts with 'hello, I am no guide'"),
         ("data.json", b'{"programmes": []}', "not XML"),
         ("cut.xml", b'<?xml version="1.0"?><!-- ', "not XML"),

@@ -14,7 +14,7 @@ from storage.addresses import HARMLESS
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.feeds import TABLES
 from tasks.ingest.sources.dates import dated_guides
-from tasks.ingest.sources.feeds import FeedError, Named, conceal
+from tasks.ingest.sources.feeds import FeedError, NamedFeed, conceal
 from tasks.ingest.sources.resolve import resolve
 
 OTHER = (
@@ -71,7 +71,7 @@ def test_harmless_parameters_tell_feeds_apart(tmp_path: Path, address: str) -> N
 
 
 def test_two_feeds_that_would_be_one_source_are_refused(tmp_path: Path, address: str) -> None:
-    with pytest.raises(FeedError, match=r"g.xml.gz: given twice, .* give env:NAME") as caught:
+    with pytest.raises(FeedError, match=r"g.xml.gz: two URLs differ only in .* use env:NAME") as caught:
         read(tmp_path, f"{address}?user=ann&key=k111", f"{address}?user=bob&key=k222")
     assert not any(secret in str(caught.value) for secret in ("ann", "bob", "k111", "k222"))
     assert sources(tmp_path) == []
@@ -168,7 +168,7 @@ def test_a_variable_may_hold_paths_and_must_hold_something(
     for name in ("env:GUIDES", "env:NO_SUCH_VARIABLE"):
         with pytest.raises(FeedError, match=f"{name}: this environment variable is not set, or empty"):
             resolve([name])
-    with pytest.raises(FeedError, match="secret:guide: a Secret block is opened in runs of Prefect only"):
+    with pytest.raises(FeedError, match="secret:guide: a Secret block can only be opened in runs of Prefect"):
         resolve(["secret:guide"])
 
 
@@ -176,7 +176,7 @@ def test_what_is_concealed_is_resolved_here(address: str) -> None:
     whole = f"https://ann:k111@example.org/g.xml?key=k222&country=de&seen={address}"
     assert conceal([whole, "guides/*.xml"]) == ["https://example.org/g.xml?country=de", "guides/*.xml"]
     assert resolve(conceal([whole])) == [whole]
-    assert "k111" not in repr(Named(location=whole, source="env:X"))
+    assert "k111" not in repr(NamedFeed(location=whole, source="env:X"))
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,6 @@ def test_other_schemes(tmp_path: Path) -> None:
     with pytest.raises(FeedError, match=REFUSED):
         resolve(["ftp://127.0.0.1/*.xml"])
     for inner in ("https://8.8.8.8/g.zip", "http://127.0.0.1/g.zip"):
-        with pytest.raises(PrivateAddress, match="http inside of another address is not checked"):
+        with pytest.raises(PrivateAddress, match="http inside another URL cannot be checked"):
             check_address(f"zip://g.xml::{inner}")
     check_address("s3://10.0.0.1/g.xml")  # a bucket

@@ -1,10 +1,10 @@
-"""Makes a damaged programme well-formed by what xmltv.dtd allows, instead of by an XML parser's guesses.
+"""Makes a damaged programme well-formed, using the content model of xmltv.dtd.
 
-libxml2's recovery closes no element before its end tag: an unclosed ``<desc>`` absorbs what follows, and a
-stray ``<us>`` in an actor's name turns the rest of the programme into credits. Here an element of XMLTV ends
-where another one begins that cannot be inside it, an unknown tag without its end tag is text, an end tag
-without its start tag is dropped, and a tag's attributes are read one by one, so that a missing space costs
-none.
+The recovery of libxml2 keeps an element open until its end tag: an unclosed ``<desc>`` absorbs the following
+elements, and a stray ``<us>`` in the name of an actor turns the rest of the programme into credits. Here, an
+XMLTV element ends where an element begins that it cannot contain. An unknown tag without an end tag is text,
+an end tag without a start tag is dropped, and attributes are read one by one, so that missing spaces do not
+matter.
 """
 
 import re
@@ -43,14 +43,14 @@ _ROOTS = ("tv", "programmes")
 
 
 def balance(content: str) -> str:
-    """The content in elements that are all closed; its line breaks stay where they are."""
+    """Returns the content with all elements closed and the line breaks unchanged."""
     head, end, tail = content.rpartition("]]>")
-    content = head + end + tail.replace("<![CDATA[", "")  # it has no end
-    matched = set(_matched(_TOKEN.finditer(content)))
+    content = head + end + tail.replace("<![CDATA[", "")  # it is unterminated
+    unknown = set(_unknown_elements(_TOKEN.finditer(content)))
     parts: list[str] = []
     stack: list[str] = []
-    depths = Counter[str]()  # of each name in the stack
-    place = 0
+    depths = Counter[str]()  # open elements of each name
+    position = 0
 
     def close(name: str) -> None:
         while stack and (last := stack.pop()):
@@ -60,8 +60,8 @@ def balance(content: str) -> str:
                 return
 
     for number, token in enumerate(_TOKEN.finditer(content)):
-        parts.append(content[place : token.start()])
-        place = token.end()
+        parts.append(content[position : token.start()])
+        position = token.end()
         name, text = _element(token), token[0]
         if token["cdata"]:
             parts.append(text)
@@ -73,7 +73,7 @@ def balance(content: str) -> str:
             if depths[name]:
                 close(name)
             parts.append("\n" * text.count("\n"))
-        elif name not in PARENTS and not (number in matched and token["close"]):
+        elif name not in PARENTS and not (number in unknown and token["close"]):
             parts.append(_escape(text))
         else:
             parents = PARENTS.get(name, ())
@@ -87,14 +87,14 @@ def balance(content: str) -> str:
             if not _is_empty(token):
                 stack.append(name)
                 depths[name] += 1
-    parts.append(content[place:])
+    parts.append(content[position:])
     while stack:
         close(stack[-1])
     return "".join(parts)
 
 
-def _matched(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
-    """Numbers of the unknown start tags that are empty, or have an end tag before a tag of XMLTV."""
+def _unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
+    """Yields the numbers of unknown start tags that are empty or end before the next tag of XMLTV."""
     stack: list[tuple[str, int]] = []
     depths = Counter[str]()
     for number, token in enumerate(tokens):
@@ -119,7 +119,7 @@ def _matched(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
 
 
 def _element(token: re.Match[str]) -> str | None:
-    """The name of a token's element, in XMLTV's own case if it has it; None if the token is no tag."""
+    """Returns the element of a token, in lower case if it is in XMLTV; None if the token is not a tag."""
     name = token["name"]
     return name.lower() if name and name.lower() in PARENTS else name
 
@@ -133,7 +133,7 @@ def _is_empty(token: re.Match[str]) -> bool:
 
 
 def _start_tag(name: str, token: re.Match[str]) -> str:
-    """The tag with the first attribute of each name; what follows them in a tag without its ``>`` is text."""
+    """Returns the tag with distinct attributes; in a tag without ``>``, the rest after them becomes text."""
     values: dict[str, str] = {}
     written, end = token["attributes"], 0
     for match in _ATTRIBUTE.finditer(written):

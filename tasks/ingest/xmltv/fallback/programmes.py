@@ -1,4 +1,4 @@
-"""From elements to the rows of raw columns, of DETAILS, and to JSON of what no column holds."""
+"""Converts elements to rows of RawColumns and DETAILS, and to objects for content without a column."""
 
 import math
 import re
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import lxml.etree as etree
 
 from tasks.ingest.columns import LISTS
-from tasks.ingest.extra import dumps
+from tasks.ingest.extra import to_json
 from tasks.ingest.xmltv.fallback.balance import PARENTS, PEOPLE
-from tasks.ingest.xmltv.fallback.elements import attributes_of, full_text, in_full
-from tasks.ingest.xmltv.scan import END, HELD
+from tasks.ingest.xmltv.fallback.elements import attributes_of, full_text, to_object
+from tasks.ingest.xmltv.scan import ATTRIBUTE_COLUMNS, STOP_ALIAS
 from tasks.ingest.xmltv.times import parse_time
 from tasks.text.clean import clean
 
@@ -20,7 +20,7 @@ _MINUTES = {
     **dict.fromkeys("minutes minute mins min m".split(), 1.0),  # noqa: SIM905
     **dict.fromkeys("hours hour hrs hr h".split(), 60.0),  # noqa: SIM905
 }
-LENGTH_TOLERANCE = 1.0  # minutes by which a length without units may differ from stop - start
+LENGTH_TOLERANCE = 1.0  # minutes between a length without units and stop - start
 _NUMBER = re.compile(r"\d{1,6}(?:[.,]\d{1,4})?", re.ASCII)
 _COLUMNS = {
     **{"keyword": "keywords", "country": "countries", "url": "urls", "sub-title": "sub_title"},
@@ -28,7 +28,7 @@ _COLUMNS = {
     **{"new": "is_new", "premiere": "is_premiere", "live": "is_live"},
     **{"rating": "ratings", "star-rating": "star_ratings"},
 }
-# Elements that may hold a url, an icon, a language of their own.
+# Elements that can contain a url, an icon or a language.
 _NOT_PROGRAMMES = frozenset(
     "channel tv programmes subtitles credits audio video rating star-rating director actor "  # noqa: SIM905
     "writer adapter producer composer editor presenter commentator guest".split()
@@ -37,7 +37,7 @@ _Row = dict[str, Any]
 
 
 def _text(row: _Row, element: etree._Element, zone: str) -> None:
-    """The first description with text; further titles, sub-titles and descriptions."""
+    """Reads the first description with text; other titles, sub-titles and descriptions are translations."""
     raw = full_text(element) or ""
     text = clean(raw)
     name = _COLUMNS.get(element.tag, "title")
@@ -63,7 +63,7 @@ def _flag(row: _Row, element: etree._Element, zone: str) -> None:
     row["details"][_COLUMNS[element.tag]] = True
 
 
-def _shown(row: _Row, element: etree._Element, zone: str) -> None:
+def _previously_shown(row: _Row, element: etree._Element, zone: str) -> None:
     shown_at = parse_time(element.get("start", ""), zone)
     row["details"] |= {"previously_shown": True, "previously_shown_at": shown_at}
 
@@ -85,7 +85,7 @@ def _credits(row: _Row, element: etree._Element, zone: str) -> None:
 
 
 def _length(row: _Row, element: etree._Element, zone: str) -> None:
-    """Minutes by the element's units; if they are unknown, by a unit that fits start and stop."""
+    """Converts to minutes; unknown units are inferred from start and stop."""
     match = _NUMBER.fullmatch((element.text or "").strip())
     if match is None:
         return
@@ -93,9 +93,11 @@ def _length(row: _Row, element: etree._Element, zone: str) -> None:
     scale = _MINUTES.get(element.get("units", "").strip().lower())
     if scale is None:
         start, stop = (parse_time(row[name] or "", zone) for name in ("start", "stop"))
-        airing = (stop - start) / 60e6 if start is not None and stop is not None else math.nan
+        duration = (stop - start) / 60e6 if start is not None and stop is not None else math.nan
         scales = set(_MINUTES.values())
-        scale = next((each for each in scales if abs(number * each - airing) < LENGTH_TOLERANCE), None)
+        scale = next(
+            (candidate for candidate in scales if abs(number * candidate - duration) < LENGTH_TOLERANCE), None
+        )
     if scale is not None:
         row["details"]["length_minutes"] = number * scale
 
@@ -104,27 +106,27 @@ def _icon(row: _Row, element: etree._Element, zone: str) -> None:
     row["details"].setdefault("icon", clean(element.get("src", "")) or None)
 
 
-def _has_other_attributes(element: etree._Element, held: str) -> bool:
-    names = element.keys()  # half the time of attrib
-    return len(names) > 1 or (len(names) == 1 and names[0] != held)
+def _has_other_attributes(element: etree._Element, attribute: str) -> bool:
+    names = element.keys()  # twice as fast as attrib
+    return len(names) > 1 or (len(names) == 1 and names[0] != attribute)
 
 
-def _rates_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+def _rating_has_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
     is_plain = not len(element) or (len(element) == 1 and element[0].tag == "value")
     return not is_plain or _has_other_attributes(element, "system")
 
 
-def _other_length(element: etree._Element, details: Mapping[str, Any]) -> bool:
+def _length_has_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
     is_number = _NUMBER.fullmatch((element.text or "").strip())
     return not is_number or element.get("units") != "minutes" or _has_other_attributes(element, "units")
 
 
-def _shown_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+def _shown_has_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
     start = element.get("start")
     return _has_other_attributes(element, "start") or (start is not None and parse_time(start) is None)
 
 
-def _credits_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
+def _credits_have_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
     return any(
         len(person) or person.tag not in PEOPLE or _has_other_attributes(person, "role")
         for person in element.iterchildren("*")
@@ -133,23 +135,23 @@ def _credits_more(element: etree._Element, details: Mapping[str, Any]) -> bool:
 
 class _Reader(NamedTuple):
     read: Callable[[_Row, etree._Element, str], None] | None  # fills columns of the row
-    # whether the element has content that no column holds, given the details before it
-    says_more: Callable[[etree._Element, Mapping[str, Any]], object] = lambda element, details: False
-    in_list: bool = False  # a column holds the text of all elements of the name
-    first_in_column: bool = False  # a column holds the text of the first one
+    # returns whether the element has content without a column; the details are those of earlier elements
+    has_more: Callable[[etree._Element, Mapping[str, Any]], object] = lambda element, details: False
+    in_list: bool = False  # a column has the texts of all elements
+    first_in_column: bool = False  # a column has the text of the first element
 
-    def take(self, row: _Row, element: etree._Element, zone: str) -> None:
+    def read_element(self, row: _Row, element: etree._Element, zone: str) -> None:
         parent = element.getparent()
         if parent is None or parent.tag in _NOT_PROGRAMMES:
             return
-        if element.tag not in row["elements"] and self.says_more(element, row["details"]):
+        if element.tag not in row["elements"] and self.has_more(element, row["details"]):
             siblings = list(parent.iterchildren(element.tag))
             if self.in_list:
-                kept = [attributes_of(each) for each in siblings if clean(each.text or "")]
+                objects = [attributes_of(sibling) for sibling in siblings if clean(sibling.text or "")]
             else:
-                first = attributes_of if self.first_in_column else in_full
-                kept = [first(siblings[0]), *map(in_full, siblings[1:])]
-            row["elements"][element.tag] = kept
+                first = attributes_of if self.first_in_column else to_object
+                objects = [first(siblings[0]), *map(to_object, siblings[1:])]
+            row["elements"][element.tag] = objects
         if self.read is not None:
             self.read(row, element, zone)
 
@@ -157,31 +159,34 @@ class _Reader(NamedTuple):
 _IN_FULL = _Reader(None, lambda element, details: True)
 _FLAG = _Reader(_flag, lambda element, details: element.text or element.keys())
 _LISTED = _Reader(_list, lambda element, details: element.keys(), in_list=True)
-_SPOKEN = _Reader(_language, lambda each, details: each.keys() or _COLUMNS[each.tag] in details, False, True)
+_LANGUAGE = _Reader(
+    _language,
+    lambda element, details: element.keys() or _COLUMNS[element.tag] in details,
+    first_in_column=True,
+)
 _ICON = _Reader(_icon, lambda element, details: _has_other_attributes(element, "src") or "icon" in details)
 READERS: Mapping[str, _Reader] = {
     **dict.fromkeys(("video", "audio", "subtitles", "last-chance", "review", "image"), _IN_FULL),
     **dict.fromkeys(("title", "sub-title", "desc"), _Reader(_text)),
     **dict.fromkeys(("new", "premiere", "live"), _FLAG),
     **dict.fromkeys(("keyword", "country"), _LISTED),
-    **dict.fromkeys(("language", "orig-language"), _SPOKEN),
-    **dict.fromkeys(("rating", "star-rating"), _Reader(_rating, _rates_more)),
+    **dict.fromkeys(("language", "orig-language"), _LANGUAGE),
+    **dict.fromkeys(("rating", "star-rating"), _Reader(_rating, _rating_has_more)),
     "url": _LISTED._replace(in_list=False),
     "icon": _ICON,
-    "credits": _Reader(_credits, _credits_more),
-    "length": _Reader(_length, _other_length),
-    "previously-shown": _Reader(_shown, _shown_more),
+    "credits": _Reader(_credits, _credits_have_more),
+    "length": _Reader(_length, _length_has_more),
+    "previously-shown": _Reader(_previously_shown, _shown_has_more),
 }
-_HELD = frozenset(HELD)
+_WITH_COLUMNS = frozenset(ATTRIBUTE_COLUMNS)
 
 
 def read_tree(
     root: etree._Element, rows: list[dict[str, Any]], channels: list[tuple[Any, ...]], zone: str
 ) -> None:
-    """Appends programmes to rows (see ``RawColumns.of``), channels to rows of CHANNELS.
+    """Appends programmes to ``rows`` (see ``RawColumns.from_rows``) and channels to ``channels``.
 
-    Names of elements are read in any case (``<New/>``). A programme's elements that XMLTV lacks are kept in
-    full.
+    The case of element names is ignored (``<New/>``). Elements that are not in XMLTV are stored as objects.
     """
     for holder in root.iter("programme", "channel"):
         if holder.tag == "channel":
@@ -192,16 +197,16 @@ def read_tree(
 
 
 def _new_row(programme: etree._Element) -> _Row:
-    further = () if _HELD.issuperset(programme.keys()) else attributes_of(programme, _HELD)
-    row: _Row = {name: programme.get(name) for name in HELD}
-    row["stop"] = programme.get(END) if row["stop"] is None else row["stop"]
+    attributes = () if _WITH_COLUMNS.issuperset(programme.keys()) else attributes_of(programme, _WITH_COLUMNS)
+    row: _Row = {name: programme.get(name) for name in ATTRIBUTE_COLUMNS}
+    row["stop"] = programme.get(STOP_ALIAS) if row["stop"] is None else row["stop"]
     row |= {name: [] for name in LISTS} | {"details": {}, "elements": {}}
-    row["attributes"] = dumps(further) if further else None
+    row["attributes"] = to_json(attributes) if attributes else None
     return row
 
 
 def _read_programme(programme: etree._Element, row: _Row, zone: str) -> None:
-    """Reads the elements up to a programme in this one, which is without its end tag."""
+    """Reads the elements up to a nested programme, which occurs if the end tag is missing."""
     for element in programme.iterdescendants():
         tag = element.tag
         if tag not in PARENTS and "tv" not in PARENTS.get(tag.lower(), {"tv"}):
@@ -223,17 +228,17 @@ def _read_programme(programme: etree._Element, row: _Row, zone: str) -> None:
         elif tag == "sub-title" and not row.get("sub_title"):
             row["sub_title"], row["sub_title_language"] = full_text(element), element.get("lang")
         elif tag in READERS:
-            READERS[tag].take(row, element, zone)
+            READERS[tag].read_element(row, element, zone)
         elif (parent := element.getparent()) is not None and parent.tag == "programme":
-            row["elements"].setdefault(tag, []).append(in_full(element))
+            row["elements"].setdefault(tag, []).append(to_object(element))
 
 
 def _read_channel(element: etree._Element, channels: list[tuple[Any, ...]]) -> None:
-    channel = element.get("id", "")  # unchanged: programmes refer to it
+    channel = element.get("id", "")  # not cleaned, because programmes refer to it
     if not channel.strip():
         return
     texts = {
-        tag: [text for each in element.iterchildren(tag) if (text := clean(each.text or ""))]
+        tag: [text for child in element.iterchildren(tag) if (text := clean(child.text or ""))]
         for tag in ("display-name", "lcn", "url")
     }
     icons, urls = list(element.iterchildren("icon")), list(element.iterchildren("url"))
@@ -242,9 +247,11 @@ def _read_channel(element: etree._Element, channels: list[tuple[Any, ...]]) -> N
     if any(names):
         extra["display-name"] = names
     if len(icons) > 1 or any(len(icon.attrib) > 1 for icon in icons):
-        extra["icon"] = [in_full(icon) for icon in icons]
+        extra["icon"] = [to_object(icon) for icon in icons]
     if any(url.attrib for url in urls):
-        extra["url"] = [in_full(url) for url in urls]
+        extra["url"] = [to_object(url) for url in urls]
     icon = clean(icons[0].get("src", "")) or None if icons else None
-    shown, lcn = texts["display-name"] or [channel], next(iter(texts["lcn"]), None)
-    channels.append((channel, shown[0], shown, icon, lcn, texts["url"], dumps(extra) if extra else None))
+    display_names, lcn = texts["display-name"] or [channel], next(iter(texts["lcn"]), None)
+    channels.append(
+        (channel, display_names[0], display_names, icon, lcn, texts["url"], to_json(extra) if extra else None)
+    )

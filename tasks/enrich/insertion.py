@@ -1,0 +1,40 @@
+"""Finds where in a programme an element is inserted, in the order of xmltv.dtd.
+
+The bytes are not parsed, because they are copied to the output.
+"""
+
+import re
+
+_CATEGORY = rb"title|sub-title|desc|credits|date|category"
+_NUMBER = _CATEGORY + rb"|keyword|language|orig-language|length|icon|url|country|episode-num"
+_ENDS = rb"</(%b)\s*>|<(?:%b)(?:\s[^<>]*)?/>"
+_HOLDER = rb"<(?:subtitles|(?:star-)?rating)(?:\s[^<>]*)?(?<!/)>.*?</(?:subtitles|(?:star-)?rating)\s*>|"
+# Ends of the elements up to category and up to episode-num; the latter ignores elements inside a holder.
+CATEGORY = re.compile(_ENDS % (_CATEGORY, _CATEGORY))
+NUMBER = re.compile(_HOLDER + _ENDS % (_NUMBER, _NUMBER), re.DOTALL)
+_SPACE = re.compile(rb"\s*\Z")
+
+
+def find_place(
+    content: bytes, masked: bytes, span: tuple[int, int], after: re.Pattern[bytes]
+) -> tuple[int, bytes]:
+    """Finds the offset at which to insert an element, and the white space to put before it.
+
+    Args:
+        content: Bytes of a frame.
+        masked: The same without comments and CDATA.
+        span: Begin and end of the programme.
+        after: Elements after which the new one belongs: CATEGORY or NUMBER.
+
+    Returns:
+        Offset and white space; -1 if the programme has none of these elements.
+    """
+    begin, end = span
+    anchors = [match for match in after.finditer(masked, begin, end) if match[1] or match[0].endswith(b"/>")]
+    if not anchors:
+        return -1, b""
+    last = anchors[-1]
+    opened = masked.rfind(b"<" + last[1], begin, last.start()) if last[1] else last.start()
+    gap = content[masked.rfind(b">", begin, max(begin, opened)) + 1 : opened]
+    space = _SPACE.search(gap)
+    return last.end(), space[0] if space else b""
