@@ -13,7 +13,7 @@ from tasks.enrich.errors import EnrichError
 from tasks.ingest import json_lines
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
-from tasks.ingest.sources.download import Limits, fetch
+from tasks.ingest.sources.download import fetch
 from tasks.ingest.sources.feeds import Feed, NamedFeed, source_of
 from tasks.ingest.sources.resolve import resolve
 
@@ -96,8 +96,7 @@ def open_source(
         raise EnrichError(f"{reference}: {len(locations)} guides; name one guide and one output per call")
     (location,) = locations
     address = location.location if isinstance(location, NamedFeed) else location
-    limits = Limits.from_settings(settings)
-    with fetch(address, work, limits, source_of(location)) as fetched:
+    with fetch(address, work, settings, source_of(location)) as fetched:
         if len(fetched.feeds) > 1:
             names = ", ".join(feed.member for feed in fetched.feeds[:3])
             raise EnrichError(

@@ -22,7 +22,7 @@ from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.download import Limits, fetch
+from tasks.ingest.sources.download import fetch
 from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed, source_of
 from tasks.ingest.sources.resolve import locate
 
@@ -56,7 +56,6 @@ def fill(
     """
     workspace, logger = Workspace(home), get_run_logger()
     (workspace.home / FOLDER).mkdir(exist_ok=True)
-    limits = Limits.from_settings(reading)
     locations, errors = locate(feeds, reading.private_addresses)
     results = [Filled(source, failed=str(error)) for source, error in errors]
     with ExitStack() as stack:
@@ -66,7 +65,7 @@ def fill(
             source = source_of(location)
             address = location.location if isinstance(location, NamedFeed) else location
             try:
-                download = stack.enter_context(fetch(address, Path(name), limits, source))
+                download = stack.enter_context(fetch(address, Path(name), reading, source))
                 fetched.append((source, download.feeds))
             except FeedError as error:
                 results.append(Filled(source, failed=str(error)))

@@ -8,15 +8,7 @@ from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, stop_if_needed
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
-from tasks.ingest.sources.feeds import (
-    SECRET_PREFIX,
-    Feed,
-    FeedError,
-    NamedFeed,
-    is_url,
-    permission_error,
-    source_of,
-)
+from tasks.ingest.sources.feeds import SECRET, Feed, FeedError, NamedFeed, access_denied, is_url, source_of
 from tasks.ingest.sources.resolve import locate
 
 
@@ -25,7 +17,7 @@ def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
 
     URLs are not requested and Secret blocks are not opened.
     """
-    checkable = [feed for feed in references if not feed.startswith(SECRET_PREFIX)]
+    checkable = [feed for feed in references if not feed.startswith(SECRET)]
     if references and not checkable:
         return
     locations, errors = locate(checkable, settings.private_addresses)
@@ -36,7 +28,7 @@ def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
                 _check_file(Path(location), settings)
         except (FeedError, PermissionError) as error:
             source = source_of(location)
-            problem = error if isinstance(error, FeedError) else permission_error(source, error)
+            problem = error if isinstance(error, FeedError) else access_denied(source, error)
             failures.append(Failure(source=source, error=problem))
     is_any_read = len(checkable) < len(references) or len(failures) - len(errors) < len(locations)
     stop_if_needed(failures, settings, is_any_read=is_any_read)

@@ -19,15 +19,10 @@ COLUMNS = (
 )
 WEEK = 7
 MIN_DAYS = 3  # previous days needed for a comparison
-MIN_SHARES = {
-    "programmes": 0.5,
-    "channels": 0.7,
-    "category_share": 0.7,
-}  # a smaller share of the mean of previous days is an anomaly
-MAX_RATIOS = {
-    "gaps": 3.0,
-    "overlaps": 3.0,
-}  # a larger multiple is an anomaly if it exceeds 5 % of the programmes
+# Anomalies: a smaller share of the mean of previous days, or a larger multiple and over 5 % of the
+# programmes.
+MIN_SHARES = {"programmes": 0.5, "channels": 0.7, "category_share": 0.7}
+MAX_RATIOS = {"gaps": 3.0, "overlaps": 3.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +31,7 @@ class GuideCheck:
 
     Attributes:
         days: One row per feed and day; the column ``anomalies`` is "" if there are none.
-        readings: The same columns, one row per feed whose reading failed or is anomalous; ``day`` is
-        "reading".
+        readings: The same columns per failed or anomalous reading; ``day`` is "reading".
         anomalies: One line each: "uk.xml.gz 2025-03-31: channel bbc.one fell silent".
     """
 
@@ -62,9 +56,9 @@ class GuideCheck:
 def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
     """Checks the folder of a published Guide and the readings of the run that published it."""
     days = feed_days(guide)
-    anomalies_of: dict[tuple[str, Any], list[str]] = defaultdict(list)
+    anomalies: dict[tuple[str, Any], list[str]] = defaultdict(list)
     for silent in silent_channels(guide, MIN_DAYS):
-        anomalies_of[silent["source"], silent["day"]].append(f"channel {silent['channel']} fell silent")
+        anomalies[silent["source"], silent["day"]].append(f"channel {silent['channel']} fell silent")
     for number, day in enumerate(days):
         before = [
             other
@@ -74,15 +68,9 @@ def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
         # the last day of a guide is incomplete
         is_last = number + 1 == len(days) or days[number + 1]["source"] != day["source"]
         if len(before) >= MIN_DAYS and not is_last:
-            anomalies_of[day["source"], day["day"]] += _day_anomalies(day, before)
-    rows = [
-        {
-            **day,
-            "day": f"{day['day']}",
-            "anomalies": "; ".join(anomalies_of.get((day["source"], day["day"]), [])),
-        }
-        for day in days
-    ]
+            anomalies[day["source"], day["day"]] += _day_anomalies(day, before)
+    texts = ["; ".join(anomalies.get((day["source"], day["day"]), ())) for day in days]
+    rows = [{**day, "day": f"{day['day']}", "anomalies": text} for day, text in zip(days, texts)]
     reading_rows, lines = [], []
     for reading in readings:
         failed = ["not read: " + reading.failed] if reading.failed else []
@@ -90,8 +78,8 @@ def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
             row = {"source": reading.source, "day": "reading", "programmes": reading.programmes}
             reading_rows.append(dict.fromkeys(COLUMNS) | row | {"anomalies": text})
             lines.append(f"{Path(reading.source).name}: {text}")
-    for (source, day), anomalies in sorted(anomalies_of.items()):
-        lines += [f"{Path(source).name} {day}: {text}" for text in anomalies]
+    for (source, day), texts in sorted(anomalies.items()):
+        lines += [f"{Path(source).name} {day}: {text}" for text in texts]
     return GuideCheck(days=rows, readings=reading_rows, anomalies=lines)
 
 
@@ -100,16 +88,11 @@ def _day_anomalies(day: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) 
     for name in (*MIN_SHARES, *MAX_RATIOS):
         usual = sum(other[name] for other in before) / len(before)
         is_low = name in MIN_SHARES and day[name] < MIN_SHARES[name] * usual
-        is_high = (
-            name in MAX_RATIOS
-            and day[name] > MAX_RATIOS[name] * usual
-            and day[name] > 0.05 * day["programmes"]
-        )
+        is_high = name in MAX_RATIOS and day[name] > max(MAX_RATIOS[name] * usual, 0.05 * day["programmes"])
         if is_low or is_high:
             share = f"category share {day[name]:.2g}, usually {usual:.2g}"
-            anomalies.append(
-                share if name == "category_share" else f"{day[name]:,} {name}, usually {usual:,.0f}"
-            )
+            count = f"{day[name]:,} {name}, usually {usual:,.0f}"
+            anomalies.append(share if name == "category_share" else count)
     return anomalies
 
 
@@ -119,20 +102,17 @@ def reading_anomalies(
     """Returns the anomalies of a reading, one text each, without the source.
 
     Args:
-        draft: The reading before it is committed; None for an unchanged feed, which is checked by its last
-        one.
+        draft: The reading before it is committed; None for an unchanged feed.
         today: Date in UTC; None for a backfilled guide, which may end at any time.
     """
-    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else last_reading(catalogue, source)
-    previous = reading_before(catalogue, source, feed_id, grabbed_at)
+    feed_id, grabbed_at = (draft.grab.feed_id, draft.grab.at) if draft else newest_reading(catalogue, source)
+    previous = previous_reading(catalogue, source, feed_id, grabbed_at)
     anomalies = []
     programmes = counts.seen - counts.rejected
     if not programmes or (previous and programmes < MIN_SHARES["programmes"] * previous.programmes):
-        last = (
-            f", {previous.programmes:,} in its reading of {previous.grabbed_at:%Y-%m-%d}" if previous else ""
-        )
+        last = f", {previous.programmes:,} in its reading of {previous.grabbed_at:%F}" if previous else ""
         anomalies.append(f"{programmes:,} programmes{last}")
-    ends = end_of(catalogue, feed_id)
+    ends = last_stop(catalogue, feed_id)
     if today and ends and ends.date() < today:
         anomalies.append(f"the guide ends on {ends:%Y-%m-%d %H:%M} UTC, before today")
     return tuple(anomalies)

@@ -67,9 +67,7 @@ class RawColumns:
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """Valid programmes with details and originals; ``reasons`` maps the other rows to why they
-    are invalid.
-    """
+    """Valid programmes with details and originals; ``reasons`` maps all other rows to a reason."""
 
     programmes: pa.RecordBatch
     details: pa.RecordBatch
@@ -77,11 +75,11 @@ class ColumnChunk:
     reasons: dict[int, str]
 
 
-def clean_columns(raw: RawColumns, parse_times: Callable[[pa.StringArray], pa.Array]) -> ColumnChunk:
+def clean_columns(raw: RawColumns, parse_time: Callable[[str], int | None]) -> ColumnChunk:
     """Cleans the rows that have a channel, a title and a start, and gives the reason for every other row.
 
     Args:
-        parse_times: Converts texts to microseconds since 1970 UTC (int64), null if invalid.
+        parse_time: Converts a text to microseconds since 1970 UTC, None if it is invalid.
     """
     changed: list[tuple[int, str, str]] = []  # row, element, and text before cleaning
 
@@ -94,8 +92,10 @@ def clean_columns(raw: RawColumns, parse_times: Callable[[pa.StringArray], pa.Ar
         return add
 
     channel, title = _clean_ids(raw.channel), _clean_texts(raw.title, recorder("title"))
-    # in one call, because the stop of a programme is the start of the next
-    times = parse_times(pa.concat_arrays([raw.start, raw.stop]))
+    # encoded together, because the stop of a programme is the start of the next
+    encoded = pa.concat_arrays([raw.start, raw.stop]).dictionary_encode()
+    values = [parse_time(text) for text in encoded.dictionary.to_pylist()]
+    times = pa.array(values, pa.int64()).take(encoded.indices)
     start, stop = times[: len(raw.start)], times[len(raw.start) :]
     categories, is_category = _clean_lists(raw.categories, recorder("category", raw.categories.offsets))
     numbers, is_number = _clean_lists(raw.episode_numbers)
@@ -106,30 +106,20 @@ def clean_columns(raw: RawColumns, parse_times: Callable[[pa.StringArray], pa.Ar
     category_languages = _with_offsets(categories, is_category, raw.category_languages.values)
     extra = language_objects(category_languages, *(_where_valid(*pair) for pair in with_language))
     instants = start.cast(pa.timestamp("us")), stop.cast(pa.timestamp("us"))
-    columns = [
-        channel,
-        *instants,
-        _stop_notes(start, stop, raw.stop),
-        title,
-        _clean_texts(raw.title_language),
-    ]
-    columns += [sub_title, categories, numbers, systems, _clean_texts(raw.date)]
-    columns.append(merge_objects(extra, raw.attributes, raw.elements))
+    stop_notes, language = _stop_notes(start, stop, raw.stop), _clean_texts(raw.title_language)
+    columns = [channel, *instants, stop_notes, title, language, sub_title, categories, numbers, systems]
+    columns += [_clean_texts(raw.date), merge_objects(extra, raw.attributes, raw.elements)]
     programmes = pa.RecordBatch.from_arrays(columns, schema=PROGRAMMES)
     required = {"no_channel": channel, "no_title": title, "bad_start": start}
     is_invalid = {reason: np.asarray(column.is_null()) for reason, column in required.items()}
     is_valid = ~np.logical_or.reduce(list(is_invalid.values()))
     new_row = np.cumsum(is_valid) - 1
     details = _details(description, raw.details, is_valid, new_row)
-    originals = to_batch(
-        [(int(new_row[row]), *values) for row, *values in changed if is_valid[row]], ORIGINALS
-    )
-    reasons = {
-        int(row): next(reason for reason in is_invalid if is_invalid[reason][row])
-        for row in np.flatnonzero(~is_valid)
-    }
+    originals = [(int(new_row[row]), *values) for row, *values in changed if is_valid[row]]
+    invalid_rows = np.flatnonzero(~is_valid).tolist()
+    reasons = {row: next(name for name, rows in is_invalid.items() if rows[row]) for row in invalid_rows}
     programmes = programmes.filter(pa.array(is_valid)) if reasons else programmes
-    return ColumnChunk(programmes, details, originals, reasons)
+    return ColumnChunk(programmes, details, to_batch(originals, ORIGINALS), reasons)
 
 
 def _details(

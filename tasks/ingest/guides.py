@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tasks.ingest import json_lines
 from tasks.ingest.sources.decompress import FeedStream
-from tasks.ingest.sources.feeds import GUIDE_SUFFIXES, Feed, FeedError
+from tasks.ingest.sources.feeds import SUFFIXES, Feed, FeedError
 from tasks.ingest.sources.zip import list_members
 from tasks.ingest.xmltv.prolog import read_prolog
 
@@ -75,5 +75,5 @@ def _is_guide(feed: Feed, size_cap_bytes: int) -> bool:
             return b'"channel"' in head
         read_prolog(iter([head]), feed.source)
     except FeedError:
-        return (bool(stream.damage) or not head.strip()) and feed.member.lower().endswith(GUIDE_SUFFIXES)
+        return (bool(stream.damage) or not head.strip()) and feed.member.lower().endswith(SUFFIXES)
     return True

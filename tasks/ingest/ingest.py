@@ -31,16 +31,8 @@ from tasks.ingest.results import Failure, FeedResult, reasons_text, stop_if_need
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.dates import DatedFeed
 from tasks.ingest.sources.decompress import FeedStream
-from tasks.ingest.sources.download import Fetched, Limits, Validators, fetch
-from tasks.ingest.sources.feeds import (
-    GUIDE_SUFFIXES,
-    Feed,
-    FeedError,
-    NamedFeed,
-    is_url,
-    permission_error,
-    source_of,
-)
+from tasks.ingest.sources.download import Fetched, Validators, fetch
+from tasks.ingest.sources.feeds import SUFFIXES, Feed, FeedError, NamedFeed, access_denied, is_url, source_of
 from tasks.ingest.sources.resolve import locate
 from tasks.pool import Submit, open_pool
 
@@ -76,9 +68,8 @@ def ingest_feeds(
         is_parallel = settings.workers > 1 and len(locations) > 1
         # runs after the pool is closed; removes feeds that were parsed after one that failed
         stack.callback(shutil.rmtree, catalogue.home / "parsed", ignore_errors=True)
-        workers = open_pool(
-            settings.pool, settings.workers - settings.parses_in_writer, settings.pool_address
-        )
+        count = settings.workers - settings.parses_in_writer
+        workers = open_pool(settings.pool, count, settings.pool_address)
         pool = stack.enter_context(workers) if is_parallel else None
         lookahead = 2 * settings.workers if is_parallel else 0
         stack.callback(publish_status, catalogue)
@@ -143,23 +134,22 @@ class _FeedReader:
         opened = _Location(name, location.grabbed_at if isinstance(location, DatedFeed) else None)
         if is_url(address):
             adopt_former_names(catalogue, address, name)
-        last = last_readings(catalogue, name)
+        last = newest_readings(catalogue, name)
         is_same_zone = all(zone == settings.zone(source) for source, zone, _ in last)
         is_comparable = bool(last) and opened.grabbed_at is None and is_same_zone
-        etag, last_modified = recall_validators(catalogue, name) if is_comparable else (None, None)
+        etag, last_modified = load_validators(catalogue, name) if is_comparable else (None, None)
         validators = Validators(etag=etag, last_modified=last_modified)
-        limits = Limits.from_settings(settings)
         try:
             opened.fetched = opened.stack.enter_context(
-                fetch(address, catalogue.home, limits, name, validators)
+                fetch(address, catalogue.home, settings, name, validators)
             )
         except FeedError as error:
             opened.problem = error
         except PermissionError as error:
-            opened.problem = permission_error(name, error)
+            opened.problem = access_denied(name, error)
         for number, feed in enumerate(opened.fetched.feeds):
             zone = settings.zone(feed.source)
-            counts = has_read(catalogue, feed.source, feed.content_digest, opened.grabbed_at, zone)
+            counts = find_unchanged(catalogue, feed.source, feed.content_digest, opened.grabbed_at, zone)
             target = folder.with_name(f"{folder.name}.{number}")
             parsing = Parsing(pool, feed, settings, target) if pool and counts is None else None
             opened.feeds.append((feed, counts, parsing))
@@ -286,7 +276,7 @@ def adopt_former_names(catalogue: Catalogue, url: str, name: str) -> None:
     bare, former = without_secrets(url), {}
     for source in list_sources(catalogue):
         address, mark, member = source.partition("!")
-        if not member.lower().endswith(GUIDE_SUFFIXES):  # not a guide in a zip
+        if not member.lower().endswith(SUFFIXES):  # not a guide in a zip
             address, mark, member = source, "", ""
         if address == name:
             return

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
-
 from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
 from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, excerpt, to_batch
 from tasks.ingest.columns import RawColumns, clean_columns
@@ -44,11 +42,8 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
             "expected XMLTV (<tv> … </tv>) or one JSON object per programme"
         )
 
-    def times(texts: pa.StringArray) -> pa.Array:
-        return pa.array([_parse_iso_time(text or "", zone) for text in texts.to_pylist()], pa.int64())
-
     def batch(share_read: float) -> ProgrammeBatch:
-        chunk = clean_columns(RawColumns.from_rows(rows), times)
+        chunk = clean_columns(RawColumns.from_rows(rows), partial(_parse_iso_time, zone=zone))
         invalid = [(lines[row][0], reason, excerpt(lines[row][1])) for row, reason in chunk.reasons.items()]
         return ProgrammeBatch(
             **{kind: getattr(chunk, kind) for kind in ("programmes", "details", "originals")},

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
@@ -34,39 +34,10 @@ MAX_ATTEMPTS = 4
 MAX_WAIT_SECONDS = 300.0  # maximum Retry-After; if it is longer, there is no retry
 Pause: TypeAlias = Callable[[float], None]
 _READ_BYTES = 1 << 20
+RATE_SECONDS = 60.0  # interval over which the rate of http is measured
 # 2ⁿ seconds, times 0.5 to 1.5
 _JITTERED = tenacity.wait_exponential(multiplier=0.5) + tenacity.wait_random_exponential()
 _RETRIED = {408, 425, 429, 500, 502, 503, 504}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits and request headers of a download.
-
-    Attributes:
-        seconds: Maximum time for all attempts and pauses.
-        bytes_per_second: Minimum rate of http, measured over ``rate_seconds``.
-    """
-
-    size_cap_bytes: int
-    seconds: float = 3600.0
-    bytes_per_second: int = 1000
-    rate_seconds: float = 60.0
-    private_addresses: bool = True
-    user_agent: str = ""
-    headers: tuple[str, ...] = ()
-
-    @classmethod
-    def from_settings(cls, settings: IngestSettings) -> "Limits":
-        """Returns the limits of the settings."""
-        return cls(
-            size_cap_bytes=settings.size_cap_bytes,
-            seconds=settings.download_seconds,
-            bytes_per_second=settings.download_bytes_per_second,
-            private_addresses=settings.private_addresses,
-            user_agent=settings.user_agent,
-            headers=settings.headers,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +71,11 @@ class Fetched:
 
 @contextmanager
 def fetch(
-    location: str, home: Path, limits: Limits, source: str = "", validators: Validators | None = None
+    location: str,
+    home: Path,
+    settings: IngestSettings,
+    source: str = "",
+    validators: Validators | None = None,
 ) -> Iterator[Fetched]:
     """Opens a resolved location; a downloaded file is in the home and is removed after the block.
 
@@ -112,18 +87,18 @@ def fetch(
         FeedError: The location cannot be fetched or read, or is empty.
     """
     if not is_url(location):
-        guides = describe_file(Path(location), source or location, limits.size_cap_bytes)
+        guides = describe_file(Path(location), source or location, settings.size_cap_bytes)
         yield Fetched(**guides._asdict())
         return
     source = source or without_secrets(location)
     file = home / "downloads" / f"{sha256(location.encode()).hexdigest()[:16]}.{os.getpid()}"
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        headers = request_headers(limits.user_agent, limits.headers, source)
-        answer = download(location, file, limits, validators, headers)
+        headers = request_headers(settings.user_agent, settings.headers, source)
+        answer = download(location, file, settings, validators, headers)
         if answer.problem:
             raise (FeedUnreachable if answer.unreachable else FeedError)(f"{source}: {answer.problem}")
-        guides = Guides([]) if answer.unchanged else describe_file(file, source, limits.size_cap_bytes)
+        guides = Guides([]) if answer.unchanged else describe_file(file, source, settings.size_cap_bytes)
         yield Fetched(**guides._asdict(), unchanged=answer.unchanged, validators=answer.validators)
     finally:
         file.unlink(missing_ok=True)
@@ -132,7 +107,7 @@ def fetch(
 def download(
     url: str,
     file: Path,
-    limits: Limits,
+    settings: IngestSettings,
     validators: Validators | None = None,
     headers: Headers | None = None,
     *,
@@ -144,17 +119,20 @@ def download(
         url: http, https, or a scheme of fsspec; its user and password are used but not shown.
         pause: Waits for a number of seconds; replaced in tests.
     """
-    deadline = time.monotonic() + limits.seconds
+    deadline = time.monotonic() + settings.download_seconds
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_result(
             lambda result: result.unreachable and result.wait_seconds <= MAX_WAIT_SECONDS
         ),
         wait=lambda state: max(_JITTERED(state), _answer(state).wait_seconds),
-        stop=tenacity.stop_after_attempt(MAX_ATTEMPTS) | tenacity.stop_before_delay(limits.seconds),
+        stop=tenacity.stop_after_attempt(MAX_ATTEMPTS)
+        | tenacity.stop_before_delay(settings.download_seconds),
         sleep=pause,
         retry_error_callback=_answer,
     )
-    answer = retrying(_attempt, url, file, limits, validators or Validators(), headers or Headers(), deadline)
+    answer = retrying(
+        _attempt, url, file, settings, validators or Validators(), headers or Headers(), deadline
+    )
     if answer.unreachable and retrying.statistics["attempt_number"] == MAX_ATTEMPTS:
         return replace(answer, problem=f"{answer.problem}, {MAX_ATTEMPTS} times")
     if answer.wait_seconds > MAX_WAIT_SECONDS:
@@ -177,11 +155,11 @@ def describe_error(error: Exception, url: str, headers: Headers | None = None) -
 
 
 def _attempt(
-    url: str, file: Path, limits: Limits, validators: Validators, headers: Headers, deadline: float
+    url: str, file: Path, settings: IngestSettings, validators: Validators, headers: Headers, deadline: float
 ) -> Answer:
     """Makes one attempt in a thread that is abandoned at the deadline."""
     attempt = _download_http if url.lower().startswith(("http://", "https://")) else _download_fsspec
-    body = _BodyWriter(file, limits)
+    body = _BodyWriter(file, settings)
     answer: Future[Answer] = Future()
 
     def run() -> None:
@@ -194,7 +172,7 @@ def _attempt(
     done, _ = wait([answer], max(0.0, deadline - time.monotonic()))
     body.is_cancelled = True
     if not done:
-        problem = f"not fetched within {limits.seconds:,.0f} seconds (ingest.download_seconds)"
+        problem = f"not fetched within {settings.download_seconds:,.0f} seconds (ingest.download_seconds)"
         return Answer(problem=problem, unreachable=True)
     return answer.result()
 
@@ -204,7 +182,7 @@ class _BodyWriter:
     """Writes a body to a file until a limit is exceeded or the attempt is cancelled."""
 
     file: Path
-    limits: Limits
+    settings: IngestSettings
     is_cancelled: bool = False
     is_too_slow: bool = False
 
@@ -212,19 +190,20 @@ class _BodyWriter:
         """Writes blocks to the file; returns why it stopped early, else an empty string."""
         size = measured_size = 0
         measured_at = time.monotonic()
+        minimum_rate = self.settings.download_bytes_per_second
         with open(self.file, "wb") as handle:
             for block in blocks:
                 size += len(block)
                 elapsed = time.monotonic() - measured_at
                 if self.is_cancelled:
                     return "cancelled"
-                if size > self.limits.size_cap_bytes:
-                    return f"larger than {self.limits.size_cap_bytes:,} bytes (ingest.size_cap_bytes)"
-                if check_rate and elapsed >= self.limits.rate_seconds:
+                if size > self.settings.size_cap_bytes:
+                    return f"larger than {self.settings.size_cap_bytes:,} bytes (ingest.size_cap_bytes)"
+                if check_rate and elapsed >= RATE_SECONDS:
                     rate = (size - measured_size) / elapsed
-                    self.is_too_slow = rate < self.limits.bytes_per_second
+                    self.is_too_slow = rate < minimum_rate
                     if self.is_too_slow:
-                        minimum = f"{self.limits.bytes_per_second:,} (ingest.download_bytes_per_second)"
+                        minimum = f"{minimum_rate:,} (ingest.download_bytes_per_second)"
                         return f"sent at {rate:,.0f} bytes/s, less than {minimum}"
                     measured_size, measured_at = size, measured_at + elapsed
                 handle.write(block)
@@ -237,12 +216,12 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
     request_fields = {name: value for name, value in conditions.items() if value}
     request_fields |= {"Accept-Encoding": "identity", **headers.plain}
     timeout = httpx.Timeout(60.0, connect=10.0)
-    make = httpx.Client if body.limits.private_addresses else public_client
+    make = httpx.Client if body.settings.private_addresses else public_client
     try:
-        with (
-            make(timeout=timeout, follow_redirects=True, headers=request_fields) as client,
-            _stream(client, url, headers) as response,
-        ):
+        with ExitStack() as stack:
+            client = stack.enter_context(make(timeout=timeout, follow_redirects=True, headers=request_fields))
+            send_secrets_only_to(url, client, headers)
+            response = stack.enter_context(client.stream("GET", url))
             status = f"the server answered {response.status_code} {response.reason_phrase}"
             if response.status_code == 304 and validators == Validators():
                 return Answer(problem=f"{status} to an unconditional request; expected the file")
@@ -268,11 +247,6 @@ def _download_http(url: str, body: _BodyWriter, validators: Validators, headers:
         )
 
 
-def _stream(client: httpx.Client, url: str, headers: Headers) -> AbstractContextManager[httpx.Response]:
-    send_secrets_only_to(url, client, headers)
-    return client.stream("GET", url)
-
-
 def _retry_after(headers: httpx.Headers) -> float:
     """Returns Retry-After in seconds (a date is compared with the header Date); 0 without it."""
     text = headers.get("Retry-After", "").strip()
@@ -287,7 +261,7 @@ def _retry_after(headers: httpx.Headers) -> float:
 
 def _download_fsspec(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> Answer:
     try:
-        if not body.limits.private_addresses:
+        if not body.settings.private_addresses:
             check_address(url)
         inner = {"client_kwargs": {"headers": headers.plain}}  # for http inside another URL
         options = {name: inner for name in ("http", "https") if f"::{name}://" in url.lower()}

@@ -12,9 +12,9 @@ from pathlib import Path
 from storage.addresses import without_secrets
 from storage.errors import ExpectedError
 
-VARIABLE_PREFIX = "env:"  # prefix of an environment variable that contains a path, a pattern or a URL
-SECRET_PREFIX = "secret:"  # prefix of a Secret block of Prefect, which only task.py opens
-GUIDE_SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # of guides in a zip
+ENV = "env:"  # prefix of an environment variable that contains a path, a pattern or a URL
+SECRET = "secret:"  # prefix of a Secret block of Prefect, which only task.py opens
+SUFFIXES = (".xml", ".xmltv", ".gz", ".xz", ".bz2", ".zst")  # of guides in a zip
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)", re.IGNORECASE)
 _concealed: dict[str, str] = {}  # URL without secrets -> URL
 
@@ -73,7 +73,7 @@ def reveal(feed: str) -> str:
     return _concealed.get(feed, feed)
 
 
-def permission_error(source: str, error: OSError) -> FeedError:
+def access_denied(source: str, error: OSError) -> FeedError:
     """Returns the error for a file or folder without read permission."""
     problem = f"cannot be read ({error.strerror or error}); give this user read permission"
     return FeedError(f"{source}: {problem}")

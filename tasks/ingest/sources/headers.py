@@ -14,13 +14,13 @@ from fnmatch import fnmatchcase
 
 import httpx
 
-from tasks.ingest.sources.feeds import VARIABLE_PREFIX, FeedError
+from tasks.ingest.sources.feeds import ENV, FeedError
 
 HARMLESS = "User-Agent", "Accept", "Accept-Language"
 _NAMES = "|".join((*HARMLESS, *map(str.lower, HARMLESS)))
 _BODY = (
     rf'(?:[^"\\ ]+=)?(?:(?:{_NAMES}): [ !#-\[\]-~]+'
-    rf"|[\w!#$%&'*+.^`|~-]+: (?:[A-Za-z]+ )?{VARIABLE_PREFIX}[A-Za-z_][A-Za-z0-9_]*)"
+    rf"|[\w!#$%&'*+.^`|~-]+: (?:[A-Za-z]+ )?{ENV}[A-Za-z_][A-Za-z0-9_]*)"
 )
 # Patterns for JSON schema, which has no flags: [PATTERN=]NAME: VALUE, and an entry of ``changes`` of the
 # flows.
@@ -31,7 +31,7 @@ CHANGE = (
 )
 _RESERVED = {"accept-encoding", "connection", "content-length", "host", "if-modified-since", "if-none-match"}
 _RESERVED |= {"range", "te", "trailer", "transfer-encoding", "upgrade"}
-_VALUE = re.compile(rf"(|[A-Za-z]+ ){VARIABLE_PREFIX}([A-Za-z_]\w*)")
+_VALUE = re.compile(rf"(|[A-Za-z]+ ){ENV}([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,7 @@ def check_headers(entries: Sequence[str]) -> None:
         if not re.match(ENTRY, entry):
             header = name if ": " in entry else "(no name)"
             harmless = f"[PATTERN=]NAME: VALUE for {', '.join(HARMLESS)}"
-            expected = (
-                f"{harmless}, else [PATTERN=]NAME: {VARIABLE_PREFIX}VARIABLE, whose value is not stored"
-            )
+            expected = f"{harmless}, else [PATTERN=]NAME: {ENV}VARIABLE, whose value is not stored"
             raise ValueError(f"ingest.headers: the entry for {header} is not as expected: {expected}")
 
 

@@ -22,15 +22,7 @@ from urllib.request import getproxies
 import httpcore
 import httpx
 
-_WITH_HOSTS = {
-    "ftp",
-    "sftp",
-    "ssh",
-    "smb",
-    "webhdfs",
-    "hdfs",
-    "dask",
-}  # schemes in which the netloc is a host
+_WITH_HOSTS = {"ftp", "sftp", "ssh", "smb", "webhdfs", "hdfs", "dask"}  # their netloc is a host
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 ADVICE = "ingest.private_addresses=true allows it"
 
@@ -70,9 +62,7 @@ def check_address(url: str) -> None:
     for number, part in enumerate(re.split("::", url)):
         parts = urlsplit(part)
         if number and parts.scheme.lower() in ("http", "https"):
-            raise PrivateAddress(
-                f"http inside another URL cannot be checked; use the http URL alone, or {ADVICE}"
-            )
+            raise PrivateAddress(f"http inside another URL cannot be checked; use http alone, or {ADVICE}")
         if parts.scheme.lower() in _WITH_HOSTS and parts.hostname:
             public_addresses(parts.hostname)
 

@@ -12,18 +12,10 @@ import fsspec
 from storage.addresses import is_valid_url, without_secrets
 from tasks.ingest.sources import feeds
 from tasks.ingest.sources.download import describe_error
-from tasks.ingest.sources.feeds import (
-    GUIDE_SUFFIXES,
-    SECRET_PREFIX,
-    VARIABLE_PREFIX,
-    FeedError,
-    NamedFeed,
-    is_url,
-    source_of,
-)
+from tasks.ingest.sources.feeds import ENV, SECRET, SUFFIXES, FeedError, NamedFeed, is_url, source_of
 from tasks.ingest.sources.private import PrivateAddress, check_address
 
-SUFFIXES = (*GUIDE_SUFFIXES, ".zip")  # of guides in a folder
+FOLDER_SUFFIXES = (*SUFFIXES, ".zip")  # of guides in a folder
 _MISTYPED = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # malformed URL
 
 
@@ -58,7 +50,7 @@ def locate(
         except FeedError as error:
             errors.append((_source(feed), error))
         except OSError as error:
-            errors.append((_source(feed), feeds.permission_error(_source(feed), error)))
+            errors.append((_source(feed), feeds.access_denied(_source(feed), error)))
     _check_distinct(locations)
     return list(locations), errors
 
@@ -66,12 +58,10 @@ def locate(
 def _locations(feed: str | NamedFeed, private_addresses: bool) -> list[str | NamedFeed]:
     """Resolves one feed; a URL from a reference becomes a NamedFeed."""
     name, text = ("", feeds.reveal(feed)) if isinstance(feed, str) else (feed.source, feed.location)
-    if text.startswith(SECRET_PREFIX) and not name:
-        raise FeedError(
-            f"{text}: a Secret block can only be opened in runs of Prefect; expected {VARIABLE_PREFIX}NAME"
-        )
-    if text.startswith(VARIABLE_PREFIX) and not name:
-        name, text = text, os.environ.get(text.removeprefix(VARIABLE_PREFIX), "").strip()
+    if text.startswith(SECRET) and not name:
+        raise FeedError(f"{text}: a Secret block can only be opened in runs of Prefect; expected {ENV}NAME")
+    if text.startswith(ENV) and not name:
+        name, text = text, os.environ.get(text.removeprefix(ENV), "").strip()
         if not text:
             raise FeedError(f"{name}: this environment variable is not set, or empty; expected a path or URL")
     if is_url(text):
@@ -81,9 +71,9 @@ def _locations(feed: str | NamedFeed, private_addresses: bool) -> list[str | Nam
         raise _invalid_url(re.split("[?#]", text.rpartition("@")[2])[0])
     path = Path(text).expanduser()
     if path.is_dir():
-        guides = (file for file in sorted(path.iterdir()) if file.name.lower().endswith(SUFFIXES))
+        guides = (file for file in sorted(path.iterdir()) if file.name.lower().endswith(FOLDER_SUFFIXES))
         files = [str(file) for file in guides if file.is_file()]
-        problem = f"no guide in this directory; expected files ending in {' '.join(SUFFIXES)}"
+        problem = f"no guide in this directory; expected files ending in {' '.join(FOLDER_SUFFIXES)}"
     elif path.exists():
         files, problem = [str(path)], ""
     elif glob.has_magic(str(path)):
@@ -99,9 +89,7 @@ def _source(reference: str | NamedFeed) -> str:
     if isinstance(reference, NamedFeed) or is_url(reference):
         return source_of(reference)
     return (
-        reference
-        if reference.startswith((VARIABLE_PREFIX, SECRET_PREFIX))
-        else os.path.abspath(os.path.expanduser(reference))
+        reference if reference.startswith((ENV, SECRET)) else os.path.abspath(os.path.expanduser(reference))
     )
 
 
@@ -120,7 +108,7 @@ def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
             raise FeedError(
                 f"{source}: two URLs differ only in user, password or parameters that are not part of the "
                 "source (docs/feeds.md). Remove one if they are the same feed; otherwise put each URL into "
-                f"an environment variable and use {VARIABLE_PREFIX}NAME"
+                f"an environment variable and use {ENV}NAME"
             )
         seen.add(source)
 
@@ -151,9 +139,7 @@ def _expand_pattern(url: str, name: str, private_addresses: bool) -> list[str]:
 
 
 def matching_files(pattern: str) -> list[str]:
-    """Lists files that match, sorted; ``**`` visits each folder once (glob follows a link to a
-    parent 40 times).
-    """
+    """Lists files that match, sorted; ``**`` visits each folder once, unlike in glob."""
     base, double_star, rest = pattern.partition("**")
     if not double_star or base[-1:] not in ("", os.sep) or rest[:1] not in ("", os.sep):
         return sorted(filter(os.path.isfile, glob.glob(pattern)))  # ** inside a name is *

@@ -17,13 +17,13 @@ from tasks.ingest.columns import ColumnChunk, RawColumns, clean_columns
 from tasks.ingest.encoding import Encoding
 from tasks.ingest.xmltv.fallback.elements import parse_trees
 from tasks.ingest.xmltv.fallback.programmes import read_tree
-from tasks.ingest.xmltv.frames import Frame, count_lines, cut_frames, find_programmes
+from tasks.ingest.xmltv.frames import Frame, cut_frames, find_programmes
 from tasks.ingest.xmltv.prolog import Prolog
 from tasks.ingest.xmltv.scan import scan
 from tasks.ingest.xmltv.text import CONTROLS, repair
-from tasks.ingest.xmltv.times import parse_times
+from tasks.ingest.xmltv.times import parse_time
 
-NO_PROGRAMMES = clean_columns(RawColumns.from_rows([]), partial(parse_times, zone=""))
+NO_PROGRAMMES = clean_columns(RawColumns.from_rows([]), partial(parse_time, zone=""))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +86,13 @@ def _read(frame: Frame, encoding: Encoding, zone: str) -> Records:
         numbers = np.arange(len(raw.title))
     else:
         raw, numbers = _parse(frame, content, channels, rejects, zone)
-    chunk = clean_columns(raw, partial(parse_times, zone=zone))
+    chunk = clean_columns(raw, partial(parse_time, zone=zone))
     if chunk.reasons:
         trees = ((tree, begin) for tree, begin, _ in parse_trees(content) if tree is not None)
         programmes = ((element, begin) for tree, begin in trees for element in tree.iter("programme"))
         for row, (element, begin) in enumerate(programmes):
             if row in chunk.reasons:
-                line = frame.line + count_lines(content[:begin]) + (element.sourceline or 1) - 1
+                line = frame.line + content.count(b"\n", 0, begin) + (element.sourceline or 1) - 1
                 text = etree.tostring(element, encoding="utf-8", with_tail=False)
                 rejects.append((line, chunk.reasons[row], excerpt(text)))
         numbers = np.delete(numbers, list(chunk.reasons))
@@ -120,7 +120,7 @@ def _parse(
     for tree, begin, end in parse_trees(content):
         count = len(find_programmes(content[begin:end]))
         if tree is None:
-            line = frame.line + count_lines(content[:begin])
+            line = frame.line + content.count(b"\n", 0, begin)
             rejects.append((line, "malformed", excerpt(content[begin:end])))
         else:
             read_tree(tree, rows, channels, zone)

@@ -39,9 +39,7 @@ _REFERENCE = re.compile(r"&(#?\w+);")
 _FIVE = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _PROBE_BYTES = 4096  # a guide with other tags nearly always has one in this many bytes
 _LESS, _GREATER, _QUOTE, _SPACE, _SLASH, _P = b'<>" /p'
-_BEGIN, _END, _OPEN, _CLOSE, _EMPTY = range(
-    5
-)  # roles of a tag: start and end of a programme, or of an element
+_BEGIN, _END, _OPEN, _CLOSE, _EMPTY = range(5)  # roles of tags: of a programme, of an element
 
 
 @dataclass(frozen=True)
@@ -94,9 +92,8 @@ def scan(content: bytes) -> RawColumns | None:
     qualifiers = pa.array([form.qualifier for form in forms if form], pa.string())
     row = np.cumsum(begins) - 1  # of each tag
     count = int(row[-1]) + 1
-    columns: dict[str, Any] = {
-        name: attributes.get(name, pa.nulls(count, pa.string())) for name in ATTRIBUTE_COLUMNS
-    }
+    nulls = pa.nulls(count, pa.string())
+    columns: dict[str, Any] = {name: attributes.get(name, nulls) for name in ATTRIBUTE_COLUMNS}
     columns["stop"] = attributes.get("stop", attributes.get(STOP_ALIAS, columns["stop"]))
     for number, (text_name, qualifier_name) in enumerate(ELEMENTS.values()):
         tags = np.flatnonzero((kind == number) & (role != _CLOSE))
@@ -118,11 +115,9 @@ def scan(content: bytes) -> RawColumns | None:
         columns[text_name], columns[qualifier_name] = text, qualifier
     columns.pop("")
     names = [f"@{name}" for name in attributes if name not in ATTRIBUTE_COLUMNS]
-    extra_values = zip(*(attributes[name[1:]].to_pylist() for name in names))
-    columns["attributes"] = pa.array(
-        [to_json(dict(zip(names, values))) for values in extra_values], pa.string()
-    )
-    return RawColumns(**columns if names else columns | {"attributes": pa.nulls(count, pa.string())})
+    rows = zip(*(attributes[name[1:]].to_pylist() for name in names))
+    objects = pa.array([to_json(dict(zip(names, values))) for values in rows], pa.string())
+    return RawColumns(**columns, attributes=objects if names else nulls)
 
 
 def _programme_attributes(
@@ -139,13 +134,10 @@ def _programme_attributes(
     for number in range(0, values.shape[1], 2):
         text = content[gap[0] : values[0, number]]
         match = (_GAP if number else _FIRST_GAP).fullmatch(text)
-        if (
-            match is None
-            or match[1].decode() in columns
-            or not _all_equal(codes, gap, values[:, number], text)
-        ):
+        name = match[1].decode() if match else ""
+        if not name or name in columns or not _all_equal(codes, gap, values[:, number], text):
             return None
-        columns[match[1].decode()] = _unescape(_slices(content, values[:, number] + 1, values[:, number + 1]))
+        columns[name] = _unescape(_slices(content, values[:, number] + 1, values[:, number + 1]))
         gap = values[:, number + 1] + 1
     text = content[gap[0] : greater[0]]
     return columns if not text.strip() and _all_equal(codes, gap, greater, text) else None

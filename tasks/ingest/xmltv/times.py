@@ -13,15 +13,7 @@ import re
 import zoneinfo
 from functools import lru_cache
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 _FORM = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?)?\s*(\S*)", re.ASCII)
-_COMMON = (  # for RE2; checks everything except the last day of the month
-    r"^(?:19|2[01])[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){2} "
-    r"(?:\+(?:0[0-9]|1[0-3])|-(?:0[0-9]|1[01]))[0-5][0-9]\z"
-)
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d\d))?", re.ASCII)
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _FIRST_YEAR, _LAST_YEAR = 1900, 2199
@@ -58,34 +50,6 @@ def parse_time(text: str, zone: str = "") -> int | None:
         local = datetime.datetime(1970, 1, 1, tzinfo=offset) + datetime.timedelta(seconds=seconds)
         offset = int(local.utcoffset().total_seconds())  # pyright: ignore[reportOptionalMemberAccess]
     return None if offset is None else (seconds - offset) * 1_000_000
-
-
-def parse_times(texts: pa.StringArray, zone: str) -> pa.Array:
-    """Applies ``parse_time`` to each text (int64, null if invalid); parses the form with
-    ``+hhmm`` with NumPy.
-    """
-    encoded = texts.dictionary_encode()
-    distinct = encoded.dictionary
-    is_common = np.asarray(pc.match_substring_regex(distinct, _COMMON))  # pyright: ignore[reportAttributeAccessIssue]
-    values, valid = np.zeros(len(distinct), np.int64), is_common.copy()
-    if is_common.any():
-        common = distinct.filter(pa.array(is_common)).to_numpy(zero_copy_only=False).astype("S20")
-        digits = common.view(np.uint8).reshape(-1, 20).astype(np.int64) - ord("0")
-        spans = ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (16, 18), (18, 20))
-        year, month, day, hour, minute, second, hours, minutes = (
-            digits[:, first:last] @ 10 ** np.arange(last - first - 1, -1, -1) for first, last in spans
-        )
-        months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
-        date = months.astype("datetime64[D]") + (day - 1)
-        east = np.where(digits[:, 15] == ord("-") - ord("0"), -1, 1) * (hours * 60 + minutes) * 60
-        seconds = date.astype(np.int64) * 86_400 + hour * 3600 + minute * 60 + second - east
-        values[is_common] = seconds * 1_000_000
-        valid[is_common] = date.astype("datetime64[M]") == months
-    for number in np.flatnonzero(~is_common):
-        time = parse_time(distinct[number].as_py(), zone)
-        if time is not None:
-            values[number], valid[number] = time, True
-    return pa.array(values, pa.int64(), mask=~valid).take(encoded.indices)
 
 
 def is_zone(text: str) -> bool:

@@ -4,7 +4,7 @@ import re
 
 ADDED = re.compile(rb"\s*<category>[^<]*</category>")
 MARKED = re.compile(ADDED.pattern + rb"<!-- guidespace [0-9.]+ -->")
-KNOWN = "Harbour kitchen baking"  # the toy world has it
+BAKING = "Harbour kitchen baking"  # the toy world has it
 NEW = "Nowhere murders detectives"  # and lacks this one
 
 

@@ -16,7 +16,7 @@ from tasks.enrich.survey import read_survey
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.xmltv.frames import cut_frames, find_programmes, hide_cdata
-from tests.tasks.enrich.guides import ADDED, KNOWN, MARKED, NEW, programme
+from tests.tasks.enrich.guides import ADDED, BAKING, MARKED, NEW, programme
 
 DTD = etree.DTD(str(Path(__file__).with_name("xmltv.dtd")))
 LONG = """
@@ -47,42 +47,43 @@ def guide(*programmes: str, head: str = '<?xml version="1.0" encoding="UTF-8"?>\
 
 
 FILES = {
-    "plain": guide(programme(KNOWN), programme(NEW)).encode(),
-    "indented": guide(LONG.format(title=KNOWN, category="")).encode(),
-    "CRLF": guide(LONG.format(title=KNOWN, category="")).replace("\n", "\r\n").encode(),
-    "BOM": b"\xef\xbb\xbf" + guide(programme(KNOWN)).encode(),
+    "plain": guide(programme(BAKING), programme(NEW)).encode(),
+    "indented": guide(LONG.format(title=BAKING, category="")).encode(),
+    "CRLF": guide(LONG.format(title=BAKING, category="")).replace("\n", "\r\n").encode(),
+    "BOM": b"\xef\xbb\xbf" + guide(programme(BAKING)).encode(),
     "DOCTYPE": guide(
-        programme(KNOWN), head='<?xml version="1.0"?><!DOCTYPE tv [<!ENTITY a "<programme>">]>\n'
+        programme(BAKING), head='<?xml version="1.0"?><!DOCTYPE tv [<!ENTITY a "<programme>">]>\n'
     ).encode(),
-    "UTF-16": guide(programme(KNOWN), head='<?xml version="1.0" encoding="UTF-16"?>').encode("utf-16"),
-    "UTF-16 big": guide(programme("Ä 🎬"), programme(KNOWN), head="").encode("utf-16-be"),
+    "UTF-16": guide(programme(BAKING), head='<?xml version="1.0" encoding="UTF-16"?>').encode("utf-16"),
+    "UTF-16 big": guide(programme("Ä 🎬"), programme(BAKING), head="").encode("utf-16-be"),
     "latin-1": guide(
-        programme("Überall"), programme(KNOWN), head='<?xml version="1.0" encoding="ISO-8859-1"?>'
+        programme("Überall"), programme(BAKING), head='<?xml version="1.0" encoding="ISO-8859-1"?>'
     ).encode("latin-1"),
-    "wrong encoding": guide(programme("Überall"), programme(KNOWN)).encode("cp1252"),
-    "invalid byte": guide(programme("Größe Ö"), programme(KNOWN, "<desc>?</desc>"))
+    "wrong encoding": guide(programme("Überall"), programme(BAKING)).encode("cp1252"),
+    "invalid byte": guide(programme("Größe Ö"), programme(BAKING, "<desc>?</desc>"))
     .encode()
     .replace(b">?<", b">\xd0<"),
-    "bare ampersand": guide(programme("Cut & Dry < 3"), programme(KNOWN)).encode(),
-    "tag not closed": guide(programme(KNOWN).replace("</title>", ""), programme(KNOWN)).encode(),
-    "programme not closed": guide(programme("A").replace("</programme>", ""), programme(KNOWN)).encode(),
-    "cut end": guide(programme(KNOWN), programme(NEW)).encode()[:-60],
-    "control bytes": guide(programme("A\x01B"), programme(KNOWN)).encode(),
-    "comment not closed": guide(programme(KNOWN), "<!-- ", programme(KNOWN)).encode(),
-    "programmes in a comment": guide("<!--", programme(KNOWN), "-->", programme(KNOWN)).encode(),
-    "no root end": guide(programme(KNOWN)).replace("</tv>", "").encode(),
-    "another root": guide(programme(KNOWN)).replace("tv>", "programmes>").encode(),
-    "white space in tags": guide(programme(KNOWN).replace("</programme>", "</programme >")).encode(),
+    "bare ampersand": guide(programme("Cut & Dry < 3"), programme(BAKING)).encode(),
+    "tag not closed": guide(programme(BAKING).replace("</title>", ""), programme(BAKING)).encode(),
+    "programme not closed": guide(programme("A").replace("</programme>", ""), programme(BAKING)).encode(),
+    "cut end": guide(programme(BAKING), programme(NEW)).encode()[:-60],
+    "control bytes": guide(programme("A\x01B"), programme(BAKING)).encode(),
+    "comment not closed": guide(programme(BAKING), "<!-- ", programme(BAKING)).encode(),
+    "CDATA not closed": guide(programme("A", "<desc><![CDATA[x</desc>"), programme(BAKING)).encode(),
+    "programmes in a comment": guide("<!--", programme(BAKING), "-->", programme(BAKING)).encode(),
+    "no root end": guide(programme(BAKING)).replace("</tv>", "").encode(),
+    "another root": guide(programme(BAKING)).replace("tv>", "programmes>").encode(),
+    "white space in tags": guide(programme(BAKING).replace("</programme>", "</programme >")).encode(),
     "no title, no start": guide(
-        programme("").replace("<title></title>", ""), programme(KNOWN, start="?"), programme(KNOWN)
+        programme("").replace("<title></title>", ""), programme(BAKING, start="?"), programme(BAKING)
     ).encode(),
-    "single quotes": guide(programme(KNOWN).replace('"', "'")).encode(),
-    "empty category": guide(programme(KNOWN, "<category/>")).encode(),
+    "single quotes": guide(programme(BAKING).replace('"', "'")).encode(),
+    "empty category": guide(programme(BAKING, "<category/>")).encode(),
 }
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_all_else_stays_byte_for_byte(fill: Callable, name: str) -> None:
+def test_all_other_bytes_are_copied(fill: Callable, name: str) -> None:
     content = FILES[name]
     written, report = fill(content, mark=True)
     filled = sum(report.filled.values())
@@ -108,12 +109,12 @@ def test_additions_are_in_the_encoding_of_the_bytes(tmp_path: Path, content: byt
     with open_source(str(tmp_path / "in.xml"), tmp_path, IngestSettings()) as source:
         assert read_survey(source, tmp_path, EnrichOptions()).encoding == encoding
     titles = pq.read_table(tmp_path / "programmes.parquet").column("title").to_pylist()
-    assert titles[0] in ("Überall", "Größe Ö", KNOWN) and KNOWN in titles
+    assert titles[0] in ("Überall", "Größe Ö", BAKING) and BAKING in titles
 
 
 def test_files_without_gaps_or_programmes_are_copies(fill: Callable) -> None:
     for content in (
-        guide(programme(KNOWN, "<category>Crime</category>")).encode(),
+        guide(programme(BAKING, "<category>Crime</category>")).encode(),
         b'<?xml version="1.0"?><tv/>\n',
         guide().encode(),
     ):
@@ -122,7 +123,9 @@ def test_files_without_gaps_or_programmes_are_copies(fill: Callable) -> None:
 
 @pytest.mark.parametrize("vocabulary", ["own", "etsi"])
 def test_the_dtd_is_satisfied(fill: Callable, vocabulary: str) -> None:
-    titles = (LONG.format(title=KNOWN, category=own) for own in ("", "<category>Football</category>"))
+    titles = (
+        LONG.format(title=BAKING, category=element) for element in ("", "<category>Football</category>")
+    )
     content = guide(*titles, programme(NEW), head='<?xml version="1.0"?>\n').encode()
     before = etree.fromstring(content)
     assert DTD.validate(before), DTD.error_log
@@ -135,7 +138,7 @@ def test_the_dtd_is_satisfied(fill: Callable, vocabulary: str) -> None:
     assert not DTD.validate(wrong)  # so that an order is held
 
 
-def test_added_elements_stand_in_lines_of_their_own_where_others_do(fill: Callable) -> None:
+def test_additions_follow_the_indentation(fill: Callable) -> None:
     written, _ = fill(FILES["CRLF"])
     assert b"<date>2020</date>\r\n    <category>COOKERY</category>\r\n    <keyword>" in written
 
@@ -144,28 +147,28 @@ def test_added_elements_stand_in_lines_of_their_own_where_others_do(fill: Callab
 def test_block_sizes_do_not_matter(size: int) -> None:
     content = FILES["indented"] + FILES["programmes in a comment"]
     blocks = (content[start : start + size] for start in range(0, len(content), size))
-    found = []
+    places = []
     for frame in cut_frames(blocks, 0, 1, ended=True):
         assert frame.line == 1 + content.count(b"\n", 0, frame.offset)
         masked = hide_cdata(frame.content)
         for begin, end in find_programmes(frame.content):
             place, _ = find_place(frame.content, masked, (begin, end), CATEGORY)
-            found.append((frame.offset + begin, frame.offset + end, frame.offset + place))
-    assert [content[begin : begin + 10] for begin, _, _ in found] == [b"<programme"] * 2
-    assert all(content[:end].endswith(b"</programme>") for _, end, _ in found)
-    assert [content[:place].rpartition(b"<")[2] for _, _, place in found] == [b"/date>", b"/title>"]
+            places.append((frame.offset + begin, frame.offset + end, frame.offset + place))
+    assert [content[begin : begin + 10] for begin, _, _ in places] == [b"<programme"] * 2
+    assert all(content[:end].endswith(b"</programme>") for _, end, _ in places)
+    assert [content[:place].rpartition(b"<")[2] for _, _, place in places] == [b"/date>", b"/title>"]
 
 
 def test_a_programme_too_large_for_memory_is_copied(fill: Callable) -> None:
     large = programme("Large", f"<desc>{'x' * (5 << 20)}</desc>")
-    content = guide(programme(KNOWN), large, programme(KNOWN)).encode()
+    content = guide(programme(BAKING), large, programme(BAKING)).encode()
     written, report = fill(content)
     assert (report.programmes, sum(report.filled.values())) == (2, 2)
     assert ADDED.sub(b"", written) == content
 
 
-def test_damaged_compression_is_written_as_far_as_it_can_be_read(fill: Callable, tmp_path: Path) -> None:
-    content = guide(*(programme(KNOWN, f"<desc>{number * 7919}</desc>") for number in range(4000))).encode()
+def test_damaged_compression_is_written_up_to_the_damage(fill: Callable, tmp_path: Path) -> None:
+    content = guide(*(programme(BAKING, f"<desc>{number * 7919}</desc>") for number in range(4000))).encode()
     file = tmp_path / "cut.xml.gz"
     file.write_bytes(gzip.compress(content)[:-9000])
     written, report = fill(file)
@@ -173,8 +176,8 @@ def test_damaged_compression_is_written_as_far_as_it_can_be_read(fill: Callable,
     assert len(written) < len(content) and content.startswith(ADDED.sub(b"", written))
 
 
-def test_what_cannot_be_written_as_it_was_is_an_error(fill: Callable) -> None:
-    odd = guide(programme(KNOWN), head="").encode("utf-16-le") + b"\0\xd8<\0"
+def test_files_that_cannot_be_reproduced_are_refused(fill: Callable) -> None:
+    odd = guide(programme(BAKING), head="").encode("utf-16-le") + b"\0\xd8<\0"
     with pytest.raises(EnrichError, match=r"not valid UTF-16-LE .* convert it to UTF-8 first"):
         fill(odd)
     with pytest.raises(EnrichError, match="JSON lines; expected XMLTV"):

@@ -17,7 +17,7 @@ from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import open_source
 from tasks.enrich.vocabulary import read_vocabulary
 from tasks.ingest.settings import IngestSettings
-from tests.tasks.enrich.guides import KNOWN, NEW, programme
+from tests.tasks.enrich.guides import BAKING, NEW, programme
 
 SPORT = ("goals", "striker", "penalties", "stadium", "league", "footballers")
 
@@ -26,12 +26,12 @@ def guide(*programmes: str) -> bytes:
     return f"<tv>{''.join(programmes)}</tv>".encode()
 
 
-def test_the_same_show_comes_first_then_the_homes_guides_then_the_vote(fill: Callable) -> None:
+def test_precedence_of_sources(fill: Callable) -> None:
     written, report = fill(
         guide(
             programme("Odd (1/3)", "<category>Puzzle &amp; Co</category><category>B</category>"),
             programme("Odd (2/3)"),
-            programme(KNOWN),
+            programme(BAKING),
             programme(NEW),
         )
     )
@@ -42,7 +42,7 @@ def test_the_same_show_comes_first_then_the_homes_guides_then_the_vote(fill: Cal
     assert categories == [both, both, "<category>COOKERY</category>", "<category>CRIME</category>"]
 
 
-def test_the_vote_reaches_the_precision_asked_for_and_leaves_the_rest(fill: Callable) -> None:
+def test_the_vote_reaches_the_minimum_precision(fill: Callable) -> None:
     """Words of one category are sure; one of each category is not."""
     sure = [programme(f"Somewhere {one} {two}") for one in SPORT for two in SPORT if one != two]
     unsure = [programme(f"{one} kitchen murderer zzyzx{one}") for one in SPORT]
@@ -55,14 +55,14 @@ def test_the_vote_reaches_the_precision_asked_for_and_leaves_the_rest(fill: Call
     assert generous.filled[VOTE] == report.titles_voted_on >= report.filled[VOTE]
 
 
-def test_names_of_nothing_are_left_alone(fill: Callable) -> None:
-    content = guide(programme("To be announced"), programme("No information"), programme(KNOWN))
+def test_placeholders_are_skipped(fill: Callable) -> None:
+    content = guide(programme("To be announced"), programme("No information"), programme(BAKING))
     written, report = fill(content)
     assert report.placeholders == 2 and report.filled == {MODEL: 1} and written.count(b"<category>") == 1
 
 
 def test_names_of_etsi_have_two_levels(fill: Callable) -> None:
-    content = guide(programme(KNOWN), programme(NEW), programme("Odd", "<category>Crime drama</category>"))
+    content = guide(programme(BAKING), programme(NEW), programme("Odd", "<category>Crime drama</category>"))
     written, report = fill(content, vocabulary="etsi", every=True)
     text = written.decode()
     assert "<category>Leisure hobbies</category><category>Cooking</category>" in text
@@ -88,11 +88,11 @@ def test_the_report_counts_titles_whose_name_is_written(fill: Callable) -> None:
     assert report.filled == {VOTE: 1}
 
 
-def test_a_table_of_ones_own(fill: Callable, tmp_path: Path) -> None:
+def test_a_custom_table(fill: Callable, tmp_path: Path) -> None:
     table = tmp_path / "mine.csv"
     table.write_text("\ufeffraw,genre\nCOOKERY,Kochen & Essen\ncrime,\nNichts,x\n", encoding="utf-8")
     written, report = fill(
-        guide(programme(KNOWN), programme("A", "<category>crime</category>")),
+        guide(programme(BAKING), programme("A", "<category>crime</category>")),
         vocabulary=str(table),
         every=True,
     )
@@ -109,13 +109,11 @@ def test_a_table_of_ones_own(fill: Callable, tmp_path: Path) -> None:
         ("", "the first line is ''"),
     ],
 )
-def test_a_table_that_is_none_says_where_and_what(
-    fill: Callable, tmp_path: Path, content: str, problem: str
-) -> None:
+def test_errors_of_tables(fill: Callable, tmp_path: Path, content: str, problem: str) -> None:
     table = tmp_path / "mine.csv"
     table.write_text(content, encoding="utf-8")
     with pytest.raises(EnrichError, match=problem):
-        fill(guide(programme(KNOWN)), vocabulary=str(table))
+        fill(guide(programme(BAKING)), vocabulary=str(table))
 
 
 def test_options_are_checked() -> None:
@@ -127,7 +125,7 @@ def test_options_are_checked() -> None:
         read_vocabulary("nowhere.csv", {})
 
 
-def test_a_model_of_an_older_version_says_what_to_do(model: Path, tmp_path: Path) -> None:
+def test_a_model_of_an_older_version_is_refused(model: Path, tmp_path: Path) -> None:
     old = tmp_path / "model"
     shutil.copytree(model, old)
     (old / VOTES).unlink()
@@ -135,19 +133,19 @@ def test_a_model_of_an_older_version_says_what_to_do(model: Path, tmp_path: Path
         CategoryModel(old)
 
 
-def test_too_few_held_out_titles_leave_the_vote_out(model: Path, tmp_path: Path, fill: Callable) -> None:
+def test_no_vote_with_too_few_held_out_titles(model: Path, tmp_path: Path, fill: Callable) -> None:
     few = tmp_path / "model"
     shutil.copytree(model, few)
     votes = read_votes(few)
     assert votes is not None and len(votes.titles) == 60
-    write_votes(few, type(votes)(*(own[:20] for own in votes)))
-    _, report = fill(guide(programme(KNOWN), programme(NEW)), few)
+    write_votes(few, type(votes)(*(field[:20] for field in votes)))
+    _, report = fill(guide(programme(BAKING), programme(NEW)), few)
     assert report.filled == {MODEL: 1}
     assert any("no vote: 20 held-out titles" in line for line in report_lines(report, EnrichOptions(), "x"))
 
 
-def test_the_report_says_what_was_asked_and_what_was_reached(fill: Callable) -> None:
-    _, report = fill(guide(programme(KNOWN), programme(NEW), programme("To be announced")))
+def test_lines_of_the_report(fill: Callable) -> None:
+    _, report = fill(guide(programme(BAKING), programme(NEW), programme("To be announced")))
     lines = "\n".join(report_lines(report, EnrichOptions(), ""))
     for words in (
         "3 programmes, 3 of them without a category",
@@ -163,33 +161,33 @@ def test_the_report_says_what_was_asked_and_what_was_reached(fill: Callable) -> 
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_insertion_is_the_same_however_the_file_is_cut(size: int) -> None:
+def test_insertion_does_not_depend_on_piece_sizes(size: int) -> None:
     content, additions = b"abcdef", [(1, b"1"), (2, b"22"), (2, b"3"), (6, b"4")]
     pieces = (content[at : at + size] for at in range(0, len(content), size))
     assert b"".join(insert(pieces, iter(additions))) == b"a1b223cdef4"
 
 
 @pytest.mark.parametrize("damage", ["", "<title>&nbsp;</title>"])  # the latter is read by the tolerant parser
-def test_a_zone_of_the_settings_counts_for_times_without_one_and_for_hours(
-    tmp_path: Path, damage: str
-) -> None:
+def test_the_zone_of_the_settings_applies_to_times_and_hours(tmp_path: Path, damage: str) -> None:
     """As in ingest: 20:00 in Paris stays hour 20, in winter and in summer, however the guide writes it."""
-    found = []
+    contexts_of = []
     for offsets in (("", ""), (" +0100", " +0200")):
         times = zip(("20250301200000", "20250701200000"), offsets, strict=True)
-        programmes = [programme(KNOWN, damage, start="0").replace("0 +0000", f"{t}{o}", 1) for t, o in times]
+        programmes = [programme(BAKING, damage, start="0").replace("0 +0000", f"{t}{o}", 1) for t, o in times]
         (tmp_path / "in.xml").write_bytes(guide(*programmes))
         settings, work = IngestSettings(zones=("*=Europe/Paris",)), tmp_path / "work"
         work.mkdir(exist_ok=True)
         with open_source(str(tmp_path / "in.xml"), work, settings, "Asia/Tokyo") as source:
             _, titles = read_guide(source, work, EnrichOptions())
-        found.append(titles.contexts(np.arange(1)))
-    assert found[0] == found[1] and {"hour:20", "weekday:6", "weekday:2"} <= set(found[0][0])
-    assert len([token for token in found[0][0] if token.startswith("hour:")]) == 1
+        contexts_of.append(titles.contexts(np.arange(1)))
+    assert contexts_of[0] == contexts_of[1] and {"hour:20", "weekday:6", "weekday:2"} <= set(
+        contexts_of[0][0]
+    )
+    assert len([token for token in contexts_of[0][0] if token.startswith("hour:")]) == 1
 
 
-def test_hours_are_those_of_the_home_where_no_zone_is_set(tmp_path: Path) -> None:
-    (tmp_path / "in.xml").write_bytes(guide(programme(KNOWN)))
+def test_hours_are_in_the_zone_of_the_home_by_default(tmp_path: Path) -> None:
+    (tmp_path / "in.xml").write_bytes(guide(programme(BAKING)))
     with open_source(str(tmp_path / "in.xml"), tmp_path, IngestSettings(), "America/Los_Angeles") as source:
         _, titles = read_guide(source, tmp_path, EnrichOptions())
     assert "hour:12" in titles.contexts(np.arange(1))[0]

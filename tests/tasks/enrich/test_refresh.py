@@ -14,16 +14,16 @@ from tasks.enrich.task import file_name, fill
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
 from tests.guide_server import serve_guide
-from tests.tasks.enrich.guides import ADDED, KNOWN, NEW, programme
+from tests.tasks.enrich.guides import ADDED, BAKING, NEW, programme
 
 
-def test_feeds_are_filled_and_stored_and_a_bad_one_stops_no_other(model, tmp_path: Path, without_run) -> None:
-    content = f"<tv>{programme(KNOWN)}{programme(NEW, start='20250302200000')}</tv>".encode()
+def test_feeds_are_filled_and_a_bad_one_stops_no_other(model, tmp_path: Path, without_run) -> None:
+    content = f"<tv>{programme(BAKING)}{programme(NEW, start='20250302200000')}</tv>".encode()
     good, bad, home = tmp_path / "uk.xml.gz", tmp_path / "bad.xml", tmp_path / "home"
     good.write_bytes(gzip.compress(content))
     bad.write_text("<html/>", encoding="utf-8")
-    given = str(home), [str(good), str(bad)], IngestSettings(), EnrichOptions(vocabulary="etsi"), str(model)
-    filled = without_run(fill, *given)
+    inputs = str(home), [str(good), str(bad)], IngestSettings(), EnrichOptions(vocabulary="etsi"), str(model)
+    filled = without_run(fill, *inputs)
     by_source = {each.source: each for each in filled}
     assert "XML, but not XMLTV" in by_source[str(bad)].failed and not by_source[str(bad)].file
     out = Path(by_source[str(good)].file)
@@ -33,18 +33,20 @@ def test_feeds_are_filled_and_stored_and_a_bad_one_stops_no_other(model, tmp_pat
     assert any("filled by the vote" in line for line in by_source[str(good)].report)
     assert read_status(home)["programmes"] == 2
     assert [path.name for path in home.iterdir() if path.name.startswith("refresh-")] == []
-    again = without_run(fill, *given)  # an unchanged feed is written again, and not stored twice
+    again = without_run(fill, *inputs)  # an unchanged feed is written again, and not stored twice
     assert {each.file for each in again} == {each.file for each in filled}
     assert read_status(home)["programmes"] == 2
     with pytest.raises(FeedError, match="not XMLTV"):
-        without_run(fill, str(home), [str(bad)], *given[2:])
+        without_run(fill, str(home), [str(bad)], *inputs[2:])
 
 
-def test_one_feed_tells_another_the_number_of_an_episode(model, tmp_path: Path, without_run) -> None:
+def test_episode_numbers_from_another_feed(model, tmp_path: Path, without_run) -> None:
     number = '<episode-num system="xmltv_ns">0.4.</episode-num>'
-    known, unknown = (programme(KNOWN, f"<sub-title>Bread</sub-title>{own}") for own in (number, ""))
-    more = programme(KNOWN, f"<sub-title>Cake</sub-title>{number.replace('4', '5')}", start="20250302200000")
-    for name, one in (("known", known), ("unknown", unknown.replace("one", "two"))):
+    with_number, unknown = (
+        programme(BAKING, f"<sub-title>Bread</sub-title>{numbers}") for numbers in (number, "")
+    )
+    more = programme(BAKING, f"<sub-title>Cake</sub-title>{number.replace('4', '5')}", start="20250302200000")
+    for name, one in (("known", with_number), ("unknown", unknown.replace("one", "two"))):
         (tmp_path / f"{name}.xml").write_text(f"<tv>{one}{more}</tv>", encoding="utf-8")
     feeds = [str(tmp_path / f"{name}.xml") for name in ("known", "unknown")]
     options = EnrichOptions(episodes=True)
@@ -72,7 +74,7 @@ def test_a_refresh_reads_times_in_the_zones_of_its_settings(
     assert hours == ["hour:20"]
 
 
-def test_names_of_files_are_safe_and_stay() -> None:
+def test_file_names_are_safe_and_stable() -> None:
     assert file_name("https://a.example/x/guide.xml.gz").startswith("guide-")
     assert file_name("https://a.example/guide.xml") != file_name("https://b.example/guide.xml")
     assert file_name("/x/all.zip!uk/day 1.xml.gz").startswith("day_1-")
@@ -83,10 +85,10 @@ def test_requests_of_enrich_and_refresh_have_the_headers_of_the_settings(
     model, tmp_path, without_run
 ) -> None:
     settings = IngestSettings(private_addresses=True, user_agent="tv/1")
-    with serve_guide(f"<tv>{programme(KNOWN)}</tv>".encode()) as server:
+    with serve_guide(f"<tv>{programme(BAKING)}</tv>".encode()) as server:
         server.wanted = {"User-Agent": "tv/1"}
         with open_source(server.url, tmp_path, settings) as source:
             assert b"".join(source.pieces()) == server.content
-        given = str(tmp_path / "home"), [server.url], settings, EnrichOptions(), str(model)
-        (filled,) = without_run(fill, *given)
+        inputs = str(tmp_path / "home"), [server.url], settings, EnrichOptions(), str(model)
+        (filled,) = without_run(fill, *inputs)
     assert not filled.failed and len(server.requests) == 2

@@ -28,20 +28,23 @@ def guide(*content: str, programmes: int = 0) -> bytes:
 
 
 def read(home: Path, *feeds: object, **settings: Any) -> list[FeedResult]:
-    """Reads feeds into the catalogue of a home; servers of tests are on loopback."""
-    settings = {"private_addresses": True} | settings
+    """Reads feeds into the catalogue of a home."""
     with Catalogue.open(home) as catalogue:
-        given = [str(feed) for feed in feeds]
-        events = ingest_feeds(
-            catalogue, given, IngestSettings(**settings), clock=lambda: 0.0, now=lambda: NOW
-        )
+        references = [str(feed) for feed in feeds]
+        chosen = local_settings(**settings)
+        events = ingest_feeds(catalogue, references, chosen, clock=lambda: 0.0, now=lambda: NOW)
         return [event for event in events if isinstance(event, FeedResult)]
 
 
-def only(home: Path, file: Path, content: bytes, **settings: Any) -> FeedResult:
-    """Writes a guide and reads it; its counts must add up."""
-    file.write_bytes(content)
-    outcome = read(home, file, **settings)[0]
+def local_settings(**settings: Any) -> IngestSettings:
+    """Settings that allow servers on loopback."""
+    return IngestSettings(**{"private_addresses": True} | settings)
+
+
+def only(home: Path, content: bytes, name: str = "g.xml", **settings: Any) -> FeedResult:
+    """Writes a guide into the home and reads it; its counts must add up."""
+    (home / name).write_bytes(content)
+    (outcome,) = read(home, home / name, **settings)
     counts = outcome.counts
     assert counts.seen == counts.stored + counts.duplicates + counts.rejected
     return outcome

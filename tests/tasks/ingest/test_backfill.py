@@ -2,7 +2,7 @@ import datetime
 from pathlib import Path
 
 import pytest
-from guides import NOW, guide, read, rows
+from guides import NOW, guide, local_settings, read, rows
 
 from storage.catalogue.connection import Catalogue
 from storage.home.workspace import Workspace
@@ -12,7 +12,7 @@ from tasks.ingest.publish import read_and_publish
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.dates import date_of, dated_guides
-from tasks.ingest.sources.download import Limits, fetch
+from tasks.ingest.sources.download import fetch
 from tasks.ingest.sources.feeds import FeedError
 
 
@@ -40,49 +40,49 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
     for day, title in ((3, "third"), (1, "first"), (2, "second"), (9, "too late")):
         (tmp_path / f"guide-2025-02-0{day}.xml").write_bytes(guide(programme.format(0, title)))
     first, last = datetime.date(2025, 2, 1), datetime.date(2025, 2, 3)
-    given = dated_guides([str(tmp_path)], first, last, datetime.UTC)
-    assert [guide.grabbed_at.day for guide in given] == [1, 2, 3]
+    dated = dated_guides([str(tmp_path)], first, last, datetime.UTC)
+    assert [guide.grabbed_at.day for guide in dated] == [1, 2, 3]
     home = tmp_path / "home"
-    told: list[FeedResult] = []
+    outcomes: list[FeedResult] = []
     settings = IngestSettings(workers=1)  # two: test_two_large_guides_in_one_command
     published = read_and_publish(
         Workspace(home),
-        given,
+        dated,
         settings,
         None,
-        lambda event: told.append(event) if isinstance(event, FeedResult) else None,
+        lambda event: outcomes.append(event) if isinstance(event, FeedResult) else None,
     )
     assert published.counts == {"programmes": 1, "channels": 1, "feeds": 3, "descriptions": 0}
-    assert [outcome.unchanged for outcome in told] == [False] * 3 and not (home / "parsed").exists()
-    asked = "SELECT title FROM programmes_as_of(TIMESTAMP '2025-02-0{} 12:00')"
-    assert [rows(home, asked.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
+    assert [outcome.unchanged for outcome in outcomes] == [False] * 3 and not (home / "parsed").exists()
+    query = "SELECT title FROM programmes_as_of(TIMESTAMP '2025-02-0{} 12:00')"
+    assert [rows(home, query.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
     assert rows(home, "SELECT DISTINCT source FROM feeds") == [(f"{tmp_path}/guide-{{date}}.xml",)]
-    told.clear()
+    outcomes.clear()
     assert (
         read_and_publish(
             Workspace(home),
-            given,
+            dated,
             settings,
             None,
-            lambda event: told.append(event) if isinstance(event, FeedResult) else None,
+            lambda event: outcomes.append(event) if isinstance(event, FeedResult) else None,
         )
         == published
     )
-    assert [outcome.unchanged for outcome in told] == [True] * 3
+    assert [outcome.unchanged for outcome in outcomes] == [True] * 3
     in_paris = IngestSettings(zones=("*=Europe/Paris",))
     for unchanged in (False, True):
-        told.clear()
+        outcomes.clear()
         elsewhere = read_and_publish(
             Workspace(home),
-            given,
+            dated,
             in_paris,
             None,
-            lambda event: told.append(event) if isinstance(event, FeedResult) else None,
+            lambda event: outcomes.append(event) if isinstance(event, FeedResult) else None,
         )
-        assert [outcome.unchanged for outcome in told] == [
+        assert [outcome.unchanged for outcome in outcomes] == [
             unchanged
         ] * 3 and elsewhere.digest != published.digest
-    assert [rows(home, asked.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
+    assert [rows(home, query.format(day)) for day in (1, 2, 3)] == [[("first",)], [("second",)], [("third",)]]
     then = read_and_publish(
         Workspace(home), [], IngestSettings(), datetime.datetime(2025, 2, 2, 12, tzinfo=datetime.UTC), print
     )
@@ -93,7 +93,7 @@ def test_a_folder_of_dated_guides_is_one_source_with_a_history(tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pool", ["processes", "dask"])
-def test_side_by_side_is_the_same_as_one_after_another(tmp_path: Path, pool: str) -> None:
+def test_parallel_and_sequential_ingest_are_equal(tmp_path: Path, pool: str) -> None:
     if pool == "dask":
         pytest.importorskip(
             "distributed", reason="distributed is not installed: pip install 'guidespace[dask]'"
@@ -108,7 +108,7 @@ def test_side_by_side_is_the_same_as_one_after_another(tmp_path: Path, pool: str
         (tmp_path / f"{number}.xml").write_bytes(
             guide(extra, broken, f'<channel id="{number}"/>', programmes=5 + number)
         )
-    found = []
+    contents = []
     for workers in (1, 2):
         home = tmp_path / str(workers)
         home.mkdir()
@@ -117,8 +117,8 @@ def test_side_by_side_is_the_same_as_one_after_another(tmp_path: Path, pool: str
             rows(home, f"FROM {table} ORDER BY ALL")
             for table in ("programmes", "details", "originals", "channel_history", "rejects", "windows")
         ]
-        found.append((outcomes, tables))
-    assert found[0] == found[1]
+        contents.append((outcomes, tables))
+    assert contents[0] == contents[1]
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_side_by_side_is_the_same_as_one_after_another(tmp_path: Path, pool: str
     [(b"<html/>", "XML, but not XMLTV"), (b"", "empty file")],
     ids=["when parsed", "when opened"],
 )
-def test_a_feed_that_fails_in_a_worker_is_named_and_leaves_the_others(
+def test_a_failure_in_a_worker_is_reported_and_does_not_stop_others(
     tmp_path: Path, content: bytes, problem: str
 ) -> None:
     for name in "abde":
@@ -135,8 +135,8 @@ def test_a_feed_that_fails_in_a_worker_is_named_and_leaves_the_others(
     (tmp_path / "c.xml").write_bytes(content)
     with Catalogue.open(tmp_path) as catalogue:
         settings = IngestSettings(workers=2)
-        given = [str(tmp_path / "*.xml")]
-        events = list(ingest_feeds(catalogue, given, settings, clock=lambda: 0.0, now=lambda: NOW))
+        dated = [str(tmp_path / "*.xml")]
+        events = list(ingest_feeds(catalogue, dated, settings, clock=lambda: 0.0, now=lambda: NOW))
         read_sources = catalogue.connection.execute("SELECT source FROM feeds ORDER BY source").fetchall()
     (failure,) = [event for event in events if isinstance(event, Failure)]
     assert failure.source == str(tmp_path / "c.xml") and f"c.xml: {problem}" in str(failure.error)
@@ -144,17 +144,17 @@ def test_a_feed_that_fails_in_a_worker_is_named_and_leaves_the_others(
     assert not (tmp_path / "parsed").exists()  # nor what was parsed ahead
 
 
-def test_a_feed_is_parsed_again_where_a_worker_died_over_it(tmp_path: Path) -> None:
+def test_a_feed_is_parsed_again_after_a_worker_died(tmp_path: Path) -> None:
     (tmp_path / "g.xml").write_bytes(guide(programmes=5))
     folder = tmp_path / "parsed" / "1.0"
     folder.mkdir(parents=True)
     (folder / "programmes").write_bytes(b"half a ba")
-    with fetch(str(tmp_path / "g.xml"), tmp_path, Limits(size_cap_bytes=1 << 20)) as fetched:
+    with fetch(str(tmp_path / "g.xml"), tmp_path, local_settings(size_cap_bytes=1 << 20)) as fetched:
         assert parse_to_folder(fetched.feeds[0], 1 << 20, 30, "", folder) == [0]
     assert [batch.programmes.num_rows for batch in read_folder(folder, [0])] == [5]
 
 
 @pytest.mark.parametrize("zones", [("Europe/Paris",), ("*=Nowhere/Land",), ("=CET",)])
-def test_a_zone_that_is_none_is_refused(zones: tuple[str, ...]) -> None:
+def test_invalid_zones_are_refused(zones: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="is not PATTERN=ZONE"):
         IngestSettings(zones=zones)

@@ -1,7 +1,7 @@
 import datetime
 from pathlib import Path
 
-from guides import guide, read, rows
+from guides import guide, only, read, rows
 
 RICH = """<programme channel="one" start="20250301100000 +0000" stop="20250301113000 +0000">
 <title lang="en">First</title><title lang="de">Erster</title><title> </title>
@@ -17,19 +17,18 @@ RICH = """<programme channel="one" start="20250301100000 +0000" stop="2025030111
 <previously-shown start="20240101"/><new/><premiere>first</premiere><live/></programme>"""
 
 
-def test_everything_a_programme_says(tmp_path: Path) -> None:
-    (tmp_path / "g.xml").write_bytes(guide(RICH, programmes=3))
-    read(tmp_path, tmp_path / "g.xml")
+def test_all_details_of_a_programme(tmp_path: Path) -> None:
+    only(tmp_path, guide(RICH, programmes=3))
     columns = (
         "description, translations, keywords, credits, is_new, is_premiere, is_live, previously_shown, "
         "previously_shown_at, star_ratings, ratings, length_minutes"
     )
-    found = rows(
+    contents = rows(
         tmp_path,
         f"SELECT title, {columns}, language, original_language, countries, icon, urls FROM schedule "
         f"WHERE description IS NOT NULL",
     )
-    assert found == [
+    assert contents == [
         (
             "First", "Long & bold",
             [
@@ -49,53 +48,49 @@ def test_everything_a_programme_says(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT element, text FROM originals") == [("description", "Long &amp; bold")]
 
 
-def test_the_badge_of_a_rating_is_no_picture_of_the_programme(tmp_path: Path) -> None:
+def test_icons_of_ratings_are_not_icons_of_the_programme(tmp_path: Path) -> None:
     badges = (
         '<rating><value>PG</value><icon src="pg.png"/></rating><star-rating><value>1/5</value><icon '
         'src="*.png"/></star-rating>'
     )
     rated = '<programme channel="{}" start="20250301"><title>a</title>{}' + badges + "</programme>"
-    (tmp_path / "g.xml").write_bytes(guide(rated.format("1", ""), rated.format("2", '<icon src="p.png"/>')))
-    read(tmp_path, tmp_path / "g.xml")
-    assert rows(tmp_path, "SELECT channel, icon FROM schedule ORDER BY channel") == [
-        ("1", None),
-        ("2", "p.png"),
-    ]
+    only(tmp_path, guide(rated.format("1", ""), rated.format("2", '<icon src="p.png"/>')))
+    query = "SELECT channel, icon FROM schedule ORDER BY channel"
+    assert rows(tmp_path, query) == [("1", None), ("2", "p.png")]
 
 
-def test_channels_say_more_than_a_name(tmp_path: Path) -> None:
+def test_all_details_of_a_channel(tmp_path: Path) -> None:
     channel = (
         '<channel id="one"><display-name>One</display-name><display-name lang="de">Eins</display-name>'
         '<icon src="i.png"/><lcn>7</lcn><url>u</url></channel>'
     )
-    (tmp_path / "g.xml").write_bytes(guide(channel, programmes=1))
-    read(tmp_path, tmp_path / "g.xml")
+    only(tmp_path, guide(channel, programmes=1))
     assert rows(tmp_path, "SELECT name, names, icon, lcn, urls FROM channels") == [
         ("One", ["One", "Eins"], "i.png", "7", ["u"])
     ]
 
 
-def test_the_original_stands_beside_what_was_cleaned(tmp_path: Path) -> None:
+def test_originals_of_cleaned_texts_are_stored(tmp_path: Path) -> None:
     dirty = (
         '<programme channel="{}" start="20250301"><title>{}</title><category>a</category><category>'
         "{}</category></programme>"
     )
-    (tmp_path / "g.xml").write_bytes(
+    only(
+        tmp_path,
         guide(
             dirty.format("1", "Cap\u00c3\u00adtulo", "plain"),
             dirty.format("", "rejected\u200b", "x\u200by"),  # rows after it move up
             dirty.format("2", " white space alone ", "x\u200by"),
             dirty.format("3", "Tom &amp;amp; Jerry", "plain"),
             programmes=5,
-        )
+        ),
     )
-    read(tmp_path, tmp_path / "g.xml")
-    found = rows(
+    contents = rows(
         tmp_path,
         "SELECT channel, title, element, text FROM originals JOIN programmes USING (programme_id) "
         "ORDER BY ALL",
     )
-    assert found == [
+    assert contents == [
         ("1", "Capítulo", "title", "Cap\u00c3\u00adtulo"),
         ("2", "white space alone", "category", "x\u200by"),
         ("3", "Tom & Jerry", "title", "Tom &amp; Jerry"),
@@ -108,14 +103,13 @@ def test_missing_stops_are_the_next_start_within_a_day(tmp_path: Path) -> None:
         f'<programme channel="one" start="{start}"><title>t{number}</title></programme>'
         for number, start in enumerate(starts)
     ]
-    (tmp_path / "g.xml").write_bytes(guide(*reversed(programmes)))
-    read(tmp_path, tmp_path / "g.xml")
+    only(tmp_path, guide(*reversed(programmes)))
     hours = [(11, 30), (12, 0), (12, 0), None, None]
     expected = [(datetime.datetime(2025, 3, 1, *hour) if hour else None, "missing") for hour in hours]
     assert rows(tmp_path, "SELECT stop, stop_note FROM programmes ORDER BY title") == expected
 
 
-def test_times_without_a_zone_are_in_the_feeds_own(tmp_path: Path) -> None:
+def test_times_without_a_zone_are_in_the_zone_of_the_feed(tmp_path: Path) -> None:
     content = guide(
         '<programme channel="one" start="20250701100000" stop="20250701110000 +0000"><title>'
         'a</title><previously-shown start="20250101"/></programme>'
@@ -129,9 +123,7 @@ def test_times_without_a_zone_are_in_the_feeds_own(tmp_path: Path) -> None:
     ) == [(8, 11, 23), (10, 11, 0)]
 
 
-def test_a_feed_whose_zone_has_changed_is_read_again_and_nothing_stays_at_the_wrong_time(
-    tmp_path: Path,
-) -> None:
+def test_a_feed_with_a_changed_zone_is_read_again(tmp_path: Path) -> None:
     programme = (
         '<programme channel="one" start="202503011{}0000" stop="202503011{}0000"><title>t{}</title>'
         "</programme>"
@@ -143,10 +135,8 @@ def test_a_feed_whose_zone_has_changed_is_read_again_and_nothing_stays_at_the_wr
         (("*=-0300",), [13, 14, 15]),
         ((), [10, 11, 12]),
     ):
-        assert [read(tmp_path, tmp_path / "g.xml", zones=zones)[0].unchanged for _ in range(2)] == [
-            False,
-            True,
-        ]
+        unchanged = [read(tmp_path, tmp_path / "g.xml", zones=zones)[0].unchanged for _ in range(2)]
+        assert unchanged == [False, True]
         assert rows(tmp_path, "SELECT hour(start), title FROM schedule ORDER BY start") == [
             (hour, f"t{number}") for number, hour in enumerate(hours)
         ]

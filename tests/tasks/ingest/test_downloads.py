@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from guides import guide, read, rows
+from guides import guide, local_settings, read, rows
 
-from tasks.ingest.sources.download import MAX_WAIT_SECONDS, Limits, Validators, download
+from tasks.ingest.sources.download import MAX_WAIT_SECONDS, Validators, download
 from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
 
 Serve = Callable[[Callable[[socket.socket, bytes, int], None]], str]
@@ -65,29 +65,28 @@ def drip(connection: socket.socket, length: int, sent: list[int]) -> None:
 
 
 @pytest.mark.slow
-def test_a_body_that_drips_is_given_up_by_its_rate(tmp_path: Path, serve: Serve) -> None:
+def test_a_slow_body_is_cancelled(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.ingest.sources.download.RATE_SECONDS", 0.5)
     sent: list[int] = []
 
     def answer(connection: socket.socket, request: bytes, number: int) -> None:
         connection.sendall(head("200 OK"))
         drip(connection, 10_000, sent)
 
-    limits = Limits(size_cap_bytes=1 << 20, bytes_per_second=1000, rate_seconds=0.5)
-    said = download(serve(answer), tmp_path / "f", limits, pause=lambda _: None)
+    limits = local_settings(download_bytes_per_second=1000)
+    result = download(serve(answer), tmp_path / "f", limits, pause=lambda _: None)
     assert (
-        "bytes/s, less than 1,000 (ingest.download_bytes_per_second), 4 times" in said.problem
-        and said.unreachable
+        "bytes/s, less than 1,000 (ingest.download_bytes_per_second), 4 times" in result.problem
+        and result.unreachable
     )
     assert 0 < len(sent) < 10_000  # given up before the end of the first answer
-    slow_enough = Limits(size_cap_bytes=1 << 20, bytes_per_second=1, rate_seconds=0.5, seconds=2.0)
-    said = download(serve(answer), tmp_path / "f", slow_enough)
-    assert "within 2 seconds (ingest.download_seconds)" in said.problem and said.unreachable
+    slow_enough = local_settings(download_bytes_per_second=1, download_seconds=2.0)
+    result = download(serve(answer), tmp_path / "f", slow_enough)
+    assert "within 2 seconds (ingest.download_seconds)" in result.problem and result.unreachable
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_headers_that_drip_or_never_come_end_with_the_time(
-    tmp_path: Path, serve: Serve, silent: bool
-) -> None:
+def test_slow_or_missing_headers_end_at_the_deadline(tmp_path: Path, serve: Serve, silent: bool) -> None:
     sent: list[int] = []
     over = threading.Event()
 
@@ -106,7 +105,7 @@ def test_headers_that_drip_or_never_come_end_with_the_time(
     assert rows(tmp_path, "SELECT count(*) FROM feeds") == [(0,)]
 
 
-def test_a_server_that_says_when_is_asked_then(tmp_path: Path, serve: Serve) -> None:
+def test_retry_after_is_respected(tmp_path: Path, serve: Serve) -> None:
     content = guide(programmes=3)
 
     def answer(connection: socket.socket, request: bytes, number: int) -> None:
@@ -119,44 +118,45 @@ def test_a_server_that_says_when_is_asked_then(tmp_path: Path, serve: Serve) -> 
 
     pauses: list[float] = []
     assert (
-        download(serve(answer), tmp_path / "f", Limits(size_cap_bytes=1 << 20), pause=pauses.append).problem
+        download(
+            serve(answer), tmp_path / "f", local_settings(size_cap_bytes=1 << 20), pause=pauses.append
+        ).problem
         == ""
     )
     assert pauses[:2] == [7.0, 100.0] and 2.0 <= pauses[2] <= 6.0 and (tmp_path / "f").read_bytes() == content
 
 
 @pytest.mark.parametrize(
-    ("wait", "told"),
-    [(3600, "; Retry-After is 3,600 seconds (limit: 300)"), (60, "429 Too Many")],
+    ("wait", "expected"), [(3600, "; Retry-After is 3,600 seconds (limit: 300)"), (60, "429 Too Many")]
 )
-def test_a_server_that_sends_away_for_long_is_not_waited_for(
-    tmp_path: Path, serve: Serve, wait: int, told: str
+def test_a_long_retry_after_fails_the_download(
+    tmp_path: Path, serve: Serve, wait: int, expected: str
 ) -> None:
-    asked: list[int] = []
+    requests: list[int] = []
 
     def answer(connection: socket.socket, request: bytes, number: int) -> None:
-        asked.append(number)
+        requests.append(number)
         connection.sendall(head("429 Too Many Requests", f"Retry-After: {wait}"))
 
     pauses: list[float] = []
     problem = download(
-        serve(answer), tmp_path / "f", Limits(size_cap_bytes=1 << 20, seconds=30), pause=pauses.append
+        serve(answer), tmp_path / "f", local_settings(download_seconds=30), pause=pauses.append
     ).problem
-    assert told in problem and pauses == [] and asked == [1] and MAX_WAIT_SECONDS == 300
+    assert expected in problem and pauses == [] and requests == [1] and MAX_WAIT_SECONDS == 300
 
 
-def test_not_modified_without_being_asked_is_an_error(tmp_path: Path, serve: Serve) -> None:
+def test_not_modified_to_an_unconditional_request_is_an_error(tmp_path: Path, serve: Serve) -> None:
     url = serve(lambda connection, request, number: connection.sendall(head("304 Not Modified")))
     with pytest.raises(
         FeedError, match=r"g.xml: the server answered 304 Not Modified to an unconditional request"
     ):
         read(tmp_path, url)
     assert rows(tmp_path, "SELECT count(*) FROM feeds") == [(0,)]
-    known = Validators(etag='"v1"')
-    assert download(url, tmp_path / "f", Limits(size_cap_bytes=10), known).unchanged
+    validators = Validators(etag='"v1"')
+    assert download(url, tmp_path / "f", local_settings(size_cap_bytes=10), validators).unchanged
 
 
-def test_no_log_and_no_message_holds_a_secret(
+def test_logs_and_messages_contain_no_secret(
     tmp_path: Path, serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     content = guide(programmes=3)
@@ -164,7 +164,9 @@ def test_no_log_and_no_message_holds_a_secret(
     with caplog.at_level(logging.DEBUG):
         read(tmp_path, url.replace("http://", "http://ann:k222@"))
         refused = "http://ann:k222@127.0.0.1:1/?key=k111"
-        message = download(refused, tmp_path / "f", Limits(size_cap_bytes=10), pause=lambda _: None).problem
+        message = download(
+            refused, tmp_path / "f", local_settings(size_cap_bytes=10), pause=lambda _: None
+        ).problem
     assert (
         "k111" not in caplog.text
         and "k222" not in caplog.text

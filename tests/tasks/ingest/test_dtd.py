@@ -50,12 +50,12 @@ ELEMENTS: dict[str, tuple[str, str, bool]] = {
     "review": ("type source reviewer lang", "", True),
     "image": ("type size orient system", "", True),
 }
-GIVEN = {
+TIMES = {
     ("programme", "start"): "20250301100000 +0000",
     ("programme", "stop"): "20250301113000 +0000",
     ("previously-shown", "start"): "20240102030405 +0000",
 }
-FOUND = {
+STORED_TIMES = {
     "20250301100000 +0000": "2025-03-01 10:00:00",
     "20250301113000 +0000": "2025-03-01 11:30:00",
     "20240102030405 +0000": "2024-01-02 03:04:05",
@@ -70,14 +70,14 @@ class Writer:
         self.values: list[str] = []
 
     def value(self, element: str, attribute: str) -> str:
-        given = GIVEN.get((element, attribute))
-        value = given or f"{element}-{attribute} <é & {next(self.numbers)}>"
+        time = TIMES.get((element, attribute))
+        value = time or f"{element}-{attribute} <é & {next(self.numbers)}>"
         self.values.append(value)
         return value
 
     def write(self, name: str) -> str:
         attributes, children, has_text = ELEMENTS[name]
-        said = "".join(
+        attributes_text = "".join(
             f" {attribute}={quoteattr(self.value(name, attribute))}" for attribute in attributes.split()
         )
         text = escape(self.value(name, "text")) if has_text else ""
@@ -86,7 +86,7 @@ class Writer:
             for child in children.split()
             for _ in range(1 + child.endswith("+"))
         ]
-        return f"<{name}{said}>{text}{''.join(within)}</{name}>"
+        return f"<{name}{attributes_text}>{text}{''.join(within)}</{name}>"
 
 
 def everything(home: Path) -> str:
@@ -109,12 +109,12 @@ def test_every_element_and_attribute_of_the_dtd_is_in_the_catalogue(tmp_path: Pa
     (tmp_path / "g.xml").write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n{content}', encoding="utf-8")
     (outcome,) = read(tmp_path, tmp_path / "g.xml")
     assert (outcome.counts.seen, outcome.counts.rejected) == (2, 0)
-    found = set(everything(tmp_path).split("\n"))
+    contents = set(everything(tmp_path).split("\n"))
     assert len(writer.values) > 200
-    assert [value for value in writer.values if FOUND.get(value, value) not in found] == []
+    assert [value for value in writer.values if STORED_TIMES.get(value, value) not in contents] == []
 
 
-def test_whatever_changes_replaces_what_was_said_and_nothing_else_does(tmp_path: Path) -> None:
+def test_every_changed_value_replaces_its_programme(tmp_path: Path) -> None:
     """Also what only the JSON holds: a programme for each element and attribute, one of which is said
     otherwise."""
     writer = Writer()
@@ -131,11 +131,16 @@ def test_whatever_changes_replaces_what_was_said_and_nothing_else_does(tmp_path:
         content = [programme.format(name, "", "", writer.write(name)) for name in elements]
         for name in attributes:
             element, _, is_language = name.partition(" ")
-            said = f" {is_language or element}={quoteattr(writer.value('', name))}"
-            within = f"<{element}{said}>same</{element}>" if is_language and element != "title" else ""
+            attributes_text = f" {is_language or element}={quoteattr(writer.value('', name))}"
+            within = (
+                f"<{element}{attributes_text}>same</{element}>" if is_language and element != "title" else ""
+            )
             content.append(
                 programme.format(
-                    name, "" if is_language else said, said if element == "title" else "", within
+                    name,
+                    "" if is_language else attributes_text,
+                    attributes_text if element == "title" else "",
+                    within,
                 )
             )
         return "".join(content)
@@ -152,7 +157,7 @@ def test_whatever_changes_replaces_what_was_said_and_nothing_else_does(tmp_path:
     assert rows(tmp_path, f"SELECT extra->>'$.\"@showview\"' {now}") == [(writer.values[-9],)]
 
 
-def test_a_channel_that_changes_its_second_icon_has_changed(tmp_path: Path) -> None:
+def test_a_changed_second_icon_is_a_new_version_of_a_channel(tmp_path: Path) -> None:
     channel = (
         '<channel id="a"><display-name lang="en">A</display-name><icon src="a"/><icon src="{}"/></channel>'
     )

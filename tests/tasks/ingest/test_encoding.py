@@ -24,12 +24,12 @@ def schedule(home: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_a_cut_letter_costs_itself(tmp_path: Path, language: str) -> None:
+def test_a_cut_letter_is_dropped(tmp_path: Path, language: str) -> None:
     text = TEXTS[language]
     cut = text[: text.rindex(next(letter for letter in reversed(text) if not letter.isascii()))]
     content = guide(PROGRAMME.format("a", 1, text, text), PROGRAMME.format("a", 2, text, "CUT"))
     lead = text[len(cut)].encode()[:-1]
-    outcome = only(tmp_path, tmp_path / "g.xml", content.replace(b"CUT", cut.encode() + lead))
+    outcome = only(tmp_path, content.replace(b"CUT", cut.encode() + lead))
     assert schedule(tmp_path) == [(text, text), (text, cut.strip())]
     assert outcome.counts.invalid_bytes == len(lead)
     shown = "".join(f"\\x{byte:02X}" for byte in lead)
@@ -49,21 +49,19 @@ def test_a_cut_letter_costs_itself(tmp_path: Path, language: str) -> None:
         ("Chinese", "big5", "Big5"),
     ],
 )
-def test_a_feed_that_is_wholly_in_another_encoding(
-    tmp_path: Path, language: str, codec: str, declared: str
-) -> None:
+def test_a_feed_in_another_encoding(tmp_path: Path, language: str, codec: str, declared: str) -> None:
     text = TEXTS[language] if codec != "big5" else "晚間新聞與氣象"
     content = guide(*(PROGRAMME.format("a", day, text, f"{text} {day}") for day in range(1, 9)))
-    outcome = only(tmp_path, tmp_path / "g.xml", content.decode().replace("UTF-8", declared, 1).encode(codec))
+    outcome = only(tmp_path, content.decode().replace("UTF-8", declared, 1).encode(codec))
     assert schedule(tmp_path) == [(text, f"{text} {day}") for day in range(1, 9)]
     assert outcome.counts.invalid_bytes == 0
 
 
 @pytest.mark.parametrize("declared", ["UTF-8", "ISO-8859-1", "windows-1251"])
-def test_utf_8_with_damage_stays_utf_8_whatever_is_declared(tmp_path: Path, declared: str) -> None:
+def test_damaged_utf_8_is_read_as_utf_8(tmp_path: Path, declared: str) -> None:
     content = guide(*(PROGRAMME.format(channel, 1, TEXTS["Cyrillic"], "x") for channel in "abc"))
     content = content.decode().replace("UTF-8", declared, 1).encode().replace("у".encode(), b"\xd1", 1)
-    assert only(tmp_path, tmp_path / "g.xml", content).counts.invalid_bytes == 1
+    assert only(tmp_path, content).counts.invalid_bytes == 1
     assert [title for title, _ in schedule(tmp_path)] == [
         TEXTS["Cyrillic"].replace("у ", " ").replace("  ", " "),
         TEXTS["Cyrillic"],
@@ -71,7 +69,7 @@ def test_utf_8_with_damage_stays_utf_8_whatever_is_declared(tmp_path: Path, decl
     ]
 
 
-def test_bytes_that_no_text_column_holds_are_kept_in_extra_and_ids(tmp_path: Path) -> None:
+def test_invalid_bytes_in_extra_and_ids(tmp_path: Path) -> None:
     """Also bytes that Windows-1252 does not define."""
     programme = (
         '<programme channel="c\xff" start="20250301" x="\xfe"><title>Größe Ärger ÖL</title>'
@@ -82,8 +80,7 @@ def test_bytes_that_no_text_column_holds_are_kept_in_extra_and_ids(tmp_path: Pat
         letter.encode("latin-1") if letter in "\xfb\xfd\xfe\xff" and place > 0 else letter.encode()
         for place, letter in enumerate(raw.replace("\xfc", "ü"))
     )
-    file = tmp_path / "g.xml"
-    assert only(tmp_path, file, content).counts.invalid_bytes == 4
+    assert only(tmp_path, content).counts.invalid_bytes == 4
     ((channel, extra, credits),) = rows(tmp_path, "SELECT channel, extra, credits FROM schedule")
     assert channel == "c\\xFF"
     assert json.loads(extra) == {"@x": "\\xFE", "review": ["r\\xFD"]}
@@ -91,11 +88,11 @@ def test_bytes_that_no_text_column_holds_are_kept_in_extra_and_ids(tmp_path: Pat
     assert rows(tmp_path, "SELECT channel FROM channels") == [("c\\xFF",)]
     (tmp_path / "cp1252").mkdir()
     content = guide(PROGRAMME.format("a", 1, "Größe", "a\x81b")).decode().encode("latin-1")
-    assert only(tmp_path / "cp1252", file, content).counts.invalid_bytes == 1
+    assert only(tmp_path / "cp1252", content).counts.invalid_bytes == 1
     assert schedule(tmp_path / "cp1252") == [("Größe", "ab")]
 
 
-def test_the_repair_is_counted_in_status_also_by_parallel_readers(tmp_path: Path) -> None:
+def test_invalid_bytes_are_counted(tmp_path: Path) -> None:
     damaged = guide(PROGRAMME.format("a", 1, "Größe Größe", "x#")).replace(b"#", b"\xc3\xc3")
     files = [tmp_path / name for name in ("a.xml", "b.xml")]
     for file in files:
@@ -117,13 +114,13 @@ def test_a_line_of_json_with_an_invalid_byte_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_no_more_than_a_sample_is_read_to_decide() -> None:
+def test_only_a_sample_is_read_to_detect_the_encoding() -> None:
     blocks = iter([("ö" * SAMPLE).encode(), b"\xff" * 2 * SAMPLE])
     assert Encoding("utf-8", lambda: blocks).codec == "utf-8"
     assert next(blocks) == b"\xff" * 2 * SAMPLE
 
 
-def test_valid_text_comes_back_unchanged_without_a_decision() -> None:
+def test_valid_text_needs_no_detection() -> None:
     def fail() -> list[bytes]:
         raise AssertionError("the feed was read again")
 

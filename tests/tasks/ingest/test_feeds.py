@@ -33,12 +33,11 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-@pytest.mark.parametrize(
-    "pack",
-    [bytes, gzip.compress, lzma.compress, bz2.compress, zstd],
-    ids=["plain", "gzip", "xz", "bzip2", "zstd"],
-)
-def test_forms_are_told_by_their_bytes(tmp_path: Path, pack) -> None:
+PACKS = {"bzip2": bz2.compress, "gzip": gzip.compress, "plain": bytes, "xz": lzma.compress, "zstd": zstd}
+
+
+@pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS)
+def test_formats_are_detected_from_bytes(tmp_path: Path, pack) -> None:
     file = tmp_path / "guide.dat"  # a name that says nothing
     file.write_bytes(pack(guide(programmes=20)))
     assert read(tmp_path, file)[0].counts.stored == 20
@@ -46,7 +45,7 @@ def test_forms_are_told_by_their_bytes(tmp_path: Path, pack) -> None:
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress], ids=["gzip", "xz", "bzip2"])
 @pytest.mark.parametrize("padding", [0, 4, 100_000])  # xz allows zeros, in fours; some tools append them
-def test_streams_one_after_another_are_one(tmp_path: Path, pack, padding: int) -> None:
+def test_concatenated_streams(tmp_path: Path, pack, padding: int) -> None:
     content, zeros = guide(programmes=20), b"\0" * padding
     (tmp_path / "g").write_bytes(pack(content[:700]) + zeros + pack(content[700:]) + zeros)
     outcome = read(tmp_path, tmp_path / "g")[0]
@@ -60,7 +59,7 @@ def test_streams_one_after_another_are_one(tmp_path: Path, pack, padding: int) -
     [gzip.compress, pytest.param(lzma.compress, marks=pytest.mark.slow), bz2.compress, zstd],
     ids=["gzip", "xz", "bzip2", "zstd"],
 )
-def test_a_cut_compressed_file_gives_what_can_be_read(tmp_path: Path, pack) -> None:
+def test_a_truncated_compressed_file_is_read_up_to_the_cut(tmp_path: Path, pack) -> None:
     noise = [
         f'<programme channel="one" start="20250301"><title>{os.urandom(40).hex()}</title></programme>'
         for _ in range(20_000)
@@ -73,34 +72,15 @@ def test_a_cut_compressed_file_gives_what_can_be_read(tmp_path: Path, pack) -> N
     assert outcome.counts.stored > (20_000 // 4 if pack is bz2.compress else 20_000 * 0.6)
 
 
-def test_gzip_is_read_to_the_byte_of_the_damage(tmp_path: Path) -> None:
+def test_gzip_is_read_up_to_the_damaged_byte(tmp_path: Path) -> None:
     content = guide(programmes=20)
     packed = gzip.compress(content, compresslevel=0)  # stored as it is: the damage is where we put it
     (tmp_path / "g.gz").write_bytes(packed[: packed.index(b"Show 15") + 3])
     assert read(tmp_path, tmp_path / "g.gz")[0].counts.stored == 15
 
 
-def test_zip_of_several_guides(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "g.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("../../a.xml", guide(programmes=3))
-        archive.writestr("b.xml", guide(programmes=4))
-        archive.writestr("readme.txt", "not a guide")
-    outcomes = read(tmp_path, tmp_path / "g.zip")
-    assert [(outcome.source, outcome.counts.stored) for outcome in outcomes] == [
-        (f"{tmp_path}/g.zip!../../a.xml", 3),
-        (f"{tmp_path}/g.zip!b.xml", 4),
-    ]
-    assert sorted(os.listdir(tmp_path)) == ["catalogue.duckdb", "g.zip", "status.json"]
-
-
-def test_a_zip_is_told_by_its_bytes_and_its_members_by_theirs(tmp_path: Path) -> None:
-    packs = {
-        "a.xml": bytes,
-        "b.xml.gz": gzip.compress,
-        "c.xml.xz": lzma.compress,
-        "d.xml.bz2": bz2.compress,
-        "e.xml.zst": zstd,
-    }
+def test_formats_of_a_zip_and_of_its_members_are_detected_from_bytes(tmp_path: Path) -> None:
+    packs = {"../../a.xml": bytes} | {f"{name}.xml": pack for name, pack in PACKS.items() if name != "plain"}
     with zipfile.ZipFile(tmp_path / "guide.dat", "w") as archive:
         for number, (name, pack) in enumerate(packs.items()):
             archive.writestr(name, pack(guide(programmes=3 + number)))
@@ -109,6 +89,7 @@ def test_a_zip_is_told_by_its_bytes_and_its_members_by_theirs(tmp_path: Path) ->
     assert [(outcome.source.partition("!")[2], outcome.counts.stored) for outcome in outcomes] == [
         (name, 3 + number) for number, name in enumerate(packs)
     ]
+    assert sorted(os.listdir(tmp_path)) == ["catalogue.duckdb", "guide.dat", "status.json"]
 
 
 OTHERS = {
@@ -121,7 +102,7 @@ OTHERS = {
 }
 
 
-def test_other_members_of_a_zip_are_named_and_passed_over(tmp_path: Path) -> None:
+def test_other_members_of_a_zip_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "g.zip").write_bytes(zipped({**OTHERS, "guide.xml": guide(programmes=3)}))
     check_feeds([str(tmp_path / "g.zip")], IngestSettings())
     (outcome,) = read(tmp_path, tmp_path / "g.zip")
@@ -139,7 +120,7 @@ def test_other_members_of_a_zip_are_named_and_passed_over(tmp_path: Path) -> Non
     assert [len(each.skipped) for each in outcomes] == [len(OTHERS) - 1, 0]
 
 
-def test_a_bad_member_fails_alone(tmp_path: Path) -> None:
+def test_a_bad_member_does_not_affect_others(tmp_path: Path) -> None:
     """Members that are damaged, too large, empty, encrypted, or a zip."""
     large = guide() + b"<!-- " + b" " * 300_000 + b" -->"
     members = {
@@ -166,18 +147,13 @@ def test_a_bad_member_fails_alone(tmp_path: Path) -> None:
         failed = {each.source.partition("!")[2]: str(each) for each in events if isinstance(each, Failure)}
         assert stored == {"1.xml": 3, "7.xml": 7}
         assert list(failed) == ["2.xml.gz", "3.xml", "4.xml", "5.xml", "6.xml"]
-        for name, problem in {
-            "2.xml.gz": "damaged",
-            "3.xml": "larger",
-            "4.xml": "empty",
-            "5.xml": "password",
-        }.items():
-            assert problem in failed[name]
+        problems = ("damaged", "larger", "empty", "password")
+        assert all(problem in text for problem, text in zip(problems, failed.values()))
     with pytest.raises(FeedError, match=r"g\.zip!5\.xml.*ingest\.required names it"):
         read(tmp_path, tmp_path / "g.zip", required=("*5.xml",))
 
 
-def test_a_zip_of_which_no_guide_can_be_read_fails(tmp_path: Path) -> None:
+def test_an_unreadable_zip_fails(tmp_path: Path) -> None:
     (tmp_path / "g.zip").write_bytes(zipped({"1.xml": b"", "2.xml": b" "}))
     with pytest.raises(FeedError, match=r"none of the 2 feeds can be read: .*1\.xml: empty.*2\.xml: empty"):
         read(tmp_path, tmp_path / "g.zip")
@@ -192,7 +168,7 @@ def test_the_report_of_a_zip_made_on_a_mac(tmp_path: Path) -> None:
 
 
 class Unseekable(io.BytesIO):
-    """What a zip is written to piece by piece: sizes then stand behind the members, not before them."""
+    """Makes zipfile write the sizes of members after their data."""
 
     def seekable(self) -> bool:
         return False
@@ -209,11 +185,8 @@ class Unseekable(io.BytesIO):
         (Unseekable, zipfile.ZIP_DEFLATED),
     ],
 )
-def test_a_zip_that_is_cut_is_read_up_to_the_cut(tmp_path: Path, kind: type[io.BytesIO], method: int) -> None:
-    packed, noise = (
-        kind(),
-        os.urandom(30_000).hex().encode(),
-    )  # else nearly all would come out of the first bytes
+def test_a_truncated_zip_is_read_up_to_the_cut(tmp_path: Path, kind: type[io.BytesIO], method: int) -> None:
+    packed, noise = kind(), os.urandom(30_000).hex().encode()  # does not compress
     with zipfile.ZipFile(packed, "w", method) as archive:
         archive.writestr("first.xml", guide(programmes=3))
         archive.writestr("readme.txt", b"no guide")
@@ -224,19 +197,17 @@ def test_a_zip_that_is_cut_is_read_up_to_the_cut(tmp_path: Path, kind: type[io.B
         )
     (tmp_path / "g.zip").write_bytes(packed.getvalue()[:-20_000])
     outcomes = read(tmp_path, tmp_path / "g.zip")
-    assert [(outcome.source.partition("!")[2], outcome.counts.stored) for outcome in outcomes] == [
-        ("first.xml", 3),
-        ("second.xml.gz", 4),
-        ("third.xml", 20),
+    names = [outcome.source.partition("!")[2] for outcome in outcomes]
+    assert names == ["first.xml", "second.xml.gz", "third.xml"]
+    counts = [outcome.counts for outcome in outcomes]
+    assert [(count.seen, count.stored, count.rejected) for count in counts] == [
+        (3, 3, 0),
+        (4, 4, 0),
+        (21, 20, 1),
     ]
-    assert [(outcome.counts.seen, outcome.counts.rejected) for outcome in outcomes] == [
-        (3, 0),
-        (4, 0),
-        (21, 1),
-    ]  # the cut is accounted for
 
 
-def test_a_zip_of_one_guide_that_is_cut(tmp_path: Path) -> None:
+def test_a_truncated_zip_of_one_guide(tmp_path: Path) -> None:
     content = guide(programmes=20)
     with zipfile.ZipFile(tmp_path / "whole.zip", "w") as archive:
         archive.writestr("a.xml", content)
@@ -280,7 +251,7 @@ def test_resolve_paths_globs_directories(tmp_path: Path) -> None:
         ("packed.gz", gzip.compress(gzip.compress(b"<tv/>", mtime=0), mtime=0), "not XML"),
     ],
 )
-def test_what_is_no_feed_is_one_clear_line_and_changes_nothing(
+def test_unusable_feeds_give_one_line_and_change_nothing(
     tmp_path: Path, name: str, content: bytes | None, message: str
 ) -> None:
     (tmp_path / "good.xml").write_bytes(guide(programmes=3))
@@ -290,7 +261,7 @@ def test_what_is_no_feed_is_one_clear_line_and_changes_nothing(
     with pytest.raises(FeedError, match=".*" + re.escape(message)) as caught:
         read(tmp_path, tmp_path / name)
     assert "\n" not in str(caught.value) and name in str(caught.value)
-    with pytest.raises(FeedError) as before:  # the look before anything is started says the same
+    with pytest.raises(FeedError) as before:  # the check before a run gives the same error
         check_feeds([str(tmp_path / name)], IngestSettings())
     assert str(before.value) == str(caught.value)
     assert rows(tmp_path, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [
@@ -308,10 +279,8 @@ def test_an_empty_directory_and_no_feed_at_all(tmp_path: Path) -> None:
 def test_an_empty_guide_is_a_guide(tmp_path: Path) -> None:
     (tmp_path / "g.xml").write_bytes(b"<tv/>")
     (tmp_path / "h.xml").write_bytes(b'<!DOCTYPE tv SYSTEM "xmltv.dtd"><programmes>\n</programmes>')
-    assert [outcome.counts.seen for outcome in read(tmp_path, tmp_path / "g.xml", tmp_path / "h.xml")] == [
-        0,
-        0,
-    ]
+    outcomes = read(tmp_path, tmp_path / "g.xml", tmp_path / "h.xml")
+    assert [outcome.counts.seen for outcome in outcomes] == [0, 0]
 
 
 def test_size_cap(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def test_the_user_agent_is_the_project_with_its_version_unless_it_is_set(tmp_path: Path, server) -> None:
+def test_user_agent(tmp_path: Path, server) -> None:
     server.wanted = {"User-Agent": f"GuideSpace/{version('guidespace')}"}
     read(tmp_path, server.url)
     server.wanted = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"}
@@ -35,7 +35,7 @@ def test_the_user_agent_is_the_project_with_its_version_unless_it_is_set(tmp_pat
     assert [request["user-agent"][:3] for request in server.requests] == ["Gui", "Gui", "Moz"]
 
 
-def test_headers_are_of_all_sources_or_of_those_that_match(tmp_path: Path, server, monkeypatch) -> None:
+def test_headers_by_source(tmp_path: Path, server, monkeypatch) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRET)
     server.wanted = {"Authorization": f"Bearer {SECRET}", "Accept-Language": "de", "User-Agent": "tv/1"}
     entries = ("*/guide.xml=Authorization: Bearer env:MY_TOKEN", "Accept-Language: de", "user-agent: tv/1")
@@ -46,7 +46,7 @@ def test_headers_are_of_all_sources_or_of_those_that_match(tmp_path: Path, serve
     assert "authorization" not in server.requests[-1]
 
 
-def test_a_secret_is_sent_to_no_other_host(tmp_path: Path, server, monkeypatch) -> None:
+def test_secrets_are_not_sent_to_other_hosts(tmp_path: Path, server, monkeypatch) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRET)
     with serve_guide(guide(programmes=3)) as other:
         server.elsewhere = other.url
@@ -55,7 +55,7 @@ def test_a_secret_is_sent_to_no_other_host(tmp_path: Path, server, monkeypatch) 
     assert "x-api-key" not in other.requests[0] and other.requests[0]["user-agent"] == "tv/1"
 
 
-def test_http_inside_of_another_address_has_the_unsecret_headers(tmp_path: Path, server, monkeypatch) -> None:
+def test_http_inside_another_url_has_only_plain_headers(tmp_path: Path, server, monkeypatch) -> None:
     pytest.importorskip("aiohttp", reason="aiohttp is missing, by which fsspec reads http")
     monkeypatch.setenv("MY_TOKEN", SECRET)
     with pytest.raises(FeedError):  # the server has no zip
@@ -63,7 +63,7 @@ def test_http_inside_of_another_address_has_the_unsecret_headers(tmp_path: Path,
     assert server.requests[0]["user-agent"] == "tv/1" and "x-key" not in server.requests[0]
 
 
-def test_no_log_and_no_message_holds_a_secret(tmp_path: Path, server, monkeypatch, caplog) -> None:
+def test_logs_and_messages_contain_no_secret(tmp_path: Path, server, monkeypatch, caplog) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRET)
     with caplog.at_level(logging.DEBUG):
         read(tmp_path, server.url, headers=("X-Api-Key: env:MY_TOKEN",))
@@ -81,7 +81,7 @@ def test_no_log_and_no_message_holds_a_secret(tmp_path: Path, server, monkeypatc
     assert os.environ["PATH"] not in repr(request_headers("", ("X-Api-Key: Word env:PATH",), "a"))
 
 
-def test_a_variable_that_is_not_set_fails_its_feed_alone(tmp_path: Path, server) -> None:
+def test_an_unset_variable_fails_only_its_feed(tmp_path: Path, server) -> None:
     (tmp_path / "local.xml").write_bytes(guide(programmes=2))
     feeds = server.url, tmp_path / "local.xml"
     outcomes = read(tmp_path, *feeds, headers=("http*=X-Api-Key: env:NOWHERE_SET",))
@@ -102,7 +102,7 @@ def test_a_variable_that_is_not_set_fails_its_feed_alone(tmp_path: Path, server)
         ("Host: env:MY_HOST", "Host is set by GuideSpace"),
     ],
 )
-def test_a_secret_in_the_settings_is_refused_and_not_shown(entry: str, problem: str) -> None:
+def test_secrets_in_settings_are_refused_and_not_shown(entry: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem) as refused:
         IngestSettings(headers=(entry,))
     assert SECRET not in str(refused.value)
@@ -114,12 +114,12 @@ def test_a_secret_in_the_settings_is_refused_and_not_shown(entry: str, problem: 
 @pytest.mark.parametrize(
     "entry", ["Accept: */*", "*/a?x=1=User-Agent: tv/1 (X11; a=b)", "env:A=X-Key: env:B_2"]
 )
-def test_other_headers_may_be_stored(entry: str) -> None:
+def test_harmless_headers_are_accepted(entry: str) -> None:
     IngestSettings(headers=(entry,))
     assert _matches(CHANGE, f'ingest.headers=["{entry}", "Accept-Language: de"]')
 
 
-def test_other_changes_may_be_stored() -> None:
+def test_harmless_changes_are_accepted() -> None:
     for change in ("train.epochs=5", "ingest.headers=[]", 'ingest.zones=["*=CET"]', "ingest.user_agent=tv/1"):
         assert _matches(CHANGE, change)
     assert not _matches(CHANGE, f'ingest={{"headers": ["Authorization: {SECRET}"]}}')

@@ -50,7 +50,7 @@ def sources(home: Path) -> list[str]:
     return [row[0] for row in rows(home, "SELECT DISTINCT source FROM feeds ORDER BY 1")]
 
 
-def now_said(home: Path) -> list[str]:
+def current_titles(home: Path) -> list[str]:
     return [
         row[0]
         for row in rows(home, "SELECT title FROM programmes WHERE replaced_by IS NULL ORDER BY start, title")
@@ -61,16 +61,16 @@ def test_a_signed_url_is_one_source_and_replaces_itself(tmp_path: Path, address:
     read(tmp_path, f"{address}?night=1&X-Amz-Signature=aaaa&X-Amz-Expires=1")
     read(tmp_path, f"{address}?night=2&X-Amz-Signature=bbbb&X-Amz-Expires=2")
     assert sources(tmp_path) == [address]
-    titles = now_said(tmp_path)
+    titles = current_titles(tmp_path)
     assert len(titles) == 20 and "Moved" in titles and "Show 2" not in titles
 
 
-def test_harmless_parameters_tell_feeds_apart(tmp_path: Path, address: str) -> None:
+def test_harmless_parameters_distinguish_feeds(tmp_path: Path, address: str) -> None:
     read(tmp_path, f"{address}?country=de&token=a", f"{address}?country=fr&token=a")
     assert sources(tmp_path) == [f"{address}?country=de", f"{address}?country=fr"]
 
 
-def test_two_feeds_that_would_be_one_source_are_refused(tmp_path: Path, address: str) -> None:
+def test_two_feeds_with_the_same_source_are_refused(tmp_path: Path, address: str) -> None:
     with pytest.raises(FeedError, match=r"g.xml.gz: two URLs differ only in .* use env:NAME") as caught:
         read(tmp_path, f"{address}?user=ann&key=k111", f"{address}?user=bob&key=k222")
     assert not any(secret in str(caught.value) for secret in ("ann", "bob", "k111", "k222"))
@@ -89,18 +89,22 @@ def renamed(home: Path, names: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "query", ["?token=", "?access_token=aaaa", "?token=&access_token=old1", "?postcode=1&token="]
 )
-def test_a_source_of_an_earlier_version_goes_on(tmp_path: Path, address: str, query: str) -> None:
+def test_the_history_of_a_former_source_continues(tmp_path: Path, address: str, query: str) -> None:
     tonight = f"{address}?night=2&token=t222&access_token=bbbb&postcode=1"
     read(tmp_path, f"{address}?night=1")
     renamed(tmp_path, {address: address + query})
     read(tmp_path, tonight)
-    assert sources(tmp_path) == [address] and len(now_said(tmp_path)) == 20 and "Moved" in now_said(tmp_path)
+    assert (
+        sources(tmp_path) == [address]
+        and len(current_titles(tmp_path)) == 20
+        and "Moved" in current_titles(tmp_path)
+    )
     assert rows(tmp_path, "SELECT DISTINCT source FROM programmes UNION SELECT source FROM validators") == [
         (address,)
     ]
 
 
-def test_what_each_night_made_another_source_becomes_one(tmp_path: Path, address: str) -> None:
+def test_former_sources_are_merged(tmp_path: Path, address: str) -> None:
     former = {
         f"{address}?day=1": "?access_token=a1",
         f"{address}?day=2": "?access_token=a2",
@@ -109,7 +113,7 @@ def test_what_each_night_made_another_source_becomes_one(tmp_path: Path, address
     for url in former:
         read(tmp_path, url)
     renamed(tmp_path, {url: address + query for url, query in former.items()})  # the last one is another feed
-    assert len(now_said(tmp_path)) == 60
+    assert len(current_titles(tmp_path)) == 60
     read(tmp_path, f"{address}?night=2&access_token=a9&postcode=1")
     assert sources(tmp_path) == [address, f"{address}?postcode=2"]
     mine = "WHERE source NOT LIKE '%postcode%'"
@@ -131,7 +135,7 @@ def test_a_renamed_source_is_renamed_in_every_table(tmp_path: Path) -> None:
     assert {name for (name,) in rows(tmp_path, held)} == {*TABLES, "validators"}
 
 
-def test_a_feed_by_a_variable_is_known_by_the_variable(
+def test_the_source_of_a_variable_is_its_name(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GUIDE_ONE", f"{address}?night=1&user=ann&key=k111")
@@ -155,12 +159,10 @@ def test_a_url_keeps_its_history_when_it_moves_into_a_variable(
     read(tmp_path, f"{address}?night=1&key=k111")
     monkeypatch.setenv("GUIDE_ONE", f"{address}?night=2&key=k222")
     read(tmp_path, "env:GUIDE_ONE")
-    assert sources(tmp_path) == ["env:GUIDE_ONE"] and len(now_said(tmp_path)) == 20
+    assert sources(tmp_path) == ["env:GUIDE_ONE"] and len(current_titles(tmp_path)) == 20
 
 
-def test_a_variable_may_hold_paths_and_must_hold_something(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_with_paths_and_empty_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=3))
     monkeypatch.setenv("GUIDES", f" {tmp_path}/*.xml\n")
     assert resolve(["env:GUIDES"]) == [str(tmp_path / "a.xml")]
@@ -172,11 +174,11 @@ def test_a_variable_may_hold_paths_and_must_hold_something(
         resolve(["secret:guide"])
 
 
-def test_what_is_concealed_is_resolved_here(address: str) -> None:
-    whole = f"https://ann:k111@example.org/g.xml?key=k222&country=de&seen={address}"
-    assert conceal([whole, "guides/*.xml"]) == ["https://example.org/g.xml?country=de", "guides/*.xml"]
-    assert resolve(conceal([whole])) == [whole]
-    assert "k111" not in repr(NamedFeed(location=whole, source="env:X"))
+def test_concealed_feeds_are_resolved(address: str) -> None:
+    full_url = f"https://ann:k111@example.org/g.xml?key=k222&country=de&seen={address}"
+    assert conceal([full_url, "guides/*.xml"]) == ["https://example.org/g.xml?country=de", "guides/*.xml"]
+    assert resolve(conceal([full_url])) == [full_url]
+    assert "k111" not in repr(NamedFeed(location=full_url, source="env:X"))
 
 
 @pytest.mark.parametrize(
@@ -187,13 +189,13 @@ def test_what_is_concealed_is_resolved_here(address: str) -> None:
         "https:/ann:k111@host/?key=k111", "http//ann:k111@host/*.xml",
     ],
 )  # fmt: skip
-def test_what_is_no_url_is_one_clear_line(tmp_path: Path, url: str) -> None:
+def test_invalid_urls_give_one_line(tmp_path: Path, url: str) -> None:
     with pytest.raises(FeedError, match="not a valid URL; expected one such as https://") as caught:
         read(tmp_path, url)
     assert "k1" not in str(caught.value) and "\n" not in str(caught.value) and "11@" not in str(caught.value)
 
 
-def test_a_pattern_that_cannot_be_listed_tells_no_credentials(tmp_path: Path) -> None:
+def test_errors_of_patterns_contain_no_credentials(tmp_path: Path) -> None:
     pytest.importorskip("s3fs", reason="s3fs is not installed: pip install s3fs")
     for url in ("s3://AKIAKEY:k111@bucket/*.xml", "s3://AKIAKEY:k1%2F11@bucket/*.xml"):
         with pytest.raises(FeedError, match=r"^s3://bucket/\*.xml: cannot be listed \(\w+\)$") as caught:
@@ -202,7 +204,7 @@ def test_a_pattern_that_cannot_be_listed_tells_no_credentials(tmp_path: Path) ->
         assert caught.value.__cause__ is None and hidden
 
 
-def test_dated_guides_of_a_url_keep_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_of_dated_guides_contain_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     first, last = datetime.date(2025, 3, 1), datetime.date(2025, 3, 31)
     url = "https://ann:k111@example.org/guide-2025-03-02.xml.gz?key=k222"
     (guide,) = dated_guides([url], first, last, datetime.UTC)
@@ -213,7 +215,7 @@ def test_dated_guides_of_a_url_keep_no_secrets(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path: Path) -> None:
+def test_double_star_visits_each_folder_once(tmp_path: Path) -> None:
     guides = tmp_path / "guides"
     (guides / "fr").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()

@@ -86,10 +86,10 @@ def test_bad_lines_are_rejected_with_line_and_reason(tmp_path: Path, batch_rows:
     (tmp_path / "g.jsonl").write_bytes(content)
     (result,) = read(tmp_path, tmp_path / "g.jsonl", max_reject_share=0.5, batch_rows=batch_rows)
     assert (result.counts.seen, result.counts.stored) == (23, 12)
-    found = rows(tmp_path, "SELECT line, reason, excerpt FROM rejects ORDER BY line")
+    rejects = rows(tmp_path, "SELECT line, reason, excerpt FROM rejects ORDER BY line")
     expected = [(14 + number, reason) for number, reason in enumerate([*bad.values(), "truncated"])]
-    assert [row[:2] for row in found] == expected
-    assert found[0][2] == '{"channel": "one",' and all(len(row[2]) <= 200 for row in found)
+    assert [row[:2] for row in rejects] == expected
+    assert rejects[0][2] == '{"channel": "one",' and all(len(row[2]) <= 200 for row in rejects)
 
 
 def test_damaged_compression_is_noted(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_damaged_compression_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b'{"programmes": []}', b"{}\n{}\n", b"{" * 1000])
-def test_json_that_is_no_guide_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
+def test_json_that_is_not_a_guide_gives_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "g.json").write_bytes(content)
     with pytest.raises(
         FeedError, match=r"g\.json: not XML, and no JSON lines with a channel; it starts with"

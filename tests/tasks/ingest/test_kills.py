@@ -58,15 +58,15 @@ def publish(home: Path, *feeds: Path) -> Guide:
 def kill_at_random(tmp_path: Path, times: int, seed: int) -> None:
     chance = random.Random(seed)
     feed = tmp_path / "guide.xml"
-    whole = tmp_path / "whole"
+    reference_home = tmp_path / "whole"
     states: list[tuple[dict[str, tuple[int, int]], dict[str, int]]] = []
     seconds = 0.0
     for number in (1, 2):
         feed.write_bytes(schedule(number))
         started = time.perf_counter()
-        last = publish(whole, feed)
+        last = publish(reference_home, feed)
         seconds = time.perf_counter() - started
-        states.append((contents(whole), last.counts))
+        states.append((contents(reference_home), last.counts))
     home = tmp_path / "home"
     killed = 0
     for attempt in range(times):
@@ -91,19 +91,6 @@ def kill_at_random(tmp_path: Path, times: int, seed: int) -> None:
     assert killed
     assert publish(home, feed).counts == states[1][1]
     assert contents(home) == states[1][0]
-
-
-def test_a_changed_text_is_another_content(tmp_path: Path) -> None:
-    """Of as many rows: what a comparison of counts would not see."""
-    for name, text in (("one", "t"), ("other", "u"), ("again", "t")):
-        (tmp_path / "guide.xml").write_bytes(
-            guide(f'<programme channel="a" start="202503010000"><title>{text}</title></programme>')
-        )
-        publish(tmp_path / name, tmp_path / "guide.xml")
-    one, other, again = (contents(tmp_path / name) for name in ("one", "other", "again"))
-    assert one == again
-    assert [rows_ for rows_, _ in one.values()] == [rows_ for rows_, _ in other.values()]
-    assert one["programmes"] != other["programmes"]
 
 
 @pytest.mark.slow

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from guides import guide, read
 
+from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources import private
-from tasks.ingest.sources.download import Limits, download
+from tasks.ingest.sources.download import download
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.sources.private import PrivateAddress, check_address, is_private
 from tasks.ingest.sources.resolve import resolve
 
 REFUSED = r"not fetched: its host has a private address \(.*\); ingest.private_addresses=true allows it"
-CLOSED = Limits(size_cap_bytes=1 << 20, private_addresses=False)
+CLOSED = IngestSettings(size_cap_bytes=1 << 20)
 
 
 @pytest.fixture
@@ -24,10 +25,10 @@ def server() -> Iterator[ThreadingHTTPServer]:
     """Sends the guide, or from /away to this server by the name of the query."""
 
     class Handler(BaseHTTPRequestHandler):
-        asked: list[str] = []
+        requests: list[str] = []
 
         def do_GET(self) -> None:
-            self.asked.append(f"{self.headers['Host']}{self.path}")
+            self.requests.append(f"{self.headers['Host']}{self.path}")
             is_away = self.path.startswith("/away")
             self.send_response(302 if is_away else 200)
             if is_away:
@@ -70,23 +71,23 @@ def test_loopback_is_refused(tmp_path: Path, server: ThreadingHTTPServer, host: 
     url = f"http://{host}:{server.server_port}/g"
     with pytest.raises(FeedError, match=REFUSED):
         read(tmp_path, url, private_addresses=False)
-    assert server.RequestHandlerClass.asked == []  # type: ignore[attr-defined]
+    assert server.RequestHandlerClass.requests == []  # type: ignore[attr-defined]
 
 
-def test_a_redirect_and_a_second_answer_of_the_name_server(
+def test_redirects_and_dns_rebinding(
     tmp_path: Path, server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This machine stands in for a public one: its address counts as public."""
-    asked: list[str] = []
+    requests: list[str] = []
     answers = {"public.test": ["127.0.0.1"], "inner.test": ["169.254.169.254"], "turns.test": ["127.0.0.1"]}
     real = socket.getaddrinfo
 
     def answer(host: str, port: int, *more: object, **named: object) -> list:
-        asked.append(host)
-        found = answers.get(host, [host])
+        requests.append(host)
+        addresses = answers.get(host, [host])
         if host == "turns.test":
             answers[host] = ["169.254.169.254"]  # from the second question on
-        return [about for address in found for about in real(address, port, *more, **named)]
+        return [about for address in addresses for about in real(address, port, *more, **named)]
 
     monkeypatch.setattr(private.socket, "getaddrinfo", answer)
     monkeypatch.setattr(private, "is_private", lambda address: address != "127.0.0.1")
@@ -96,13 +97,13 @@ def test_a_redirect_and_a_second_answer_of_the_name_server(
     assert again.problem == ""
     sent = download(f"http://public.test:{port}/away?inner.test", tmp_path / "f", CLOSED)
     assert "private address (169.254.169.254)" in sent.problem and not sent.unreachable
-    asked.clear()
+    requests.clear()
     assert download(f"http://turns.test:{port}/g", tmp_path / "f", CLOSED).problem == ""
-    assert asked.count("turns.test") == 1  # what was checked is what was connected to
-    assert server.RequestHandlerClass.asked[-1] == f"turns.test:{port}/g"  # type: ignore[attr-defined]
+    assert requests.count("turns.test") == 1  # what was checked is what was connected to
+    assert server.RequestHandlerClass.requests[-1] == f"turns.test:{port}/g"  # type: ignore[attr-defined]
 
 
-def test_what_goes_through_a_proxy_is_checked_before(
+def test_requests_through_a_proxy_are_checked(
     tmp_path: Path, server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{server.server_port}")
@@ -111,7 +112,7 @@ def test_what_goes_through_a_proxy_is_checked_before(
     refused = download("http://127.0.0.1:9/g", tmp_path / "f", CLOSED)
     assert "private address (127.0.0.1)" in refused.problem
     assert download("http://only-the-proxy-knows.invalid/g", tmp_path / "f", CLOSED).problem == ""
-    assert len(server.RequestHandlerClass.asked) == 1  # type: ignore[attr-defined]
+    assert len(server.RequestHandlerClass.requests) == 1  # type: ignore[attr-defined]
 
 
 def test_other_schemes(tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ def read_one(folder: Path, content: str) -> dict[str, Any]:
     feed = Feed(source="g", file=file, content_digest="", bytes=file.stat().st_size)
     (batch,) = read_batches(FeedStream(feed, 1 << 30), 1 << 30)
     assert batch.rejects.num_rows == 0
-    first, found, last = batch.programmes.to_pylist()
+    first, columns, last = batch.programmes.to_pylist()
     assert (first["title"], last["title"]) == ("Show 1", "Show 23")
     for details in batch.details.to_pylist():
-        found |= details if details.pop("row") == 1 else pytest.fail("details of a neighbour")
-    return {name: value for name, value in found.items() if value not in (None, [])}
+        columns |= details if details.pop("row") == 1 else pytest.fail("details of a neighbour")
+    return {name: value for name, value in columns.items() if value not in (None, [])}
 
 
 def person(name: str, role: str = "actor") -> dict[str, str | None]:
@@ -89,12 +89,10 @@ def person(name: str, role: str = "actor") -> dict[str, str | None]:
         ),
     ],
 )  # fmt: skip
-def test_what_damage_hides_is_lost_and_nothing_is_added(
-    tmp_path: Path, content: str, expected: dict[str, object]
-) -> None:
-    found = read_one(tmp_path, PROGRAMME.format(content))
-    assert {name: found[name] for name in expected} == expected
-    assert found.keys() - {"extra", "title_language", "channel", "start", "stop"} == {"title", *expected}
+def test_damaged_markup_adds_nothing(tmp_path: Path, content: str, expected: dict[str, object]) -> None:
+    columns = read_one(tmp_path, PROGRAMME.format(content))
+    assert {name: columns[name] for name in expected} == expected
+    assert columns.keys() - {"extra", "title_language", "channel", "start", "stop"} == {"title", *expected}
 
 
 @pytest.mark.parametrize(
@@ -109,10 +107,10 @@ def test_what_damage_hides_is_lost_and_nothing_is_added(
     ],
 )
 def test_every_attribute_of_a_tag_is_read(tmp_path: Path, tag: str, stop: float) -> None:
-    found = read_one(tmp_path, tag + "<title>T</title></programme>")
-    assert (found["stop"].hour + found["stop"].minute / 60, found["channel"]) == (stop, "one")
-    assert found.get("extra") == ('{"@end":"20250301210000"}' if "end=" in tag else None)
-    assert "stop_note" not in found
+    columns = read_one(tmp_path, tag + "<title>T</title></programme>")
+    assert (columns["stop"].hour + columns["stop"].minute / 60, columns["channel"]) == (stop, "one")
+    assert columns.get("extra") == ('{"@end":"20250301210000"}' if "end=" in tag else None)
+    assert "stop_note" not in columns
 
 
 @pytest.mark.parametrize(
@@ -129,40 +127,40 @@ def test_every_attribute_of_a_tag_is_read(tmp_path: Path, tag: str, stop: float)
 )
 def test_html_that_breaks_lines_separates_words(tmp_path: Path, element: str, column: str) -> None:
     content = f"<{element}>one<br/>two<p>three</p>f<b>o</b>ur<i/></{element}>"
-    found = read_one(tmp_path, PROGRAMME.format(content + "<title>T</title>"))
-    assert found[column] in ("one two three four", ["one two three four"])
+    columns = read_one(tmp_path, PROGRAMME.format(content + "<title>T</title>"))
+    assert columns[column] in ("one two three four", ["one two three four"])
 
 
-def test_other_elements_in_credits_are_no_roles_and_stay_in_extra(tmp_path: Path) -> None:
+def test_unknown_elements_in_credits_are_stored_in_extra(tmp_path: Path) -> None:
     crew = "<actor>Ada<br/>Quill</actor><key-grip>Gus</key-grip><category>c</category>"
-    found = read_one(tmp_path, PROGRAMME.format(f"<title>T</title><credits>{crew}</credits>"))
-    assert found["credits"] == [person("Ada Quill")]
-    (kept,) = json.loads(str(found["extra"]))["credits"]
+    columns = read_one(tmp_path, PROGRAMME.format(f"<title>T</title><credits>{crew}</credits>"))
+    assert columns["credits"] == [person("Ada Quill")]
+    (kept,) = json.loads(str(columns["extra"]))["credits"]
     assert (kept["key-grip"], kept["category"]) == (["Gus"], ["c"])
 
 
-def test_the_rest_of_a_programme_without_its_start_is_not_its_neighbours(tmp_path: Path) -> None:
+def test_content_between_programmes_is_ignored(tmp_path: Path) -> None:
     """Found by mutation: what stands between programmes belongs to none."""
     rest = "<progr<title>U</title><desc>d</desc><category>x</category><new/></programme>"
-    found = read_one(tmp_path, PROGRAMME.format("<title>T</title><category>c</category>") + rest)
-    assert (found["title"], found["categories"]) == ("T", ["c"])
-    assert found.keys().isdisjoint({"description", "is_new", "translations"})
+    columns = read_one(tmp_path, PROGRAMME.format("<title>T</title><category>c</category>") + rest)
+    assert (columns["title"], columns["categories"]) == ("T", ["c"])
+    assert columns.keys().isdisjoint({"description", "is_new", "translations"})
 
 
-def test_elements_that_xmltv_lacks_are_kept_and_names_are_read_in_any_case(tmp_path: Path) -> None:
+def test_unknown_elements_are_stored_and_case_is_ignored(tmp_path: Path) -> None:
     content = (
         '<Title>T</Title><New/><Finale x="1">last</Finale><actor>Ann</actor>'
         "<finale-of><title>U</title></finale-of>"
         '<episode-num system="XMLTV_NS">1.2.</episode-num>'
     )
-    found = read_one(tmp_path, PROGRAMME.format(content))
-    assert (found["title"], found["is_new"]) == ("T", True)
-    assert json.loads(str(found["extra"])) == {
+    columns = read_one(tmp_path, PROGRAMME.format(content))
+    assert (columns["title"], columns["is_new"]) == ("T", True)
+    assert json.loads(str(columns["extra"])) == {
         "Finale": [{"@x": "1", "#text": "last"}],
         "actor": ["Ann"],
         "finale-of": [{"title": ["U"]}],
     }
-    assert found["episode_systems"] == ["xmltv_ns"]
+    assert columns["episode_systems"] == ["xmltv_ns"]
     flat = "<title>T</title>" + content[content.index("<episode-num") :]
     assert read_one(tmp_path, PROGRAMME.format(flat))["episode_systems"] == [
         "xmltv_ns"
@@ -184,12 +182,12 @@ def test_elements_that_xmltv_lacks_are_kept_and_names_are_read_in_any_case(tmp_p
         ('<length units="minutes" x="1">60</length>', 60),
     ],
 )
-def test_a_length_without_units_counts_if_it_fits_the_times(
+def test_a_length_without_units_is_used_if_it_fits_the_times(
     tmp_path: Path, length: str, minutes: float | None
 ) -> None:
-    found = read_one(tmp_path, PROGRAMME.format("<title>T</title>" + length))
-    assert found.get("length_minutes") == minutes
-    (kept,) = json.loads(str(found["extra"]))["length"]
+    columns = read_one(tmp_path, PROGRAMME.format("<title>T</title>" + length))
+    assert columns.get("length_minutes") == minutes
+    (kept,) = json.loads(str(columns["extra"]))["length"]
     element = etree.fromstring(length)
     expected = {f"@{name}": value for name, value in element.items()} | {"#text": element.text}
     assert kept == (expected if len(expected) > 1 else element.text)
@@ -228,7 +226,7 @@ TOKENS = [
 
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=30))
-def test_what_is_balanced_is_well_formed_and_stays_so(tokens: list[str]) -> None:
+def test_balanced_content_is_well_formed_and_stable(tokens: list[str]) -> None:
     content = "<programme>" + "".join(tokens)
     balanced = balance(content)
     etree.fromstring(f"<tv>{balanced}</tv>")

@@ -1,4 +1,5 @@
 import datetime
+import json
 import os
 import signal
 import subprocess
@@ -6,9 +7,15 @@ import sys
 import time
 from pathlib import Path
 
+import fsspec
 import pyarrow.parquet as pq
 import pytest
 from guides import guide, rows
+from prefect import flow
+from prefect.artifacts import Artifact
+from prefect.blocks.system import Secret
+from prefect.client.orchestration import get_client
+from prefect.testing.utilities import prefect_test_harness
 
 from storage.artifacts import Guide
 from storage.catalogue.feeds import read_status
@@ -23,8 +30,8 @@ from tasks.ingest.task import check, ingest
 
 
 def run(home: Path, *feeds: object, **settings: object) -> Guide:
-    given = tuple(str(feed) for feed in feeds)
-    return ingest.fn(str(home), given, IngestSettings(**settings))  # type: ignore[arg-type]
+    references = tuple(str(feed) for feed in feeds)
+    return ingest.fn(str(home), references, IngestSettings(**settings))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -36,15 +43,17 @@ def test_publishes_a_guide_that_verifies(tmp_path: Path, home: Path) -> None:
     (tmp_path / "a.xml").write_bytes(
         guide('<channel id="one"><display-name>One</display-name></channel>', programmes=5)
     )
-    found = run(home, tmp_path / "a.xml")
-    assert found.counts == {"programmes": 5, "channels": 1, "feeds": 1, "descriptions": 0}
-    assert Workspace(home).read(Guide, found.digest[:32]) == found
-    table = pq.read_table(Workspace(home).folder(found) / "programmes.parquet")
+    artifact = run(home, tmp_path / "a.xml")
+    assert artifact.counts == {"programmes": 5, "channels": 1, "feeds": 1, "descriptions": 0}
+    assert Workspace(home).read(Guide, artifact.digest[:32]) == artifact
+    table = pq.read_table(Workspace(home).folder(artifact) / "programmes.parquet")
     assert table.column("title").to_pylist() == [f"Show {i}" for i in range(5)]
     assert table.column("source").to_pylist() == [str(tmp_path / "a.xml")] * 5
 
 
-def test_the_same_again_changes_nothing(tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unchanged_feed_changes_nothing(
+    tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     first = run(home, tmp_path / "a.xml")
     folder = Workspace(home).folder(first)
@@ -66,7 +75,7 @@ def test_a_damaged_guide_is_published_again(tmp_path: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_failing_feed_is_named_and_the_others_go_on(
+def test_a_failing_feed_is_reported_and_the_others_are_read(
     tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, workers: int
 ) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
@@ -92,7 +101,7 @@ def test_a_failing_feed_is_named_and_the_others_go_on(
     assert len(anomalies) == 4 and sum("not read: " in anomaly for anomaly in anomalies) == 2
 
 
-def test_all_failing_feeds_or_a_required_one_fail_the_reading(tmp_path: Path, home: Path) -> None:
+def test_the_run_fails_if_all_feeds_or_a_required_one_fail(tmp_path: Path, home: Path) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     (tmp_path / "b.xml").write_bytes(b"<html/>")
     (tmp_path / "c.xml").write_bytes(b"")
@@ -110,8 +119,8 @@ def test_all_failing_feeds_or_a_required_one_fail_the_reading(tmp_path: Path, ho
 def test_left_out_sources_stay_in_the_catalogue(tmp_path: Path, home: Path) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     (tmp_path / "b.xml").write_bytes(guide(programmes=7))
-    found = run(home, tmp_path / "a.xml", tmp_path / "b.xml", leave_out=("*/b.xml",))
-    assert found.counts["programmes"] == 5 and read_status(home)["programmes"] == 12
+    artifact = run(home, tmp_path / "a.xml", tmp_path / "b.xml", leave_out=("*/b.xml",))
+    assert artifact.counts["programmes"] == 5 and read_status(home)["programmes"] == 12
     assert (
         run(home, tmp_path / "a.xml").counts["programmes"] == 7
     )  # two sources on one channel: the first is heard where it speaks
@@ -150,30 +159,7 @@ def start(home: Path, file: Path, pause: float) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.slow
-def test_killed_in_the_middle_of_a_feed_leaves_what_was_there(tmp_path: Path, home: Path) -> None:
-    (tmp_path / "a.xml").write_bytes(large(1))
-    first = run(home, tmp_path / "a.xml")
-    before = read_status(home)
-    (tmp_path / "b.xml").write_bytes(large(2))
-    child = start(home, tmp_path / "b.xml", 0.05)
-    assert child.stdout is not None
-    for _ in range(3):
-        assert child.stdout.readline() == "added\n"
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait(timeout=10)
-    assert read_status(home) == before
-    assert rows(home, "SELECT (SELECT count(*) FROM feeds), (SELECT count(*) FROM programmes)") == [
-        (1, 20_000)
-    ]
-    assert Workspace(home).read(Guide, first.digest[:32]) == first
-    run(home, tmp_path / "b.xml")  # and the next run completes
-    assert rows(home, "SELECT count(*) FROM programmes") == [(40_000,)]
-
-
-def test_a_second_writer_is_told_who_holds_the_catalogue_while_status_answers(
-    tmp_path: Path, home: Path
-) -> None:
+def test_the_lock_names_its_process_and_status_can_be_read(tmp_path: Path, home: Path) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=5))
     run(home, tmp_path / "a.xml")
     (tmp_path / "b.xml").write_bytes(large(2))
@@ -189,7 +175,7 @@ def test_a_second_writer_is_told_who_holds_the_catalogue_while_status_answers(
         child.wait(timeout=10)
 
 
-def test_progress_comes_with_long_feeds(
+def test_progress_of_a_long_feed(
     tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.xml").write_bytes(large(1))
@@ -203,7 +189,7 @@ def test_progress_comes_with_long_feeds(
     assert len(notes) >= 3 and notes[0].endswith("programmes") and "% of its bytes" in notes[0]
 
 
-def test_the_current_guide_follows_what_ingest_last_published(tmp_path: Path, home: Path) -> None:
+def test_the_current_guide_is_the_last_published_one(tmp_path: Path, home: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.xml").write_bytes(guide(programmes=5))
     feeds = [tmp_path / "a.xml", tmp_path / "b.xml"]
@@ -224,12 +210,72 @@ def test_channels_have_the_zone_of_their_feed_or_of_the_home(tmp_path: Path, hom
     set_zone(Workspace(home).home, "Australia/Lord_Howe")
     feeds = [tmp_path / f"{name}.xml" for name in ("paris", "offset", "home")]
     zones = "*/paris.xml=Europe/Paris", "*/offset.xml=+0100"
-    found = run(home, *feeds, zones=zones)
-    table = pq.read_table(Workspace(home).folder(found) / "programmes.parquet", columns=["source", "zone"])
+    artifact = run(home, *feeds, zones=zones)
+    table = pq.read_table(Workspace(home).folder(artifact) / "programmes.parquet", columns=["source", "zone"])
     assert {(Path(row["source"]).stem, row["zone"]) for row in table.to_pylist()} == {
         ("paris", "Europe/Paris"),
         ("offset", "Australia/Lord_Howe"),
         ("home", "Australia/Lord_Howe"),
     }
     set_zone(home, "Asia/Tokyo")
-    assert run(home, *feeds, zones=zones).digest != found.digest
+    assert run(home, *feeds, zones=zones).digest != artifact.digest
+
+
+@flow
+def read_one(home: str, file: str) -> Guide:
+    guide = ingest(home, (file,), IngestSettings())
+    check(home, guide)
+    return guide
+
+
+@pytest.mark.slow
+def test_artifacts_in_a_flow_and_no_retry_of_a_bad_feed(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(guide(programmes=5))
+    (tmp_path / "b.xml").write_bytes(b"<html/>")
+    with prefect_test_harness(server_startup_timeout=120):
+        assert read_one(str(tmp_path / "home"), str(tmp_path / "a.xml")).counts["programmes"] == 5
+        bar = Artifact.get("ingest")
+        assert bar is not None and bar.type == "progress" and float(str(bar.data)) == 100.0
+        table = Artifact.get("guide-checks")
+        assert table is not None and table.type == "table"
+        reading, day = json.loads(str(table.data))
+        assert (reading["day"], reading["programmes"]) == ("reading", 5) and "before today" in reading[
+            "anomalies"
+        ]
+        assert (day["day"], day["programmes"], day["channels"], day["anomalies"]) == ("2025-03-01", 5, 1, "")
+        with pytest.raises(FeedError, match="its root is <html>"):
+            read_one(str(tmp_path / "home"), str(tmp_path / "b.xml"))
+        with get_client(sync_client=True) as client:
+            runs = client.read_task_runs()
+        assert sorted((run.name, run.run_count) for run in runs) == [
+            ("check", 1),
+            ("ingest", 1),
+            ("ingest", 1),
+        ]
+
+
+@flow
+def read_feeds(home: str, feeds: list[str]) -> Guide:
+    return ingest(home, feeds, IngestSettings())
+
+
+@pytest.mark.slow
+def test_a_secret_block_is_opened_in_the_task_and_not_stored(tmp_path: Path) -> None:
+    store = fsspec.filesystem("memory")
+    store.pipe("/bucket/k111/guide.xml", guide(programmes=5))
+    try:
+        with prefect_test_harness(server_startup_timeout=120):
+            secret = Secret(value="memory://bucket/k111/guide.xml")
+            secret.save("my-guide")  # pyright: ignore[reportUnusedCoroutine]
+            assert read_feeds(str(tmp_path / "home"), ["secret:my-guide"]).counts["programmes"] == 5
+            with pytest.raises(FeedError, match="secret:nothing: Prefect has no Secret block of that name"):
+                read_feeds(str(tmp_path / "home"), ["secret:nothing"])
+            with get_client(sync_client=True) as client:
+                kept = str([*client.read_flow_runs(), *client.read_task_runs(), *client.read_logs()])
+    finally:
+        store.rm("/bucket", recursive=True)
+    kept += (tmp_path / "home" / "status.json").read_text(encoding="utf-8")
+    assert "secret:my-guide" in kept and "k111" not in kept
+    assert rows(tmp_path / "home", "SELECT source FROM feeds UNION SELECT source FROM validators") == [
+        ("secret:my-guide",)
+    ]

@@ -1,12 +1,11 @@
 import datetime
 import zoneinfo
 
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.ingest.xmltv.times import parse_time, parse_times
+from tasks.ingest.xmltv.times import parse_time
 
 
 def micros(*parts: int) -> int:
@@ -38,47 +37,21 @@ def micros(*parts: int) -> int:
         ("  20250331193000 +0000 ", (2025, 3, 31, 19, 30)),
     ],
 )
-def test_known_times(text: str, parts: tuple[int, ...]) -> None:
+def test_valid_times(text: str, parts: tuple[int, ...]) -> None:
     assert parse_time(text) == micros(*parts)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "",
-            "null",
-            "2025",
-            "202503",
-            "202503311",
-            "20250332",
-            "20250229120000",
-            "20250331250000",
-            "20250331240001",
-            "20250331196000",
-            "20250331193060",
-        ),
-        *(
-            "20250331193000 +2400",
-            "20250331193000 +9900",
-            "20250331193000 -1300",
-            "20250331193000 +0160",
-            "20250331193000 IST",
-            "20250331193000 Mars/Base",
-        ),
-        *(
-            "20250331193000 ../etc/passwd",
-            "00000000000000",
-            "18991231",
-            "22000101",
-            "٢٠٢٥٠٣٣١",
-            "2025-03-31",
-            "20250331193000 +0000 x",
-            "20250331193000 Europe/",
-        ),
+        "", "null", "2025", "202503", "202503311", "20250332", "20250229120000", "20250331250000",
+        "20250331240001", "20250331196000", "20250331193060", "20250331193000 +2400",
+        "20250331193000 +9900", "20250331193000 -1300", "20250331193000 +0160", "20250331193000 IST",
+        "20250331193000 Mars/Base", "20250331193000 ../etc/passwd", "00000000000000", "18991231",
+        "22000101", "٢٠٢٥٠٣٣١", "2025-03-31", "20250331193000 +0000 x", "20250331193000 Europe/",
     ],
-)
-def test_no_times(text: str) -> None:
+)  # fmt: skip
+def test_invalid_times(text: str) -> None:
     assert parse_time(text) is None
 
 
@@ -94,9 +67,9 @@ def test_any_time_with_any_offset_round_trips(moment: datetime.datetime, minutes
     offset = (
         f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}{':' if colon else ''}{abs(minutes) % 60:02d}"
     )
-    found = parse_time(f"{moment:%Y%m%d%H%M%S} {offset}")
-    assert found is not None
-    assert datetime.datetime.fromtimestamp(found // 1_000_000, datetime.UTC) == moment.replace(tzinfo=zone)
+    parsed = parse_time(f"{moment:%Y%m%d%H%M%S} {offset}")
+    assert parsed is not None
+    assert datetime.datetime.fromtimestamp(parsed // 1_000_000, datetime.UTC) == moment.replace(tzinfo=zone)
 
 
 @given(
@@ -129,32 +102,5 @@ def test_any_text_is_a_time_or_none(text: str) -> None:
         ("20250331", "Europe/Paris", (2025, 3, 30, 22, 0)),
     ],
 )
-def test_a_feed_may_have_a_zone_of_its_own(text: str, zone: str, parts: tuple[int, ...]) -> None:
+def test_default_zones(text: str, zone: str, parts: tuple[int, ...]) -> None:
     assert parse_time(text, zone) == micros(*parts)
-
-
-PLAUSIBLE = st.tuples(
-    *(
-        st.integers(*span)
-        for span in ((1890, 2210), (0, 13), (0, 32), (0, 24), (0, 60), (0, 60), (0, 15), (0, 61))
-    ),
-    st.sampled_from("+- "),
-).map(
-    lambda parts: "{:04d}{:02d}{:02d}{:02d}{:02d}{:02d} {sign}{:02d}{:02d}".format(*parts[:8], sign=parts[8])
-)
-
-
-@settings(deadline=None)
-@given(
-    st.lists(
-        PLAUSIBLE
-        | st.text(max_size=22)
-        | st.binary(min_size=20, max_size=20).map(lambda some: some.decode("latin-1")),
-        max_size=20,
-    )
-)
-def test_a_column_is_read_as_one_by_one(texts: list[str]) -> None:
-    column = pa.array(["x", *texts], pa.string())[1:]
-    assert parse_times(column, "Europe/Paris").to_pylist() == [
-        parse_time(text, "Europe/Paris") for text in texts
-    ]

@@ -11,7 +11,6 @@ NINE = datetime.datetime(2025, 3, 1, 9)
 def test_all_columns(tmp_path: Path) -> None:
     only(
         tmp_path,
-        tmp_path / "g.xml",
         guide(
             '<channel id="one"><display-name> </display-name><display-name>Channel  '
             "One</display-name></channel>",
@@ -56,7 +55,6 @@ def test_all_columns(tmp_path: Path) -> None:
 def test_rejects_with_line_reason_and_excerpt(tmp_path: Path) -> None:
     outcome = only(
         tmp_path,
-        tmp_path / "g.xml",
         guide(
             '<programme start="20250301100000"><title>a</title></programme>',
             '<programme channel="one" start="20250301100000"><title></title></programme>',
@@ -66,20 +64,20 @@ def test_rejects_with_line_reason_and_excerpt(tmp_path: Path) -> None:
         ),
     )
     assert outcome.reasons == {"no_channel": 1, "no_title": 1, "bad_start": 2}
-    found = rows(tmp_path, "SELECT line, reason, excerpt FROM rejects ORDER BY line")
-    assert [row[:2] for row in found] == [
+    contents = rows(tmp_path, "SELECT line, reason, excerpt FROM rejects ORDER BY line")
+    assert [row[:2] for row in contents] == [
         (23, "no_channel"),
         (24, "no_title"),
         (25, "bad_start"),
         (26, "bad_start"),
     ]
-    assert found[0][2] == '<programme start="20250301100000"><title>a</title></programme>'
-    assert len(found[2][2]) == 200 and found[2][2].startswith(
+    assert contents[0][2] == '<programme start="20250301100000"><title>a</title></programme>'
+    assert len(contents[2][2]) == 200 and contents[2][2].startswith(
         '<programme channel="one" start="soon"><title>xxx'
     )
 
 
-def test_odd_stops_are_kept_and_noted(tmp_path: Path) -> None:
+def test_odd_stops_are_stored_with_a_note(tmp_path: Path) -> None:
     stops = {
         "null": "unreadable",
         "20250301100000": "not_after_start",
@@ -89,7 +87,6 @@ def test_odd_stops_are_kept_and_noted(tmp_path: Path) -> None:
     }
     only(
         tmp_path,
-        tmp_path / "g.xml",
         guide(
             *(
                 f'<programme channel="{i}" start="20250301100000" stop="{stop}"><title>a</title></programme>'
@@ -97,8 +94,8 @@ def test_odd_stops_are_kept_and_noted(tmp_path: Path) -> None:
             )
         ),
     )
-    found = rows(tmp_path, "SELECT stop_note, stop IS NULL FROM programmes ORDER BY channel")
-    assert found == [(note, note == "unreadable") for note in stops.values()]
+    contents = rows(tmp_path, "SELECT stop_note, stop IS NULL FROM programmes ORDER BY channel")
+    assert contents == [(note, note == "unreadable") for note in stops.values()]
 
 
 def twin(channel: str, stop: str, more: str = "") -> str:
@@ -107,28 +104,32 @@ def twin(channel: str, stop: str, more: str = "") -> str:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 100])
-@pytest.mark.parametrize("known", [False, True])
-def test_of_twins_the_one_that_says_more_stays(tmp_path: Path, known: bool, batch_rows: int) -> None:
+@pytest.mark.parametrize("has_earlier", [False, True])
+def test_of_duplicates_the_one_with_more_content_is_stored(
+    tmp_path: Path, has_earlier: bool, batch_rows: int
+) -> None:
     """As a Finnish guide has them: first one of no length, then one with the real stop."""
     real, none = "20250301103000", "20250301100000"
-    said = "<desc>long</desc><category>c</category>"
+    extra_elements = "<desc>long</desc><category>c</category>"
     pairs = {
-        "length": [twin("length", none, said), twin("length", real)],
-        "missing": [twin("missing", "", said), twin("missing", real)],
-        "details": [twin("details", real), twin("details", real, said)],
-        "stop first": [twin("stop first", real), twin("stop first", none, said)],
+        "length": [twin("length", none, extra_elements), twin("length", real)],
+        "missing": [twin("missing", "", extra_elements), twin("missing", real)],
+        "details": [twin("details", real), twin("details", real, extra_elements)],
+        "stop first": [twin("stop first", real), twin("stop first", none, extra_elements)],
         "order": [twin("order", real, "<desc>first</desc>"), twin("order", real, "<desc>second</desc>")],
-        "nothing": [twin("nothing", real, said), twin("nothing", real, "<desc/><category/><new>")],
-        "three": [twin("three", none), twin("three", real, "<desc>x</desc>"), twin("three", real, said)],
+        "nothing": [twin("nothing", real, extra_elements), twin("nothing", real, "<desc/><category/><new>")],
+        "three": [
+            twin("three", none),
+            twin("three", real, "<desc>x</desc>"),
+            twin("three", real, extra_elements),
+        ],
     }
-    if known:
-        read_first = only(tmp_path, tmp_path / "g.xml", guide(programmes=2))
+    if has_earlier:
+        read_first = only(tmp_path, guide(programmes=2))
         assert read_first.counts.stored == 2
-    outcome = only(
-        tmp_path, tmp_path / "g.xml", guide(*itertools.chain(*pairs.values())), batch_rows=batch_rows
-    )
+    outcome = only(tmp_path, guide(*itertools.chain(*pairs.values())), batch_rows=batch_rows)
     assert outcome.counts.duplicates == len(pairs) + 1
-    found = {
+    contents = {
         channel: further
         for channel, *further in rows(
             tmp_path,
@@ -136,16 +137,16 @@ def test_of_twins_the_one_that_says_more_stays(tmp_path: Path, known: bool, batc
             "(programme_id) WHERE title = 'a'",
         )
     }
-    assert found == {
+    assert contents == {
         "length": [None, None], "missing": [None, None], "details": [None, "long"],
         "stop first": [None, None],
         "order": [None, "first"], "nothing": [None, "long"], "three": [None, "long"],
     }  # fmt: skip
-    again = only(tmp_path, tmp_path / "g.xml", guide(*itertools.chain(*reversed(pairs.values()))))
+    again = only(tmp_path, guide(*itertools.chain(*reversed(pairs.values()))))
     assert again.counts.stored == 0  # said again word for word
 
 
-def test_duplicates_inside_a_feed_and_against_an_earlier_one(tmp_path: Path) -> None:
+def test_duplicates_within_a_feed_and_of_an_earlier_reading(tmp_path: Path) -> None:
     first = (
         '<programme channel="one" start="20250301100000"><title>a</title><category>first</category>'
         "</programme>"
@@ -155,16 +156,16 @@ def test_duplicates_inside_a_feed_and_against_an_earlier_one(tmp_path: Path) -> 
         '<programme channel="one" start="20250301110000 +0100"><title>a</title><category>'
         "second</category></programme>"
     )
-    assert only(tmp_path, tmp_path / "g.xml", guide(first, again, programmes=3)).counts.duplicates == 1
+    assert only(tmp_path, guide(first, again, programmes=3)).counts.duplicates == 1
     assert rows(tmp_path, "SELECT categories FROM programmes WHERE title = 'a'") == [(["first"],)]
-    counts = only(tmp_path, tmp_path / "g.xml", guide(first, again, programmes=5)).counts
+    counts = only(tmp_path, guide(first, again, programmes=5)).counts
     assert (counts.seen, counts.stored, counts.duplicates) == (7, 2, 5)
-    other = only(tmp_path, tmp_path / "other.xml", guide(first, programmes=5)).counts
+    other = only(tmp_path, guide(first, programmes=5), "other.xml").counts
     assert other.duplicates == 0  # another source says it for itself
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 100_000])
-def test_batches_change_nothing(tmp_path: Path, batch_rows: int) -> None:
+def test_batch_sizes_do_not_matter(tmp_path: Path, batch_rows: int) -> None:
     content = guide(
         *(
             f'<programme channel="{i % 7}" start="202503{i % 28 + 1:02d}"><title>t {i % 9}</title>'
@@ -172,7 +173,7 @@ def test_batches_change_nothing(tmp_path: Path, batch_rows: int) -> None:
             for i in range(5000)
         )
     )
-    outcome = only(tmp_path, tmp_path / "g.xml", content, batch_rows=batch_rows)
+    outcome = only(tmp_path, content, batch_rows=batch_rows)
     expected = {(str(i % 7), i % 28 + 1, f"t {i % 9}") for i in range(5000)}
     assert outcome.counts.stored == len(expected)
     assert set(rows(tmp_path, "SELECT channel, day(start), title FROM programmes")) == expected
@@ -224,10 +225,12 @@ def test_channel_ids_are_kept_byte_for_byte(tmp_path: Path) -> None:
     programmes = [programme.format(name) for name in ids]
     blank = [programme.format(name) for name in ("", "  ")]
     for name, content in {"parsed": (*channels, *programmes), "scanned": programmes}.items():
-        outcome = only(tmp_path, tmp_path / f"{name}.xml", guide(*content, *blank), max_reject_share=0.5)
+        outcome = only(tmp_path, guide(*content, *blank), f"{name}.xml", max_reject_share=0.5)
         assert outcome.reasons == {"no_channel": 2}
     expected = [(name.replace("&amp;amp;", "&amp;").replace("&lt;b&gt;", "<b>"),) for name in ids]
     for table, file in (("programmes", "parsed"), ("channels", "parsed"), ("programmes", "scanned")):
-        found = rows(tmp_path, f"SELECT channel FROM {table} WHERE source LIKE '%{file}%' ORDER BY channel")
-        assert found == sorted(expected)
+        contents = rows(
+            tmp_path, f"SELECT channel FROM {table} WHERE source LIKE '%{file}%' ORDER BY channel"
+        )
+        assert contents == sorted(expected)
     assert rows(tmp_path, "SELECT count(*) FROM schedule WHERE channel_name = 'Name'") == [(len(ids),)]
