@@ -1,6 +1,5 @@
 """What is filled, by what, and what is left alone."""
 
-import dataclasses
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -142,22 +141,6 @@ def test_no_vote_with_too_few_held_out_titles(model: Path, tmp_path: Path, fill:
     _, report = fill(guide(programme(BAKING), programme(NEW)), few)
     assert report.filled == {MODEL: 1}
     assert any("no vote: 20 held-out titles" in line for line in report_lines(report, EnrichOptions(), "x"))
-
-
-def test_lines_of_the_report(fill: Callable) -> None:
-    _, report = fill(guide(programme(BAKING), programme(NEW), programme("To be announced")))
-    lines = "\n".join(report_lines(report, EnrichOptions(), ""))
-    for words in (
-        "3 programmes, 3 of them without a category",
-        "1 filled by the vote",
-        "1 skipped: placeholder titles",
-        "(minimum precision: 0.9)",
-        "on 60 held-out titles: precision ",
-        f"{NEW}: CRIME",
-    ):
-        assert words in lines
-    empty = dataclasses.replace(report, examples=[])
-    assert "Examples" not in "\n".join(report_lines(empty, EnrichOptions(), ""))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])

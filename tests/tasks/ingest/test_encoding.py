@@ -48,7 +48,7 @@ def test_a_cut_letter_is_dropped(tmp_path: Path, language: str) -> None:
         ("Chinese", "gbk", "GBK"),
         ("Chinese", "big5", "Big5"),
     ],
-)
+)  # fmt: skip
 def test_a_feed_in_another_encoding(tmp_path: Path, language: str, codec: str, declared: str) -> None:
     text = TEXTS[language] if codec != "big5" else "晚間新聞與氣象"
     content = guide(*(PROGRAMME.format("a", day, text, f"{text} {day}") for day in range(1, 9)))

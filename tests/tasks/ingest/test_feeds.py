@@ -238,11 +238,8 @@ def test_resolve_paths_globs_directories(tmp_path: Path) -> None:
         ("data.json", b'{"programmes": []}', "not XML"),
         ("cut.xml", b'<?xml version="1.0"?><!-- ', "not XML"),
         ("page.html", b"<!DOCTYPE html><html><body>404</body></html>", "not XMLTV; its root is <html>"),
-        (
-            "feed.rss",
-            b'<?xml version="1.0"?><!-- c --><rss version="2.0"></rss>',
-            "not XMLTV; its root is <rss>",
-        ),
+        ("feed.rss", b'<?xml version="1.0"?><!-- c --><rss version="2.0"></rss>',
+         "not XMLTV; its root is <rss>"),
         ("bad.gz", b"\x1f\x8b\x08\x00nonsense that is no deflate", "nothing in it can be read"),
         ("bad.zip", b"PK\x03\x04nonsense", "damaged zip"),
         ("text.zip", zipped({"a.txt": b"", "b.md": b""}), "no guide in this zip of 2 files (a.txt, b.md)"),
@@ -250,7 +247,7 @@ def test_resolve_paths_globs_directories(tmp_path: Path) -> None:
         ("zip.zip", zipped({"a.zip": zipped({"a.xml": guide()})}), "a zip inside a zip"),
         ("packed.gz", gzip.compress(gzip.compress(b"<tv/>", mtime=0), mtime=0), "not XML"),
     ],
-)
+)  # fmt: skip
 def test_unusable_feeds_give_one_line_and_change_nothing(
     tmp_path: Path, name: str, content: bytes | None, message: str
 ) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from guides import guide, read, rows
 
-from storage.addresses import HARMLESS
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.feeds import TABLES
 from tasks.ingest.sources.dates import dated_guides
@@ -241,10 +240,3 @@ def test_double_star_visits_each_folder_once(tmp_path: Path) -> None:
     below_fr = ["fr/b.xml", "fr/up/a.xml", "fr/up/far/c.xml", "fr/up/latest.xml"]
     assert resolve([f"{guides}/**/fr/**/*.xml"]) == [str(guides / name) for name in below_fr]
     assert resolve([f"{tmp_path}/g*/**/b.xml"]) == [str(guides / "fr" / "b.xml")]
-
-
-def test_the_documentation_lists_what_is_harmless() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "feeds.md").read_text(encoding="utf-8")
-    text = " ".join(page.split())
-    listed = text.partition("Harmless are, in any case:")[2].partition("if the value")[0]
-    assert set(listed.replace("`", "").split()) == HARMLESS

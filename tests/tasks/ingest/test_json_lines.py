@@ -1,19 +1,15 @@
-"""JSON lines, the second format: from file to catalogue, and a toy third one at run time."""
+"""JSON lines: from file to catalogue."""
 
 import datetime
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from guides import guide, read, rows
+from guides import read, rows
 
-from tasks.ingest import readers
-from tasks.ingest.batches import ProgrammeBatch
 from tasks.ingest.check import check_feeds
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
 
 FIRST = {
@@ -106,24 +102,3 @@ def test_json_that_is_not_a_guide_gives_one_line(tmp_path: Path, content: bytes)
         FeedError, match=r"g\.json: not XML, and no JSON lines with a channel; it starts with"
     ):
         read(tmp_path, tmp_path / "g.json")
-
-
-class Toy:
-    """A format of one line: the path of an XMLTV guide."""
-
-    def matches(self, head: bytes) -> bool:
-        return head.startswith(b"see ")
-
-    def read(self, stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBatch]:
-        file = Path(b"".join(stream).decode().split()[1])
-        feed = FeedStream(stream.feed.__class__(source="", file=file, content_digest="", bytes=1), 1 << 20)
-        return readers.read_batches(feed, batch_rows, zone)
-
-
-def test_a_reader_is_added_by_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.xml").write_bytes(guide(programmes=3))
-    (tmp_path / "a.toy").write_text(f"see {tmp_path}/a.xml", encoding="utf-8")
-    with pytest.raises(FeedError, match="not XML"):
-        read(tmp_path, tmp_path / "a.toy")
-    monkeypatch.setattr(readers, "READERS", [Toy(), *readers.READERS])
-    assert read(tmp_path, tmp_path / "a.toy")[0].counts.stored == 3

@@ -39,54 +39,32 @@ def person(name: str, role: str = "actor") -> dict[str, str | None]:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (
-            "<title>T</title><desc>Words<category>c</category><date>2024</date><new/>",
-            {"description": "Words", "categories": ["c"], "date": "2024", "is_new": True},
-        ),
-        (
-            "<title>T<desc>Words</desc><category>c<category>d</category>",
-            {"title": "T", "description": "Words", "categories": ["c", "d"]},
-        ),
-        (
-            "<title>T</title><desc>Words</title><sub-title>s</sub-title>",
-            {"description": "Words", "sub_title": "s"},
-        ),
-        (
-            "<title>T</title><credits><actor>Ada Quill <us></actor><actor>Ben</actor></credits>"
-            "<category>c</category>",
-            {"credits": [person("Ada Quill <us>"), person("Ben")], "categories": ["c"]},
-        ),
-        (
-            "<title>T</title><credits><actor>Ada<actor>Ben<director>Dee</credits><category>c</category>",
-            {"credits": [person("Ada"), person("Ben"), person("Dee", "director")], "categories": ["c"]},
-        ),
-        (
-            "<title>T</title><credits><actor>Ada</actor><category>c</category>",
-            {"credits": [person("Ada")], "categories": ["c"]},
-        ),
+        ("<title>T</title><desc>Words<category>c</category><date>2024</date><new/>",
+         {"description": "Words", "categories": ["c"], "date": "2024", "is_new": True}),
+        ("<title>T<desc>Words</desc><category>c<category>d</category>",
+         {"title": "T", "description": "Words", "categories": ["c", "d"]}),
+        ("<title>T</title><desc>Words</title><sub-title>s</sub-title>",
+         {"description": "Words", "sub_title": "s"}),
+        ("<title>T</title><credits><actor>Ada Quill <us></actor><actor>Ben</actor></credits>"
+         "<category>c</category>",
+         {"credits": [person("Ada Quill <us>"), person("Ben")], "categories": ["c"]}),
+        ("<title>T</title><credits><actor>Ada<actor>Ben<director>Dee</credits><category>c</category>",
+         {"credits": [person("Ada"), person("Ben"), person("Dee", "director")], "categories": ["c"]}),
+        ("<title>T</title><credits><actor>Ada</actor><category>c</category>",
+         {"credits": [person("Ada")], "categories": ["c"]}),
         ("<title>T</title><desc>a <b>bold</b> word</desc></b>", {"description": "a bold word"}),
-        (
-            "<title>I <3 U</title><desc>if a<b and c>d</desc>",
-            {"title": "I <3 U", "description": "if a<b and c>d"},
-        ),
+        ("<title>I <3 U</title><desc>if a<b and c>d</desc>",
+         {"title": "I <3 U", "description": "if a<b and c>d"}),
         ('<title lang="en>T</title><desc lang=de>Words</desc>', {"title": "T", "description": "Words"}),
-        (
-            "<title>T</title><desc Words</desc><category>c</category",
-            {"description": "Words", "categories": ["c"]},
-        ),
-        (
-            "<Title>T</title><desc><![CDATA[a <x> b]]><category>c</category>",
-            {"description": "a <x> b", "categories": ["c"]},
-        ),
-        (
-            "<title>T</title><desc><![CDATA[Words</desc><category>c</category>",
-            {"description": "Words", "categories": ["c"]},
-        ),
+        ("<title>T</title><desc Words</desc><category>c</category",
+         {"description": "Words", "categories": ["c"]}),
+        ("<Title>T</title><desc><![CDATA[a <x> b]]><category>c</category>",
+         {"description": "a <x> b", "categories": ["c"]}),
+        ("<title>T</title><desc><![CDATA[Words</desc><category>c</category>",
+         {"description": "Words", "categories": ["c"]}),
         ("<title>T</title><desc>Words ]]> more</desc><?pi", {"description": "Words ]]> more"}),
-        (
-            '<title>T</title><icon src="a"width="5"src="b"><length units="minutes"x="1">60</length><us>',
-            {"icon": "a", "length_minutes": 60.0},
-        ),
+        ('<title>T</title><icon src="a"width="5"src="b"><length units="minutes"x="1">60</length><us>',
+         {"icon": "a", "length_minutes": 60.0}),
     ],
 )  # fmt: skip
 def test_damaged_markup_adds_nothing(tmp_path: Path, content: str, expected: dict[str, object]) -> None:
@@ -124,7 +102,7 @@ def test_every_attribute_of_a_tag_is_read(tmp_path: Path, tag: str, stop: float)
         ("keyword", "keywords"),
         ("language", "language"),
     ],
-)
+)  # fmt: skip
 def test_html_that_breaks_lines_separates_words(tmp_path: Path, element: str, column: str) -> None:
     content = f"<{element}>one<br/>two<p>three</p>f<b>o</b>ur<i/></{element}>"
     columns = read_one(tmp_path, PROGRAMME.format(content + "<title>T</title>"))
@@ -176,12 +154,12 @@ def test_unknown_elements_are_stored_and_case_is_ignored(tmp_path: Path) -> None
         ("<length>3600</length>", 60),
         ("<length>60</length>", 60),
         ("<length>1</length>", 60),
-        ("<length>90</length>", None),  # the programme takes an hour
+        ("<length>90</length>", None),
         ('<length unit="seconds">3600</length>', 60),
         ('<length units="frames">90000</length>', None),
         ('<length units="minutes" x="1">60</length>', 60),
     ],
-)
+)  # fmt: skip
 def test_a_length_without_units_is_used_if_it_fits_the_times(
     tmp_path: Path, length: str, minutes: float | None
 ) -> None:

@@ -87,7 +87,7 @@ def agree(content: bytes, folder: Path) -> None:
             ),
         ),
     ],
-)
+)  # fmt: skip
 def test_accepted_forms(tmp_path: Path, content: str) -> None:
     assert scan(repair((content * 3).encode(), Encoding("utf-8"))[0]) is not None
     agree(guide(content * 3), tmp_path)
@@ -116,7 +116,7 @@ def test_accepted_forms(tmp_path: Path, content: str) -> None:
         '<channel id="a"/>' + PLAIN,
         "",
     ],
-)
+)  # fmt: skip
 def test_rejected_forms(tmp_path: Path, content: str) -> None:
     assert scan(repair(content.encode(), Encoding("utf-8"))[0]) is None
     agree(guide(content, PLAIN), tmp_path)
