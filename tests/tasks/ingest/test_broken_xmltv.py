@@ -15,7 +15,7 @@ TITLES = {
     "Tom & Jerry": "Tom & Jerry",
     "1 < 2 &lt; 3": "1 < 2 < 3",
     "caf&eacute;": "café",
-    "&unknown; &#1;": "&unknown; &#1;",
+    "&unknown;": "&unknown;",
     "<![CDATA[A & <b>B</b>]]>": "A & B",
     "&lt;SBS 8 뉴스&gt;": "<SBS 8 뉴스>",
     "a\x00b\x07c": "abc",
