@@ -70,6 +70,7 @@ from tasks.form import configurable, setting
 from tasks.linear.svm import OnlineSvm
 
 RIDGE = 3.0  # λ of label_directions; 30 gives the same scores
+_MEMORY = "Above this, samples are trained from disk, by the dual cached SVM to a duality gap of 0.1 %."
 _MIN_TITLES = "Features in fewer training titles are dropped (2 instead of 1 costs a point of accuracy)."
 
 
@@ -177,12 +178,13 @@ class TfidfKnn:
 
 @dataclass(frozen=True)
 class FittedTfidfSvm:
-    """Classifiers of all labels on TF-IDF and directions of the dense vectors."""
+    """Classifiers of all labels on TF-IDF and directions of the dense vectors, and the solver that ran."""
 
     features: Vectorizers
     directions: np.ndarray  # float32 (dense features, directions), orthonormal columns
     classifiers: OnlineSvm
     frequency: np.ndarray
+    solver: str
 
     def predict(self, titles: TitleInputs) -> Predictions:
         """Ranks labels by margin, unseen labels last, and predicts those with a positive margin."""
@@ -200,16 +202,26 @@ class LinearSvm:
     cost: float = setting(0.2, "C: price of a margin not kept.", gt=0)
     epochs: int = setting(4, "Passes over the titles.", ge=1)
     seed: int = setting(0, "Order in which a pass visits the titles.", ge=0)
+    memory_bytes: int = setting(1 << 30, _MEMORY, ge=1)
     features: TfidfFeatures = setting(TfidfFeatures(), "What is classified.")
 
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:
         """Fits the classifiers of all labels."""
         features, words = self.features.fit_transform(training.titles)
         inputs = _append_dense(words, training.titles.dense @ directions)
-        options = {"cost": self.cost, "epochs": self.epochs, "seed": self.seed}
-        classifiers = OnlineSvm(inputs.shape[1], training.label_count, **options)
-        classifiers.partial_fit(inputs, training.labels)
-        return FittedTfidfSvm(features, directions, classifiers, training.frequency)
+        label_count = training.label_count
+        shared: dict[str, Any] = {"cost": self.cost, "seed": self.seed}
+        dual_bytes = 4 * len(training.titles) * label_count
+        if inputs.data.nbytes + inputs.indices.nbytes + dual_bytes > self.memory_bytes:
+            from tasks.linear.svm_on_disk import fit_from_disk  # imports numba
+
+            solver, shared["memory_bytes"] = "the dual cached SVM from disk", self.memory_bytes
+            classifiers = fit_from_disk(inputs, training.labels, label_count, **shared)
+        else:
+            solver, shared["epochs"] = "the online SVM in memory", self.epochs
+            classifiers = OnlineSvm(inputs.shape[1], label_count, **shared)
+            classifiers.partial_fit(inputs, training.labels)
+        return FittedTfidfSvm(features, directions, classifiers, training.frequency, solver)
 
 
 @configurable

@@ -8,6 +8,7 @@ Blocks are stored in their in-memory layout and need no decoding. Pages are drop
 reading, because a file much larger than memory would evict everything else.
 """
 
+import copy
 import json
 import os
 import zlib
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -106,6 +107,7 @@ class SampleBlocks:
             raise ValueError(f"{folder} contains no {INDEX}; write the samples with write_blocks") from error
         content = json.loads(index)
         self.features, self.digest = int(content["features"]), zlib.crc32(index)
+        self._labels: np.ndarray | None = None
         self._rows, self._lengths, self._checksums = np.array(content["blocks"], dtype=np.int64).T
         self._offsets = offsets_of((8 * self._lengths + 5 * self._rows + 7) // 8 * 8)
         self.firsts, self.values = offsets_of(self._rows), int(self._lengths.sum())
@@ -116,6 +118,13 @@ class SampleBlocks:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def relabel(self, labels: np.ndarray) -> Self:
+        """Returns the same samples with other labels, int8 (samples,), -1 or 1, which stay in memory."""
+        relabelled = copy.copy(self)
+        relabelled._labels = labels
+        relabelled.digest = zlib.crc32(labels.tobytes(), self.digest)
+        return relabelled
 
     @property
     def samples(self) -> int:
@@ -140,13 +149,16 @@ class SampleBlocks:
             raise ValueError(f"{problem}. Write the file again.")
         rows, values = int(self._rows[number]), int(self._lengths[number])
         ends = content[8 * values :][: 4 * rows].view(np.int32)
+        labels = content[8 * values + 4 * rows :][:rows].view(np.int8)
+        if self._labels is not None:
+            labels = self._labels[self.firsts[number] : self.firsts[number + 1]]
         return Block(
             number=number,
             first=int(self.firsts[number]),
             offsets=np.concatenate([np.zeros(1, np.int64), ends]),
             ids=content[: 4 * values].view(np.int32),
             values=content[4 * values : 8 * values].view(np.float32),
-            labels=content[8 * values + 4 * rows :][:rows].view(np.int8),
+            labels=labels,
         )
 
     def stream(self, prefetch: int = PREFETCH_BLOCKS) -> "BlockStream":

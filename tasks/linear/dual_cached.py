@@ -1,16 +1,19 @@
 """Linear SVM on more samples than fit in memory, with dual cached loops.
 
-    minimise over w   ½‖w‖² + C Σ max(0, 1 − y_i wᵀx_i),   x_i followed by a 1 whose weight is the intercept
+    minimise over w   ½‖w − w₀‖² + C Σ loss(1 − y_i wᵀx_i),   x_i followed by a 1 for the intercept
 
-the objective of liblinear's L1-loss SVM. A thread reads the samples from disk cyclically while dual
-coordinate descent visits the cached samples. The dual has one variable α_i per sample, which stays in memory
-when the sample is evicted, and w = Σ α_i y_i x_i holds at any time. Visiting a sample more often brings its
-α_i closer to the optimum but gives it no more weight, so any eviction rule is correct. Samples whose gradient
-keeps α_i at 0 or C with the largest slack are evicted first and are cached again when they are next read.
+The loss is the hinge loss max(0, v), as in liblinear's L1-loss SVM, or its square, as in ``svm.py``. w₀ is 0
+except for the intercept b₀. A thread reads the samples from disk cyclically while dual coordinate descent
+visits the cached samples. The dual has one variable α_i per sample, which stays in memory when the sample is
+evicted, and w = w₀ + Σ α_i y_i x_i holds at any time. Visiting a sample more often brings its α_i closer to
+the optimum but gives it no more weight, so any eviction rule is correct. Samples whose gradient keeps α_i at
+a bound with the largest slack are evicted first and are cached again when they are next read.
 
-Each pass over the disk sums the losses of all samples at the weights w₀ with which it began. This yields
-primal(w₀) without an additional pass, and primal(w₀) − dual(α) bounds the suboptimality of w₀. The solution
-is the w₀ with the smallest primal objective once the bound is within the tolerance.
+Each pass over the disk sums the losses of all samples at the weights v with which it began. This yields
+primal(v) without an additional pass, and primal(v) − dual(α) bounds the suboptimality of v. The solution is
+the v with the smallest primal objective once the bound is within the tolerance.
+
+    dual(α) = Σ (α_i − D α_i² / 2) − b₀ (b − b₀) − ½‖w − w₀‖²,   D = 1 / 2C for the squared loss, else 0
 
 References:
     Matsushima, Vishwanathan, Smola. Linear Support Vector Machines via Dual Cached Loops. KDD 2012.
@@ -31,6 +34,7 @@ from scipy.sparse import csr_matrix
 from storage.artifacts import Progress
 from storage.formats.linear_model import read_linear_model, write_linear_model
 from tasks.linear.blocks import PREFETCH_BLOCKS, SampleBlocks
+from tasks.linear.dual_loops import Loss
 from tasks.linear.dual_steps import SampleCache, rows_of, visit
 from tasks.linear.sparse import checked_rows
 
@@ -39,24 +43,26 @@ MIN_SWEEPS = 2  # cache sweeps per block read; without them, a fast disk leaves 
 
 
 class DualCachedSVM:
-    """Binary linear SVM with hinge loss.
+    """Binary linear SVM.
 
     Attributes:
         cost: C.
-        alphas: float32 (samples,), 0 to C.
+        squared: Whether the hinge loss is squared.
+        prior: b₀, the intercept before training.
+        alphas: float32 (samples,), at least 0; with the hinge loss, at most C.
         gap: Relative duality gap of the best weights of all passes; infinite before the first pass ends.
         weights: float32 (features, 1); those with the smallest gap once ``fit`` has reached its tolerance,
             the current ones before.
         intercepts: float32 (1,).
     """
 
-    def __init__(self, cost: float = 1.0) -> None:
+    def __init__(self, cost: float = 1.0, *, squared: bool = False, prior: float = 0.0) -> None:
         if not (np.isfinite(cost) and cost > 0):
             raise ValueError(f"cost is {cost}; expected a number above 0")
-        self.cost = cost
+        self.cost, self.squared, self.prior = cost, squared, prior
         self.gap = np.inf
         self.alphas = np.zeros(0, dtype=np.float32)
-        self._weights = np.zeros(1)  # float64, Σ Δα y x over all visits; the last entry is the intercept
+        self._weights = np.zeros(1)  # float64, w₀ + Σ Δα y x over all visits; the last entry is the intercept
         self._solution = self._weights
         self._file: int | None = None
 
@@ -109,22 +115,25 @@ class DualCachedSVM:
         cache = SampleCache(rest, blocks.samples, blocks.values, rng)
         self.gap, self._solution = np.inf, self._weights
         primal, best = np.inf, self._weights
-        model = self.alphas, self._weights, np.float32(self.cost)
-        total, loss, begun = float(self.alphas.sum(dtype=np.float64)), 0.0, self._weights
+        diagonal, upper = (0.5 / self.cost, np.inf) if self.squared else (0.0, self.cost)
+        model = self.alphas, self._weights, Loss(self.squared, np.float32(diagonal), np.float32(upper))
+        total = float((self.alphas - diagonal / 2 * self.alphas.astype(np.float64) ** 2).sum())
+        loss, begun = 0.0, self._weights
         with blocks.stream() as stream:
             for step in range(1, passes * len(blocks) + 1):
                 block = next(stream)
                 if block.number == 0:
                     begun, loss = self._weights.copy(), 0.0
-                rows, losses = rows_of(block, begun)
+                rows, losses = rows_of(block, begun, self.squared)
                 loss += losses
                 order = rng.permutation(np.flatnonzero(~cache.holds[rows.samples]))
                 change, violation = visit(rows, order, *model)
                 total += change
                 cache.add(rows, violation)
-                metrics = {"dual": total - float(self._weights @ self._weights) / 2}
+                moved = self._weights[-1] - self.prior
+                metrics = {"dual": total - self.prior * moved - self._squared_norm(self._weights) / 2}
                 if block.number == len(blocks) - 1:
-                    metrics["primal"] = float(begun @ begun) / 2 + float(model[2]) * loss
+                    metrics["primal"] = self._squared_norm(begun) / 2 + float(np.float32(self.cost)) * loss
                     if metrics["primal"] < primal:
                         primal, best = metrics["primal"], begun
                     self.gap = metrics["gap"] = (primal - metrics["dual"]) / primal
@@ -152,23 +161,29 @@ class DualCachedSVM:
     def save(self, folder: Path) -> None:
         """Writes the model and replaces the folder. A loaded model can continue training."""
         arrays = {"alphas": self.alphas, "sums": self._weights, "solution": self._solution}
-        settings = {"cost": self.cost, "file": self._file}
+        settings = {"cost": self.cost, "squared": self.squared, "prior": self.prior, "file": self._file}
         write_linear_model(folder, KIND, arrays, {}, settings)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Loads a model that ``save`` wrote."""
         files = read_linear_model(folder, KIND)
-        model = cls(files.settings["cost"])
+        settings = dict(files.settings)
+        file = settings.pop("file")
+        model = cls(**settings)
         model.alphas, model._weights = files.arrays["alphas"], files.arrays["sums"]
         model._solution = files.arrays["solution"]
-        model._file = files.settings["file"]
+        model._file = file
         return model
+
+    def _squared_norm(self, weights: np.ndarray) -> float:
+        """Computes ‖w − w₀‖²."""
+        return float(weights[:-1] @ weights[:-1]) + float(weights[-1] - self.prior) ** 2
 
     def _join(self, blocks: SampleBlocks) -> None:
         if self._file is None:
             self.alphas = np.zeros(blocks.samples, dtype=np.float32)
-            self._weights = np.zeros(blocks.features + 1)
+            self._weights = np.append(np.zeros(blocks.features), self.prior)
             self._file = blocks.digest
         elif self._file != blocks.digest:
             problem = (

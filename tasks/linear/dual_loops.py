@@ -3,7 +3,9 @@
 Visiting sample i performs one step of dual coordinate descent (Hsieh et al. A Dual Coordinate Descent Method
 for Large-scale Linear SVM. ICML 2008, algorithm 1), here with x_i followed by a 1 for the intercept:
 
-    G = y_i wᵀx_i − 1,   α_i ← min(max(α_i − G / ‖x_i‖², 0), C),   w ← w + Δα_i y_i x_i
+    G = y_i wᵀx_i − 1 + D α_i,   α_i ← min(max(α_i − G / (‖x_i‖² + D), 0), U),   w ← w + Δα_i y_i x_i
+
+``Loss`` holds D and U: 0 and C for the hinge loss, 1 / 2C and infinity for the squared hinge loss.
 """
 
 from typing import Any, NamedTuple
@@ -40,6 +42,20 @@ class Rows(NamedTuple):
     slacks: np.ndarray
 
 
+class Loss(NamedTuple):
+    """Loss of the primal and its constants in the dual.
+
+    Attributes:
+        squared: Whether the hinge loss is squared.
+        diagonal: D.
+        upper: U, the upper bound of α.
+    """
+
+    squared: bool
+    diagonal: np.float32
+    upper: np.float32
+
+
 def _prefetch(_: Any, array: Any, index: Any) -> Any:
     """Prefetches the cache line of ``array[index]``."""
 
@@ -61,9 +77,9 @@ prefetch: Any = intrinsic(_prefetch)
 
 
 def visit(
-    rows: Rows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, cost: np.float32
+    rows: Rows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
 ) -> tuple[float, float]:
-    """Visits the rows in ``order``; returns ΣΔα and the largest projected gradient."""
+    """Visits the rows in ``order``; returns the change of Σ (α − ½Dα²) and the largest projected gradient."""
     begins, ends, ids, values, labels, samples, norms, slacks = rows
     intercept = len(weights) - 1
     total = violation = 0.0
@@ -87,8 +103,9 @@ def visit(
         for position in range(begin, end):
             score += weights[ids[position]] * values[position]
         label, before = labels[row], alphas[samples[row]]
-        gradient = label * score - 1.0
-        after = np.float32(min(max(before - gradient / norms[row], 0.0), cost))
+        curvature = norms[row] + loss.diagonal
+        gradient = label * score - 1.0 + loss.diagonal * before
+        after = np.float32(min(max(before - gradient / curvature, 0.0), loss.upper))
         change = np.float64(after) - np.float64(before)
         if change != 0.0:
             step = change * label
@@ -96,31 +113,32 @@ def visit(
                 weights[ids[position]] += step * values[position]
             weights[intercept] += step
             alphas[samples[row]] = after
-            total += change
+            total += change * (1.0 - loss.diagonal * (before + 0.5 * change))
         if before == 0.0:
             projected = max(-gradient, 0.0)
-        elif before == cost:
+        elif before == loss.upper:
             projected = max(gradient, 0.0)
         else:
             projected = abs(gradient)
         violation = max(violation, projected)
-        gradient += change * norms[row]
-        slacks[row] = gradient if after == 0.0 else -gradient if after == cost else 0.0
+        gradient += change * curvature
+        slacks[row] = gradient if after == 0.0 else -gradient if after == loss.upper else 0.0
     return total, violation
 
 
-def measure(rows: Rows, weights: np.ndarray) -> float:
-    """Computes the norms in place; returns the sum of the hinge losses of the rows."""
+def measure(rows: Rows, weights: np.ndarray, squared: bool) -> float:
+    """Computes the norms in place; returns the sum of the losses of the rows."""
     begins, ends, ids, values, labels, _, norms, _ = rows
-    loss = 0.0
+    total = 0.0
     for row in range(len(begins)):
         score, norm = weights[len(weights) - 1], 1.0
         for position in range(begins[row], ends[row]):
             score += weights[ids[position]] * values[position]
             norm += np.float64(values[position]) * np.float64(values[position])
         norms[row] = norm
-        loss += max(1.0 - labels[row] * score, 0.0)
-    return loss
+        loss = max(1.0 - labels[row] * score, 0.0)
+        total += loss * loss if squared else loss
+    return total
 
 
 def append(cached: Rows, count: int, used: int, rows: Rows, selected: np.ndarray) -> None:

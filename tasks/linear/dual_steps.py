@@ -5,7 +5,7 @@ import numpy as np
 from tasks.compiled import compiled
 from tasks.linear import dual_loops
 from tasks.linear.blocks import Block
-from tasks.linear.dual_loops import Rows
+from tasks.linear.dual_loops import Loss, Rows
 
 ROW_BYTES = (
     45  # per cached row in addition to ids and values: the arrays of Rows and its position in the order
@@ -13,8 +13,8 @@ ROW_BYTES = (
 EVICTED_FRACTION = 8  # an eviction removes at least 1/8 of the rows
 
 
-def rows_of(block: Block, weights: np.ndarray) -> tuple[Rows, float]:
-    """Returns the rows of a block with empty slacks, and the sum of their hinge losses at these weights."""
+def rows_of(block: Block, weights: np.ndarray, squared: bool = False) -> tuple[Rows, float]:
+    """Returns the rows of a block with empty slacks, and the sum of their losses at these weights."""
     count = len(block.labels)
     rows = Rows(
         begins=block.offsets[:-1],
@@ -26,14 +26,14 @@ def rows_of(block: Block, weights: np.ndarray) -> tuple[Rows, float]:
         norms=np.empty(count, dtype=np.float64),
         slacks=np.empty(count, dtype=np.float32),
     )
-    return rows, compiled(dual_loops.measure, fastmath=True)(rows, weights)
+    return rows, compiled(dual_loops.measure, fastmath=True)(rows, weights, squared)
 
 
 def visit(
-    rows: Rows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, cost: np.float32
+    rows: Rows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
 ) -> tuple[float, float]:
-    """Visits the rows in ``order``; returns ΣΔα and the largest projected gradient."""
-    return compiled(dual_loops.visit, fastmath=True)(rows, order, alphas, weights, cost)
+    """Visits the rows in ``order``; returns the change of Σ (α − ½Dα²) and the largest projected gradient."""
+    return compiled(dual_loops.visit, fastmath=True)(rows, order, alphas, weights, loss)
 
 
 class SampleCache:
@@ -70,14 +70,14 @@ class SampleCache:
         """Largest projected gradient of the last complete sweep and of all visits since."""
         return max(self._last_violation, self._sweep_violation)
 
-    def sweep(self, values: int, alphas: np.ndarray, weights: np.ndarray, cost: np.float32) -> float:
-        """Continues the sweep with rows of about ``values`` values in total; returns ΣΔα."""
+    def sweep(self, values: int, alphas: np.ndarray, weights: np.ndarray, loss: Loss) -> float:
+        """Continues the sweep with rows of about ``values`` values; returns the change of Σ (α − ½Dα²)."""
         if not len(self._remaining):
             self._last_violation, self._sweep_violation = self._sweep_violation, 0.0
             self._remaining = self._rng.permutation(self.count)
         count = max(1, int(values * self.count / max(self._used, 1)))
         batch, self._remaining = self._remaining[:count], self._remaining[count:]
-        total, violation = visit(self.rows, batch, alphas, weights, cost)
+        total, violation = visit(self.rows, batch, alphas, weights, loss)
         self._sweep_violation = max(self._sweep_violation, violation)
         return total
 

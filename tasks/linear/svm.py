@@ -34,6 +34,7 @@ from tasks.compiled import compiled
 from tasks.linear.lookup import Lookup
 from tasks.linear.sparse import checked_labels, checked_rows
 
+UNTRAINED_INTERCEPT = -1.0  # b₀
 VECTOR = 32  # columns are padded to a multiple: 128 columns train 1.6 times as fast as 125
 
 
@@ -139,7 +140,10 @@ class OnlineSvm:
         if needed[0] <= old[0] and needed[1] <= old[1]:
             return
         rows, columns = (size if need <= size else max(need, 2 * size) for need, size in zip(needed, old))
-        weights, intercepts = np.zeros((rows, columns), np.float32), np.full(columns, -1, np.float32)
+        weights, intercepts = (
+            np.zeros((rows, columns), np.float32),
+            np.full(columns, UNTRAINED_INTERCEPT, np.float32),
+        )
         weights[: old[0], : old[1]], intercepts[: old[1]] = self._weights, self._intercepts
         self._weights, self._intercepts = weights, intercepts
 

@@ -11,6 +11,7 @@ from storage.formats.baselines import BaselineScores
 from tasks.baselines import Baseline
 from tasks.baselines.inputs import NoSentenceVectors, TitleInputs
 from tasks.baselines.predictions import LabelledTitles
+from tasks.baselines.tfidf import FittedTfidfSvm
 from tasks.scoring.metrics import judge
 from tasks.scoring.protocols import HeldOut, Titles
 
@@ -45,7 +46,8 @@ def run_baselines(
                 yield Progress(step=step, total=total, note=f"{form_name}: {name} left out: {error}")
                 continue
             seconds = time.perf_counter() - started
-            note = f"{form_name}: {name} fitted on {len(training)} titles in {seconds:.1f} s"
+            solver = f" by {predictor.solver}" if isinstance(predictor, FittedTfidfSvm) else ""
+            note = f"{form_name}: {name} fitted on {len(training)} titles in {seconds:.1f} s{solver}"
             yield Progress(step=step, total=total, note=note)
             for held_out in form_sets:
                 if held_out.protocol not in query_inputs:

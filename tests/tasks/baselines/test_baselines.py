@@ -260,6 +260,19 @@ def test_svm_margins_are_close_to_scikit_learns_one_against_the_rest():
     assert (predictor.predict(titles(queries)).ranks == (-expected).argsort(axis=1).argsort(axis=1) + 1).all()
 
 
+def test_svm_above_its_memory_is_trained_from_disk_with_the_same_margins():
+    in_memory, from_disk = (
+        TfidfSvm(epochs=300, memory_bytes=memory_bytes).fit(WORLD) for memory_bytes in (1 << 20, 1)
+    )
+    assert (in_memory.solver, from_disk.solver) == (
+        "the online SVM in memory",
+        "the dual cached SVM from disk",
+    )
+    queries = in_memory.features.transform(titles(["Kitchen News", "Football"]))
+    margins = [predictor.classifiers.decision_function(queries) for predictor in (in_memory, from_disk)]
+    np.testing.assert_allclose(*margins, atol=0.02)
+
+
 def test_labelled_titles_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="2 titles for 1"):
         labelled(["a", "b"], [[0]], 1)

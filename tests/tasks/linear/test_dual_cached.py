@@ -110,10 +110,10 @@ def test_the_gap_bounds_what_is_missing(blocks: SampleBlocks, monkeypatch: pytes
     best = primal(reference.coef_[0], reference.intercept_[0], cost)
     model, begun, primals = DualCachedSVM(cost), [], []
 
-    def watched(block: Block, weights: np.ndarray) -> tuple[Rows, float]:
+    def watched(block: Block, weights: np.ndarray, squared: bool) -> tuple[Rows, float]:
         if block.number == 0:
             begun.append(weights.copy())
-        return rows_of(block, weights)
+        return rows_of(block, weights, squared)
 
     monkeypatch.setattr(dual_cached, "rows_of", watched)
     for progress in model.fit(blocks, cache_bytes=cache_bytes(blocks, 0.1), tolerance=0.01):

@@ -10,6 +10,7 @@ from sklearn.svm import LinearSVC
 from storage.arrays import Ragged
 from tasks.linear.lookup import Lookup
 from tasks.linear.svm import OnlineSvm
+from tasks.linear.svm_on_disk import fit_from_disk
 
 
 def world(samples: int, features: int = 40, labels: int = 20, seed: int = 0) -> tuple[csr_matrix, Ragged]:
@@ -113,3 +114,19 @@ def test_it_follows_preferences_that_turn_over() -> None:
 def test_wrong_settings_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="cost must be more than 0 and epochs at least 1"):
         OnlineSvm(3, **wrong)  # pyright: ignore[reportArgumentType]
+
+
+def test_trained_from_disk_the_objective_is_that_of_many_passes_in_memory() -> None:
+    rows, labels = world(400, seed=2)
+    in_memory = OnlineSvm(40, 20, cost=0.2, epochs=500).partial_fit(rows, labels)
+    from_disk = fit_from_disk(rows, labels, 20, cost=0.2, memory_bytes=4096)
+    signs = np.where(labels.members(20), 1, -1)
+
+    def objective(model: OnlineSvm) -> np.ndarray:
+        losses = np.maximum(0, 1 - signs * model.decision_function(rows)) ** 2
+        intercepts = (model.intercepts + 1) ** 2
+        return (np.square(model.weights).sum(axis=0) + intercepts) / 2 + 0.2 * losses.sum(axis=0)
+
+    np.testing.assert_allclose(objective(from_disk), objective(in_memory), rtol=2e-3, atol=1e-6)
+    unused = labels.members(20).sum(axis=0) == 0
+    assert not from_disk.weights[:, unused].any() and (from_disk.intercepts[unused] == -1).all()
