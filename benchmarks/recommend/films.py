@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.claims import Claim, is_installed
 from benchmarks.processes import call_apart
 from storage.arrays import Ragged, unit_rows
-from tasks.recommend import Likes, NearestLikes, Popularity, Recommender, Titles
+from tasks.recommend import FactorisedLikes, Likes, NearestLikes, Popularity, Recommender, Titles
 
 TOP, SPLITS, RESAMPLES = 10, 3, 1_000
 METRICS = ("nDCG@10", "recall@10", "MAP")
@@ -150,6 +150,7 @@ def claims(quick: bool) -> Iterator[Claim]:
     systems: dict[str, Recommender] = {
         f"nearest_likes, {best.nearest} likes": best,
         "nearest_likes, default": NearestLikes(),
+        "factorisation, default": FactorisedLikes(),
     }
     found = {
         name: np.stack([judge(recommend(one, training), training, test) for training, test in splits])

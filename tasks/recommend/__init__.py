@@ -7,14 +7,15 @@ the likes of a viewer. The order of likes does not matter; a viewer without like
 """
 
 from tasks.recommend.channel_habits import ChannelHabits
+from tasks.recommend.factorised_likes import FactorisedLikes
 from tasks.recommend.likes import Likes, Reason, Titles
 from tasks.recommend.lists import Change, best_titles, diversify, what_would_change
 from tasks.recommend.nearest_likes import NearestLikes
 from tasks.recommend.popularity import Popularity
 
 __all__ = [
-    "Change", "ChannelHabits", "Likes", "NearestLikes", "Popularity", "Reason", "Recommender", "Titles",
-    "best_titles", "diversify", "what_would_change",
+    "Change", "ChannelHabits", "FactorisedLikes", "Likes", "NearestLikes", "Popularity", "Reason",
+    "Recommender", "Titles", "best_titles", "diversify", "what_would_change",
 ]  # fmt: skip
 
-Recommender = ChannelHabits | NearestLikes | Popularity
+Recommender = ChannelHabits | FactorisedLikes | NearestLikes | Popularity

@@ -1,0 +1,114 @@
+"""Adds the preferences of similar viewers to the nearest likes, for homes with many viewers.
+
+The likes of all viewers are factorised (tasks/linear/factorisation.py), together with pairs that are not
+liked and count as 0, since likes alone would only determine the mean:
+
+    score(t) = nearest(t) + weight · (⟨u, v_t⟩ + b_t)        nearest: tasks/recommend/nearest_likes.py
+
+v_t and b_t are the factors and the bias of title t; both are 0 for a title that nobody has rated, which
+leaves its nearest-likes score. The factors u of a viewer are the ridge regression of the viewer's likes on
+the factors of the liked titles, so they follow ``revised`` likes and need no training:
+
+    u = argmin Σ_l (r_l − b₀ − b_l − ⟨u, v_l⟩)² + decay · likes · ‖u‖²
+
+Reasons and shares are those of the nearest likes. The defaults were chosen on validation films of MovieLens
+(nDCG@10 .2360; nearest likes .2296, the factorisation alone .181).
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+
+from tasks.form import configurable, setting
+from tasks.recommend.likes import Likes, Reason, Titles
+from tasks.recommend.nearest_likes import FittedNearestLikes, NearestLikes
+
+LEARNING_RATE = 0.05
+UNLIKED = 3  # random pairs per like that count as 0; 8 were no better
+
+
+@dataclass(frozen=True)
+class FittedFactorisedLikes:
+    """Nearest likes, and factors (titles, dim) and biases (titles,) of titles, 0 where unrated."""
+
+    settings: "FactorisedLikes"
+    nearest: FittedNearestLikes
+    factors: np.ndarray
+    biases: np.ndarray
+    mean: float
+
+    def scores(self, viewers: np.ndarray, titles: np.ndarray) -> np.ndarray:
+        """Computes scores, float32 (viewers, titles), finite."""
+        viewer_factors = np.empty((len(viewers), self.factors.shape[1]), dtype=np.float32)
+        for index, viewer in enumerate(viewers):
+            viewer_factors[index] = self._viewer_factors(viewer)
+        predicted = viewer_factors @ self.factors[titles].T + self.biases[titles]
+        return self.nearest.scores(viewers, titles) + np.float32(self.settings.weight) * predicted
+
+    def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the shares of the nearest likes."""
+        return self.nearest.shares(viewer, titles)
+
+    def why(self, viewer: int, title: int) -> list[Reason]:
+        """Returns the nearest likes, and the nearest dislike if it lowers the score."""
+        return self.nearest.why(viewer, title)
+
+    def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
+        """Replaces the likes of one viewer, int32 and float32 (likes,); factors of titles stay."""
+        return dataclasses.replace(self, nearest=self.nearest.revised(viewer, titles, values))
+
+    def _viewer_factors(self, viewer: int) -> np.ndarray:
+        """Computes the factors of a viewer, float64 (dim,); 0 without rated likes."""
+        offsets, likes = self.nearest.offsets, self.nearest.likes
+        rows = slice(offsets[viewer], offsets[viewer + 1])
+        liked, dim = self.factors[likes.titles[rows]].astype(np.float64), self.factors.shape[1]
+        if not liked.any():
+            return np.zeros(dim)
+        targets = likes.values[rows] - self.mean - self.biases[likes.titles[rows]]
+        penalty = self.settings.decay * len(liked) * np.eye(dim)
+        return np.linalg.solve(liked.T @ liked + penalty, liked.T @ targets)
+
+
+@configurable
+class FactorisedLikes:
+    """Scores titles by the nearest likes and by a factorisation of the likes of all viewers."""
+
+    name: Literal["factorisation"] = "factorisation"
+    nearest: NearestLikes = setting(NearestLikes(), "Scores to which the factorisation is added.")
+    weight: float = setting(0.05, "Weight of the factorisation; 0: the nearest likes alone.", ge=0)
+    dim: int = setting(16, "Factors of a viewer or title; a multiple of 16 is fast.", ge=1, le=1024)
+    epochs: int = setting(40, "Passes over the likes.", ge=1)
+    decay: float = setting(0.05, "Decay of factors and biases at each like.", gt=0)
+    seed: int = setting(0, "Of the factors before training and of the pairs that count as 0.", ge=0)
+
+    def fit(self, likes: Likes, titles: Titles) -> FittedFactorisedLikes:
+        """Factorises the likes; raises a ValueError if they refer to unknown titles."""
+        nearest = self.nearest.fit(likes, titles)
+        factors = np.zeros((len(titles), self.dim), dtype=np.float32)
+        biases = np.zeros(len(titles), dtype=np.float32)
+        if not len(nearest.likes):
+            return FittedFactorisedLikes(self, nearest, factors, biases, 0.0)
+        from tasks.linear.factorisation import Factorisation, FactorisationSettings
+        from tasks.linear.ratings import Ratings
+
+        rated, items = np.unique(nearest.likes.titles, return_inverse=True)
+        viewers, rng = nearest.likes.viewers, np.random.default_rng(self.seed)
+        pairs = viewers.astype(np.int64) * len(rated) + items
+        drawn = np.repeat(viewers.astype(np.int64), UNLIKED) * len(rated)
+        drawn += rng.integers(len(rated), size=len(drawn))
+        drawn = drawn[~np.isin(drawn, pairs)]
+        users, columns = np.divmod(np.concatenate([pairs, drawn]), len(rated))
+        values = np.concatenate([nearest.likes.values, np.zeros(len(drawn), np.float32)])
+        names = [str(viewer) for viewer in range(likes.viewer_count)], [str(title) for title in rated]
+        settings = FactorisationSettings(
+            dim=self.dim,
+            epochs=self.epochs,
+            learning_rate=LEARNING_RATE,
+            weight_decay=self.decay,
+            seed=self.seed,
+        )
+        model = Factorisation(settings).fit(Ratings(users, columns, values, *names))
+        factors[rated], biases[rated] = model.items.factors, model.items.biases
+        return FittedFactorisedLikes(self, nearest, factors, biases, float(model.mean or 0))
