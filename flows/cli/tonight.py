@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from storage.catalogue.likes import hash_viewer, read_likes
 from storage.home.workspace import Workspace
 from storage.json_file import write_json
+from tasks.recommend import FactorisedLikes, Popularity
 from tasks.tonight.calendar import render_calendar
 from tasks.tonight.choose import Recommendation
 from tasks.tonight.evening import TonightError, open_evening
@@ -31,14 +32,17 @@ def list_tonight(
 ) -> list[Recommendation]:
     """The programmes from ``begin`` to before ``end`` for one viewer, best first.
 
+    The likes of other viewers are read only if the recommender uses them.
+
     Raises:
         TonightError: The guide has no programme then, or nothing is known of the viewer.
         HomeError: There is no guide, or no model serves.
     """
     folder = Workspace(home, create=False).home
     code = hash_viewer(folder, viewer)
-    opinions, seen = read_likes(folder, code)
-    if not len(opinions):
+    uses_all_viewers = isinstance(settings.recommender, FactorisedLikes | Popularity)
+    opinions, seen = read_likes(folder, None if uses_all_viewers else code)
+    if code not in opinions["viewer"].to_pylist():
         like = 'run `guidespace like "TITLE"` for some titles first, or `guidespace like --from FILE`'
         raise TonightError(f"nothing is known of what {viewer!r} likes; {like}")
     evening = open_evening(folder, begin, end, opinions, seen, settings)

@@ -32,6 +32,8 @@ End = Annotated[
 Hours = Annotated[
     float | None, Option(metavar="H", help="length in hours, from --from or from now", min=0.1, max=240)
 ]
+RECOMMENDER = "how titles are scored: nearest_likes, factorisation, channel_habits or popularity"
+Strategy = Annotated[str, Option(metavar="NAME", help=RECOMMENDER)]
 Count = Annotated[int, Option("-k", help="number of programmes", min=1, max=100)]
 Out = Annotated[list[Path], Option("--out", metavar="FILE", help=OUT)]
 
@@ -72,6 +74,7 @@ def tonight(
     hours: Hours = None,
     at: At = None,
     k: Count = 10,
+    recommender: Strategy = "nearest_likes",
     out: Out = NONE,
     home: Home = HOME,
     as_json: AsJson = False,
@@ -82,14 +85,18 @@ def tonight(
     from flows.cli.tonight import as_json as as_document
     from flows.cli.tonight import list_tonight, tonight_lines, write_files
     from storage.home.zones import home_zone, in_zone
+    from tasks.recommend import RECOMMENDERS
     from tasks.tonight.evening import evening_interval
     from tasks.tonight.settings import TonightSettings
 
+    if recommender not in RECOMMENDERS:
+        raise BadParameter(f"--recommender is {recommender!r}; choose {', '.join(RECOMMENDERS)}.")
     zone = home_zone(home)
     now = in_zone(at or datetime.datetime.now(zone), zone)
     begin, until = (moment and in_zone(moment, zone) for moment in (begin, until))
     first, last = evening_interval(now, begin, until, hours)
-    recommendations = list_tonight(home, viewer, first, last, TonightSettings(count=k))
+    settings = TonightSettings(count=k, recommender=RECOMMENDERS[recommender])
+    recommendations = list_tonight(home, viewer, first, last, settings)
     write_files(out, recommendations, viewer, first, last, now)
     documents = [as_document(recommendation) for recommendation in recommendations]
     show(documents, as_json, tonight_lines(recommendations, zone))

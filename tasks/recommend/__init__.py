@@ -6,6 +6,8 @@ finite, higher is better. ``shares`` and ``why`` return the likes that determine
 the likes of a viewer. The order of likes does not matter; a viewer without likes gets popular titles.
 """
 
+from typing import get_args
+
 from tasks.recommend.channel_habits import ChannelHabits
 from tasks.recommend.factorised_likes import FactorisedLikes
 from tasks.recommend.likes import Likes, Reason, Titles
@@ -14,8 +16,9 @@ from tasks.recommend.nearest_likes import NearestLikes
 from tasks.recommend.popularity import Popularity
 
 __all__ = [
-    "Change", "ChannelHabits", "FactorisedLikes", "Likes", "NearestLikes", "Popularity", "Reason",
-    "Recommender", "Titles", "best_titles", "diversify", "what_would_change",
+    "RECOMMENDERS", "Change", "ChannelHabits", "FactorisedLikes", "Likes", "NearestLikes", "Popularity",
+    "Reason", "Recommender", "Titles", "best_titles", "diversify", "what_would_change",
 ]  # fmt: skip
 
 Recommender = ChannelHabits | FactorisedLikes | NearestLikes | Popularity
+RECOMMENDERS: dict[str, Recommender] = {kind().name: kind() for kind in get_args(Recommender)}

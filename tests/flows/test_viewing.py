@@ -46,6 +46,12 @@ def home(night, tmp_path_factory):
     return home
 
 
+def test_a_recommender_that_reads_the_likes_of_all_viewers(home):
+    options = ("--at", AT, "--recommender", "factorisation", "--home", home, "--json")
+    found = answer("tonight", "--viewer", "Ann", *options)
+    assert {one["why"][0]["title"] for one in found} == {"Midsomer Murders", "MasterChef"}
+
+
 def test_a_list_serves_both_tastes_and_says_why(home):
     found = answer("tonight", "--viewer", "Ann", "--at", AT, "--home", home, "--json")
     assert [one["rank"] for one in found] == list(range(1, 11))
@@ -119,6 +125,7 @@ def test_what_was_seen_is_not_recommended(home):
         (("like", "--from", "nowhere.csv"), "nowhere.csv is no file"),
         (("tonight", "--at", AT, "--viewer", "Nobody"), 'run `guidespace like "TITLE"`'),
         (("tonight", "--at", "2031-01-01T20:00", "--viewer", "Ann"), "it has programmes from 2026-01-12"),
+        (("tonight", "--recommender", "best"), "'best'; choose channel_habits, factorisation"),
         (("tonight", "--at", "tomorrow"), "'tomorrow' is no instant"),
         (("tonight", "--at", AT, "--hours", "2", "--until", AT), "not both"),
         (("tonight", "--at", AT, "--viewer", "Ann", "--out", "x.pdf"), "expected .html, .ics, .json"),
