@@ -1,1 +1,1 @@
-"""What viewers like and what they have watched, read from tables and from the databases of media players."""
+"""Reads likes and watch histories of viewers from tables, exports and databases of media players."""

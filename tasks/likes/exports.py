@@ -1,9 +1,9 @@
-"""Watch histories as Trakt, Plex, Emby, Jellyfin and the plugin Playback Reporting export them.
+"""Reads watch histories exported by Trakt, Plex, Emby, Jellyfin and the plugin Playback Reporting.
 
 Trakt: the archive of https://trakt.tv/settings/data or one of its files, whose rows are those of the API
 (https://trakt.docs.apiary.io, sync/history, sync/ratings, sync/watched): ``watched_at`` or ``rated_at`` with
 ``rating`` (1 to 10), and ``movie``, or ``show`` with ``episode``. watched-shows has ``seasons`` with
-``episodes`` instead. Rows without any of these (watchlist, collection, playback progress) say nothing.
+``episodes`` instead. Rows without any of these (watchlist, collection, playback progress) are ignored.
 
 Plex: JSON of the server's API (https://developer.plex.tv/pms), /library/sections/ID/all or
 /status/sessions/history/all: ``MediaContainer`` with ``Metadata``: ``viewCount`` or ``viewedAt``,
@@ -45,18 +45,19 @@ _TRAKT = re.compile(r"(.*/)?(watched-history|ratings-(movies|shows|episodes))(-\
 def read_export(
     file: Path, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
 ) -> pa.Table | None:
-    """Rows of ``LIKES``, as ``read_player``; None if the file is no export of these programs.
+    """Reads rows of ``LIKES`` like ``read_player``; returns None if the file is no export of these programs.
 
-    Users and accounts have ids instead of names. An id is the viewer only if the file has several.
+    Exports contain ids of users instead of names. An id becomes the viewer only if the file has several.
 
     Raises:
-        LikesError: It looks like an export, but has other fields.
+        LikesError: The file looks like an export but has other fields.
     """
     try:
-        found = _read(file)
-        if found is None:
+        export = _read(file)
+        if export is None:
             return None
-        return to_table(name_viewers(found[1]), found[0], viewer, at, zone)
+        source, items = export
+        return to_table(drop_single_viewer(items), source, viewer, at, zone)
     except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         problem = f"{type(error).__name__}: {error}"
         raise LikesError(f"{file} is not as its program documents exports ({problem})") from error
@@ -64,14 +65,15 @@ def read_export(
         raise LikesError(f"{file} cannot be read: {error.strerror or error}") from error
 
 
-def name_viewers(items: Iterable[Item]) -> list[Item]:
-    """The items without the id of their viewer, unless there are several."""
+def drop_single_viewer(items: Iterable[Item]) -> list[Item]:
+    """Removes the viewer of the items if all have the same one."""
     items = list(items)
     several = len({item.viewer for item in items}) > 1
     return items if several else [replace(item, viewer="") for item in items]
 
 
 def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
+    """Reads the name of the program and the items of an export; None if the file is no export."""
     kind = file.suffix.lower()
     if kind == ".zip":
         with zipfile.ZipFile(file) as archive:
@@ -84,10 +86,10 @@ def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
         with open(file, encoding="utf-8-sig", newline="") as lines:
             head = lines.readline()
             separator = "\t" if "\t" in head else ","
-            named = tuple(name.strip('"') for name in head.strip().split(separator)) == ACTIVITY
-            if not named and (separator == "," or head.count("\t") != len(ACTIVITY) - 1):
+            has_header = tuple(name.strip('"') for name in head.strip().split(separator)) == ACTIVITY
+            if not has_header and (separator == "," or head.count("\t") != len(ACTIVITY) - 1):
                 return None
-            if not named:
+            if not has_header:
                 lines.seek(0)
             quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
             plays = csv.DictReader(lines, ACTIVITY, delimiter=separator, quoting=quoting)
@@ -97,7 +99,7 @@ def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
     try:
         document = json.loads(file.read_text(encoding="utf-8-sig"))
     except (UnicodeDecodeError, json.JSONDecodeError):
-        return None  # read_table says what is wrong, or reads lines
+        return None  # read_table reads it as lines, or raises the error
     if isinstance(document, dict) and "MediaContainer" in document:
         return "plex", plex_items(document["MediaContainer"].get("Metadata", []))
     if isinstance(document, dict) and "Items" in document:
@@ -110,21 +112,21 @@ def _read(file: Path) -> tuple[str, Iterable[Item]] | None:
 
 
 def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Items of a file of Trakt's export."""
+    """Yields the items of a file of Trakt's export."""
     for row in rows:
-        about = row.get("movie") or row.get("show")
-        if about is None or row.get("type") == "season":
+        work = row.get("movie") or row.get("show")
+        if work is None or row.get("type") == "season":
             continue
         for season in row.get("seasons") or ():
             for episode in season["episodes"]:
                 number, watched_at = episode["number"], episode.get("last_watched_at")
                 numbers = {"season": season["number"], "episode": number}
-                yield Item(title=about["title"], plays=episode["plays"], played_at=watched_at, **numbers)
+                yield Item(title=work["title"], plays=episode["plays"], played_at=watched_at, **numbers)
         if not row.get("seasons"):
             episode = row.get("episode") or {}
             watched_at = row.get("watched_at") or row.get("last_watched_at")
             yield Item(
-                title=about["title"],
+                title=work["title"],
                 sub_title=episode.get("title"),
                 season=episode.get("season"),
                 episode=episode.get("number"),
@@ -135,7 +137,7 @@ def trakt_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Films, episodes and series of Plex; views of a series are those of its episodes."""
+    """Yields films, episodes and series of Plex; views of a series are ignored in favour of its episodes."""
     for row in rows:
         if row["type"] not in ("movie", "episode", "show"):
             continue
@@ -154,7 +156,7 @@ def plex_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def emby_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Films, episodes and series of Emby's or Jellyfin's API."""
+    """Yields films, episodes and series of the API of Emby or Jellyfin."""
     for row in rows:
         if row["Type"] not in ("Movie", "Episode", "Series", "Video"):
             continue
@@ -174,7 +176,7 @@ def emby_items(rows: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Films and episodes of Playback Reporting that a user has played for long enough, over all plays."""
+    """Yields films and episodes of Playback Reporting, with the playing time of all plays of a user."""
     seconds: dict[tuple[str, str, str], int] = {}
     last: dict[tuple[str, str, str], str] = {}
     for play in plays:
@@ -183,11 +185,11 @@ def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
             seconds[key] = seconds.get(key, 0) + int(play["PlayDuration"])
             last[key] = max(last.get(key, ""), play["DateCreated"])
     for (user, kind, name), played in seconds.items():
-        about: dict[str, Any] = {"title": name}
+        names: dict[str, Any] = {"title": name}
         if kind == "Episode" and (parts := _EPISODE.fullmatch(name)):
-            about = {"title": parts[1], "sub_title": parts[4]}
+            names = {"title": parts[1], "sub_title": parts[4]}
             if number := int(parts[3]):  # 00: unknown
-                about |= {"season": int(parts[2]), "episode": number}
+                names |= {"season": int(parts[2]), "episode": number}
         yield Item(
-            viewer=user, plays=played >= WATCHED_SECONDS[kind], played_at=last[user, kind, name], **about
+            viewer=user, plays=played >= WATCHED_SECONDS[kind], played_at=last[user, kind, name], **names
         )

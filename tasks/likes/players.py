@@ -1,21 +1,20 @@
-"""Watched lists of media players, from their SQLite databases, opened read-only.
+"""Reads watch histories from the SQLite databases of media players, opened read-only.
 
 Kodi: ``MyVideosNNN.db`` (119 of Kodi 19 to 131 of Kodi 21; https://kodi.wiki/view/Databases/MyVideos, and
 xbmc/video/VideoDatabase.cpp): ``files`` has playCount (NULL: not watched) and lastPlayed (local time);
 ``movie``.c00 is a film's title; ``episode``.c00, c12 and c13 are title, season and episode, ``tvshow``.c00
-is the series; ``bookmark`` of type 1 is where playing stopped; userrating is 1 to 10, 0 or NULL for none.
-One database is one viewer's (a profile's).
+is the series; ``bookmark`` of type 1 is the resume point; userrating is 1 to 10, 0 or NULL for none. A
+database belongs to one viewer (a profile).
 
 Jellyfin: ``jellyfin.db`` of 10.11 (Jellyfin.Database.Implementations/JellyfinDbContext.cs, UserData.cs,
-BaseItemEntity.cs): ``UserData`` has a row a user and item (Played, PlaybackPositionTicks, LastPlayedDate in
+BaseItemEntity.cs): ``UserData`` has rows per user and item (Played, PlaybackPositionTicks, LastPlayedDate in
 UTC, Rating 0 to 10, Likes, IsFavorite), ``BaseItems`` the items (Type, Name, SeriesName, ParentIndexNumber,
-IndexNumber, RunTimeTicks), ``Users`` the names. An item has several rows of user data where it has several
-keys.
+IndexNumber, RunTimeTicks), ``Users`` the names. An item with several keys has several rows of user data.
 
 The plugin Playback Reporting of Jellyfin and Emby: ``playback_reporting.db``, see exports.py.
 
-Where playing stopped is a resume point, in both (Kodi keeps a bookmark of type 1 and Jellyfin a position from
-5 % on, and both delete them at the end, from 90 % on): it says nothing unless it lies in the credits.
+Both players store a resume point from 5 % on and delete it from 90 % on. A resume point is ignored unless it
+lies in the credits.
 """
 
 import datetime
@@ -25,7 +24,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tasks.likes.exports import ACTIVITY, activity_items, name_viewers
+from tasks.likes.exports import ACTIVITY, activity_items, drop_single_viewer
 from tasks.likes.tables import LikesError
 from tasks.likes.watched import Item, to_table
 
@@ -50,12 +49,12 @@ _JELLYFIN = """
     SELECT coalesce(items.SeriesName, items.Name) AS title,
            CASE WHEN items.SeriesName IS NULL THEN '' ELSE items.Name END AS sub_title,
            items.ParentIndexNumber AS season, items.IndexNumber AS episode,
-           max(said.Played) AS plays, max(said.LastPlayedDate) AS played_at, max(said.Rating) AS rating,
-           max(said.PlaybackPositionTicks) * 1.0 / nullif(items.RunTimeTicks, 0) AS share,
-           users.Username AS viewer, max(CASE WHEN said.IsFavorite THEN 1 ELSE said.Likes END) AS liked
-    FROM UserData AS said
-    JOIN BaseItems AS items ON items.Id = said.ItemId
-    JOIN Users AS users ON users.Id = said.UserId
+           max(played.Played) AS plays, max(played.LastPlayedDate) AS played_at, max(played.Rating) AS rating,
+           max(played.PlaybackPositionTicks) * 1.0 / nullif(items.RunTimeTicks, 0) AS share,
+           users.Username AS viewer, max(CASE WHEN played.IsFavorite THEN 1 ELSE played.Likes END) AS liked
+    FROM UserData AS played
+    JOIN BaseItems AS items ON items.Id = played.ItemId
+    JOIN Users AS users ON users.Id = played.UserId
     WHERE items.Type LIKE '%.Movie' OR items.Type LIKE '%.Episode' OR items.Type LIKE '%.Series'
        OR items.Type LIKE '%.Video' OR items.Type LIKE '%.LiveTvProgram'
     GROUP BY users.Username, items.Id
@@ -63,16 +62,16 @@ _JELLYFIN = """
 
 
 def read_player(file: Path, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None) -> pa.Table:
-    """Rows of ``LIKES`` from a database of Kodi (``viewer``'s own) or Jellyfin (which names its users).
+    """Reads rows of ``LIKES`` from a database of Kodi, Jellyfin or Playback Reporting.
 
     Args:
-        file: Opened read-only; its player may be running.
-        viewer: Who watched, where the database does not say.
-        at: When (UTC, without a zone), where the database does not say.
-        zone: Zone of Kodi's times; None: that of this machine.
+        file: Database, opened read-only; the player may be running.
+        viewer: Name of the viewer if the database has none.
+        at: Time of rows without one; UTC, without a zone.
+        zone: Zone of Kodi's times; None for that of this machine.
 
     Raises:
-        LikesError: It is the database of something else, or of a version with other tables.
+        LikesError: The database belongs to another program or version, or cannot be read.
     """
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
@@ -84,11 +83,12 @@ def read_player(file: Path, viewer: str, at: datetime.datetime, zone: datetime.t
                 source, query = "kodi", _KODI
             elif "PlaybackActivity" in tables:
                 rows = map(dict, connection.execute(f"SELECT {', '.join(ACTIVITY)} FROM PlaybackActivity"))
-                return to_table(name_viewers(activity_items(rows)), "playback reporting", viewer, at, zone)
+                items = drop_single_viewer(activity_items(rows))
+                return to_table(items, "playback reporting", viewer, at, zone)
             else:
-                some = ", ".join(sorted(tables)[:6]) or "none"
+                excerpt = ", ".join(sorted(tables)[:6]) or "none"
                 expected = "MyVideosNNN.db of Kodi 19 or later, or jellyfin.db of Jellyfin 10.11 or later"
-                raise LikesError(f"{file} has the tables {some}; expected {expected}")
+                raise LikesError(f"{file} has the tables {excerpt}; expected {expected}")
             return to_table((Item(**row) for row in connection.execute(query)), source, viewer, at, zone)
     except sqlite3.Error as error:
         raise LikesError(f"{file} cannot be read as a database of Kodi or Jellyfin: {error}") from error

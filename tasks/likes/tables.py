@@ -1,14 +1,14 @@
-"""Likes from a table: CSV, Parquet or JSON (an array of objects, or one a line).
+"""Reads likes from a table: CSV, Parquet or JSON (an array of objects, or one object per line).
 
 Columns, in any order and case: ``title`` (or ``programme``), one of ``liked``, ``rating`` and ``share``, and
-where known ``viewer``, ``time``, ``episode`` and ``sub_title``; others are ignored. All become a number from
--1 (dislike) over 0 (neither) to 1 (like):
+optionally ``viewer``, ``time``, ``episode`` and ``sub_title``; others are ignored. The opinion becomes a
+number from -1 (dislike) to 1 (like):
 
     liked    true, yes, 1, like → 1        false, no, 0, -1, dislike → -1
     rating   (2 r - low - high) / (high - low); the scale is 1 to 5 if the file's largest is at most 5, else
-             1 to 10 if it is at most 10, else 0 to 100; what lies outside counts as its end
+             1 to 10 if it is at most 10, else 0 to 100; values outside the scale are clipped
     share    of the programme that was watched, 0 to 1, or 0 to 100 if the file's largest is above 1: 2 s - 1,
-             at least 0, since what was not watched to the end was not disliked for that
+             at least 0, because stopping early is not a dislike
 """
 
 import csv
@@ -27,7 +27,7 @@ from storage.episodes.numbers import read_episode
 from storage.errors import ExpectedError
 from tasks.text.titles import parse_title
 
-SEEN_SHARE = 0.8  # from this share on it was watched to the end, but for its credits
+SEEN_SHARE = 0.8  # a programme watched up to its credits
 ROUNDING = 1e-6
 NAMES = {
     "viewer": ("viewer", "user", "user_id", "userid"),
@@ -44,58 +44,57 @@ YES, NO = ("true", "yes", "1", "1.0", "like"), ("false", "no", "0", "0.0", "-1",
 
 
 class LikesError(ExpectedError, ValueError):
-    """A source of likes that cannot be read; the message says what was found and what was expected."""
+    """A source of likes cannot be read; the message contains the problem and what is expected."""
 
 
 def read_table(file: Path, viewer: str, at: datetime.datetime) -> pa.Table:
-    """Rows of ``LIKES``. ``viewer`` is who is meant and ``at`` (UTC, without a zone) when, where a row says
-    neither.
+    """Reads rows of ``LIKES``. ``viewer`` and ``at`` (UTC, without a zone) apply to rows without them.
 
     Raises:
-        LikesError: The file is of another kind, lacks a column, or has a value that means nothing.
+        LikesError: The file has another format, lacks a column, or has an invalid value.
     """
     rows = _named(_rows(file), file)
-    given = next((name for name in OPINIONS if rows and name in rows[0]), "liked")
-    opinions = _opinions(file, [row.get(given) for row in rows], given)
-    made = []
+    kind = next((name for name in OPINIONS if rows and name in rows[0]), "liked")
+    opinions = _opinions(file, [row.get(kind) for row in rows], kind)
+    likes = []
     for place, (row, opinion) in enumerate(zip(rows, opinions, strict=True), 1):
         title, sub_title = (str(row.get(name) or "").strip() for name in ("title", "sub_title"))
         if not title:
             raise LikesError(f"{file}, row {place}: the title is empty")
-        if opinion is None:  # the row says nothing
+        if opinion is None:
             continue
         numbers = [("", str(row["episode"]))] if row.get("episode") else []
         episode, _ = read_episode(numbers, title, sub_title).keys(sub_title)
-        made.append(
+        likes.append(
             {
                 "viewer": str(row.get("viewer") or viewer),
                 "show_key": parse_title(title).show_key,
                 "episode": episode,
                 "sub_title": sub_title,
-                "source": STATED if given == "liked" else f"table: {given}",
+                "source": STATED if kind == "liked" else f"table: {kind}",
                 "title": title,
                 "time": _instant(row.get("time"), at, file, place),
                 "value": opinion,
-                "seen": given == "share" and opinion > 2 * SEEN_SHARE - 1 - ROUNDING,
+                "seen": kind == "share" and opinion > 2 * SEEN_SHARE - 1 - ROUNDING,
             }
         )
-    return pa.Table.from_pylist(made, schema=LIKES)
+    return pa.Table.from_pylist(likes, schema=LIKES)
 
 
 def _named(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[str, Any]]:
-    """The rows with the columns of NAMES alone, under those names."""
+    """Selects the columns of NAMES and renames them."""
     if not rows:
         return []
     columns = {str(name).strip().casefold(): name for name in rows[0]}
-    found = {
-        name: next(columns[other] for other in others if other in columns)
-        for name, others in NAMES.items()
-        if not columns.keys().isdisjoint(others)
+    selected = {
+        name: next(columns[alias] for alias in aliases if alias in columns)
+        for name, aliases in NAMES.items()
+        if not columns.keys().isdisjoint(aliases)
     }
-    if "title" not in found or found.keys().isdisjoint(OPINIONS):
-        wanted = "title (or programme) and one of liked, rating, share"
-        raise LikesError(f"{file}: the columns are {', '.join(map(str, rows[0]))}; expected {wanted}")
-    return [{name: row.get(column) for name, column in found.items()} for row in rows]
+    if "title" not in selected or selected.keys().isdisjoint(OPINIONS):
+        expected = "title (or programme) and one of liked, rating, share"
+        raise LikesError(f"{file}: the columns are {', '.join(map(str, rows[0]))}; expected {expected}")
+    return [{name: row.get(column) for name, column in selected.items()} for row in rows]
 
 
 def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
@@ -105,14 +104,12 @@ def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
             return pq.read_table(file).to_pylist()
         text = file.read_text(encoding="utf-8-sig")
         if kind == ".csv":
-            return list(csv.DictReader(text.splitlines(), dialect=_dialect(text)))
+            return list(csv.DictReader(text.splitlines(), delimiter=_delimiter(text)))
         if kind in (".json", ".jsonl", ".ndjson"):
-            whole = text.lstrip().startswith("[")
-            rows = (
-                json.loads(text)
-                if whole
-                else [json.loads(line) for line in text.splitlines() if line.strip()]
-            )
+            if text.lstrip().startswith("["):
+                rows = json.loads(text)
+            else:
+                rows = [json.loads(line) for line in text.splitlines() if line.strip()]
             if not all(isinstance(row, dict) for row in rows):
                 raise LikesError(f'{file}: expected objects, such as {{"title": "Tatort", "liked": true}}')
             return rows
@@ -123,37 +120,31 @@ def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
     raise LikesError(f"{file}: expected .csv, .parquet, .json or .jsonl, or an export: docs/tonight.md")
 
 
-def _dialect(text: str) -> type[csv.Dialect] | str:
-    head = text.partition("\n")[0]
-    separator = max(",;\t", key=head.count)
-
-    class Found(csv.excel):
-        delimiter = separator
-
-    return Found
+def _delimiter(text: str) -> str:
+    return max(",;\t", key=text.partition("\n")[0].count)
 
 
-def _opinions(file: Path, values: Sequence[Any], given: str) -> list[float | None]:
-    """The opinion of each row, from -1 to 1; None where it says nothing."""
-    if given == "liked":
+def _opinions(file: Path, values: Sequence[Any], kind: str) -> list[float | None]:
+    """Converts a column to opinions from -1 to 1; None for empty values."""
+    if kind == "liked":
         return [_liked(value, file, place) for place, value in enumerate(values, 1)]
-    numbers = [_number(value, given, file, place) for place, value in enumerate(values, 1)]
-    known = [number for number in numbers if number is not None]
-    smallest, largest = min(known, default=0.0), max(known, default=0.0)
-    if given == "share":
+    numbers = [_number(value, kind, file, place) for place, value in enumerate(values, 1)]
+    present = [number for number in numbers if number is not None]
+    smallest, largest = min(present, default=0.0), max(present, default=0.0)
+    if kind == "share":
         low, high = 0.0, 1.0 if largest <= 1 else 100.0
     else:
         low, high = (1.0, 5.0) if largest <= 5 else (1.0, 10.0) if largest <= 10 else (0.0, 100.0)
     if largest > high or smallest < 0:
         raise LikesError(
-            f"{file}: {given} goes from {smallest:g} to {largest:g}; expected numbers from 0 to 100"
+            f"{file}: {kind} goes from {smallest:g} to {largest:g}; expected numbers from 0 to 100"
         )
-    least = 0.0 if given == "share" else -1.0
-    return [None if number is None else max(least, scale(number, low, high)) for number in numbers]
+    lower_bound = 0.0 if kind == "share" else -1.0
+    return [None if number is None else max(lower_bound, scale(number, low, high)) for number in numbers]
 
 
 def scale(number: float, low: float, high: float) -> float:
-    """A number of a scale as one from -1 to 1; what lies outside counts as its end."""
+    """Maps [low, high] linearly to [-1, 1] and clips."""
     return max(-1.0, min(1.0, (2 * number - low - high) / (high - low)))
 
 
@@ -179,7 +170,7 @@ def _number(value: Any, name: str, file: Path, place: int) -> float | None:
 
 
 def _instant(value: Any, at: datetime.datetime, file: Path, place: int) -> datetime.datetime:
-    """ISO text, seconds since 1970, or a date; UTC where no zone is named."""
+    """Reads ISO text, seconds since 1970, or a date, as UTC unless it has a zone."""
     if value is None or not str(value).strip():
         return at
     try:

@@ -1,8 +1,8 @@
-"""Items of a media library or of a watch history as rows of ``LIKES``.
+"""Converts items of a media library or of a watch history to rows of ``LIKES``.
 
 An item counts if the viewer rated it, marked it, or watched it to the end. A resume point ("continue
-watching") is not an opinion: an item that was paused gets no row. What was watched to the end without a
-rating counts as 0.5: chosen, and not abandoned.
+watching") is not an opinion, so a paused item has no row. An item that was watched to the end but not rated
+has the value WATCHED.
 """
 
 import datetime
@@ -22,15 +22,15 @@ WATCHED = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """A film, an episode or a series with what its viewer did.
+    """A film, an episode or a series, and what its viewer did.
 
     Attributes:
-        title: Of the film or the series.
+        title: Title of the film or the series.
         sub_title: Title of the episode.
         season, episode: Numbers from 1 (season 0: specials); None if unknown.
-        plays: How often it was played to the end; a boolean does.
+        plays: Number of times it was played to the end, or a boolean.
         share: Position at which playing stopped, as a share of the running time.
-        played_at: When it was watched or rated: ISO text or POSIX seconds.
+        played_at: Time at which it was watched or rated: ISO text or POSIX seconds.
         rating: From 1 to 10.
         liked: 1 or 0.
         viewer: Name; empty if the source has none.
@@ -51,13 +51,13 @@ class Item:
 def to_table(
     items: Iterable[Item], source: str, viewer: str, at: datetime.datetime, zone: datetime.tzinfo | None
 ) -> pa.Table:
-    """Rows of ``LIKES``; items without an opinion have none.
+    """Converts items to rows of ``LIKES``; items without an opinion have none.
 
     Args:
-        source: Name of the kind of file.
-        viewer: Who watched, where an item does not say.
-        at: When (UTC, without a zone), where an item does not say.
-        zone: Zone of times that name none; None: that of this machine.
+        source: Name of the program.
+        viewer: Name of the viewer for items without one.
+        at: Time for items without one; UTC, without a zone.
+        zone: Zone of times without one; None for that of this machine.
     """
     rows = (_to_row(item, source, viewer, at, zone) for item in items)
     return pa.Table.from_pylist([row for row in rows if row is not None], schema=LIKES)

@@ -1,1 +1,1 @@
-"""Vocabulary to Corpus: token ids as memory-mapped ragged arrays."""
+"""Converts a Vocabulary to a Corpus: token ids, labels and sentence vectors as memory-mapped arrays."""

@@ -1,9 +1,9 @@
-"""Sentence vectors of a Corpus: of each title, and of what its descriptions say together.
+"""Computes the sentence vectors of a Corpus: one of each title and one of its descriptions.
 
-A title is encoded as people read it, without marks. Its description vector is the mean of the vectors of its
-first descriptions (those of all its raw titles, most airings first, then its sub-titles), at unit norm: two
-that begin alike count once. Placeholders name no programme and have no description, and "No information
-available" is none.
+A title is encoded in its display form, without marks. Its description vector is the normalized mean of the
+vectors of its first descriptions: those of all its raw titles by descending number of airings, then its
+sub-titles; descriptions with the same beginning count once. Placeholder titles and placeholder descriptions
+such as "No information available" are skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,19 +22,19 @@ from tasks.sentences.encoding import encode_new
 from tasks.sentences.settings import SentenceSettings
 from tasks.text.titles import is_placeholder, parse_title
 
-PART = 4096  # titles whose vectors are in memory at a time
-_SHORT = 60  # characters; a longer description is none of the texts that say nothing
+BATCH_TITLES = 4096  # titles with their vectors in memory
+_MAX_PLACEHOLDER = 60  # characters; longer descriptions are no placeholders
 
 
 @dataclass(frozen=True)
 class TitleTexts:
-    """The texts that are encoded of each title.
+    """Texts to encode.
 
     Attributes:
-        titles: Parquet file with a row a title.
-        described: What ``write_descriptions`` wrote.
+        titles: Parquet file with one row per title.
+        described: Output file of ``write_descriptions``.
         is_placeholder: bool (titles,).
-        descriptions: Most of a title.
+        descriptions: Maximum number of descriptions per title.
     """
 
     titles: Path
@@ -43,38 +43,39 @@ class TitleTexts:
     descriptions: int
 
     def batches(self) -> Iterator[Sequence[str]]:
-        """Every text."""
+        """Iterates over all texts."""
         for batch in batches_of(self.titles, ["title"]):
             yield batch.column(0).to_pylist()
         for _, texts in self.of_descriptions():
             yield texts
 
     def of_descriptions(self) -> Iterator[tuple[list[int], list[str]]]:
-        """Title ids, rising, and the descriptions that count; batch by batch."""
-        last, kept = -1, 0
+        """Iterates over batches of title ids, ascending, and their descriptions."""
+        last, count = -1, 0
         for batch in batches_of(self.described, ["title_id", "description"]) if self.descriptions else ():
-            owners, texts = [], []
-            for owner, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                last, kept = owner, kept if owner == last else 0
-                if kept < self.descriptions and not (self.is_placeholder[owner] or _says_nothing(text)):
-                    kept += 1
-                    owners.append(owner)
+            title_ids, texts = [], []
+            for title_id, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                last, count = title_id, count if title_id == last else 0
+                skipped = self.is_placeholder[title_id] or _is_placeholder_text(text)
+                if count < self.descriptions and not skipped:
+                    count += 1
+                    title_ids.append(title_id)
                     texts.append(text)
-            yield owners, texts
+            yield title_ids, texts
 
 
-def _sum_by_owner(owners: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
-    """Sums of vectors by owner, float32 (count, dim); owners rise. 15 times as fast as np.add.at."""
+def _sum_by_row(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
+    """Sums vectors by ascending row, float32 (count, dim); 15 times as fast as np.add.at."""
     sums = np.zeros((count, vectors.shape[1]), dtype=np.float32)
-    rank = np.arange(len(owners)) - np.searchsorted(owners, owners)
-    for number in range(rank.max(initial=-1) + 1):
-        own = rank == number
-        sums[owners[own]] += vectors[own]
+    ranks = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    for rank in range(ranks.max(initial=-1) + 1):
+        selected = ranks == rank
+        sums[rows[selected]] += vectors[selected]
     return sums
 
 
-def _says_nothing(description: str) -> bool:
-    return len(description) < _SHORT and is_placeholder(parse_title(description).show_key)
+def _is_placeholder_text(description: str) -> bool:
+    return len(description) < _MAX_PLACEHOLDER and is_placeholder(parse_title(description).show_key)
 
 
 def write_sentences(
@@ -86,17 +87,16 @@ def write_sentences(
     folder: Path,
     work: Path,
 ) -> Iterator[Progress]:
-    """Writes sentences.npy and, where a title has a description, descriptions.npy, of an encoder that is not
-    ``none``; encodes new texts only.
+    """Writes sentences.npy and, if a title has a description, descriptions.npy. Encodes new texts only.
 
     Args:
-        home: Holds the store of vectors.
-        settings: The encoder, and how many descriptions.
+        home: Folder of the store of vectors.
+        settings: The encoder, not ``none``, and the number of descriptions.
         guide: Folder with descriptions.parquet.
         vocabulary: Folder with titles.parquet and variants.parquet.
         placeholders: bool (titles,).
-        folder: Where to write.
-        work: For temporary files.
+        folder: Destination.
+        work: Folder for temporary files.
     """
     encoder = settings.encoder.open()
     assert encoder is not None
@@ -109,18 +109,19 @@ def write_sentences(
     texts = TitleTexts(vocabulary / "titles.parquet", described, placeholders, settings.descriptions)
     yield from encode_new(store, settings.encoder, texts.batches)
     titles = text_keys(text for batch in batches_of(texts.titles, ["title"]) for text in batch[0].to_pylist())
-    owners, keys = [np.zeros(0, np.int64)], [np.zeros(0, "<u8")]
-    for numbers, some in texts.of_descriptions():
-        owners.append(np.array(numbers, np.int64))
-        keys.append(text_keys(some))
-    owner, key = np.concatenate(owners), np.concatenate(keys)
-    parts = [(begin, min(begin + PART, len(titles))) for begin in range(0, len(titles), PART)]
+    described_batches = [(np.zeros(0, np.int64), np.zeros(0, "<u8"))]
+    for title_ids, batch in texts.of_descriptions():
+        described_batches.append((np.array(title_ids, np.int64), text_keys(batch)))
+    rows, keys = (np.concatenate(arrays) for arrays in zip(*described_batches, strict=True))
+    bounds = [
+        (begin, min(begin + BATCH_TITLES, len(titles))) for begin in range(0, len(titles), BATCH_TITLES)
+    ]
     with array_writer(folder, "sentences", np.float16, (encoder.dim,)) as add:
-        for begin, end in parts:
+        for begin, end in bounds:
             add(store.take(titles[begin:end]))
-    if len(owner):
+    if len(rows):
         with array_writer(folder, "descriptions", np.float16, (encoder.dim,)) as add:
-            for begin, end in parts:
-                own = slice(*np.searchsorted(owner, [begin, end]))
-                add(unit_rows(_sum_by_owner(owner[own] - begin, store.take(key[own]), end - begin)))
-    store.compact(np.concatenate([titles, key]))
+            for begin, end in bounds:
+                batch = slice(*np.searchsorted(rows, [begin, end]))
+                add(unit_rows(_sum_by_row(rows[batch] - begin, store.take(keys[batch]), end - begin)))
+    store.compact(np.concatenate([titles, keys]))

@@ -10,7 +10,7 @@ _TRAINING_TITLES = "Labelled training titles below which nothing can be learnt"
 
 @configurable
 class PreprocessSettings:
-    """What a label is, and what texts are encoded as a whole."""
+    """Settings of labels and sentence vectors."""
 
     minimum_titles: int = setting(20, "Training titles that a category needs to be a label", ge=2)
     largest_share: float = setting(0.4, _LARGEST_SHARE, gt=0, le=1)

@@ -1,4 +1,4 @@
-"""Arrays and tables of a Corpus, made of those of a Vocabulary."""
+"""Writes arrays and tables of a Corpus from those of a Vocabulary."""
 
 import json
 import tempfile
@@ -20,16 +20,16 @@ from tasks.preprocess.frequencies import write_slices
 from tasks.preprocess.token_ids import TokenIds
 from tasks.text.words import KINDS, WORD
 
-ENTRIES_OF = 50_000  # titles in memory at a time
+BATCH_TITLES = 50_000  # titles in memory
 
 
-def codes(texts: pa.Array | pa.ChunkedArray, known: Sequence[str]) -> np.ndarray:
-    """int8 (rows,): indices of texts in a list of all that there are."""
-    return pc.index_in(texts, value_set=pa.array(known)).to_numpy().astype(np.int8)  # pyright: ignore[reportAttributeAccessIssue]
+def codes(texts: pa.Array | pa.ChunkedArray, values: Sequence[str]) -> np.ndarray:
+    """Returns the index of each text in ``values``, int8 (rows,)."""
+    return pc.index_in(texts, value_set=pa.array(values)).to_numpy().astype(np.int8)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def write_tokens(vocabulary: Path, folder: Path) -> int:
-    """Writes kinds.npy, weights.npy and token_names.parquet, a row a token; returns the number of tokens."""
+    """Writes kinds.npy, weights.npy and token_names.parquet, a row per token; returns their number."""
     table = pq.read_table(vocabulary / "tokens.parquet", columns=["kind", "token", "weight"])
     np.save(folder / "kinds.npy", codes(table["kind"], KINDS))
     np.save(folder / "weights.npy", table["weight"].to_numpy().astype(np.float32))
@@ -52,11 +52,14 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
         add_offsets(np.zeros(1))
         for piece, dictionary in enumerate(dictionaries):
             is_word = codes(pq.read_table(dictionary, columns=["kind"])["kind"], KINDS) == WORD
-            own = read_tokens(vocabulary, piece)
-            end = begin + len(own)
-            found, owners = ids.of_dictionary(piece)[own.values], own.row_ids
-            oov = np.bincount(owners[(found < 0) & is_word[own.values]], minlength=len(own)) > 0
-            tokens = Ragged(own.offsets, found).where(found >= 0).append(ids.of_contexts(begin, end))
+            local = read_tokens(vocabulary, piece)
+            end = begin + len(local)
+            token_ids = ids.of_dictionary(piece)[local.values]
+            is_oov = (token_ids < 0) & is_word[local.values]
+            oov = np.bincount(local.row_ids[is_oov], minlength=len(local)) > 0
+            tokens = (
+                Ragged(local.offsets, token_ids).where(token_ids >= 0).append(ids.of_contexts(begin, end))
+            )
             add_offsets(tokens.offsets[1:] + entries)
             add_values(tokens.values)
             add_oov(oov)
@@ -75,8 +78,8 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
 
 
 def _contexts(file: Path, begin: int, end: int) -> pa.ListArray:
-    wanted = (pc.field("title_id") >= begin) & (pc.field("title_id") < end)
-    table = pq.read_table(file, columns=["title_id", "token"], filters=wanted)
+    in_range = (pc.field("title_id") >= begin) & (pc.field("title_id") < end)
+    table = pq.read_table(file, columns=["title_id", "token"], filters=in_range)
     lengths = np.bincount(table["title_id"].to_numpy() - begin, minlength=end - begin)
     return _lists(offsets_of(lengths), table["token"].combine_chunks())
 
@@ -86,7 +89,7 @@ def _lists(offsets: np.ndarray, values: pa.Array) -> pa.ListArray:
 
 
 def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
-    """Writes frequencies.parquet into a Corpus folder that has its arrays; returns the number of its rows."""
+    """Writes frequencies.parquet to a Corpus folder with complete arrays; returns its number of rows."""
     kinds = open_array(corpus, "kinds")
     ids = pa.array(np.arange(len(kinds), dtype=np.int32), mask=np.asarray(kinds != WORD))
     names = pa.array(json.loads((corpus / "label_names.json").read_text(encoding="utf-8")), pa.string())
@@ -101,12 +104,12 @@ def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
 
 
 def _write_entries(corpus: Path, name: str, lookup: pa.Array, column: str, path: Path) -> None:
-    """Writes title_id and the lookup's value of each entry of a ragged array, but nulls."""
+    """Writes title_id and the lookup's value of each entry of a ragged array; nulls are left out."""
     schema = pa.schema([("title_id", pa.int32()), (column, lookup.type)])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for begin in range(0, len(Ragged.open(corpus, name)), ENTRIES_OF):
-            # mapped anew for each part, so that no more of it is in memory
-            part = Ragged.open(corpus, name).between(begin, begin + ENTRIES_OF)
+        for begin in range(0, len(Ragged.open(corpus, name)), BATCH_TITLES):
+            # a new memory map per batch limits the resident memory
+            part = Ragged.open(corpus, name).between(begin, begin + BATCH_TITLES)
             titles = pa.array(begin + part.row_ids, pa.int32())
             values = lookup.take(pa.array(np.asarray(part.values)))
             writer.write_table(pa.table([titles, values], schema=schema).drop_null())

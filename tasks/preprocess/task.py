@@ -30,7 +30,7 @@ DROPPED = pa.schema([("category", pa.string()), ("reason", pa.string()), ("title
 
 
 class TooFewTitles(ExpectedError, ValueError):
-    """The guide holds too few labelled titles to learn from."""
+    """The guide has too few labelled titles for training."""
 
 
 @task(**STAGE.options)
@@ -90,7 +90,7 @@ def preprocess(
             "split": split,
             "show": np.arange(len(split), dtype=np.int32),
             "family": families.combine_chunks().indices.to_numpy(),
-            # Selects validation titles in training. Another salt, or the held-out titles would come first.
+            # Selects validation titles in training; the salt of the splits would put held-out ones first.
             "family_hash": hashes(texts_of(titles, "family"), salt + "/tuning"),
         }
         for name, array in arrays.items():
