@@ -11,7 +11,7 @@ to the same line. Rows do not use ``storage/tables``: its batched gathers and up
 this loop (128 factors).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -113,25 +113,6 @@ class Factorisation:
             left, right = self.users.factors[rows[part]], self.items.factors[columns[part]]
             scores[part] += np.einsum("ij,ij->i", left, right)
         return scores
-
-    def recommend(
-        self, user: str | int, k: int, exclude: Iterable[str | int] = ()
-    ) -> list[tuple[str, float]]:
-        """Returns at most k items with the highest predicted ratings, best first.
-
-        Args:
-            user: User name. An unknown user gets the items with the highest biases.
-            k: Maximum number of items.
-            exclude: Names of items to leave out, such as those the user has seen; others may be among them.
-        """
-        row = self.users.find([user])
-        scores = np.float32(self._trained_mean()) + self.users.bias_of(row) + self.items.biases
-        if row[0] >= 0:
-            scores += self.items.factors @ self.users.factors[row[0]]
-        left_out = self.items.find(list(exclude))
-        scores[left_out[left_out >= 0]] = -np.inf
-        best = np.argsort(-scores, kind="stable")[: max(k, 0)]
-        return [(self.items.names[i], float(scores[i])) for i in best if scores[i] > -np.inf]
 
     def save(self, folder: Path) -> None:
         """Writes the model and replaces the folder (storage/formats/linear_model.py)."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 
 @dataclass(frozen=True)
@@ -65,22 +63,6 @@ class Ratings:
         with np.errstate(over="ignore"):  # overflow gives infinity, which is rejected
             numbers = np.asarray(values).astype(np.float32)
         return Ratings(user_ids, item_ids, numbers, user_names, item_names)
-
-    @staticmethod
-    def read(file: Path, user: str = "user", item: str = "item", rating: str = "rating") -> Ratings:
-        """Reads ratings from a Parquet file with these column names.
-
-        Raises:
-            ValueError: A column is missing.
-        """
-        columns = [user, item, rating]
-        missing = [name for name in columns if name not in (columns_in_file := pq.read_schema(file).names)]
-        if missing:
-            raise ValueError(
-                f"{file} has columns {columns_in_file}, not {missing}; name them by user, item and rating"
-            )
-        table = pq.read_table(file, columns=columns)
-        return Ratings.of(*(table[name] for name in columns))
 
 
 def number_names(names: Any) -> tuple[np.ndarray, list[str]]:

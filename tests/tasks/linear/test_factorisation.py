@@ -118,12 +118,6 @@ def test_a_loaded_model_continues_as_the_saved_one(tmp_path: Path):
     assert same(never, loaded) and loaded.users.names[-1] == "new"
 
 
-def test_rows_lie_on_lines_of_cache():
-    rows = Factorisation(settings(dim=16)).fit(some_ratings()).users
-    assert rows.values.ctypes.data % 64 == 0 and rows.values.strides == (128, 4)
-    assert rows.factors.shape == (80, 16) and not rows.values[:, 17:].any()
-
-
 def test_what_is_unknown_falls_back_on_the_biases():
     model = Factorisation(settings()).fit(some_ratings())
     assert model.mean is not None
@@ -142,39 +136,9 @@ def test_what_is_unknown_falls_back_on_the_biases():
     assert model.predict([], []).tolist() == []
 
 
-def test_recommendations_are_the_highest_predictions():
-    model = Factorisation(settings()).fit(some_ratings())
-    names = model.items.names
-    for user in ("7", "unknown"):
-        scores = model.predict([user] * len(names), names)
-        order = [names[place] for place in np.argsort(-scores)]
-        best = model.recommend(user, 4, exclude=[order[0], "never seen"])
-        assert [name for name, _ in best] == order[1:5]
-        np.testing.assert_allclose([score for _, score in best], np.sort(scores)[-2:-6:-1], rtol=1e-6)
-    assert len(model.recommend(7, 1_000)) == 60 and model.recommend(7, 0) == []
-    assert len(model.recommend(7, 1_000, exclude=names[:50])) == 10
-
-
-def test_two_tastes_are_told_apart():
-    """Half of the viewers like news and half films; each has seen half of either."""
-    rng = np.random.default_rng(0)
-    viewers, titles = (axis.ravel() for axis in np.meshgrid(range(40), range(20), indexing="ij"))
-    seen, liked = rng.random(800) < 0.5, (viewers % 2 == titles % 2).astype(float)
-    model = Factorisation(settings(dim=4, epochs=60, learning_rate=0.1))
-    model.fit(Ratings.of(viewers[seen], titles[seen], liked[seen]))
-    for viewer in range(40):
-        shown = titles[seen & (viewers == viewer)]
-        best, _ = model.recommend(viewer, 1, exclude=shown.tolist())[0]
-        assert int(best) % 2 == viewer % 2 and int(best) not in shown
-
-
 def test_what_cannot_be_done_says_why(tmp_path: Path):
     model = Factorisation(settings())
-    for untrained in (
-        lambda: model.predict(["a"], ["x"]),
-        lambda: model.recommend("a", 1),
-        lambda: model.save(tmp_path),
-    ):
+    for untrained in (lambda: model.predict(["a"], ["x"]), lambda: model.save(tmp_path)):
         with pytest.raises(ValueError, match="is not trained yet; call fit"):
             untrained()
     with pytest.raises(ValueError, match="holds no Factorisation"):

@@ -241,27 +241,6 @@ def test_no_samples_and_samples_without_features_empty(solver: Solver) -> None:
     assert model.decision_function(csr_matrix((2, FEATURES))).tolist() == [[model.intercepts[0]]] * 2
 
 
-@every_solver
-def test_wrong_input_is_named_and_leaves_the_model_as_it_was(solver: Solver) -> None:
-    rows, held = world(100)
-    model = SparseLogistic(FEATURES, solver=solver).partial_fit(rows, held)
-    before = model.weights.copy()
-    broken, wide = rows.copy(), rows.copy()
-    broken.data[5] = np.nan
-    wide.indices[-1] = FEATURES
-    with pytest.raises(ValueError, match="nan"):
-        model.partial_fit(broken, held)
-    with pytest.raises(ValueError, match=f"there are features 0 to {FEATURES - 1}"):
-        model.partial_fit(wide, held)
-    with pytest.raises(ValueError, match=f"there are features 0 to {FEATURES - 1}"):
-        model.decision_function(wide)
-    with pytest.raises(ValueError, match="there are labels 0 to 0"):
-        model.partial_fit(rows, Ragged.from_rows([[1]] * 100))
-    with pytest.raises(ValueError, match="99 rows of labels"):
-        model.partial_fit(rows, Ragged.from_rows([[0]] * 99))
-    assert (model.weights == before).all() and model.seen == 100
-
-
 @pytest.mark.parametrize("wrong", [{"alpha": -1}, {"alpha": np.nan}, {"epochs": 0}, {"labels": 0}])
 def test_a_setting_out_of_range_is_named(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):

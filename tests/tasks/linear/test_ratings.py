@@ -1,11 +1,9 @@
 """Tables of ratings: names to numbers, and what is refused before a compiled loop reads it."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tasks.linear.rating_blocks import BLOCKS, TILE, sort_into_blocks
@@ -23,22 +21,6 @@ def test_names_are_numbered_by_first_appearance():
 def test_no_names_have_no_numbers(names: Any):
     ids, known = number_names(names)
     assert len(ids) == 0 and known == []
-
-
-def test_parquet_is_read_by_column_names(tmp_path: Path):
-    columns = {"viewer": [1, 2, 1], "title": ["News", "Quiz", "Quiz"], "liked": [1.0, 0.0, 1.0]}
-    pq.write_table(pa.table(columns), tmp_path / "likes.parquet", row_group_size=1)  # several chunks
-    read = Ratings.read(tmp_path / "likes.parquet", user="viewer", item="title", rating="liked")
-    given = Ratings.of(*columns.values())
-    assert (read.user_names, read.item_names) == (given.user_names, given.item_names) == (
-        ["1", "2"], ["News", "Quiz"],
-    )  # fmt: skip
-    for name in ("users", "items", "values"):
-        assert getattr(read, name).tolist() == getattr(given, name).tolist()
-    with pytest.raises(
-        ValueError, match=r"has columns \['viewer', 'title', 'liked'\], not \['user', 'rating'\]"
-    ):
-        Ratings.read(tmp_path / "likes.parquet", item="title")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
