@@ -18,7 +18,7 @@ from benchmarks.nights.night import run_night
 from benchmarks.processes import measure_apart
 from benchmarks.recommend import films, tonight, viewers
 from storage.arrays import Ragged, unit_rows
-from tasks.recommend import Likes, NearestLikes, Titles, best_titles, what_would_change
+from tasks.recommend import Likes, NearestLikes, Titles, best_titles, find_counterfactual
 
 TITLES, COMING, DIM, GROUPS, LIKES, DISLIKED = 10_000, 5_000, 256, 200, 30, 0.1
 
@@ -67,7 +67,7 @@ def explanations(viewers: int) -> Callable[[], int]:
                 return next(best_titles(revised, np.array([viewer]), coming))  # pyright: ignore
 
             for row in rows.tolist():
-                found += bool(what_would_change(fitted, viewer, values, row, listed).without)  # pyright: ignore
+                found += bool(find_counterfactual(fitted, viewer, values, row, listed).without)  # pyright: ignore
         return found
 
     return explain

@@ -46,7 +46,7 @@ def list_tonight(
         like = 'run `guidespace like "TITLE"` for some titles first, or `guidespace like --from FILE`'
         raise TonightError(f"nothing is known of what {viewer!r} likes; {like}")
     evening = open_evening(folder, begin, end, opinions, seen, settings)
-    return evening.changes(next(evening.recommend([code])))
+    return evening.add_counterfactuals(next(evening.recommend([code])))
 
 
 def tonight_lines(found: Sequence[Recommendation], zone: datetime.tzinfo) -> Iterator[str]:
@@ -76,6 +76,7 @@ def as_json(one: Recommendation) -> dict[str, Any]:
     document = asdict(one)
     programme = document.pop("programme")
     del document["viewer"]
+    document["change"] = document.pop("counterfactual")
     for airing in (programme, *programme["also"]):
         airing["start"] = airing["start"].isoformat()
         airing["stop"] = airing["stop"] and airing["stop"].isoformat()

@@ -11,13 +11,13 @@ from typing import get_args
 from tasks.recommend.channel_habits import ChannelHabits
 from tasks.recommend.factorised_likes import FactorisedLikes
 from tasks.recommend.likes import Likes, Reason, Titles
-from tasks.recommend.lists import Change, best_titles, diversify, what_would_change
+from tasks.recommend.lists import Counterfactual, best_titles, diversify, find_counterfactual
 from tasks.recommend.nearest_likes import NearestLikes
 from tasks.recommend.popularity import Popularity
 
 __all__ = [
-    "RECOMMENDERS", "Change", "ChannelHabits", "FactorisedLikes", "Likes", "NearestLikes", "Popularity",
-    "Reason", "Recommender", "Titles", "best_titles", "diversify", "what_would_change",
+    "RECOMMENDERS", "ChannelHabits", "Counterfactual", "FactorisedLikes", "Likes", "NearestLikes",
+    "Popularity", "Reason", "Recommender", "Titles", "best_titles", "diversify", "find_counterfactual",
 ]  # fmt: skip
 
 Recommender = ChannelHabits | FactorisedLikes | NearestLikes | Popularity

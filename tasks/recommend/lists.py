@@ -97,7 +97,7 @@ def top_indices(scores: np.ndarray, count: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Change:
+class Counterfactual:
     """A change of likes that removes a title from a list.
 
     Attributes:
@@ -109,14 +109,14 @@ class Change:
     disliked: int | None = None
 
 
-def what_would_change(
+def find_counterfactual(
     fitted: Fitted,
     viewer: int,
     likes: dict[int, float],
     title: int,
     listed: Callable[[Fitted], np.ndarray],
     max_removed: int = 5,
-) -> Change:
+) -> Counterfactual:
     """Searches for a small change of a viewer's likes that removes a title from the list.
 
     First, each like among the reasons is removed alone. Then the strongest reasons are removed together, one
@@ -141,7 +141,7 @@ def what_would_change(
     reasons = [reason.title for reason in fitted.why(viewer, title) if reason.liked]
     for liked in reasons:
         if is_removed(without((liked,))):
-            return Change((liked,))
+            return Counterfactual((liked,))
     disliked = next((liked for liked in reasons if is_removed(likes | {liked: -1.0})), None)
     # Removing the nearest likes makes others contribute, so the reasons are recomputed after each removal.
     removed_titles: tuple[int, ...] = ()
@@ -154,5 +154,5 @@ def what_would_change(
             break
         removed_titles = (*removed_titles, next_reasons[0])
         if len(removed_titles) > 1 and is_removed(without(removed_titles)):
-            return Change(removed_titles, disliked)
-    return Change((), disliked)
+            return Counterfactual(removed_titles, disliked)
+    return Counterfactual((), disliked)

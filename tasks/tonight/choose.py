@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.episodes.numbers import fold_sub_title
-from tasks.recommend import Change, Likes, Titles, diversify, what_would_change
+from tasks.recommend import Counterfactual, Likes, Titles, diversify, find_counterfactual
 from tasks.recommend.lists import Fitted, top_indices
 from tasks.tonight.programmes import Programme, Show
 from tasks.tonight.settings import TonightSettings
@@ -36,7 +36,7 @@ class Recommendation:
     score: float
     programme: Programme
     why: tuple[Why, ...]  # largest share first, at most settings.reasons
-    change: str = ""  # counterfactual, as a sentence
+    counterfactual: str = ""  # sentence: which change of likes would remove the programme from the list
 
 
 class Evening:
@@ -103,7 +103,7 @@ class Evening:
                 for code, viewer_scores in zip(codes[place].tolist(), batch_scores, strict=True):
                     yield self._list(code, viewer_scores)
 
-    def changes(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
+    def add_counterfactuals(self, recommendations: Sequence[Recommendation]) -> list[Recommendation]:
         """Adds to each programme of one viewer's list which change of likes would remove it from the list."""
         if not recommendations:
             return []
@@ -119,16 +119,18 @@ class Evening:
         explained = []
         for recommendation in recommendations:
             row = self._row_of[recommendation.programme]
-            change = what_would_change(self.fitted, code, likes, row, listed)
-            explained.append(dataclasses.replace(recommendation, change=self._sentence(change)))
+            sentence = self._sentence(find_counterfactual(self.fitted, code, likes, row, listed))
+            explained.append(dataclasses.replace(recommendation, counterfactual=sentence))
         return explained
 
-    def _sentence(self, change: Change) -> str:
-        without, disliked = [f"“{self.names[row]}”" for row in change.without], change.disliked
-        if without:
-            several = f"{', '.join(without[:-1])} and {without[-1]}" if without[1:] else without[0]
-            return f"Without {several} it would not be listed."
-        return "" if disliked is None else f"If you disliked “{self.names[disliked]}” it would not be listed."
+    def _sentence(self, counterfactual: Counterfactual) -> str:
+        titles = [f"“{self.names[row]}”" for row in counterfactual.without]
+        if titles:
+            joined = f"{', '.join(titles[:-1])} and {titles[-1]}" if titles[1:] else titles[0]
+            return f"Without {joined} it would not be listed."
+        if counterfactual.disliked is not None:
+            return f"If you disliked “{self.names[counterfactual.disliked]}” it would not be listed."
+        return ""
 
     def _list(self, code: int, scores: np.ndarray) -> list[Recommendation]:
         return [

@@ -56,7 +56,7 @@ def _programme(recommendation: Recommendation) -> dict[str, Any]:
         **_airing(programme),
         "also": [_airing(airing) for airing in programme.also],
         "why": [[why.title, why.share, why.liked] for why in recommendation.why],
-        "change": recommendation.change,
+        "change": recommendation.counterfactual,
     }
 
 

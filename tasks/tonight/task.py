@@ -45,7 +45,7 @@ def recommend(
             : settings.pages
         ]  # hashes are in a random order
         for number, recommendations in enumerate(pages, 1):
-            page = render_tonight(evening.changes(recommendations), "", begin, end)
+            page = render_tonight(evening.add_counterfactuals(recommendations), "", begin, end)
             (draft.folder / f"viewer-{number:02}.html").write_text(page, encoding="utf-8")
         draft.counts |= {
             "viewers": len(lists),

@@ -7,7 +7,7 @@ import pydantic
 import pytest
 
 from storage.arrays import Ragged, unit_rows
-from tasks.recommend import Likes, Recommender, Titles, best_titles, what_would_change
+from tasks.recommend import Likes, Recommender, Titles, best_titles, find_counterfactual
 
 KINDS = [pytest.param(kind(), id=kind().name) for kind in get_args(Recommender)]
 PERSONAL = [param for param in KINDS if param.id != "popularity"]
@@ -148,7 +148,7 @@ def test_what_would_change_takes_the_title_off(strategy: Recommender):
         return next(best_titles(revised, np.array([0]), coming))
 
     title = int(listed(fitted)[0])
-    change = what_would_change(fitted, 0, own, title, listed)
+    change = find_counterfactual(fitted, 0, own, title, listed)
     assert change.without and set(change.without) <= own.keys()
     left = {row: value for row, value in own.items() if row not in change.without}
     assert title not in listed(strategy.fit(likes_of(left), guide()))

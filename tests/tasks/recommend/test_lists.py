@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from storage.arrays import Ragged, unit_rows
-from tasks.recommend import Likes, NearestLikes, Titles, best_titles, diversify, what_would_change
+from tasks.recommend import Likes, NearestLikes, Titles, best_titles, diversify, find_counterfactual
 from tasks.recommend.lists import top_indices
 
 SHARES = np.array([[1, 1, 1, 0], [0, 0, 0, 1]], dtype=np.float32)  # three titles of one like, one of another
@@ -75,7 +75,7 @@ def test_one_dislike_is_enough_where_several_likes_would_have_to_go():
     def listed(revised: NearestLikes) -> np.ndarray:
         return next(best_titles(revised, np.array([0]), coming))
 
-    changes = [what_would_change(fitted, 0, own, int(row), listed) for row in listed(fitted)]
+    changes = [find_counterfactual(fitted, 0, own, int(row), listed) for row in listed(fitted)]
     several = [change for change in changes if len(change.without) > 1]
     assert any(len(change.without) == 1 for change in changes) and several
     for change, row in zip(changes, listed(fitted), strict=True):

@@ -102,23 +102,23 @@ def test_what_was_seen_or_disliked_is_not_on_a_list():
 
 def test_fewer_programmes_than_asked_for():
     made = evening((ANN, "Crime 1", 1.0), seen=[(ANN, name) for name in NAMES])
-    assert list(made.recommend([ANN])) == [[]] and made.changes([]) == []
+    assert list(made.recommend([ANN])) == [[]] and made.add_counterfactuals([]) == []
 
 
 def test_what_would_change_it_is_what_does():
     likes = [(ANN, "Crime 99", 1.0), (ANN, "Cookery 99", 1.0)]
     made = evening(*likes)
-    told = made.changes(next(made.recommend([ANN])))
+    told = made.add_counterfactuals(next(made.recommend([ANN])))
     crime = [one for one in told if one.programme.title.startswith("Crime")]
-    assert {one.change for one in crime} == {"Without “Crime 99” it would not be listed."}
+    assert {one.counterfactual for one in crime} == {"Without “Crime 99” it would not be listed."}
     without = next(evening(likes[1]).recommend([ANN]))
     assert not {one.programme.title for one in crime} & {one.programme.title for one in without}
 
 
 def test_several_likes_or_a_dislike_may_be_what_it_takes():
     likes = [(ANN, f"Crime {number}", 1.0) for number in (97, 98, 99)]
-    told = evening(*likes, count=3).changes(next(evening(*likes, count=3).recommend([ANN])))
-    sentences = {one.change for one in told}
+    told = evening(*likes, count=3).add_counterfactuals(next(evening(*likes, count=3).recommend([ANN])))
+    sentences = {one.counterfactual for one in told}
     assert all(
         re.fullmatch(r"(Without|If you disliked) “Crime 9\d”.* it would not be listed\.|", one)
         for one in sentences
