@@ -1,5 +1,5 @@
-"""Linear models and matrix factorisation: the simplest that can be learnt, at the speed of the hardware.
+"""Linear models and matrix factorisation with compiled loops over sparse samples.
 
-Weights are float32 of shape (features, labels): a row holds what one feature says of every label, so that a
-sample reads and moves only the rows of its own features, each as one run of memory.
+Weights are float32 of shape (features, labels): a row holds the weights of one feature for all labels, so a
+step reads and changes only the rows of the features of a sample, each contiguous in memory.
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from storage.arrays import offsets_of
+from storage.arrays import Ragged, offsets_of
 
 
 class Lookup:
@@ -47,15 +47,9 @@ class Lookup:
         from scipy.sparse import csr_matrix
 
         values = itertools.chain.from_iterable(sample.values() for sample in samples)
-        data, offsets = (
-            np.fromiter(values, np.float32, len(ids)),
-            offsets_of([len(sample) for sample in samples]),
-        )
-        in_lookup = ids >= 0
-        if not in_lookup.all():
-            kept = offsets_of(in_lookup)
-            data, ids, offsets = data[in_lookup], ids[in_lookup], kept[offsets]
-        return csr_matrix((data, ids, offsets), shape=(len(samples), len(self)))
+        data, in_lookup = np.fromiter(values, np.float32, len(ids)), ids >= 0
+        rows = Ragged(offsets_of([len(sample) for sample in samples]), ids).where(in_lookup)
+        return csr_matrix((data[in_lookup], rows.values, rows.offsets), shape=(len(samples), len(self)))
 
 
 class _Rows(dict[str, int]):

@@ -16,10 +16,9 @@ POPULARITY_WEIGHT = 0.01
 
 @dataclass(frozen=True)
 class FittedChannelHabits:
-    """Deduplicated likes with the offsets of each viewer, and channels and popularity of titles."""
+    """Deduplicated likes, and channels and popularity of titles."""
 
     likes: Likes
-    offsets: np.ndarray
     channels: Ragged
     popularity: np.ndarray
 
@@ -43,13 +42,11 @@ class FittedChannelHabits:
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
         """Replaces the likes of one viewer, int32 and float32 (likes,); other viewers lose theirs."""
-        viewers, times = np.full(len(titles), viewer, dtype=np.int32), np.zeros(len(titles))
-        likes = Likes(viewers, titles, values, times, self.likes.viewer_count).deduplicate()
-        return dataclasses.replace(self, likes=likes, offsets=likes.offsets())
+        return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
     def _coverage(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns a viewer's likes and each one's contribution to the scores: float32 (likes, titles)."""
-        viewer_likes = self.likes.take(np.arange(self.offsets[viewer], self.offsets[viewer + 1]))
+        viewer_likes = self.likes.take(np.arange(self.likes.offsets[viewer], self.likes.offsets[viewer + 1]))
         liked = viewer_likes.titles[viewer_likes.values > 0]
         width = int(self.channels.values.max(initial=-1)) + 1
         liked_channels, title_channels = (
@@ -70,6 +67,4 @@ class ChannelHabits:
         """Sorts the likes; raises a ValueError if they refer to unknown titles."""
         titles.check(likes)
         deduplicated = likes.deduplicate()
-        return FittedChannelHabits(
-            deduplicated, deduplicated.offsets(), titles.channels, popularity(deduplicated, titles)
-        )
+        return FittedChannelHabits(deduplicated, titles.channels, popularity(deduplicated, titles))

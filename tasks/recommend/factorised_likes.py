@@ -61,8 +61,8 @@ class FittedFactorisedLikes:
 
     def _viewer_factors(self, viewer: int) -> np.ndarray:
         """Computes the factors of a viewer, float64 (dim,); 0 without rated likes."""
-        offsets, likes = self.nearest.offsets, self.nearest.likes
-        rows = slice(offsets[viewer], offsets[viewer + 1])
+        likes = self.nearest.likes
+        rows = slice(likes.offsets[viewer], likes.offsets[viewer + 1])
         liked, dim = self.factors[likes.titles[rows]].astype(np.float64), self.factors.shape[1]
         if not liked.any():
             return np.zeros(dim)
@@ -81,7 +81,7 @@ class FactorisedLikes:
     dim: int = setting(16, "Factors of a viewer or title; a multiple of 16 is fast.", ge=1, le=1024)
     epochs: int = setting(40, "Passes over the likes.", ge=1)
     decay: float = setting(0.05, "Decay of factors and biases at each like.", gt=0)
-    seed: int = setting(0, "Of the factors before training and of the pairs that count as 0.", ge=0)
+    seed: int = setting(0, "Seed of the initial factors and of the pairs that count as 0.", ge=0)
 
     def fit(self, likes: Likes, titles: Titles) -> FittedFactorisedLikes:
         """Factorises the likes; raises a ValueError if they refer to unknown titles."""

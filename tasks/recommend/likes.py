@@ -1,6 +1,7 @@
 """Inputs of recommenders: likes of viewers, and data of titles. Depends only on NumPy."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -54,8 +55,14 @@ class Likes:
         viewers, titles, values = self.viewers[rows], self.titles[rows], self.values[rows]
         return type(self)(viewers, titles, values, self.times[rows], self.viewer_count)
 
+    def replace_all(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
+        """Returns deduplicated likes of one viewer, int32 and float32 (likes,); other viewers have none."""
+        viewers, times = np.full(len(titles), viewer, dtype=np.int32), np.zeros(len(titles))
+        return type(self)(viewers, titles, values, times, self.viewer_count).deduplicate()
+
+    @cached_property
     def offsets(self) -> np.ndarray:
-        """Returns the offsets of each viewer in likes sorted by viewer, int64 (viewers + 1,)."""
+        """Offsets of each viewer in likes sorted by viewer, int64 (viewers + 1,)."""
         return offsets_of(np.bincount(self.viewers, minlength=self.viewer_count))
 
 

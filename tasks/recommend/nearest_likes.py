@@ -34,11 +34,10 @@ _MARGIN = "A title must be nearer to likes than to the nearest dislike by this, 
 
 @dataclass(frozen=True)
 class FittedNearestLikes:
-    """Deduplicated likes with the offsets of each viewer, and vectors, crowds and popularity of titles."""
+    """Deduplicated likes, and vectors, crowds and popularity of titles."""
 
     settings: "NearestLikes"
     likes: Likes
-    offsets: np.ndarray
     vectors: np.ndarray
     crowd: np.ndarray
     popularity: np.ndarray
@@ -97,10 +96,7 @@ class FittedNearestLikes:
 
     def revised(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
         """Replaces the likes of one viewer, int32 and float32 (likes,); other viewers lose theirs."""
-        count = len(titles)
-        viewers, times = np.full(count, viewer, dtype=np.int32), np.zeros(count)
-        likes = Likes(viewers, titles, values, times, self.likes.viewer_count).deduplicate()
-        return dataclasses.replace(self, likes=likes, offsets=likes.offsets())
+        return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
     def _nearest(self, near: np.ndarray, indices: np.ndarray) -> np.ndarray:
         order = indices[np.argsort(-near[indices], kind="stable")][: self.settings.nearest]
@@ -115,9 +111,10 @@ class FittedNearestLikes:
 
     def _likes_of(self, viewers: np.ndarray) -> tuple[Likes, np.ndarray]:
         """Returns the concatenated likes of viewers and the offsets of each viewer."""
-        lengths = self.offsets[viewers + 1] - self.offsets[viewers]
+        begins = self.likes.offsets[viewers]
+        lengths = self.likes.offsets[viewers + 1] - begins
         starts = offsets_of(lengths)
-        rows = np.arange(starts[-1]) + np.repeat(self.offsets[viewers] - starts[:-1], lengths)
+        rows = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths)
         return self.likes.take(rows), starts
 
 
@@ -134,6 +131,4 @@ class NearestLikes:
         titles.check(likes)
         deduplicated = likes.deduplicate()
         popular = popularity(deduplicated, titles)
-        return FittedNearestLikes(
-            self, deduplicated, deduplicated.offsets(), titles.vectors, crowds(titles.vectors), popular
-        )
+        return FittedNearestLikes(self, deduplicated, titles.vectors, crowds(titles.vectors), popular)
