@@ -68,14 +68,6 @@ def test_core_titles_and_noise_are_those_of_scikit_learn(
         assert labels[border] in labels[core][1 - cosines[border, core] <= eps]
 
 
-def test_many_tiles_give_the_same_clusters(monkeypatch):
-    rng = np.random.default_rng(0)
-    vectors = unit(rng.normal(size=(12, 8))[rng.integers(12, size=500)] + 0.2 * rng.normal(size=(500, 8)))
-    whole = density_clusters(vectors, 0.05, 4)
-    monkeypatch.setattr(rescoring, "TILE_SIDE", 32)
-    np.testing.assert_array_equal(density_clusters(vectors, 0.05, 4), whole)
-
-
 REACH = 1 - np.cos(np.deg2rad(10.15))  # of core titles at 0 and at 20 degrees, a title near 10 is within both
 
 

@@ -10,7 +10,6 @@ from tasks.preprocess.categories import (
     Labels,
     MappingError,
     clean_category,
-    generic_categories,
     label_titles,
     map_category,
     read_mapping,
@@ -78,11 +77,6 @@ def test_nothing_is_nothing(raw: str):
     assert clean_category(raw) == ()
 
 
-def test_the_list_holds_the_names_of_the_design():
-    assert {"series", "entertainment", "tv show", "all shows", "otros", "all kids"} <= generic_categories()
-    assert all(name == name.strip().casefold() for name in generic_categories())
-
-
 def label(
     rows: list[tuple[str, str, int]],
     titles: int,
@@ -137,15 +131,6 @@ def test_fewer_than_twenty_training_titles_are_no_label():
     labels = label(rows, 100, training, minimum=20)
     assert labels.names == ["drama"]
     assert ("opera", "on too few titles", 19) in labels.dropped
-
-
-def test_held_out_titles_do_not_make_a_label():
-    """Twenty titles, one of them held out: what the model may learn from is nineteen."""
-    rows = [("feed", "drama", title) for title in range(20)]
-    labels = label(rows, 100, [True] * 19 + [False] * 81, minimum=20)
-    assert labels.names == [] and labels.dropped == [
-        ("drama", "on too few titles", 19)
-    ]  # counted as the rule counts
 
 
 def test_held_out_titles_carry_labels_too():

@@ -9,7 +9,6 @@ from tasks.scoring.bootstrap import (
     intervals,
     number_groups,
     percentiles,
-    resample_mean,
 )
 from tasks.scoring.metrics import METRICS, Judged, measure
 
@@ -54,18 +53,6 @@ def test_intervals_equal_a_slow_loop_that_repeats_the_rows():
         assert fast[name] == pytest.approx(percentiles(np.array(slow[name])), abs=1e-6)
 
 
-def test_interval_of_a_share_is_near_the_normal_one():
-    correct = np.arange(1000) < 300
-    judged = Judged(correct, correct.astype(float), None, correct[:, None], np.ones((1000, 1), dtype=bool))
-    groups = np.arange(1000)
-    low, high = intervals(judged, groups, draw_groups(1000, 2000, np.random.default_rng(0)))["accuracy"] or (
-        0,
-        0,
-    )
-    half = 1.96 * np.sqrt(0.3 * 0.7 / 1000)
-    assert (low, high) == pytest.approx((0.3 - half, 0.3 + half), abs=0.004)
-
-
 def test_titles_of_one_show_widen_the_interval():
     rng = np.random.default_rng(3)
     correct = np.repeat(np.arange(40) % 2 == 0, 25)  # 40 shows of 25 titles, each right or wrong as a whole
@@ -101,42 +88,3 @@ def test_groups_are_numbered_by_every_key():
     assert count_groups(number_groups(np.array([7, 7, 3]))) == 2
     numbered = number_groups(np.array(["a", "a", "b", "b", "a"]), np.array([5, 6, 5, 5, 5]))
     assert numbered.tolist() == [0, 1, 2, 2, 0]
-
-
-def test_resampled_mean_of_differences_is_paired():
-    rng = np.random.default_rng(4)
-    one = rng.random(300)
-    groups = np.arange(300)
-    counts = draw_groups(300, 100, rng)
-    np.testing.assert_allclose(resample_mean(one + 0.01 - one, groups, counts), 0.01)
-    np.testing.assert_allclose(
-        resample_mean(one + 0.01, groups, counts) - resample_mean(one, groups, counts), 0.01
-    )
-
-
-class Counting(np.ndarray):
-    """An array that counts the operations made on it and on what they return."""
-
-    operations = 0
-
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **named):
-        type(self).operations += 1
-        inputs = [each.view(np.ndarray) if isinstance(each, Counting) else each for each in inputs]
-        if out is not None:
-            named["out"] = tuple(
-                each.view(np.ndarray) if isinstance(each, Counting) else each for each in out
-            )
-        found = getattr(ufunc, method)(*inputs, **named)
-        return found.view(Counting) if isinstance(found, np.ndarray) else found
-
-
-def test_a_thousand_resamples_take_as_many_operations_as_ten():
-    rng = np.random.default_rng(6)
-    judged = random_judged(rng, 200, 15)
-    groups = number_groups(rng.integers(0, 180, 200))
-    operations = []
-    for resamples in (10, 1000):
-        Counting.operations = 0
-        intervals(judged, groups, draw_groups(count_groups(groups), resamples, rng).view(Counting))
-        operations.append(Counting.operations)
-    assert operations[0] == operations[1] > 0

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from storage.arrays import Ragged
-from tasks.baselines.predictions import Predictions, predict_from_scores
+from tasks.baselines.predictions import Predictions
 from tasks.scoring.metrics import METRICS, Judged, judge, measure
 from tasks.scoring.protocols import predict_labels
 
@@ -98,15 +98,6 @@ def test_what_cannot_be_scored_is_refused():
         judge(one, Ragged.from_rows([[]]), TRAINING)
     with pytest.raises(ValueError, match="1 predictions for 2"):
         judge(one, Ragged.from_rows([[0], [1]]), TRAINING)
-
-
-def test_labels_ranked_by_a_predictor_reach_the_mean_reciprocal_rank():
-    frequency = np.array([1, 2, 3])
-    made = predict_from_scores(
-        np.array([[3.0, 2.0, 1.0], [0.0, 0.0, 0.0]]), np.zeros((2, 3), dtype=bool), frequency
-    )
-    judged = judge(made, Ragged.from_rows([[1, 2], [0]]), TRAINING)
-    assert judged.reciprocal_rank.tolist() == pytest.approx([1 / 2, 1 / 3])
 
 
 def test_knn_asks_the_nearest_training_titles():
