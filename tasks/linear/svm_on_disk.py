@@ -40,7 +40,7 @@ def fit_from_disk(
         cache_bytes = max(memory_bytes, (PREFETCH_BLOCKS + 1) * blocks.largest)
         for label in np.unique(labels.values):
             signs = np.full(count, -1, dtype=np.int8)
-            signs[labels.owners[labels.values == label]] = 1
+            signs[labels.row_ids[labels.values == label]] = 1
             svm = DualCachedSVM(cost, squared=True, prior=UNTRAINED_INTERCEPT)
             for _ in svm.fit(blocks.relabel(signs), cache_bytes=cache_bytes, seed=seed):
                 pass

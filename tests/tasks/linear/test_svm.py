@@ -120,7 +120,7 @@ def test_trained_from_disk_the_objective_is_that_of_many_passes_in_memory() -> N
     rows, labels = world(400, seed=2)
     in_memory = OnlineSvm(40, 20, cost=0.2, epochs=500).partial_fit(rows, labels)
     from_disk = fit_from_disk(rows, labels, 20, cost=0.2, memory_bytes=4096)
-    signs = np.where(labels.members(20), 1, -1)
+    signs = np.where(labels.multi_hot(20), 1, -1)
 
     def objective(model: OnlineSvm) -> np.ndarray:
         losses = np.maximum(0, 1 - signs * model.decision_function(rows)) ** 2
@@ -128,5 +128,5 @@ def test_trained_from_disk_the_objective_is_that_of_many_passes_in_memory() -> N
         return (np.square(model.weights).sum(axis=0) + intercepts) / 2 + 0.2 * losses.sum(axis=0)
 
     np.testing.assert_allclose(objective(from_disk), objective(in_memory), rtol=2e-3, atol=1e-6)
-    unused = labels.members(20).sum(axis=0) == 0
+    unused = labels.multi_hot(20).sum(axis=0) == 0
     assert not from_disk.weights[:, unused].any() and (from_disk.intercepts[unused] == -1).all()
