@@ -123,7 +123,7 @@ def visit(
         violation = max(violation, projected)
         gradient += change * curvature
         slacks[row] = gradient if after == 0.0 else -gradient if after == loss.upper else 0.0
-    return total, violation
+    return float(total), violation
 
 
 def measure(rows: Rows, weights: np.ndarray, squared: bool) -> float:
