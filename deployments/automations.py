@@ -1,6 +1,9 @@
-"""Creates the automations of automations.yaml on a Prefect server, or updates those of the same names, where
-``prefect automation create`` makes a second one: ``python -m deployments.automations``. With ``--notify
-TYPE/NAME`` also those that send messages, by that notification block.
+"""Creates or updates the automations of automations.yaml on a Prefect server.
+
+    python -m deployments.automations [--notify TYPE/NAME]
+
+``--notify`` also creates the automations that send messages by that notification block. ``prefect automation
+create`` would create duplicates instead of updating existing automations.
 """
 
 import argparse
@@ -15,35 +18,35 @@ from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL
 
 FILE = Path(__file__).with_name("automations.yaml")
-OURS = '"prefect.tag.guidespace"'  # in the trigger of every automation of automations.yaml
+TAG = '"prefect.tag.guidespace"'  # in the trigger of every automation of automations.yaml
 NOTIFY = (
     "notification block that sends messages, such as slack-webhook/guidespace or custom-webhook/guidespace"
 )
 
 
-def declared() -> list[AutomationCore]:
-    """What automations.yaml declares, without those that send messages."""
+def read_automations() -> list[AutomationCore]:
+    """Reads the automations that do not send messages."""
     return list(map(AutomationCore.model_validate, _read()["automations"]))
 
 
 def notifications(client: SyncPrefectClient, block: str) -> list[AutomationCore]:
-    """Those that send messages, by a block ``TYPE/NAME``.
+    """Reads the automations that send messages by the block ``TYPE/NAME``.
 
     Raises:
-        ValueError: The server has no such block.
+        ValueError: The server does not have the block.
     """
     kind, _, name = block.partition("/")
     try:
-        found = client.read_block_document_by_name(name, kind, include_secrets=False)
+        document = client.read_block_document_by_name(name, kind, include_secrets=False)
     except ObjectNotFound as error:
-        advice = "make it on Prefect's page Blocks, or name another one"
+        advice = "create it on Prefect's page Blocks, or name another one"
         raise ValueError(f"the server has no block {name!r} of the type {kind!r}; {advice}") from error
-    made = []
-    for one in _read()["notifications"]:
-        message = {key: one.pop(key) for key in ("subject", "body")}
-        action = {"type": "send-notification", "block_document_id": str(found.id), **message}
-        made.append(AutomationCore.model_validate({**one, "enabled": True, "actions": [action]}))
-    return made
+    automations = []
+    for entry in _read()["notifications"]:
+        message = {key: entry.pop(key) for key in ("subject", "body")}
+        action = {"type": "send-notification", "block_document_id": str(document.id), **message}
+        automations.append(AutomationCore.model_validate({**entry, "enabled": True, "actions": [action]}))
+    return automations
 
 
 def _read() -> dict[str, Any]:
@@ -51,37 +54,37 @@ def _read() -> dict[str, Any]:
 
 
 def apply(client: SyncPrefectClient, automation: AutomationCore) -> str:
-    """Leaves one automation of ours with that name on the server, as given; returns what was done.
+    """Creates or updates an automation and deletes its duplicates; returns a message.
 
-    Automations of other projects with the same name stay: ours ask for the tag guidespace.
+    Automations of other projects with the same name are not changed: their triggers do not have our tag.
     """
-    found = client.read_automations_by_name(automation.name)
-    first, *others = [one for one in found if OURS in one.trigger.model_dump_json()] or [None]
-    if first is None:
+    same_name = client.read_automations_by_name(automation.name)
+    existing = [candidate for candidate in same_name if TAG in candidate.trigger.model_dump_json()]
+    if not existing:
         client.create_automation(automation)
         return f"created: {automation.name}"
+    first, *duplicates = existing
     client.update_automation(first.id, automation)
-    for other in filter(None, others):
-        client.delete_automation(other.id)
-    return f"updated: {automation.name}{f', {len(others)} of the same name deleted' if others else ''}"
+    for duplicate in duplicates:
+        client.delete_automation(duplicate.id)
+    return f"updated: {automation.name}{f', deleted {len(duplicates)} duplicates' if duplicates else ''}"
 
 
 def main() -> int:
-    """Applies all of them to the server that PREFECT_API_URL names; returns the exit code."""
+    """Applies the automations to the server of PREFECT_API_URL; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m deployments.automations", description=__doc__)
     parser.add_argument("--notify", metavar="TYPE/NAME", help=NOTIFY)
     block = parser.parse_args().notify
     if not PREFECT_API_URL.value():
-        example = "that of your server, such as http://127.0.0.1:4200/api"
-        print(f"PREFECT_API_URL names no server; set it to {example}", file=sys.stderr)
+        print("PREFECT_API_URL is not set; set it, for example to http://127.0.0.1:4200/api", file=sys.stderr)
         return 2
     with get_client(sync_client=True) as client:
         try:
-            wanted = [*declared(), *(notifications(client, block) if block else [])]
+            automations = [*read_automations(), *(notifications(client, block) if block else [])]
         except ValueError as error:
             print(error, file=sys.stderr)
             return 2
-        for automation in wanted:
+        for automation in automations:
             print(apply(client, automation))
     return 0
 

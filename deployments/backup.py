@@ -1,12 +1,12 @@
-"""Writes a home into one tar archive while it is used: ``deployments/backup.sh HOME ARCHIVE.tar``.
+"""Writes a home to a tar archive while it is in use: ``deployments/backup.sh HOME ARCHIVE.tar``.
 
-It holds the home's ``writer.lock``: it waits for a run that writes (``WAIT_SECONDS``, two hours), and runs
-wait for it. Servers may stay up. A database that is copied as a file may hold half a transaction. So SQLite
-copies its databases, and DuckDB the catalogue and, under their lock, the likes. The backup fails if another
-file changes while it is read.
+The backup holds the home's ``writer.lock``, so it waits for a running flow (``WAIT_SECONDS``, two hours), and
+flows wait for the backup. Servers may continue to run. Copying a database as a file could copy half a
+transaction, so SQLite and DuckDB copy their databases, the likes under their own lock. The backup fails if
+another file changes while it is read.
 
-Not in the archive: published artifacts, which the next night makes again, logs, locks, temporary files, what
-``guidespace up`` notes of its processes, and homes within the home (smoke, tune, ablate).
+The archive does not contain published artifacts, which the next night recreates, logs, locks, temporary
+files, the process record of ``guidespace up``, and homes within the home (smoke, tune, ablate).
 """
 
 import os
@@ -24,21 +24,21 @@ from storage.catalogue.likes import FILE as LIKES
 from storage.catalogue.likes import locked_likes
 from storage.home.workspace import HomeError, HomeLocked, Workspace
 
-EXCLUDED = {"artifacts", "logs", "writer.lock", "likes.lock", "up.json"}  # in the home itself
+EXCLUDED = {"artifacts", "logs", "writer.lock", "likes.lock", "up.json"}  # top-level entries of the home
 TEMPORARY = ".tmp", "-new.duckdb", ".wal", "-wal", "-shm", "-journal"
 SQLITE, DUCKDB = ".db", ".duckdb"
 
 
 class BackupError(Exception):
-    """No archive was written; the message says why."""
+    """The backup failed and wrote no archive; the message says why."""
 
 
 def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
-    """Writes the archive, which replaces an earlier one of that name.
+    """Writes the archive and replaces an existing one.
 
     Raises:
         BackupError: A file changed while it was read, or a database cannot be copied.
-        HomeError: There is no home, or another process still writes to it after ``wait_seconds``.
+        HomeError: The home does not exist, or another process still writes to it after ``wait_seconds``.
     """
     workspace, archive = Workspace(home, create=False), archive.resolve()
     with (
@@ -61,7 +61,7 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
 
 
 def _files(entry: Path) -> Iterator[Path]:
-    """The file itself, or all files and links in a folder, but temporary ones and homes within."""
+    """Yields a file, or all files and links of a folder except temporary files and nested homes."""
     if entry.name.endswith(TEMPORARY) or (entry / "home.json").exists():
         return
     if entry.is_dir() and not entry.is_symlink():
@@ -98,7 +98,7 @@ def _add_file(tar: tarfile.TarFile, file: Path, name: str) -> None:
             info.size = before.st_size
             tar.addfile(info, handle)
             after = os.fstat(handle.fileno())
-    except FileNotFoundError:  # removed meanwhile, as by `guidespace forget`
+    except FileNotFoundError:  # removed meanwhile, for example by `guidespace forget`
         return
     except OSError as error:
         raise BackupError(f"{file} cannot be copied: {error}") from error
@@ -111,11 +111,11 @@ def _warn(message: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """The command; returns its exit code: 1 no archive was written, 2 the arguments are wrong."""
+    """Runs the command; returns 1 if the backup failed, 2 if the arguments are wrong."""
     if len(arguments) != 2:
         _warn("usage: deployments/backup.sh HOME ARCHIVE.tar")
         return 2
-    os.umask(0o077)  # the archive holds likes of viewers and, in Prefect's database, blocks
+    os.umask(0o077)  # the archive contains viewers' likes and Prefect's secret blocks
     home, archive = map(Path, arguments)
     try:
         back_up(home, archive, float(os.environ.get("WAIT_SECONDS", 7200)))

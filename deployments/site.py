@@ -1,10 +1,10 @@
-"""Makes a Prefect server and MLflow's database ready for a home.
+"""Prepares a Prefect server and MLflow's database for a home.
 
     python -m deployments.site HOME [FEED ...]
 
-Creates the experiment, the work pool, the deployments and the automations, or brings them up to date. What a
-person edited in the UI stays: a deployment's parameters and schedules, the pool's limit. All else is as
-prefect.yaml and automations.yaml have it. (``prefect deploy`` puts parameters and schedules back, too.)
+Creates or updates the experiment, the work pool, the deployments and the automations as in prefect.yaml and
+automations.yaml. Changes that a user has made in the UI are kept: parameters and schedules of deployments,
+and the limit of the pool. (``prefect deploy`` would reset parameters and schedules.)
 """
 
 import importlib
@@ -33,7 +33,7 @@ from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectHTTPS
 from prefect.states import Crashed
 from prefect.utilities.callables import parameter_schema
 
-from deployments.automations import apply, declared
+from deployments.automations import apply, read_automations
 from flows.run_context import close_crashed
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
@@ -41,35 +41,35 @@ from storage.stages import ROOT
 from storage.tracking import Tracking
 
 FILE = Path(__file__).with_name("prefect.yaml")
-HOME, BESIDE = "guidespace-home", "guidespace-"  # as prefect.yaml names homes: that of the nights, others
+HOME, HOME_PREFIX = "guidespace-home", "guidespace-"  # of homes in prefect.yaml: the main one, nested ones
 POOL = "guidespace"
-RUNS_AT_A_TIME = 4  # of the whole pool; most of them wait for their home, or are short
-SECONDS_TO_WAIT = 170.0
+CONCURRENCY_LIMIT = 4  # of the pool; most runs are short or wait for their home
+SERVER_TIMEOUT_SECONDS = 170.0
 
 
 def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
-    """The deployments of prefect.yaml, with ``home`` and folders in it as homes, and ``feeds`` if given."""
+    """Reads the deployments of prefect.yaml, with homes in ``home`` and, if not empty, ``feeds``."""
     entries = yaml.safe_load(FILE.read_text("utf-8"))["deployments"]
     for entry in entries:
         parameters = entry["parameters"]
-        named = parameters["home"]
-        parameters["home"] = str(home if named == HOME else home / named.removeprefix(BESIDE))
-        if "feeds" in parameters and feeds and named == HOME:
+        name = parameters["home"]
+        parameters["home"] = str(home if name == HOME else home / name.removeprefix(HOME_PREFIX))
+        if "feeds" in parameters and feeds and name == HOME:
             parameters["feeds"] = list(feeds)
     return entries
 
 
 def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str], zone: str) -> str:
-    """Creates or updates one deployment, with schedules in a zone; returns what was done."""
+    """Creates or updates a deployment with schedules in a time zone; returns a message."""
     file, _, name = entry["entrypoint"].partition(":")
     module = file.removesuffix(".py").replace("/", ".")
     flow = getattr(importlib.import_module(module), name)
-    full = f"{flow.name}/{entry['name']}"
-    before: DeploymentResponse | None = None
+    full_name = f"{flow.name}/{entry['name']}"
+    existing: DeploymentResponse | None = None
     with suppress(ObjectNotFound):
-        before = client.read_deployment_by_name(full)
+        existing = client.read_deployment_by_name(full_name)
     limit, pool = entry["concurrency_limit"], entry["work_pool"]
-    fixed = {
+    properties = {
         "flow_id": client.create_flow(flow),
         "name": entry["name"],
         "description": entry["description"],
@@ -82,46 +82,48 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
         "concurrency_options": ConcurrencyOptions(collision_strategy=limit["collision_strategy"]),
         "parameter_openapi_schema": parameter_schema(flow).model_dump(),
         "enforce_parameter_schema": True,
-        "schedules": schedules_of(before, entry, zone),
+        "schedules": schedules_of(existing, entry, zone),
     }
-    if before is None:
-        client.create_deployment(**fixed, parameters=entry["parameters"])
-        return f"created: {full}"
-    kept = {**before.parameters, **({"feeds": entry["parameters"]["feeds"]} if feeds else {})}
+    if existing is None:
+        client.create_deployment(**properties, parameters=entry["parameters"])
+        return f"created: {full_name}"
+    parameters = existing.parameters | ({"feeds": entry["parameters"]["feeds"]} if feeds else {})
     try:
-        client.create_deployment(**fixed, parameters=kept)
-        return f"updated: {full}"
-    except PrefectHTTPStatusError as error:  # an earlier version's settings
-        own = {name: kept[name] for name in ("feeds", "home") if name in kept and name in entry["parameters"]}
-        client.create_deployment(**fixed, parameters=entry["parameters"] | own)
-        why = " ".join(error.response.text.split())[:300]
-        return f"updated: {full}; its settings do not fit this version and were left out ({why})"
+        client.create_deployment(**properties, parameters=parameters)
+        return f"updated: {full_name}"
+    except PrefectHTTPStatusError as error:  # settings of an earlier version
+        defaults = entry["parameters"]
+        names = {"feeds", "home"} & parameters.keys() & defaults.keys()
+        compatible = {name: parameters[name] for name in names}
+        client.create_deployment(**properties, parameters=defaults | compatible)
+        reason = " ".join(error.response.text.split())[:300]
+        return f"updated: {full_name}; removed settings that this version does not accept ({reason})"
 
 
 def schedules_of(
-    before: DeploymentResponse | None, entry: dict[str, Any], zone: str
+    existing: DeploymentResponse | None, entry: dict[str, Any], zone: str
 ) -> list[DeploymentScheduleCreate]:
-    """Those of the server, if the deployment is there, else the declared ones."""
-    if before is not None:
-        kept = set(DeploymentScheduleCreate.model_fields) - {"replaces"}
+    """Returns the schedules of an existing deployment, or those of prefect.yaml for a new one."""
+    if existing is not None:
+        fields = set(DeploymentScheduleCreate.model_fields) - {"replaces"}
         return [
-            DeploymentScheduleCreate.model_validate(each.model_dump(include=kept))
-            for each in before.schedules
+            DeploymentScheduleCreate.model_validate(schedule.model_dump(include=fields))
+            for schedule in existing.schedules
         ]
     return [
         DeploymentScheduleCreate.model_validate(
             {
-                "schedule": {"cron": about["cron"], "timezone": zone},
-                "slug": about["slug"],
-                "active": about.get("active", True),
+                "schedule": {"cron": schedule["cron"], "timezone": zone},
+                "slug": schedule["slug"],
+                "active": schedule.get("active", True),
             }
         )
-        for about in entry.get("schedules", ())
+        for schedule in entry.get("schedules", ())
     ]
 
 
-def crash_the_dead(client: SyncPrefectClient) -> Iterator[str]:
-    """Marks runs Crashed whose process is gone, unless workers of other machines may have them."""
+def mark_crashed(client: SyncPrefectClient) -> Iterator[str]:
+    """Marks runs without a process as Crashed, unless workers on other machines are online."""
     workers = client.read_workers_for_work_pool(POOL)
     if any(worker.status == "ONLINE" and worker.name != socket.gethostname() for worker in workers):
         return
@@ -130,7 +132,7 @@ def crash_the_dead(client: SyncPrefectClient) -> Iterator[str]:
     for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(tags=tags, state=state)):
         pid = run.infrastructure_pid  # set by the worker
         if run.work_pool_name == POOL and pid and not (pid.isdigit() and psutil.pid_exists(int(pid))):
-            message = "Its process ended with `guidespace up`. Retry goes on from the last stage."
+            message = "Its process ended with `guidespace up`. Retry continues after the last finished stage."
             crashed = Crashed(message=message)
             client.set_flow_run_state(run.id, crashed, force=True)
             close_crashed(None, run, crashed)
@@ -138,8 +140,8 @@ def crash_the_dead(client: SyncPrefectClient) -> Iterator[str]:
 
 
 def wait_for_server(client: SyncPrefectClient) -> None:
-    """Returns once the server answers; raises httpx.TransportError if it does not in time."""
-    deadline = time.monotonic() + SECONDS_TO_WAIT
+    """Waits until the server answers; raises httpx.TransportError after a timeout."""
+    deadline = time.monotonic() + SERVER_TIMEOUT_SECONDS
     while isinstance(error := client.api_healthcheck(), Exception):
         if time.monotonic() > deadline:
             raise httpx.ConnectError(f"{client.api_url} does not answer: {error}")
@@ -147,22 +149,22 @@ def wait_for_server(client: SyncPrefectClient) -> None:
 
 
 def main(home: Path, feeds: Sequence[str]) -> int:
-    """Applies all to the server that PREFECT_API_URL names; returns the exit code."""
-    Tracking(home).experiment_id  # noqa: B018  (with artifacts in this home, whichever home logs first)
+    """Applies everything to the server of PREFECT_API_URL; returns the exit code."""
+    Tracking(home).experiment_id  # noqa: B018  (creates it with artifacts in this home)
     entries, zone = read_declarations(home, feeds), home_zone(Workspace(home).home).key
     with get_client(sync_client=True) as client:
         wait_for_server(client)
         try:
-            pool = WorkPoolCreate(name=POOL, type="process", concurrency_limit=RUNS_AT_A_TIME)
+            pool = WorkPoolCreate(name=POOL, type="process", concurrency_limit=CONCURRENCY_LIMIT)
             client.create_work_pool(pool)
         except ObjectAlreadyExists:
-            print(f"as it was: work pool {POOL}")
+            print(f"exists already: work pool {POOL}")
         for entry in entries:
-            read = feeds if entry["parameters"]["home"] == str(home) else ()
-            print(deploy(client, entry, read, zone), flush=True)
-        for automation in declared():
+            new_feeds = feeds if entry["parameters"]["home"] == str(home) else ()
+            print(deploy(client, entry, new_feeds, zone), flush=True)
+        for automation in read_automations():
             print(apply(client, automation))
-        for line in crash_the_dead(client):
+        for line in mark_crashed(client):
             print(line)
     return 0
 

@@ -124,9 +124,9 @@ def test_ten_neighbours_unless_told_and_none_of_no_titles(model, context) -> Non
         ({"name": ["Baking Tonight"]}, 3, r"expected a column 'title', got \['name'\]"),
         ({"title": ["Baking Tonight"]}, 0, "from 1 to 1000"),
         ({"title": ["Baking Tonight"]}, 1001, "from 1 to 1000"),
-        ({"title": ["Baking Tonight", None]}, 3, "row 1: a title is a text"),
-        ({"title": ["  "]}, 3, "row 0: a title is a text"),
-        ({"title": ["Baking Tonight"], "channel": [7.0]}, 3, "row 0: a channel is a text, not 7.0"),
+        ({"title": ["Baking Tonight", None]}, 3, "row 1: expected a non-empty string as title"),
+        ({"title": ["  "]}, 3, "row 0: expected a non-empty string as title"),
+        ({"title": ["Baking Tonight"], "channel": [7.0]}, 3, "row 0: expected a string as channel, got 7.0"),
     ],
 )
 def test_what_cannot_be_answered_is_explained(model, context, frame: dict, k: int, message: str) -> None:
@@ -160,7 +160,7 @@ def test_a_row_may_say_more_than_the_title(model, context) -> None:
 
 
 def test_unknown_parameters_are_refused(model, context) -> None:
-    with pytest.raises(Exception, match=r"unknown parameters \['count'\]; known are \['k'\]"):
+    with pytest.raises(Exception, match=r"unknown parameters \['count'\]; expected \['k'\]"):
         model.predict(context, pandas.DataFrame({"title": ["Baking Tonight"]}), {"k": 3, "count": 5})
 
 
@@ -287,7 +287,7 @@ def test_served_from_elsewhere(server: str) -> None:
         (request_for("Baking Tonight", k=0), "from 1 to 1000"),
         (request_for("Baking Tonight", k="x"), "Can not safely convert"),
         (request_for("Baking Tonight", column="name"), "Model is missing inputs ['title']"),
-        (request_for("Baking Tonight", k=3, count=5), "unknown parameters ['count']; known are ['k']"),
+        (request_for("Baking Tonight", k=3, count=5), "unknown parameters ['count']; expected ['k']"),
     ],
 )
 def test_a_bad_request_is_answered_400(server: str, content: dict, message: str) -> None:
