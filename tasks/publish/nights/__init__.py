@@ -1,1 +1,1 @@
-"""Nights side by side: how far tonight's space is from the last one, and the page of the last thirty."""
+"""Comparison of nights: drift, model cards and the page of the last thirty nights."""
