@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from storage.tables.planner import NEVER, CachePlan, Planner
+from storage.tables.planner import CachePlan, Planner
 from storage.tables.prefetch import Prefetcher, Steps
 from storage.tables.records import NARROW, ROWS, Field, compute_dtype, round_, to_compute_dtype
 from storage.tables.row_storage import RowStorage, StateInitializer
@@ -167,9 +167,8 @@ class Offloaded:
         moves = leave, plan.leave_slots, enter, plan.enter_slots
         with self._on(self._write_stream):
             self._steps.wait(plan.depends_on_step)
-            leaving, leave_slots, entering, enter_slots, *parts = upload(
-                [*moves, *_step_arrays(plan)], self.device
-            )
+            arrays = upload([*moves, *plan.step_arrays()], self.device)
+            leaving, leave_slots, entering, enter_slots, *parts = arrays
             with self._transfer_lock:
                 storage.write(leave, leaving, storage.cache, leave_slots)
                 if self._read_stream is not None and self._write_stream is not None:
@@ -179,9 +178,8 @@ class Offloaded:
                     storage.read(enter, entering, storage.cache, enter_slots)
                 self._slot_ids[plan.leave_slots - hot] = -1
                 self._slot_ids[plan.enter_slots - hot] = plan.enter_ids
-        return Ready(
-            plan, self._read_stream.record_event() if self._read_stream is not None else None, *parts
-        )
+        event = self._read_stream.record_event() if self._read_stream is not None else None
+        return Ready(plan, event, *parts)
 
     def sections(self) -> dict[str, Section]:
         """As in Resident; may be called between two batches. Writes cached rows to the host first."""
@@ -261,11 +259,8 @@ class Offloaded:
     def _locate(self, ids: Tensor) -> Ready:
         if self._current is None:
             self._finish_loop()
-            requested = ids.cpu().numpy()
-            slots = self.planner.locate(requested)
-            direct, none = np.flatnonzero(slots < 0), np.zeros(0, dtype=np.int64)
-            plan = CachePlan(NEVER, requested, slots.clip(0), direct, none, none, none, none, NEVER)
-            return Ready(plan, None, *upload(_step_arrays(plan), self.device))
+            plan = self.planner.plan_in_place(ids.cpu().numpy())
+            return Ready(plan, None, *upload(plan.step_arrays(), self.device))
         planned, on_cpu = self._current.plan.ids, ids.device.type == "cpu"
         if len(planned) != len(ids) or (on_cpu and not np.array_equal(planned, ids.numpy())):
             expected = "a step must gather the ids passed to `prefetch`, in the same order"
@@ -293,12 +288,6 @@ class Offloaded:
 
     def _on(self, stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
         return torch.cuda.stream(stream) if stream is not None else nullcontext()
-
-
-def _step_arrays(plan: CachePlan) -> list[np.ndarray]:
-    """Arrays of a plan that a step needs on the device, in the order of the fields of Ready."""
-    with_slot = np.delete(np.arange(len(plan.ids)), plan.direct) if len(plan.direct) else plan.direct
-    return [plan.ids, plan.slots, plan.direct, with_slot]
 
 
 def _section_name(name: str) -> str:

@@ -35,6 +35,14 @@ class CachePlan:
     enter_slots: np.ndarray
     depends_on_step: int  # last step whose write-back must precede the transfers; NEVER: none
 
+    def step_arrays(self) -> list[np.ndarray]:
+        """Arrays that a step needs on the device: ids, slots, direct, and positions of rows with a slot.
+
+        The last is empty if all rows have a slot.
+        """
+        with_slot = np.delete(np.arange(len(self.ids)), self.direct) if len(self.direct) else self.direct
+        return [self.ids, self.slots, self.direct, with_slot]
+
 
 class Planner:
     """Directory of a cache with ``hot + recent`` slots for a table with ``rows`` rows."""
@@ -91,6 +99,12 @@ class Planner:
         cold_slots = self._slot[ids[cold] - self.hot].astype(np.int64)
         slots[cold] = np.where(cold_slots < 0, -1, cold_slots + self.hot)
         return slots
+
+    def plan_in_place(self, ids: np.ndarray) -> CachePlan:
+        """Plans a step outside ``prefetch``: rows are used where they are, and nothing is transferred."""
+        slots, none = self.locate(ids), np.zeros(0, dtype=np.int64)
+        direct = np.flatnonzero(slots < 0)
+        return CachePlan(NEVER, ids, slots.clip(0), direct, none, none, none, none, NEVER)
 
     def _take_least_recent(self, count: int) -> np.ndarray:
         """Removes the ``count`` least recently used slots from the queue, excluding slots of this batch."""

@@ -1,6 +1,5 @@
 """Failures are logged once, lose no row, and leave the last checkpoint complete."""
 
-import errno
 import gc
 import logging
 import mmap
@@ -218,15 +217,6 @@ def test_a_host_without_records_has_nothing_to_pin():
     memory = Host(0, 128)
     memory.pin()
     assert memory.pinned
-
-
-def test_a_kernel_without_huge_pages_will_do(monkeypatch):
-    class Plain(mmap.mmap):
-        def madvise(self, *advice):
-            raise OSError(errno.EINVAL, "Invalid argument")
-
-    monkeypatch.setattr(host.mmap, "mmap", Plain)
-    assert Host(10, 128).data.shape == (10, 128)
 
 
 def test_a_disk_without_room_for_the_rows_is_said_before_any_is_written(tmp_path: Path):

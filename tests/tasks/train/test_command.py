@@ -63,22 +63,6 @@ def test_settings_choose_strategies_by_name():
     assert built == TrainSettings(optimizer=Adam(learning_rate=0.02), objective=LeaveOneOutHinge(), dim=4)
 
 
-def test_settings_hold_lists_of_settings():
-    built = build(
-        TrainSettings,
-        {
-            "groups": [
-                {"pattern": "rows", "optimizer": {"name": "sgd", "learning_rate": 2.0}},
-                {"pattern": "gru.*"},
-            ]
-        },
-    )
-    assert built.groups == (
-        ParameterGroup(pattern="rows", optimizer=SGD(learning_rate=2.0)),
-        ParameterGroup(pattern="gru.*"),
-    )
-
-
 def test_settings_that_were_written_are_read_as_they_were():
     for settings in (
         TrainSettings(),

@@ -23,47 +23,6 @@ def unit(rows: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.normalize(rows, dim=1)
 
 
-def test_it_is_the_formula():
-    vectors, labels, rows, aired = (
-        unit(random(4, 3)),
-        random(7, 3, seed=1),
-        [0, 1, 2, 9],
-        [False, True, False, True],
-    )
-    losses = []
-    for vector, row, in_context in zip(vectors.numpy(), rows, aired, strict=True):
-        temperature = 0.15 if in_context else 0.3
-        powers = [
-            math.exp(float(vector @ label) / np.linalg.norm(label) / temperature) for label in labels.numpy()
-        ]
-        own = LABELS[row]
-        losses.append(-temperature * sum(math.log(powers[label] / sum(powers)) for label in own) / len(own))
-    found = OBJECTIVE.loss(
-        vectors, OBJECTIVE.collate(LabelPlan(np.array(rows)), LABELS, np.array(aired)), {"labels": labels}
-    )
-    assert found.item() == pytest.approx(np.mean(losses), abs=1e-7)  # shares are float32
-
-
-def test_gradient():
-    targets = OBJECTIVE.collate(LabelPlan(np.arange(6)), LABELS, np.arange(6) % 2 == 0)
-    vectors, labels = random(6, 3).requires_grad_(), random(7, 3, seed=1).requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda rows, own: OBJECTIVE.loss(unit(rows), targets, {"labels": own}), (vectors, labels)
-    )
-
-
-def test_the_length_of_a_labels_vector_does_not_matter():
-    targets, vectors, labels = (
-        OBJECTIVE.collate(LabelPlan(np.arange(6)), LABELS, np.arange(6) % 2 == 0),
-        unit(random(6, 3)),
-        random(7, 3, seed=1),
-    )
-    torch.testing.assert_close(
-        OBJECTIVE.loss(vectors, targets, {"labels": labels * 9}),
-        OBJECTIVE.loss(vectors, targets, {"labels": labels}),
-    )
-
-
 def test_a_title_of_which_nothing_is_left_pushes_nothing():
     targets, labels = (
         OBJECTIVE.collate(LabelPlan(np.array([0])), LABELS, np.array([False])),

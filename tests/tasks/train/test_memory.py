@@ -1,7 +1,5 @@
 """The memory against its reference trace, and against a loop in float64 that scans all slots for a query."""
 
-from typing import get_args
-
 import numpy as np
 import pytest
 import torch
@@ -172,19 +170,6 @@ def test_a_query_opposite_to_its_slot_leaves_it():
     assert memory.keys.tolist() == [[1, 0]] and memory.ages.tolist() == [0]
 
 
-def test_two_misses_of_one_class_in_a_batch_take_one_slot():
-    memory = Memory.empty(3, 2)
-    found = write(memory, [[1, 0], [1, 0.1], [1, 0.2]], [6, 6, 6])
-    assert found.slots.tolist() == [0, 0, 0] and memory.values.tolist() == [6, EMPTY, EMPTY]
-    assert memory.hits.tolist() == [2, 0, 0] and found.same.tolist() == [EMPTY] * 3  # nothing at the start
-
-
-def test_the_oldest_slot_is_not_one_just_hit():
-    memory = filled([[1, 0], [0, 1]], [1, 2], [50, 3])
-    found = write(memory, [[1, 0], [-1, -1]], [1, 3])
-    assert found.slots.tolist() == [0, 1] and memory.values.tolist() == [1, 3]
-
-
 def test_a_query_without_a_label_is_passed_over():
     memory, other = Memory.empty(3, 2), Memory.empty(3, 2)
     write(memory, [[1, 0], [0, 1], [-1, 0]], [1, EMPTY, 2])
@@ -231,7 +216,3 @@ def test_scores_in_float32_find_the_same(monkeypatch: pytest.MonkeyPatch):
             context.setattr(bank, "_multiplies_bfloat16", lambda: other)
             second.write_(queries, labels, PLAIN)
     assert all(torch.equal(own, theirs) for own, theirs in zip(first, second, strict=True))
-
-
-def test_every_rule_is_tested():
-    assert {type(rule) for rule in RULES} == set(get_args(Rule))

@@ -18,9 +18,7 @@ from tasks.pool import open_pool
 from tasks.train.loop import Training
 from tasks.train.population.esgd import ESGD, survivors
 from tasks.train.population.members import Job, Member, restore_member, score_members, train_members
-from tasks.train.population.plot import plot_rounds
 from tasks.train.step import Trainer
-from tasks.train.tuning.searches import Outcome, rounds_csv, searches_markdown
 from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.space import Space, read_rounds
 from tests.worlds import TRAINING
@@ -129,19 +127,6 @@ def test_another_searchs_folder_is_refused(toy_corpus: Path, whole: Path) -> Non
         searched(space_of(toy_corpus, budget=9), whole)
     with pytest.raises(ValueError, match=r"elite is 9; it is at most population, which is 8"):
         ESGD(elite=9)
-
-
-def test_table_and_plot_say_which_rule_won_when(whole: Path) -> None:
-    rounds = read_rounds(whole)
-    lines = rounds_csv(rounds).splitlines()
-    assert lines[0] == "round,best,by,mean,winners,drawn,set back,seconds" and len(lines) == 5
-    figure = plot_rounds(rounds, "esgd")
-    bars = [trace for trace in figure.data if trace.type == "bar"]
-    assert {trace.name for trace in bars} == {rule for found in rounds for rule, _ in found.winners}
-    assert [sum(heights) for heights in zip(*(trace.y for trace in bars), strict=True)] == [2, 2, 2, 2]
-    outcome = Outcome.of("esgd", 8, rounds)
-    assert outcome.trainings == 16 and outcome.score == rounds[-1].winners[0][1]
-    assert f"| 8 | esgd | {outcome.score:.4f} | {outcome.rule} | 16 |" in searches_markdown([outcome], "here")
 
 
 def test_the_best_member_becomes_a_checkpoint(toy_corpus: Path, whole: Path, tmp_path: Path) -> None:

@@ -1,8 +1,5 @@
 """The ranking of tuning runs written by hand."""
 
-import pytest
-
-from tasks.train.tuning.plot import plot_ranking
 from tasks.train.tuning.ranking import compare_with_preset, rank, table_markdown
 from tasks.train.tuning.runs import Mark, TuningRun
 
@@ -60,22 +57,6 @@ def test_a_small_difference_does_not_sway_the_presets():
     )
 
 
-def test_a_large_difference_is_said():
-    assert (
-        "The difference is more than two standard errors (0.100) of a score of 100 titles: "
-        "consider train.optimizer=clever." in compare_with_preset(rank(RUNS), "poor")
-    )
-
-
-def test_the_best_optimizer_being_the_presets_is_said():
-    assert "It has the best score; next is plain with 0.400 and 0.00." in compare_with_preset(
-        rank(RUNS), "clever"
-    )
-    assert (
-        compare_with_preset(rank(RUNS), "absent") == "The presets use absent, which is not in the comparison."
-    )
-
-
 def test_sizes_stand_apart():
     table = rank(
         [
@@ -102,25 +83,3 @@ def test_the_table_has_a_row_a_optimizer_and_size():
     assert "| 8 | clever | 0.05 (edge) | 0.5000 | 0.4050 | 20 | 6.00 | 6.00 | 2.00 |" in lines
     assert "| 8 | poor | 0.1 (edge) | 0.5000 | 0.1000 | never |  | 2.00 | 1.00 |" in lines
     assert table_markdown(rank(RUNS[-1:]), "").count("diverged") == 1
-
-
-def test_the_plot_shows_every_run_in_four_panels():
-    table = rank([*RUNS, tuning_run("plain", 16, 1.0, [0.5, 0.6])])
-    figure = plot_ranking(table)
-    assert len(figure.data) == 4 * 4  # four rank
-    assert {trace.xaxis for trace in figure.data} == {"x", "x2", "x3", "x4"}
-    left, right, below = (figure.layout[name].domain for name in ("xaxis", "xaxis2", "yaxis3"))
-    assert left[1] < right[0] and below[1] < figure.layout.yaxis.domain[0]  # no panel lies on another
-    assert sum(bool(trace.visible) for trace in figure.data) == 4  # the larger size
-    score_over_seconds = next(
-        trace for trace in figure.data if trace.xaxis == "x4" and trace.name.startswith("clever")
-    )
-    assert list(score_over_seconds.x) == pytest.approx([3.0, 6.0]) and list(
-        score_over_seconds.y
-    ) == pytest.approx([0.30, 0.405])
-    assert [button.label for button in figure.layout.updatemenus[0].buttons] == [
-        "8 dimensions",
-        "16 dimensions",
-    ]
-    page = figure.to_html()
-    assert "clever (0.05)" in page and "seconds of training" in page
