@@ -5,8 +5,6 @@ product of all queries and the initial keys, stored in bfloat16 (and computed in
 it), selects a few candidates. These and the slots that the batch has changed are compared by float32 dot
 products, so the result does not depend on the block size. A thread computes the product of the next block
 while the current one is written.
-
-Without numba, NumPy processes one query at a time, with the same result.
 """
 
 import functools
@@ -20,9 +18,9 @@ from torch.nn import functional as F
 
 from storage.arrays import Ragged
 from storage.shapes import Float32, Int64
-from tasks.compiled import available, compiled
+from tasks.compiled import compiled
 from tasks.neighbours.rescoring import product_tolerance
-from tasks.train.memory.loops import LANES, SCALE, Queries, Slots, visit, write
+from tasks.train.memory.loops import LANES, SCALE, Queries, Slots, visit
 from tasks.train.memory.rules import HitOrMiss, Rule
 
 EMPTY = -1  # value of an empty slot
@@ -104,10 +102,7 @@ class Memory(NamedTuple):
         policy = POLICIES.index(rule.policy) if hit_or_miss else 0
         quota = 0 if hit_or_miss else max(1, count // (label_count or num_labels))
         start = self.keys.clone()
-        if available():
-            _write_compiled(slot_arrays, host_queries, policy, quota, start, vectors)
-        else:
-            write(slot_arrays, host_queries, policy, quota)
+        _write(slot_arrays, host_queries, policy, quota, start, vectors)
         total = len(host_queries.labels)
         ages[:] = np.where(written == EMPTY, ages + total, total - 1 - written)
         clock[:] = clock[0] + 1, state[0]
@@ -119,9 +114,7 @@ class Memory(NamedTuple):
         return Written(same, other, slots, start)
 
 
-def _write_compiled(
-    slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor, vectors: Tensor
-) -> None:
+def _write(slots: Slots, queries: Queries, policy: int, quota: int, keys: Tensor, vectors: Tensor) -> None:
     count, loop = len(slots.values), compiled(visit, fastmath=True)
     in_bfloat16 = keys.device.type == "cpu" and _multiplies_bfloat16()
     dtype, padding = torch.bfloat16 if in_bfloat16 else torch.float32, -count % LANES

@@ -1,6 +1,6 @@
-"""Sequential writes to the memory: in NumPy, and as loops to be compiled that use approximate scores.
+"""Sequential writes to the memory, as loops to be compiled that use approximate scores.
 
-Both update ``Slots`` in place and find, for each query, the nearest slot of its label and the nearest slot of
+They update ``Slots`` in place and find, for each query, the nearest slot of its label and the nearest slot of
 a label that its title does not have, both before the batch. Ties go to the lowest slot.
 """
 
@@ -43,52 +43,6 @@ class Queries(NamedTuple):
     slots: Int64[np.ndarray, " queries"]  # slot written, or -1
 
 
-def write(slots: Slots, queries: Queries, policy: int, quota: int) -> None:
-    """Writes in NumPy; ``quota`` is the number of slots per label (AlwaysUpdate), or 0 (HitOrMiss)."""
-    keys, values, start, start_values = slots.keys, slots.values, slots.keys.copy(), slots.values.copy()
-    for number, (query, label) in enumerate(zip(queries.vectors, queries.labels, strict=True)):
-        others = queries.others[queries.offsets[number] : queries.offsets[number + 1]]
-        scores = start @ query
-        same = start_values == label
-        other = (start_values >= 0) & ~same & ~np.isin(start_values, others)
-        queries.near[number] = _nearest(scores, same), _nearest(scores, other)
-        scores = keys @ query
-        nearest, nearest_same = _nearest(scores, values >= 0), _nearest(scores, values == label)
-        hit = nearest_same >= 0 and nearest_same == nearest
-        if quota:
-            replaces = bool(slots.state[1]) and slots.held[label] < quota
-            slot = int((values < 0).argmax()) if replaces else nearest_same
-        else:
-            averages = policy == AVERAGING and not slots.state[1] and nearest_same >= 0
-            replaces = not (hit or averages)
-            in_turn = int(slots.state[0]) % len(keys)
-            next_slot = in_turn if policy == CIRCULAR else int(slots.priorities.argmax())
-            slot = next_slot if replaces else nearest_same
-        queries.slots[number] = slot
-        if slot < 0:
-            continue
-        if replaces:
-            if values[slot] < 0:
-                slots.state[1] -= 1
-            else:
-                slots.held[values[slot]] -= 1
-            keys[slot], values[slot], slots.hits[slot] = query, label, 0
-            slots.state[0] += 1
-            slots.held[label] += 1
-        else:
-            mean = keys[slot] + query
-            length = np.sqrt((mean.astype(np.float64) ** 2).sum())
-            if length > MIN_NORM:
-                keys[slot] = mean / length
-            slots.hits[slot] += hit
-        slots.priorities[slot] = slots.noise[slot] - (number + 1) * SCALE
-        slots.written[slot] = number
-
-
-def _nearest(scores: np.ndarray, candidates: np.ndarray) -> int:
-    return int(np.where(candidates, scores, -np.inf).argmax()) if candidates.any() else -1
-
-
 @no_type_check  # compiled by numba
 def visit(
     slots: Slots,
@@ -105,7 +59,7 @@ def visit(
     tolerance: np.float32,
     find_only: bool,
 ) -> None:
-    """Equals ``write`` for a block of queries with approximate ``scores``; takes two calls per block.
+    """Writes a block of queries by means of approximate ``scores``; takes two calls per block.
 
     The first call, with ``find_only``, finds the nearest slots before the batch and changes only ``queries``.
     The second call writes. Candidates are the slots whose score is within ``tolerance`` of the best, and the

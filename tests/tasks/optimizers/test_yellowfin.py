@@ -117,37 +117,6 @@ def test_it_finds_the_bottom_of_a_noisy_bowl_without_a_rate():
     assert (rows - target).abs().max() < 0.1
 
 
-def test_what_it_remembers_survives_a_copy():
-    ids, grads, _ = world()
-
-    def run(first: int, last: int, table: Resident, groups: ParameterGroups) -> None:
-        for step in range(first, last):
-            some, state = table.gather(ids[step])
-            groups.update_(
-                {"rows": ParameterUpdate(some, grads[step].clone(), state, table_rows=TOKENS)}, 1.0, step + 1
-            )
-            table.write_back(ids[step], some, state)
-
-    def fresh() -> tuple[Resident, ParameterGroups]:
-        groups = ParameterGroups(
-            ["rows"],
-            TrainSettings(optimizer=Momentum(learning_rate=0.01), tuner=YellowFin(window=WINDOW), groups=()),
-        )
-        return Resident(
-            torch.ones(TOKENS, DIM), groups.updaters["rows"].initial_state(torch.ones(TOKENS, DIM))
-        ), groups
-
-    whole, stopped, resumed = fresh(), fresh(), fresh()
-    run(0, 40, *whole)
-    run(0, 15, *stopped)
-    for theirs, ours in zip(stopped, resumed, strict=True):
-        for name, tensor in ours.tensors().items():
-            tensor.copy_(theirs.tensors()[name])
-    run(15, 40, *resumed)
-    assert torch.equal(whole[0].rows, resumed[0].rows)
-    assert set(whole[1].tensors()) == {"tuner.window", "tuner.averages"}
-
-
 @pytest.mark.parametrize("optimizer", [SGD(), Adam()])
 def test_another_optimizer_is_refused(optimizer):
     groups = ParameterGroups(["rows"], TrainSettings(optimizer=optimizer, tuner=YellowFin(), groups=()))

@@ -20,7 +20,6 @@ from tasks.optimizers import SGD, Adam, Momentum, Optimizer, RowwiseAdagrad
 from tasks.optimizers.tuners import NoTuner, Tuner, YellowFin
 from tasks.train.checkpoint import Checkpointer, Position, read_checkpoint, write_checkpoint
 from tasks.train.loop import Training
-from tasks.train.objectives import Label
 from tests.tasks.train.training import assert_same, resumed, stop_after, tensors
 from tests.worlds import TRAINING
 
@@ -55,20 +54,6 @@ def test_a_resumed_run_is_the_uninterrupted_one(
     assert (again.position.epoch, again.position.batch, again.trainer.steps) == (*divmod(steps, 5), steps)
     list(again.run(Checkpointer(tmp_path)))
     assert_same(whole, again)
-
-
-def test_labels_vectors_are_in_the_checkpoint(toy_corpus: Path, tmp_path: Path):
-    settings = replace(TRAINING, objective=Label(batch_size=48), save_seconds=0.0)
-    whole = Training(toy_corpus, settings)
-    list(whole.run())
-    stop_after(Training(toy_corpus, settings), 7, tmp_path)
-    again = resumed(toy_corpus, settings, tmp_path)
-    list(again.run())
-    assert_same(whole, again)
-    assert (
-        tensors(whole)["labels.rows"].shape == (3, TRAINING.dim)
-        and tensors(whole)["labels.state.sum"].min() > 0
-    )
 
 
 def test_own_step_counts_survive_a_resume(toy_corpus: Path, tmp_path: Path):
@@ -151,23 +136,15 @@ def test_a_run_may_go_on_longer(toy_corpus: Path, tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_killed_command_goes_on(toy_corpus: Path, tmp_path: Path):
-    """A real kill (SIGKILL), wherever it falls: within an epoch, with the checkpoint of a batch before."""
-    settings = tmp_path / "settings.json"
-    small = {"name": "leave_one_out_softmax", "pack": 4, "packs": 8}
-    settings.write_text(
-        json.dumps(
-            {
-                "dim": 16,
-                "epochs": 60,
-                "threads": 1,
-                "save_seconds": 0,
-                "optimizer": {"name": "adam"},
-                "objective": small,
-            }
-        ),
-        encoding="utf-8",
-    )
+@pytest.mark.parametrize("table", ["resident", "mapped"])
+def test_a_killed_command_resumes_with_the_same_bits(toy_corpus: Path, tmp_path: Path, table: str):
+    """Killed by SIGKILL at any moment within an epoch; a mapped table leaves no scratch file."""
+    settings, scratch = tmp_path / "settings.json", tmp_path / "scratch"
+    scratch.mkdir()
+    options = {"dim": 16, "epochs": 60, "threads": 1, "save_seconds": 0, "optimizer": {"name": "adam"}}
+    options["objective"] = {"name": "leave_one_out_softmax", "pack": 4, "packs": 8}
+    options["table"] = {"name": table} | ({"folder": str(scratch)} if table == "mapped" else {})
+    settings.write_text(json.dumps(options), encoding="utf-8")
 
     def command(out: Path) -> list[str]:
         return [sys.executable, "-m", "tasks.train", str(toy_corpus), str(out), str(settings)]
@@ -196,3 +173,4 @@ def test_a_killed_command_goes_on(toy_corpus: Path, tmp_path: Path):
     assert (tmp_path / "killed" / "checkpoint.safetensors").read_bytes() == (
         tmp_path / "whole" / "checkpoint.safetensors"
     ).read_bytes()
+    assert list(scratch.iterdir()) == []

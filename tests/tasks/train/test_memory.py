@@ -4,20 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from tasks.compiled import available
 from tasks.train.memory import EMPTY, AlwaysUpdate, HitOrMiss, Memory, Rule, bank
 
+pytest.importorskip("numba", reason="the memory needs numba")
 PLAIN = HitOrMiss(age_noise=0)
 RULES = [PLAIN, *(HitOrMiss(policy=own, age_noise=0) for own in ("circular", "averaging")), AlwaysUpdate()]
 TRACE = [([1, 0], 7), ([0, 1], 8), ([1, 0.2], 7), ([-1, 0], 9), ([0, -1], 10), ([1, 0], 7)]
-
-
-@pytest.fixture(params=["compiled", "plain"], autouse=True)
-def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "plain":
-        monkeypatch.setattr(bank, "available", lambda: False)
-    elif not available():
-        pytest.skip("numba is not installed")
 
 
 def unit(rows) -> torch.Tensor:

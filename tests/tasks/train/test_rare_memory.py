@@ -19,6 +19,7 @@ from tasks.train.objectives.rare_memory import TITLES, rarest
 from tests.tasks.train.training import same_bits, tensors, trained
 from tests.worlds import TRAINING
 
+pytest.importorskip("numba", reason="the memory needs numba")
 LABELS = Ragged.from_rows(
     [[number % 3] if number % 2 else [number % 3, 3 + number % 2] for number in range(12)]
 )
