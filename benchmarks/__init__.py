@@ -1,4 +1,4 @@
-"""Claims about speed and quality, each with its rival in the same run."""
+"""Claims about speed and quality, each measured beside a rival in the same run."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Runs benchmarks, each in a process of its own, and writes their sections of benchmarks/README.md as they
+"""Runs benchmarks, each in a fresh process, and writes their sections of benchmarks/README.md as they
 finish.
 
 A section says when, of which commit and on which machine it was measured. A benchmark that fails is named at

@@ -1,4 +1,4 @@
-"""The one form of a benchmark: ``python -m benchmarks.NAME [--quick | --full] [--json]``, one row a claim.
+"""The command line of every benchmark: ``python -m benchmarks.FOLDER.NAME [--quick | --full] [--json]``.
 
 A row: name, our value, the rival and its value measured in the same run, the ratio, the aim, met or not. The
 ratio is ours over the rival's, so above one is better where more is better; an aim says which way it counts.

@@ -1,4 +1,4 @@
-"""Measures all that needs a GPU, in the time given: ``python -m benchmarks.on_gpu --out DIR --seconds 540``.
+"""Runs all measurements that need a GPU: ``python -m benchmarks.on_gpu --out DIR --seconds 540``.
 
 DIR/measured.jsonl receives a line for each figure as soon as it is measured, so a time limit loses none. What
 does not fit the time left is named and skipped; what raises is written down with its traceback, and the next
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("benchmarks.on_gpu needs a GPU: torch sees no CUDA device", file=sys.stderr)
         return 2
     begun = time.monotonic()
-    from benchmarks.offload.on_gpu_parts import measurements
+    from benchmarks.offload.measurements import measurements
 
     given.out.mkdir(parents=True, exist_ok=True)
     chosen = [own for own in measurements(given.out) if given.part in (None, own.part)]

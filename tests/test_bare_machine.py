@@ -71,7 +71,7 @@ for room in rooms.split():
         if file.name not in ("task.py", "plot.py"):
             names.append(str(file.with_suffix("")).replace("/", ".").removesuffix(".__init__"))
 names += ["storage.artifacts", "storage.home.workspace", "storage.arrays"]
-names += ["benchmarks.on_gpu", "benchmarks.offload.on_gpu_parts"]
+names += ["benchmarks.on_gpu", "benchmarks.offload.measurements"]
 for name in names:
     importlib.import_module(name)
 print(json.dumps(names))

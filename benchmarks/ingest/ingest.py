@@ -1,5 +1,4 @@
-"""Ingest beside what a programmer would write in its place, on a real guide; two at once; all of them; a
-gigabyte's growth.
+"""Speed and memory of ingest beside lxml, pandas, py-xmltv and SQLite, on real guides and on one of 1 GB.
 
 File to committed rows: bytes uncompressed, parsed, cleaned, checked, written and committed, the status
 published. The bare loop is lxml's ``iterparse`` that reads attributes and child text and keeps nothing; it

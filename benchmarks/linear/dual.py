@@ -1,4 +1,4 @@
-"""Linear SVM out of core: dual cached loops beside a pass-by-pass reader, on data of ten times the cache.
+"""Linear SVM on data of ten times the cache: cached dual steps beside a reader without a cache.
 
 Samples are documents of two topics each, words drawn by Zipf's law, log tf-idf, unit norm; the class of the
 first topic is the label, one in a hundred the other way. All read the same blocks, by a thread that reads

@@ -1,4 +1,4 @@
-"""Matrix factorisation: ratings in blocks against random order, one thread and two, RMSE beside libraries.
+"""Matrix factorisation: ordered against random ratings, one thread and two, and RMSE beside libraries.
 
 Speed: ratings of a power law like Netflix's, with a tenth of its ratings and of its users: 48,000 users
 (log-normal, the most active a hundred times the mean) and 17,770 items (Zipf and Mandelbrot; a tenth of them

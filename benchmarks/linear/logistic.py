@@ -1,4 +1,4 @@
-"""Logistic regression with L1 on sparse samples: speed, objective and zeros, beside scikit-learn's.
+"""Logistic regression with L1: speed, objective and share of zeros beside scikit-learn.
 
 Samples are of RCV1's shape: 100,000 of 50,000 features, 72 each, the r-th most frequent with a probability
 falling as 1 / (r + 10), TF-IDF of unit norm; labels follow a logistic model of a tenth of the features. The

@@ -1,6 +1,4 @@
-"""The online SVM beside LinearSVC, SGDClassifier and Vowpal Wabbit: on titles of guides, and on a stream of
-250,000 features.
-"""
+"""Online SVM beside LinearSVC, SGDClassifier and Vowpal Wabbit, on titles and on 250,000 features."""
 
 import statistics
 import tempfile

@@ -1,9 +1,10 @@
-"""A guide of any number of titles, as real as splicing makes it: the first words of one title of real guides
-and the last words of another, with the first one's categories, channel and duration.
+"""Writes a guide of any number of titles, spliced from the titles of real guides.
 
-One title in ten begins with a name of its own, so that the vocabulary grows with the titles. A title airs
-twice on average. Channels fill two weeks without gaps; a full one is followed by another of the same name and
-a number, so that a channel has as many titles as in the real guides. No programme has a description.
+A title has the first words of one real title and the last words of another, and the categories, channel and
+duration of the first. One title in ten begins with an invented word, so that the vocabulary grows with the
+titles. A title airs twice on average. Channels fill two weeks without gaps; a full one is followed by another
+of the same name and a number, so that a channel has as many titles as in the real guides. No programme has a
+description.
 """
 
 import gzip

@@ -1,5 +1,5 @@
-"""A whole night of a guide of 100,000 titles, with --full of a million, as a user starts it, preset laptop:
-clock, CPU time and memory by stage, and how long its map takes to open in Chromium.
+"""Nightly run of 100,000 titles, or of a million with --full: time and memory by stage, and opening the
+map.
 
 The guide is spliced from four real ones (large_guide.py). A stage's CPU time and peak are those
 of all processes since the stage before it ended: baselines run beside train to embed, pack beside neighbours,

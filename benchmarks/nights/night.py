@@ -1,6 +1,4 @@
-"""One whole nightly run as a user starts it, watched: its clock and CPU time, and the memory of all its
-processes, by the stage that ended.
-"""
+"""Runs ``guidespace nightly`` and measures time and memory of all its processes by stage."""
 
 import os
 import re

@@ -1,5 +1,5 @@
-"""The nightly run on four English guides (160,000 programmes), preset laptop, as a user starts it; scores on
-two German ones.
+"""Nightly run of four English guides with preset laptop: time, memory and scores; scores of two German
+guides.
 
 Wall time and memory of the whole process tree (the sum of resident sets, sampled every 0.2 s), scores beside
 the baselines of the same run, and a second run on unchanged input.

@@ -1,8 +1,8 @@
-"""What Prefect and MLflow add to a night of four English guides, with servers of both that run already.
+"""Time that Prefect and MLflow add to a nightly run of four English guides, with running servers.
 
 MLflow's has one worker, as ``guidespace up`` starts it: several answer 40 ms later, without TCP_NODELAY.
 The flow against the same stages called as plain functions in the same threads and processes
-(road.py), each in a process of its own with a new home. Of the plain run the parts that talk to
+(plain_run.py), each in a process of its own with a new home. Of the plain run the parts that talk to
 MLflow are taken off: its start, register, promote and report. The processor time is that of the run, not of
 the servers, which may be elsewhere. Medians of three pairs.
 """
@@ -34,7 +34,7 @@ def measure_orchestration(quick: bool) -> Sequence[Claim]:
     pairs = []
     with tempfile.TemporaryDirectory() as folder, _servers(Path(folder)) as environment:
         for number in range(1 if quick else PAIRS):
-            bare = ["benchmarks.nights.road", f"{folder}/bare-{number}", *feeds]
+            bare = ["benchmarks.nights.plain_run", f"{folder}/bare-{number}", *feeds]
             plain_seconds, plain_cpu, output = _timed(bare, dict(os.environ))
             parts = json.loads(output.splitlines()[-1])
             untracked = plain_seconds - sum(parts[name] for name in TRACKED)

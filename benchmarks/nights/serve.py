@@ -1,4 +1,4 @@
-"""``guidespace serve`` beside ``mlflow models serve`` on the same champion, each in a process of its own.
+"""``guidespace serve`` beside ``mlflow models serve`` with the same champion.
 
 Eight clients, each of which asks again when it is answered, in a process beside the server, on the model of
 four English guides (--quick: the bundled one). Nine titles of ten are of the guide, drawn by how often they

@@ -1,4 +1,4 @@
-"""How far a person's correction spreads: held-out titles of real guides, corrected one at a time.
+"""Precision of corrections that spread to other editions of a show, on held-out titles of real guides.
 
 Each held-out title that the vote gets wrong is corrected alone, to its own categories; another held-out title
 that follows it is right if it shares a category with the guide. Beside the rule of ``guidespace enrich``

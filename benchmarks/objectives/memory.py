@@ -1,4 +1,4 @@
-"""The rare-event memory: the time of a step beside a loop in torch that takes one query after the other."""
+"""Time of a step of the rare-event memory beside a loop in torch over single queries."""
 
 import statistics
 import time

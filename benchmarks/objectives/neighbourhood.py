@@ -1,4 +1,4 @@
-"""The neighbourhood objective beside label mode: two tastes of one class, and speed.
+"""Objective neighbourhood beside label mode: two tastes within one category, and speed.
 
 The world of tastes: a title of the category "culture" has three words of one of its three tastes; a title of
 the other category lies between them, with a word of each taste. Both have one word more that any title may

@@ -1,4 +1,5 @@
-"""The other ways to learn: neighbourhoods, rare events, characters, corrections, patterns of sub-titles.
+"""Other objectives and small models: neighbourhood, rare events, characters, corrections, sub-title
+patterns.
 
 Each part has a file of its own (in this folder) that says how it is measured.
 """

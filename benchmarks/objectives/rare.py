@@ -1,4 +1,4 @@
-"""Categories with few titles: macro-F1 of objectives, paired with label mode over guides and seeds.
+"""Macro-F1 of rare categories by objective, paired with label mode over guides and seeds.
 
 Each guide is split three times; the fold's number is the seed. Rare is a label of fewer than 50 training
 titles (a label has 20 at least, before titles are held out). F1 is of the k-NN's answers to the held-out

@@ -1,5 +1,4 @@
-"""The character encoder beside torch's own recurrent cells: one word at a time, and the same batch packed
-beforehand.
+"""Character encoder beside torch's recurrent cells, for single words and for packed batches.
 
 Ours is from strings to vectors: characters to rows, sorting, packing, reading, and back to the order of the
 words. torch has its cell alone, over rows looked up before the clock starts. CPU seconds of one thread,

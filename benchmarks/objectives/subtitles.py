@@ -1,4 +1,4 @@
-"""Patterns of sub-titles: training time, and precision on sub-titles that no rule labels, read by hand."""
+"""Sub-title patterns: training time, and precision on sub-titles that were labelled by hand."""
 
 import gzip
 import os

@@ -1,5 +1,5 @@
-"""Tables larger than the device: what planning costs, what a mapped file costs, gathers and scatters beside
-torch's own.
+"""Embedding tables larger than device memory, measured on the CPU: planner, mapped file, gather and
+scatter.
 
 Needs torch, NumPy and pyarrow. Measures on the CPU: the planner's share of a step of 98,304 tokens over ten
 million rows; a mapped table of 10 M × 128, with its pages dropped from the page cache before each epoch,

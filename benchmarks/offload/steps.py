@@ -1,4 +1,4 @@
-"""What the benchmarks of offloaded tables train: triplets of bags of four tokens, drawn by Zipf's law."""
+"""Training steps of the offload benchmarks: triplets of bags of four tokens, drawn by Zipf's law."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

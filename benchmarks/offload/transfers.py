@@ -1,4 +1,4 @@
-"""Transfers between host memory and the GPU: plain copies and gathers of records (gpu.py)."""
+"""Transfers between host memory and the GPU: copies, gathers and scatters."""
 
 import statistics
 from collections.abc import Callable, Iterator

@@ -1,1 +1,1 @@
-"""How good title vectors and similarity lists are."""
+"""Benchmarks of the quality of title vectors and of lists of similar titles."""

@@ -1,4 +1,4 @@
-"""Makes a set of the benchmark from a public guide: the facts of an XMLTV file, without texts of its authors.
+"""Copies the facts of a public XMLTV guide, without descriptions and credits, to a benchmark set.
 
 ``python -m benchmarks.quality.facts guide.xml.gz facts.xml.gz``. Kept are channels with their names and, of
 each programme, channel, start, stop, title, sub-title, category, episode-num and date. Descriptions, credits,

@@ -1,4 +1,4 @@
-"""One guide, split five times by salt, and what systems answer to its held-out titles."""
+"""Splits one guide five times by salt and answers its held-out titles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

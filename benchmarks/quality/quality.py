@@ -1,4 +1,4 @@
-"""How good the vectors are: k-NN and rivals on held-out titles of 14 guides (docs/benchmark.md).
+"""Accuracy and precision of k-NN and rivals on held-out titles of 14 guides (docs/benchmark.md).
 
 Each guide is split five times, by the salts guidespace-1 to guidespace-5; all systems answer the same titles.
 A figure is the mean over the held-out titles of the five folds; its interval is 1.96 standard errors of a

@@ -1,4 +1,4 @@
-"""Title vectors whose nearest titles are rated blind (believed.py), from a finished nightly run."""
+"""Title vectors whose nearest titles are rated blind (blind_ratings.py), from a finished nightly run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

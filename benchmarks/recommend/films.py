@@ -1,4 +1,4 @@
-"""Films of MovieLens: which of a viewer's held-out films a strategy ranks first, beside implicit's ALS.
+"""Ranking of held-out MovieLens films by our recommenders and by implicit's ALS.
 
 A fifth of the ratings is held out at random: the copy of the data has no times (ratings are stars above or
 below the viewer's own mean). A held-out film counts if it was rated above that mean. All films that are not

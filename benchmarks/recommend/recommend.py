@@ -1,5 +1,4 @@
-"""Recommendations: films of MovieLens beside implicit's ALS, simulated viewers of a real guide, and the time
-of an evening for 10,000 viewers.
+"""Recommendations: MovieLens beside implicit's ALS, simulated viewers, and lists for 10,000 viewers.
 
 The guide is that of the United Kingdom (--quick: the bundled one), by a night of its own. In the evening
 10,000 viewers of 30 likes each, a tenth of them dislikes, get ten of 5,000 coming titles, of 10,000 titles in

@@ -1,6 +1,4 @@
-"""Lists of tonight: for 10,000 viewers of three tastes, 50 likes each, over 5,000 coming shows; and for one
-viewer from a cold command line on the sample guide.
-"""
+"""Time of tonight's lists for 10,000 viewers, and for one viewer from a cold command line."""
 
 import datetime
 import statistics

@@ -1,4 +1,4 @@
-"""Simulated viewers of a real guide: how many find every taste of theirs in the first ten.
+"""Simulated viewers of a real guide: share of lists whose first ten titles cover every taste.
 
 A viewer is a mixture of two or three groups of titles: clusters of the night, or categories of the guide,
 which no vector is judged by. Of 8 to 30 likes each is drawn from one of the groups, whose weights are

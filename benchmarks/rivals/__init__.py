@@ -1,3 +1,1 @@
-"""Rivals in learning title vectors: each is given the same titles, the same tokens and the same number of
-dimensions.
-"""
+"""Rival trainers of title vectors, with the same titles, tokens and number of dimensions."""

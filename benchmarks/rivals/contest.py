@@ -1,4 +1,4 @@
-"""What every rival is given, and how all are judged: our k-NN on the same held-out titles."""
+"""Input of every rival, and its scores by our k-NN on the same held-out titles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""gensim's Doc2Vec (distributed bag of words): knows no categories."""
+"""Doc2Vec of gensim (distributed bag of words), which does not use categories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

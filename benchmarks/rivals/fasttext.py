@@ -1,4 +1,4 @@
-"""fastText supervised (PyPI fasttext-wheel): a title against its labels, softmax."""
+"""fastText supervised (PyPI fasttext-wheel): softmax over the labels of a title."""
 
 import tempfile
 from collections.abc import Sequence

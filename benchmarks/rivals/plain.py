@@ -1,4 +1,4 @@
-"""Two loops in plain PyTorch: what its documentation leads to, and what someone who knows the subject writes.
+"""Two training loops in plain PyTorch: triplets with SparseAdam, and label mode with Adagrad.
 
 The first: EmbeddingBag, triplets with sampled negatives, SparseAdam. The second: EmbeddingBag, cross-entropy
 of each title with one vector a label, Adagrad for the rows and Adam for the labels. Both: batches of 1,024,

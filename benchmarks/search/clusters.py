@@ -1,5 +1,4 @@
-"""Clusters without k: Chinese Whispers against chinese-whispers and dlib, DBSCAN against scikit-learn, in CPU
-seconds.
+"""Chinese Whispers beside chinese-whispers and dlib, and DBSCAN beside scikit-learn, in CPU seconds.
 
 One thread each, a process of its own each, rivals without our environment; scikit-learn by cosine and by
 Euclidean distance. Whispers: the graph of 25 nearest titles, its building apart, and so the imports and what

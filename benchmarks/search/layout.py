@@ -1,5 +1,4 @@
-"""The map's layout beside kept libraries: how well neighbourhoods survive, how far titles move overnight, and
-the time.
+"""Map layout beside UMAP, t-SNE and PaCMAP: neighbourhoods preserved, movement overnight, and time.
 
 Trustworthiness: 1 where every one of a title's nearest in the plane is near in the space too (Venna and Kaski
 2001; the measure of scikit-learn), k = 10, over 4,000 titles drawn. Recall: share of the ten nearest in the

@@ -1,5 +1,4 @@
-"""Nearest neighbours: exact against faiss and scikit-learn, approximate by hnswlib and usearch with their
-recall.
+"""Exact nearest neighbours beside faiss and scikit-learn; approximate ones beside hnswlib and usearch.
 
 Gaussian groups of unit vectors, 100 dimensions, k = 25, one thread: CPU seconds, since other work on the
 machine moves the clock. Each measurement has a process of its own, rivals without our environment.

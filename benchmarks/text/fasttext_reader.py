@@ -1,5 +1,4 @@
-"""Answers from a fastText model file: opening, first vector, many unseen words, memory; beside the fasttext
-package and gensim.
+"""Reader of fastText models beside the fasttext package and gensim: opening, unseen words, memory.
 
 The file is written by this script with random values: 1 GB (250,000 words, 350,000 buckets, 300 dimensions,
 with output matrix), 40 MB with --quick, and with --full 7 GB (2 million words, 2 million buckets). Every

@@ -1,4 +1,4 @@
-"""Words never seen: what n-grams know of them, on words hidden from distilling and on titles of real guides.
+"""Vectors of unseen words: hidden words of a distilled model, and titles of real guides with unseen words.
 
 Words: a tenth of the trained words is hidden; ridge regression and the mean vector are asked for them.
 Centred cosine, since the mean alone has a high plain one; neighbour recall: share of a hidden word's ten

@@ -1,4 +1,4 @@
-"""Sentence vectors of titles and descriptions: texts a second of one core, peak memory, and a second night.
+"""Sentence vectors of titles and descriptions: texts a second, peak memory, and a second nightly run.
 
 Titles are those of real guides; descriptions are made of eight titles each, cut at 400 characters, since the
 guides hold none. Speed is of CPU seconds in a process of its own, the model read before; memory is what came

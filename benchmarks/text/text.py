@@ -1,4 +1,4 @@
-"""Titles to words and tokens, titles a second of one core, beside other tokenizers on the same titles.
+"""Tokenizer beside other tokenizers on the same titles: titles a second of one core.
 
 The rivals split words; so do we in the first rows. The other rows are what GuideSpace needs besides: show
 keys and marks, and every token with its n-grams. CPU seconds, best of several runs, in turns. A rival that is

@@ -1,5 +1,4 @@
-"""Synthetic titles, up to 300,000, and with --full a million and ten: the tokenize and preprocess stages in
-bounded memory and linear time.
+"""Time and memory of tokenize and preprocess on 300,000 synthetic titles, or ten million with --full.
 
 Titles are of Zipf words: the r-th commonest word comes with a probability falling as 1/(r + 10), one to seven
 words a title, of a vocabulary of 200,000 words; one title in twenty carries an episode's mark. Every title

@@ -1,4 +1,4 @@
-"""Learners (docs/runners.md) beside one learner and beside one step after the other.
+"""Hogwild learners beside one learner and beside the sequential runner (docs/runners.md).
 
 Speed: batches of 32, runs in turn, five of each. A run's speed is the median over its epochs without the
 first, in which processes start; scores of epochs are left out. CPU seconds are those of the learners alone.

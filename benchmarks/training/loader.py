@@ -1,5 +1,4 @@
-"""Loading: whole batches by vectorised gathers beside the textbook Dataset with ``__getitem__`` and default
-collate.
+"""Data loader beside a textbook Dataset with ``__getitem__`` and the default collate function.
 
 A batch is 1,024 examples of 8 titles each, padded. The textbook Dataset keeps a tensor a title, pads the
 titles of one example in ``__getitem__`` and lets the DataLoader stack them. Both are measured at 0, 1 and 2

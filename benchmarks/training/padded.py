@@ -1,4 +1,4 @@
-"""Titles as a padded block of token ids, beside the ragged form, for code that needs a rectangle."""
+"""Pads ragged titles to a rectangular block of token ids."""
 
 from dataclasses import dataclass
 from pathlib import Path

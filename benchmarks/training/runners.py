@@ -1,4 +1,4 @@
-"""The compiled training step on a CPU beside the one of torch's autograd, and learners in several processes.
+"""Compiled training step beside torch's autograd on a CPU, and learners in several processes.
 
 Four English guides, in as many dimensions as the rivals have (100), and as by default. Both backends read the
 same titles as the same tokens. They take turns for several rounds, each in a fresh process and after a run

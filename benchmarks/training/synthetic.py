@@ -1,6 +1,4 @@
-"""Corpora of any size: words drawn by Zipf's law from a vocabulary that grows with the titles, as real
-guides' do (Heaps' law).
-"""
+"""Writes corpora of any size: Zipf words of a vocabulary that grows with the titles (Heaps' law)."""
 
 import json
 from pathlib import Path

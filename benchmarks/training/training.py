@@ -1,5 +1,4 @@
-"""Training alone, imports excluded: how fast it is, how soon it is as good as a rival ever gets, and how its
-cost grows.
+"""Training beside rivals: throughput, seconds to a rival's quality, and growth with the number of titles.
 
 Every rival reads the same training titles as the same tokens and learns the same number of dimensions (100).
 A title counts once, as an anchor, in all. Each runs in a process of its own, ours with our environment and a

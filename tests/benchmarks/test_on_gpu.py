@@ -26,16 +26,16 @@ install()
 from tests.device.streams import GPU
 GPU.reset(1)
 from tests.device.tensors import Simulated
-from benchmarks.offload import gpu, on_gpu_parts, transfers
+from benchmarks.offload import gpu, measurements, transfers
 from benchmarks.on_gpu import main
 transfers.COPIED, transfers.MOVED, transfers.HELD = 1 << 16, 256, (1000, 2000)
 gpu.BATCHES, gpu.RULED = 8, (200, 60, 3)
-on_gpu_parts.TRACED = on_gpu_parts.TRACED[:1]  # this torch cannot trace a GPU
+measurements.TRACED = measurements.TRACED[:1]  # this torch cannot trace a GPU
 gpu.Contest.sparse_adam = lambda self, tokens: iter(())  # sparse tensors: the test below
 sizes = {"ROWS": 3000, "HUGE_ROWS": 4000, "TOKENS": 240, "MANY_TOKENS": 480, "TITLES": 200, "SEARCHED": 300}
 for name, size in sizes.items():
-    assert hasattr(on_gpu_parts, name)
-    setattr(on_gpu_parts, name, size)
+    assert hasattr(measurements, name)
+    setattr(measurements, name, size)
 with Simulated():
     sys.exit(main(["--out", sys.argv[1], "--seconds", "100000"]))
 """

@@ -1,7 +1,6 @@
-"""The road without Prefect: every stage called as a plain function. What Prefect adds is the difference to
-the flow.
+"""Runs the stages of a nightly run as plain functions, without Prefect, and prints the seconds of each.
 
-``python -m benchmarks.nights.road HOME FEED …`` prints the seconds of each stage.
+``python -m benchmarks.nights.plain_run HOME FEED …``; orchestration.py compares it with the flow.
 """
 
 import contextvars

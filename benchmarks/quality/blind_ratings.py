@@ -1,4 +1,4 @@
-"""Lists of neighbours rated blind: how well a viewer who likes a title is served by its five nearest titles.
+"""Lists of similar titles for blind ratings, and the scores of the ratings.
 
 ``make`` draws titles of a finished night by airings and writes two files: the lists, all that a reader sees,
 whose columns are shuffled anew for each title, and the key, which tells the system of each column. A reader
@@ -220,7 +220,7 @@ def main() -> int:
     """The command."""
     from benchmarks.quality.similarities import SYSTEMS, Night
 
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.believed", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.blind_ratings", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("make", help="write lists for a reader, and their key")
     making.add_argument("--home", type=Path, required=True, help="home of a finished night")

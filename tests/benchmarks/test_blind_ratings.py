@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.quality.believed import (
+from benchmarks.quality.blind_ratings import (
     draw,
     make_lists,
     nearest,
@@ -139,6 +139,14 @@ def test_the_reference_must_be_rated(tmp_path):
 @pytest.mark.slow
 def test_the_command_scores(tmp_path):
     folder = str(write_set(tmp_path, COLUMNS, RATINGS))
-    command = [sys.executable, "-m", "benchmarks.quality.believed", "score", folder, "--reference", "small"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.quality.blind_ratings",
+        "score",
+        folder,
+        "--reference",
+        "small",
+    ]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, encoding="utf-8")
     assert "| new | 3 | 6.33 | 67% | 33% | 1 | 1 | +0.67 [-1.00, 3.00] |" in done.stdout

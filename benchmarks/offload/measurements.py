@@ -1,4 +1,4 @@
-"""The measurements of benchmarks/on_gpu.py, in the order in which they are made."""
+"""The measurements of benchmarks/on_gpu.py, in order."""
 
 import importlib.metadata
 import importlib.util
