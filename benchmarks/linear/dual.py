@@ -232,11 +232,3 @@ def _documents(count: int) -> Iterator[tuple[csr_matrix, Ragged]]:
         rows.data /= np.repeat(norms, np.diff(rows.indptr))
         signs = positive[first[:, 0]] ^ (rng.random(shape[0]) < 0.01)
         yield rows, Ragged(offsets_of(signs.astype(np.int64)), np.zeros(int(signs.sum()), np.int32))
-
-
-if __name__ == "__main__":
-    import sys
-
-    from benchmarks.claims import run
-
-    sys.exit(run(claims, __doc__ or ""))

@@ -95,11 +95,3 @@ def steps(quick: bool) -> Iterator[Claim]:
 def claims(quick: bool) -> list[Claim]:
     """All claims of this file."""
     return [*steps(quick)]
-
-
-if __name__ == "__main__":
-    import sys
-
-    from benchmarks.claims import run
-
-    sys.exit(run(claims, __doc__ or ""))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import POLICY_IS_OURS
-from benchmarks.__main__ import BEGIN, END, about, measure_all
+from benchmarks.__main__ import BEGIN, END, MODULES, about, measure_all
 from benchmarks.claims import Claim
 from benchmarks.processes import call_apart, measure_apart  # noqa: F401  (the first by the process of a test)
 from storage.stages import ROOT
@@ -73,6 +73,12 @@ def test_heavy_sizes_have_sections_of_their_own(page: Path):
     assert "old text" in page.read_text(encoding="utf-8") and "### text, full sizes" in page.read_text(
         encoding="utf-8"
     )
+
+
+def test_every_benchmark_is_listed():
+    sources = {file: file.read_text(encoding="utf-8") for file in (ROOT / "benchmarks").rglob("*.py")}
+    commands = {file.stem for file, source in sources.items() if "    sys.exit(run(" in source}
+    assert commands == set(MODULES) - {"quality"} and all(map(about, MODULES))
 
 
 def test_names_that_are_none_are_refused():

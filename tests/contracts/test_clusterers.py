@@ -104,15 +104,10 @@ def test_all_equal_is_one_cluster_and_said_to_be(clusterer: Clusterer):
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
-def test_settings_are_checked_and_described(clusterer: Clusterer):
-    kind = type(clusterer)
-    adapter = pydantic.TypeAdapter(kind)
+def test_settings_are_checked(clusterer: Clusterer):
+    adapter = pydantic.TypeAdapter(type(clusterer))
     assert adapter.validate_python({"name": clusterer.name}) == clusterer
     with pytest.raises(pydantic.ValidationError, match="no_such_setting"):
         adapter.validate_python({"no_such_setting": 1})
     with pytest.raises(pydantic.ValidationError, match="neighbours"):
         adapter.validate_python({"neighbours": 0})
-    schema = adapter.json_schema()["properties"]
-    assert all(
-        "description" in schema[field.name] for field in dataclasses.fields(kind) if field.name != "name"
-    )
