@@ -176,7 +176,7 @@ def open_night(
         configure_memory()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
-    waiting = {"wait_seconds": WAIT_SECONDS, "tell": logger.warning}
+    waiting = {"wait_seconds": WAIT_SECONDS, "report_wait": logger.warning}
     with (
         workspace.writing(what, flow_run=flow_run_id, **waiting) as died,
         _one_blas_thread(),
