@@ -40,8 +40,7 @@ def train_single_label(samples, order, rate, threshold, growth, longest, records
     weights, sums, roots = np.empty((3, longest), np.float32)
     first_total, first_root = state[0, 0], state[1, 0]
     total, root = first_total, first_root
-    for visit in range(len(order)):
-        row = order[visit]
+    for visit, row in enumerate(order):
         features, value = ids[offsets[row] : offsets[row + 1]], values[offsets[row] : offsets[row + 1]]
         current = np.float32(threshold + visit * growth)
         if beta is None:
@@ -99,8 +98,7 @@ def train_several_labels(samples, order, rate, threshold, growth, longest, recor
     weights = np.empty((longest, labels), np.float32)
     error, intercepts = np.empty((2, labels), np.float32)
     first, bias = state.copy(), state.copy()
-    for visit in range(len(order)):
-        row = order[visit]
+    for visit, row in enumerate(order):
         features, value = ids[offsets[row] : offsets[row + 1]], values[offsets[row] : offsets[row + 1]]
         current = np.float32(threshold + visit * growth)
         for label in range(labels):
