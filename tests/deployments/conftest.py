@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from flows.up.prefect_client import PrefectAuth
 from storage.stages import ROOT
 from tests.busy import ask_until_answered
 from tests.ports import free_port
+from tests.servers import running, wait_for
 
 PREFECT = [sys.executable, "-m", "prefect"]
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
@@ -148,43 +148,6 @@ class Site:
         with contextlib.closing(sqlite3.connect(database, uri=True, timeout=30)) as connection:
             keys = connection.execute(query, [automation]).fetchall()
         return {key.partition("prefect.flow-run.")[2].rstrip('"]') for (key,) in keys}
-
-
-def wait_for(check: Callable[[], Any], seconds: float, explain: Callable[[], str]) -> Any:
-    """The first answer of ``check`` that is true.
-
-    Raises:
-        pytest.fail.Exception: There was none in time; it says what ``explain`` gives.
-    """
-    deadline = time.monotonic() + seconds
-    while not (found := check()):
-        if time.monotonic() > deadline:
-            pytest.fail(f"nothing after {seconds:.0f} s:\n{explain()}")
-        time.sleep(0.3)
-    return found
-
-
-@contextlib.contextmanager
-def running(command: list[str], log: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own; the whole group ends with the block."""
-    with open(log, "ab") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        for name in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, name)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(15)
 
 
 @pytest.fixture(scope="session")

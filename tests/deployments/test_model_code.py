@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from storage.stages import ROOT
 from storage.tracking.model_files import CODE, copy_code, requirements
 
 
@@ -33,7 +32,3 @@ def test_requirements_are_exact_and_few() -> None:
         "torch",
     }
     assert all("==" in line and "+" not in line for line in found)
-
-
-def test_the_code_is_where_the_registry_looks() -> None:
-    assert CODE == ROOT / "deployments" / "title_model.py" and CODE.is_file()

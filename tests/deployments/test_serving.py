@@ -2,18 +2,14 @@
 
 import itertools
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pandas
 import pyarrow as pa
@@ -28,6 +24,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.text.titles import parse_title
 from tasks.text.words import KINDS, WORD, Words
 from tests.ports import free_port
+from tests.servers import is_healthy, running, wait_for
 
 # Vectors are mapped read only; PyTorch says once that it could not keep anyone from writing.
 pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
@@ -211,40 +208,16 @@ def server(elsewhere: Path, model_folder: Path, tmp_path_factory: pytest.TempPat
     command = [elsewhere / "bin" / "python", "-m", "mlflow", "models", "serve", "--env-manager", "local"]
     command += ["-m", f"models:/{MODEL_NAME}@champion", "--host", "127.0.0.1", "-p", str(port)]
     log = home / "serve.log"
-    with open(log, "w", encoding="utf-8") as output:
-        process = subprocess.Popen(
-            command, cwd=home, env=environment, stdout=output, stderr=output, start_new_session=True
-        )
-    try:
-        deadline = time.monotonic() + 120
-        while ask(f"http://127.0.0.1:{port}/ping")[0] != 200:
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(
-                    f"mlflow models serve did not come up:\n{log.read_text(encoding='utf-8')[-4000:]}"
-                )
-            time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    url = f"http://127.0.0.1:{port}"
+    with running(command, log, environment, home):
+        wait_for(lambda: is_healthy(f"{url}/ping"), 120, lambda: log.read_text(encoding="utf-8"))
+        yield url
 
 
-def ask(url: str, content: object = None) -> tuple[int, str]:
-    """Status and body; status 0 while nobody listens."""
-    data = None if content is None else json.dumps(content).encode()
-    request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return response.status, response.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
-    except OSError:
-        return 0, ""
+def ask(url: str, content: object) -> tuple[int, str]:
+    """Status and body of the answer."""
+    response = httpx.post(url, json=content, timeout=30)
+    return response.status_code, response.text
 
 
 def request_for(*titles: str, column: str = "title", **params: object) -> dict:

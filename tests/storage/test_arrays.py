@@ -1,6 +1,5 @@
 """Ragged arrays: against lists of lists, and mapped from disk."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -56,34 +55,15 @@ def test_rows_between_two(rows: list[list[int]], data: st.DataObject):
     assert lists(Ragged.from_rows(rows).between(begin, end)) == rows[begin:end]
 
 
-def test_take_of_everything_is_everything():
-    ragged = Ragged.from_rows([[1], [], [2, 3]])
-    assert lists(ragged.take(np.arange(3))) == lists(ragged)
-
-
 @pytest.mark.parametrize("rows", [[], [[]], [[1, 2], [], [3]]], ids=["empty", "one empty row", "some"])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
 def test_saved_and_mapped(tmp_path: Path, rows: list[list[int]], dtype: type):
     Ragged.from_rows(rows, dtype=dtype).save(tmp_path, "tokens")
     opened = Ragged.open(tmp_path, "tokens")
-    assert lists(opened) == rows and opened.values.dtype == dtype
+    assert lists(opened) == rows and opened.values.dtype == dtype and isinstance(opened.values, np.memmap)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tokens.offsets.npy", "tokens.values.npy"]
-    assert lists(opened.take(np.arange(len(rows))[::-1])) == rows[::-1]
-
-
-def test_opening_maps_and_does_not_read(tmp_path: Path):
-    Ragged.from_rows([[1, 2, 3]]).save(tmp_path, "tokens")
-    opened = Ragged.open(tmp_path, "tokens")
-    assert isinstance(opened.values, np.memmap)
-    with pytest.raises(ValueError, match="read-only"):
-        opened.values[0] = 9
-    assert not isinstance(opened.take(np.array([0])).values, np.memmap)  # what is taken is a plain copy
-
-
-def test_a_map_pickles_as_its_data():
-    """Why datasets hold paths: this is what a worker would be sent."""
-    ragged = Ragged.from_rows([list(range(10_000))])
-    assert len(pickle.dumps(ragged)) > 40_000
+    taken = opened.take(np.arange(len(rows))[::-1])
+    assert lists(taken) == rows[::-1] and not isinstance(taken.values, np.memmap)
 
 
 @pytest.mark.parametrize(
@@ -92,11 +72,6 @@ def test_a_map_pickles_as_its_data():
 def test_offsets_that_do_not_fit_are_refused(offsets: list[int], values: list[int]):
     with pytest.raises(ValueError, match=f"offsets must run from 0 to {len(values)}, got"):
         Ragged(np.array(offsets, dtype=np.int64), np.array(values))
-
-
-def test_a_missing_array_is_said(tmp_path: Path):
-    with pytest.raises(FileNotFoundError):
-        open_array(tmp_path, "split")
 
 
 def test_append_puts_each_row_behind_its_own():

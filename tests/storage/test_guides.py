@@ -30,36 +30,27 @@ def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def test_a_home_without_guides_has_no_current_one(workspace: Workspace) -> None:
-    assert current_guide(workspace) is None
+@pytest.mark.parametrize(
+    ("hours", "current"),  # from now to the instants of guides in the order of publication; None: no as_of
+    [
+        ([], None),
+        ([None, -1], 0),  # a guide of the past, although it was written last
+        ([-1, -2], 0),
+        ([None, 0, -1], 1),
+        ([24, None], 1),  # a future instant represents the time of publication
+    ],
+)
+def test_the_guide_with_the_latest_instant_is_current(
+    workspace: Workspace, hours: list[int | None], current: int | None
+) -> None:
+    guides = [
+        publish(workspace, f"guide {number}", None if hour is None else now() + hour * HOUR)
+        for number, hour in enumerate(hours)
+    ]
+    assert current_guide(workspace) == (None if current is None else guides[current])
 
 
-def test_a_guide_of_the_past_is_not_current_although_it_was_written_last(workspace: Workspace) -> None:
-    present = publish(workspace, "present")
-    publish(workspace, "past", now() - HOUR)
-    assert current_guide(workspace) == present
-
-
-def test_of_guides_of_the_past_the_latest_instant_is_current(workspace: Workspace) -> None:
-    later = publish(workspace, "later", now() - HOUR)
-    publish(workspace, "earlier", now() - 2 * HOUR)
-    assert current_guide(workspace) == later
-
-
-def test_a_guide_as_of_a_later_instant_than_the_last_ingest_is_current(workspace: Workspace) -> None:
-    publish(workspace, "present")
-    later = publish(workspace, "later", now())
-    publish(workspace, "past", now() - HOUR)
-    assert current_guide(workspace) == later
-
-
-def test_an_instant_of_the_future_represents_what_was_known_at_publication(workspace: Workspace) -> None:
-    publish(workspace, "future", now() + 24 * HOUR)
-    present = publish(workspace, "present")
-    assert current_guide(workspace) == present
-
-
-def test_an_instant_has_a_zone_of_its_own(workspace: Workspace) -> None:
+def test_instants_of_different_zones_are_compared(workspace: Workspace) -> None:
     east = datetime.timezone(10 * HOUR)
     later = publish(workspace, "later", now() - HOUR)
     publish(workspace, "earlier", (now() - 2 * HOUR).astimezone(east))

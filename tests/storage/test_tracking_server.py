@@ -3,12 +3,7 @@ the home."""
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,64 +13,24 @@ import pytest
 from storage.home.workspace import Workspace
 from storage.tracking import Registry, Tracking, TrackingError
 from tests.ports import free_port
+from tests.servers import is_healthy, running, wait_for
 
 STAND_IN = Path(__file__).with_name("served_stand_in.py")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    place = tmp_path_factory.mktemp("server")
-    port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]
-    command += [
-        "--backend-store-uri",
-        f"sqlite:///{place / 'mlflow.db'}",
-        "--artifacts-destination",
-        str(place / "artifacts"),
-    ]
+    place, port = tmp_path_factory.mktemp("server"), free_port()
+    command = [sys.executable, "-m", "mlflow", "server", "--port", str(port), "--workers", "1"]
+    command += ["--backend-store-uri", f"sqlite:///{place / 'mlflow.db'}"]
+    command += ["--artifacts-destination", str(place / "artifacts")]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
-    environment |= {
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
-    log = place / "server.log"
-    with open(log, "w", encoding="utf-8") as output:
-        process = subprocess.Popen(
-            command, cwd=place, env=environment, stdout=output, stderr=output, start_new_session=True
-        )
-    try:
-        deadline = time.monotonic() + 120
-        while not answers(f"http://127.0.0.1:{port}/health"):
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"mlflow server did not come up:\n{log.read_text(encoding='utf-8')[-4000:]}")
-            time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as response:
-            return response.status == 200
-    except OSError:
-        return False
+    environment["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    log, url = place / "server.log", f"http://127.0.0.1:{port}"
+    with running(command, log, environment, place):
+        wait_for(lambda: is_healthy(f"{url}/health"), 120, lambda: log.read_text(encoding="utf-8"))
+        yield url
 
 
 @pytest.mark.slow

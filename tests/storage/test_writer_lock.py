@@ -85,15 +85,6 @@ def test_a_killed_writer_leaves_the_old_and_a_heap_that_the_next_writer_removes(
         assert [path.name for path in left.iterdir()] == ["key"]
 
 
-def test_a_killed_holder_holds_nothing(home: Workspace):
-    with process(HOLD, str(home.home), stdin=subprocess.PIPE) as holder:
-        assert holder.stdout is not None and holder.stdout.readline() == "holding\n"
-        holder.send_signal(signal.SIGKILL)
-        holder.wait(60)
-    with home.writing("mine"):
-        pass
-
-
 def test_the_next_flow_run_learns_which_one_died_whoever_wrote_between(home: Workspace):
     hold = HOLD.replace('feeds")', 'feeds", flow_run="1-2")')
     with process(hold, str(home.home), stdin=subprocess.PIPE) as holder:

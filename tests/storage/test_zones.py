@@ -16,15 +16,11 @@ from storage.stages import ROOT
 MADE = "import sys; from storage.home.workspace import Workspace; Workspace(sys.argv[1])"
 
 
-@pytest.mark.parametrize(
-    ("machine", "zone"),
-    [("America/Los_Angeles", "America/Los_Angeles"), ("Australia/Lord_Howe", "Australia/Lord_Howe")],
-)
-def test_a_home_gets_the_zone_of_the_machine_and_keeps_it(tmp_path, machine, zone):
-    for each in (machine, "Asia/Tokyo"):
-        environment = os.environ | {"TZ": each}
+def test_a_home_gets_the_zone_of_the_machine_and_keeps_it(tmp_path):
+    for zone in ("Australia/Lord_Howe", "Asia/Tokyo"):
+        environment = os.environ | {"TZ": zone}
         subprocess.run([sys.executable, "-c", MADE, tmp_path / "home"], cwd=ROOT, env=environment, check=True)
-    assert home_zone(tmp_path / "home").key == zone
+    assert home_zone(tmp_path / "home").key == "Australia/Lord_Howe"
 
 
 def test_a_home_of_an_older_version_gets_its_zone_from_its_next_writer(tmp_path):
