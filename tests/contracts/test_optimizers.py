@@ -136,22 +136,6 @@ def test_with_sparse_touches_it_is_a_plain_loop(optimizer: Optimizer):
     np.testing.assert_allclose(table.rows.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_row_that_is_not_touched_stays_with_its_state(optimizer: Optimizer):
-    table = Resident(
-        start(), {name: torch.rand_like(tensor) for name, tensor in optimizer.initial_state(start()).items()}
-    )
-    before = {name: tensor.clone() for name, tensor in table.tensors().items()}
-    ids = torch.tensor([2, 5])
-    rows, state = table.gather(ids)
-    optimizer.update_(rows, torch.ones_like(rows), state, rates(optimizer, 2), 1)
-    table.write_back(ids, rows, state)
-    others = [token for token in range(TOKENS) if token not in ids]
-    for name, tensor in table.tensors().items():
-        assert torch.equal(tensor[others], before[name][others]), name
-    assert not torch.equal(table.rows[ids], before["rows"][ids])
-
-
 @pytest.mark.parametrize("weight", [0.2, 2.0, 5.0])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_row_of_weight_w_makes_a_step_w_times_as_long(optimizer: Optimizer, weight: float):
@@ -169,17 +153,6 @@ def test_a_row_of_weight_w_makes_a_step_w_times_as_long(optimizer: Optimizer, we
             assert name == "average" or torch.equal(tensor, other_state[name]), (
                 f"the weight must not reach {name}"
             )
-
-
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_own_step_counts_that_agree_are_the_common_count(optimizer: Optimizer):
-    common, _ = run_dense(optimizer, gradients(), start())
-    rows, state = start(), optimizer.initial_state(start())
-    for step, grad in enumerate(gradients(), start=1):
-        optimizer.update_(
-            rows, grad.clone(), state, rates(optimizer, TOKENS), torch.full((TOKENS, 1), float(step))
-        )
-    torch.testing.assert_close(rows, common, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -203,16 +176,6 @@ def test_own_step_counts_make_each_row_a_run_of_its_own(optimizer: Optimizer):
     for token in range(TOKENS):
         alone, _ = run_dense(optimizer, torch.stack(seen[token]).unsqueeze(1), start()[token : token + 1])
         torch.testing.assert_close(table.rows[token], alone[0], rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_rows_do_not_know_each_other(optimizer: Optimizer):
-    order = torch.randperm(TOKENS, generator=torch.Generator().manual_seed(2))
-    rows, state = run_dense(optimizer, gradients(), start())
-    shuffled, shuffled_state = run_dense(optimizer, gradients()[:, order], start()[order])
-    assert torch.equal(rows[order], shuffled)
-    for name, tensor in state.items():
-        assert torch.equal(tensor[order], shuffled_state[name])
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -1,6 +1,5 @@
 """The neighbourhood objective against a loop over triplets; where positives come from."""
 
-import json
 import shutil
 import sys
 from dataclasses import replace
@@ -28,7 +27,6 @@ from tasks.train.objectives.positives import (
     draw_companion,
     nearest_of_class,
 )
-from tasks.train.task import train
 from tests.tasks.train.training import assert_same, resumed, stop_after, trained
 from tests.worlds import TRAINING
 
@@ -271,14 +269,6 @@ def test_a_title_alone_in_its_class_is_still_learnt(toy_corpus: Path):
         buffers = positives.buffers(alone)
         near = drawn(positives, alone, buffers)
         assert near[3] == alone.training[3]
-
-
-def test_the_checkpoint_tells_the_topics(toy, without_run, tmp_path: Path):
-    home, _, _, corpus = toy
-    objective = Neighbourhood(positives=Topics(topics=4), batch_size=48)
-    made = without_run(train, str(home), corpus, replace(TRAINING, epochs=1, objective=objective))
-    about = json.loads((home / made.path / "artifact.json").read_text(encoding="utf-8"))
-    assert len(about["details"]["topics"]) == 4
 
 
 def test_two_tastes_of_one_class_stay_apart(tmp_path: Path):

@@ -6,37 +6,27 @@ from pathlib import Path
 import pytest
 import torch
 
-from storage.tables import Offloaded, Resident, Table
+from storage.tables import Offloaded, Resident
 from tasks.optimizers import SGD, Adam, RowwiseAdagrad
 from tasks.train.loop import Training
 from tasks.train.tables import MappedTable, OffloadedTable, ResidentTable
+from tests.tasks.train.training import tensors, trained
 from tests.worlds import TRAINING
 
 CPU = torch.device("cpu")
 
 
-def learnt(corpus: Path, **changes) -> Table:
-    training = Training(corpus, replace(TRAINING, epochs=2, **changes))
-    for _ in training.run():
-        pass
-    return training.table
-
-
-def tensors(table: Table) -> dict[str, torch.Tensor]:
-    return {name: torch.cat(list(part.pieces())) for name, part in table.sections().items()}
-
-
 @pytest.mark.parametrize("optimizer", [RowwiseAdagrad(), Adam()], ids=lambda optimizer: optimizer.name)
 def test_every_place_learns_the_same_bits(toy_corpus: Path, tmp_path: Path, optimizer):
-    expected = tensors(learnt(toy_corpus, optimizer=optimizer))
+    expected = tensors(trained(toy_corpus, epochs=2, optimizer=optimizer))
     for place in (
         OffloadedTable(cache_rows=300),
         OffloadedTable(cache_rows=40, lookahead=5),
         MappedTable(folder=str(tmp_path)),
     ):
-        table = learnt(toy_corpus, optimizer=optimizer, table=place)
-        assert isinstance(table, Offloaded) and table.storage.hot < len(table)
-        found = tensors(table)
+        training = trained(toy_corpus, epochs=2, optimizer=optimizer, table=place)
+        assert isinstance(training.table, Offloaded) and training.table.storage.hot < len(training.table)
+        found = tensors(training)
         assert set(found) == set(expected) and all(
             torch.equal(found[name], tensor) for name, tensor in expected.items()
         ), place
@@ -89,7 +79,7 @@ def test_bytes_become_rows():
 
 def test_narrow_rows_still_learn(toy_corpus: Path):
     narrow, full = (
-        tensors(learnt(toy_corpus, table=place))["rows"]
+        tensors(trained(toy_corpus, epochs=2, table=place))["rows"]
         for place in (OffloadedTable(row_dtype="bfloat16", cache_rows=300), ResidentTable())
     )
     assert (

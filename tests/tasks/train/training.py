@@ -66,10 +66,7 @@ def assert_same(first: Training, second: Training) -> None:
 
 
 def trained(corpus: Path, **changes) -> Training:
-    training = Training(corpus, replace(TRAINING, **changes))
-    for _ in training.run():
-        pass
-    return training
+    return run(Training(corpus, replace(TRAINING, **changes)))
 
 
 def same_bits(first: Training, second: Training) -> bool:

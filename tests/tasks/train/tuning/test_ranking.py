@@ -1,6 +1,6 @@
 """The ranking of tuning runs written by hand."""
 
-from tasks.train.tuning.ranking import compare_with_preset, rank, table_markdown
+from tasks.train.tuning.ranking import compare_with_preset, rank
 from tasks.train.tuning.runs import Mark, TuningRun
 
 
@@ -75,11 +75,3 @@ def test_sizes_stand_apart():
         (16, "poor"),
     ]
     assert "The presets use plain: score 0.500, the mean over 2 sizes" in compare_with_preset(table, "plain")
-
-
-def test_the_table_has_a_row_a_optimizer_and_size():
-    lines = table_markdown(rank(RUNS), "A sentence.").splitlines()
-    assert lines[0] == "A sentence."
-    assert "| 8 | clever | 0.05 (edge) | 0.5000 | 0.4050 | 20 | 6.00 | 6.00 | 2.00 |" in lines
-    assert "| 8 | poor | 0.1 (edge) | 0.5000 | 0.1000 | never |  | 2.00 | 1.00 |" in lines
-    assert table_markdown(rank(RUNS[-1:]), "").count("diverged") == 1
