@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from storage.catalogue.connection import bounded_memory
 from storage.episodes.numbers import fold_sub_title
@@ -22,12 +21,11 @@ from tasks.enrich.model import CategoryModel, Voted
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.enrich.survey import Survey, read_survey
-from tasks.enrich.titles import GuideTitles, gather_titles
+from tasks.enrich.titles import GuideTitles, gather_titles, read_rows
 from tasks.enrich.vocabulary import Vocabulary, read_vocabulary
 from tasks.pool import open_pool
 
 EXAMPLES = 20
-_BATCH = 8192  # programmes per batch
 SEPARATE_PROCESS_BYTES = 16 << 20  # size of a (usually compressed) file; starting a process takes a second
 MEMORY = 100_000_000  # bytes for DuckDB; a guide of any size is filled in less than 500 MB
 GUIDE, MODEL, VOTE = "the same show in this guide", "the same show in the home's guides", "the vote"
@@ -105,40 +103,38 @@ class Enrichment:
         """Yields ascending offsets and the bytes to insert there, and updates the report."""
         report, title_of_raw = self.report, self.guide.title_of_raw
         columns = ["title", "categories", "place", "indent", "sub_title", "number_place", "number_indent"]
-        file = pq.ParquetFile(self.guide.folder / "programmes.parquet", pre_buffer=False)
-        for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
-            rows = zip(*(column.to_pylist() for column in batch.columns))
-            for title, categories, place, indent, sub_title, number_place, number_indent in rows:
-                number = title_of_raw[title]
-                names: Sequence[str] = ()
-                answer = self.answers.get(number)
-                if categories:
-                    report.with_categories += 1
-                    if self.options.every:
-                        names = self.vocabulary.of_categories(categories)
-                        if answer and answer.by == CORRECTED:
-                            names = answer.names
-                        names = [name for name in names if name not in categories]
-                        report.extended += bool(names) and place >= 0
-                elif answer:
-                    names = answer.names
-                    report.filled[answer.by] += bool(names) and place >= 0
-                else:
-                    report.placeholders += bool(self.guide.placeholder[number])
-                report.programmes += 1
-                if names and place >= 0:
-                    texts = (html.escape(name, quote=False) for name in names)
-                    category_xml = [f"<category>{text}</category>" for text in texts]
-                    yield place, self._markup(category_xml, indent, answer.confidence if answer else 1.0)
-                if number_place >= 0:
-                    report.without_number += 1
-                    if pairs := self.numbers.get((number, fold_sub_title(sub_title))):
-                        report.numbered += 1
-                        episode_xml = [
-                            f'<episode-num system="{system}">{html.escape(text, quote=False)}</episode-num>'
-                            for system, text in pairs
-                        ]
-                        yield number_place, self._markup(episode_xml, number_indent, 1.0)
+        for row in read_rows(self.guide.folder / "programmes.parquet", columns):
+            title, categories, place, indent, sub_title, number_place, number_indent = row
+            number = title_of_raw[title]
+            names: Sequence[str] = ()
+            answer = self.answers.get(number)
+            if categories:
+                report.with_categories += 1
+                if self.options.every:
+                    names = self.vocabulary.of_categories(categories)
+                    if answer and answer.by == CORRECTED:
+                        names = answer.names
+                    names = [name for name in names if name not in categories]
+                    report.extended += bool(names) and place >= 0
+            elif answer:
+                names = answer.names
+                report.filled[answer.by] += bool(names) and place >= 0
+            else:
+                report.placeholders += bool(self.guide.placeholder[number])
+            report.programmes += 1
+            if names and place >= 0:
+                texts = (html.escape(name, quote=False) for name in names)
+                category_xml = [f"<category>{text}</category>" for text in texts]
+                yield place, self._markup(category_xml, indent, answer.confidence if answer else 1.0)
+            if number_place >= 0:
+                report.without_number += 1
+                if pairs := self.numbers.get((number, fold_sub_title(sub_title))):
+                    report.numbered += 1
+                    episode_xml = [
+                        f'<episode-num system="{system}">{html.escape(text, quote=False)}</episode-num>'
+                        for system, text in pairs
+                    ]
+                    yield number_place, self._markup(episode_xml, number_indent, 1.0)
 
     def _markup(self, elements: Iterable[str], indent: bytes, confidence: float) -> bytes:
         note = f"<!-- guidespace {confidence:.2f} -->" if self.options.mark else ""

@@ -13,12 +13,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from storage.episodes.numbers import fold_sub_title, read_numbers
-from tasks.enrich.titles import GuideTitles
+from tasks.enrich.titles import GuideTitles, read_rows
 from tasks.text.titles import parse_title
 
 NUMBERS = "episode_numbers", "episode_systems"  # columns
 XMLTV, ONSCREEN = "xmltv_ns", "onscreen"  # systems that are written
-_BATCH = 8192
 Episode = tuple[int, str]  # title and folded sub-title
 Numbers = Sequence[tuple[str, str]]  # systems and texts
 
@@ -32,7 +31,7 @@ def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, N
     file, columns = guide.folder / "programmes.parquet", ["title", "sub_title"]
     episodes = {
         (guide.title_of_raw[title], folded)
-        for title, sub_title, place in _rows(file, [*columns, "number_place"])
+        for title, sub_title, place in read_rows(file, [*columns, "number_place"])
         if place >= 0
         and (folded := fold_sub_title(sub_title))
         and not guide.placeholder[guide.title_of_raw[title]]
@@ -88,14 +87,7 @@ def _numbered_airings(guide: GuideTitles, home_guide: Path | None) -> Iterator[t
 
 def _read_airings(file: Path, title_of: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
     """Yields the numbered airings in one guide of the titles that ``title_of`` knows."""
-    for raw, sub_title, texts, systems in _rows(file, ["title", "sub_title", *NUMBERS]):
+    for raw, sub_title, texts, systems in read_rows(file, ["title", "sub_title", *NUMBERS]):
         if texts and (folded := fold_sub_title(sub_title)) and (title := title_of(raw)) >= 0:
             pairs = zip(((system or ONSCREEN).casefold() for system in systems), texts, strict=True)
             yield (title, folded), [pair for pair in pairs if pair[0] in (XMLTV, ONSCREEN)]
-
-
-def _rows(file: Path, columns: Sequence[str]) -> Iterator[tuple]:
-    for batch in pq.ParquetFile(file, pre_buffer=False).iter_batches(
-        _BATCH, columns=columns, use_threads=False
-    ):
-        yield from zip(*(batch[name].to_pylist() for name in columns))

@@ -16,10 +16,9 @@ from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.download import fetch
 from tasks.ingest.sources.feeds import Feed, NamedFeed, source_of
 from tasks.ingest.sources.resolve import resolve
+from tasks.ingest.xmltv.prolog import UTF_16
 
 STANDARD = "-"
-_TWO_BYTES = {codecs.BOM_UTF16_LE: "utf-16-le", b"<\0": "utf-16-le"}
-_TWO_BYTES |= {codecs.BOM_UTF16_BE: "utf-16-be", b"\0<": "utf-16-be"}
 
 
 @dataclass
@@ -39,7 +38,7 @@ class Source:
             raise EnrichError(
                 f"{self.feed.source}: JSON lines; expected XMLTV, which has a place for categories"
             )
-        self.codec = _TWO_BYTES.get(head[:2], "")
+        self.codec = UTF_16.get(head[:2], "")
 
     def pieces(self) -> Iterator[bytes]:
         """Yields the bytes in pieces of about 400 KiB.

@@ -3,6 +3,7 @@
 Shows, airings and descriptions come from the same queries as in the nightly run.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tasks.tokenize.pieces import parse_piece
 from tasks.tokenize.shows import write_raw_titles, write_shows
 
 ROWS = 20_000  # raw titles parsed at a time
+BATCH = 8192  # programmes read at a time
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ class GuideTitles:
         return np.array(owners, dtype=np.int64), kept_texts
 
 
+def read_rows(file: Path, columns: Sequence[str]) -> Iterator[tuple]:
+    """Yields the rows of a Parquet file; memory holds one batch."""
+    batches = pq.ParquetFile(file, pre_buffer=False).iter_batches(BATCH, columns=columns, use_threads=False)
+    for batch in batches:
+        yield from zip(*(batch[name].to_pylist() for name in columns))
+
+
 def gather_titles(folder: Path) -> GuideTitles:
     """Groups the raw titles of a survey by show."""
     raw = folder / "raw.parquet"
@@ -90,12 +99,9 @@ def gather_titles(folder: Path) -> GuideTitles:
     placeholder = shows["placeholder"].to_numpy().astype(bool)
     categories = {number: tuple(title_categories) for number, title_categories in lists}
     has_gap = np.zeros(len(title), dtype=bool)
-    programmes = pq.ParquetFile(folder / "programmes.parquet", pre_buffer=False)
-    for batch in programmes.iter_batches(ROWS, columns=["title", "categories", "place"], use_threads=False):
-        for raw, title_categories, place in zip(
-            *(column.to_pylist() for column in batch.columns), strict=True
-        ):
-            has_gap[of_raw[raw]] |= not title_categories and place >= 0
+    columns = ["title", "categories", "place"]
+    for raw, title_categories, place in read_rows(folder / "programmes.parquet", columns):
+        has_gap[of_raw[raw]] |= not title_categories and place >= 0
     return GuideTitles(folder, title, raw_title, show_key, language, placeholder, of_raw, categories, has_gap)
 
 

@@ -26,9 +26,10 @@ _NAME = re.compile(rb"<([^\s/>!?]+)")
 _DECLARATION = re.compile(rb"<\?xml\s")
 _LESS = re.compile(b"<")
 _BLANK = re.compile(rb"\s*")
-_MARKS = {codecs.BOM_UTF8: "utf-8"}
-_MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, b"<\0"), "utf-16-le")
-_MARKS |= dict.fromkeys((codecs.BOM_UTF16_BE, b"\0<"), "utf-16-be")
+UTF_16 = {  # first two bytes of a file -> codec
+    **dict.fromkeys((codecs.BOM_UTF16_LE, b"<\0"), "utf-16-le"),
+    **dict.fromkeys((codecs.BOM_UTF16_BE, b"\0<"), "utf-16-be"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +52,11 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
     head = next(blocks, b"")
     while len(head) < 4 and (block := next(blocks, b"")):
         head += block
-    encoding = next((codec for mark, codec in _MARKS.items() if head.startswith(mark)), "")
-    if encoding.startswith("utf-16"):
-        decoder = codecs.getincrementaldecoder(encoding)("replace")
+    is_utf_16 = head[:2] in UTF_16
+    if is_utf_16:
+        decoder = codecs.getincrementaldecoder(UTF_16[head[:2]])("replace")
         blocks = (decoder.decode(block).encode("utf-8", "replace") for block in chain([head], blocks))
-        head, encoding = next(blocks, b""), "utf-8"
+        head = next(blocks, b"")
     mark = codecs.BOM_UTF8 if head.startswith(codecs.BOM_UTF8) else b""
     head = head.removeprefix(mark)
     while True:
@@ -78,7 +79,7 @@ def read_prolog(blocks: Iterator[bytes], source: str) -> tuple[Prolog, Iterator[
     declaration = head[: head.find(b"<", head.find(b"<") + 1)] if head.lstrip()[:5] == b"<?xml" else b""
     declared = _DECLARED.search(declaration)
     prolog = Prolog(
-        encoding=encoding or _codec(declared[1].decode() if declared else "utf-8"),
+        encoding="utf-8" if mark or is_utf_16 or not declared else _codec(declared[1].decode()),
         length=len(mark) + root.end,
         lines=head.count(b"\n", 0, root.end),
         ended=root.attributes.endswith(b"/"),
