@@ -5,7 +5,7 @@ The steps: cut the file into frames (frames.py), repair their bytes (text.py), r
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from tasks.ingest.xmltv.times import parse_time
 NO_PROGRAMMES = clean_columns(RawColumns.from_rows([]), partial(parse_time, zone=""))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Records:
     """Content of a frame.
 
@@ -40,10 +40,10 @@ class Records:
     """
 
     frame: Frame
-    chunk: ColumnChunk
-    numbers: np.ndarray
-    channels: list[tuple[Any, ...]]
-    rejects: list[tuple[int, str, str]]
+    chunk: ColumnChunk = NO_PROGRAMMES
+    numbers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    channels: list[tuple[Any, ...]] = field(default_factory=list)
+    rejects: list[tuple[int, str, str]] = field(default_factory=list)
     invalid_bytes: int = 0
 
     def find_spans(self) -> tuple[np.ndarray, int]:
@@ -67,66 +67,51 @@ def read_records(prolog: Prolog, blocks: Iterator[bytes], encoding: Encoding, zo
         zone: Zone of times without one; empty means UTC.
     """
     for frame in cut_frames(blocks, prolog.length, prolog.lines + 1, prolog.ended):
-        yield _reject(frame) if frame.reason else _read(frame, encoding, zone)
+        records = Records(frame=frame)
+        if frame.reason:
+            text = excerpt(frame.content.translate(None, CONTROLS))
+            records.rejects.append((frame.line, frame.reason, text))
+        else:
+            _read_frame_(records, encoding, zone)
+        yield records
 
 
-def _reject(frame: Frame) -> Records:
-    rejects = [(frame.line, frame.reason, excerpt(frame.content.translate(None, CONTROLS)))]
-    return Records(
-        frame=frame, chunk=NO_PROGRAMMES, numbers=np.zeros(0, np.int64), channels=[], rejects=rejects
-    )
-
-
-def _read(frame: Frame, encoding: Encoding, zone: str) -> Records:
-    content, invalid_bytes = repair(frame.content, encoding)
-    channels: list[tuple[Any, ...]] = []
-    rejects: list[tuple[int, str, str]] = []
+def _read_frame_(records: Records, encoding: Encoding, zone: str) -> None:
+    """Repairs and reads the frame of ``records``."""
+    content, records.invalid_bytes = repair(records.frame.content, encoding)
     raw = scan(content)
-    if raw is not None:
-        numbers = np.arange(len(raw.title))
+    if raw is None:
+        raw = _parse_(records, content, zone)
     else:
-        raw, numbers = _parse(frame, content, channels, rejects, zone)
-    chunk = clean_columns(raw, partial(parse_time, zone=zone))
-    if chunk.reasons:
+        records.numbers = np.arange(len(raw.title))
+    records.chunk = clean_columns(raw, partial(parse_time, zone=zone))
+    if reasons := records.chunk.reasons:
         trees = ((tree, begin) for tree, begin, _ in parse_trees(content) if tree is not None)
         programmes = ((element, begin) for tree, begin in trees for element in tree.iter("programme"))
         for row, (element, begin) in enumerate(programmes):
-            if row in chunk.reasons:
-                line = frame.line + content.count(b"\n", 0, begin) + (element.sourceline or 1) - 1
+            if row in reasons:
+                line = records.frame.line + content.count(b"\n", 0, begin) + (element.sourceline or 1) - 1
                 text = etree.tostring(element, encoding="utf-8", with_tail=False)
-                rejects.append((line, chunk.reasons[row], excerpt(text)))
-        numbers = np.delete(numbers, list(chunk.reasons))
-    return Records(
-        frame=frame,
-        chunk=chunk,
-        numbers=numbers,
-        channels=channels,
-        rejects=rejects,
-        invalid_bytes=invalid_bytes,
-    )
+                records.rejects.append((line, reasons[row], excerpt(text)))
+        records.numbers = np.delete(records.numbers, list(reasons))
 
 
-def _parse(
-    frame: Frame,
-    content: bytes,
-    channels: list[tuple[Any, ...]],
-    rejects: list[tuple[int, str, str]],
-    zone: str,
-) -> tuple[RawColumns, np.ndarray]:
-    """Parses a repaired frame; returns its programmes with their numbers within the frame."""
+def _parse_(records: Records, content: bytes, zone: str) -> RawColumns:
+    """Parses repaired content into ``records`` and returns its programmes."""
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     first = 0
     for tree, begin, end in parse_trees(content):
         count = len(find_programmes(content[begin:end]))
         if tree is None:
-            line = frame.line + content.count(b"\n", 0, begin)
-            rejects.append((line, "malformed", excerpt(content[begin:end])))
+            line = records.frame.line + content.count(b"\n", 0, begin)
+            records.rejects.append((line, "malformed", excerpt(content[begin:end])))
         else:
-            read_tree(tree, rows, channels, zone)
+            read_tree(tree, rows, records.channels, zone)
             parsed = len(rows) - len(numbers)
             numbers += range(first, first + count) if parsed == count else [-1] * parsed
         first += count
-    if first != len(find_programmes(frame.content)):  # the repair removed a control byte from a tag
+    if first != len(find_programmes(records.frame.content)):  # the repair removed a control byte from a tag
         numbers = [-1] * len(rows)
-    return RawColumns.from_rows(rows), np.array(numbers, dtype=np.int64)
+    records.numbers = np.array(numbers, dtype=np.int64)
+    return RawColumns.from_rows(rows)

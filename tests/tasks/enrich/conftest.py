@@ -1,4 +1,4 @@
-"""A model of the toy world, and a guide filled by it."""
+"""Fixtures: a model of the toy world, and a function that fills guides."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def fill(model: Path, tmp_path: Path) -> Callable:
-    """Fills the guide in a file by the model: what it becomes, and the report."""
+    """Function that fills a guide; returns the output and the report."""
     from tasks.enrich.enrich import plan, read_guide
     from tasks.enrich.model import CategoryModel
     from tasks.enrich.settings import EnrichOptions

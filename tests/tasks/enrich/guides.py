@@ -9,6 +9,6 @@ NEW = "Nowhere murders detectives"  # and lacks this one
 
 
 def programme(title: str, more: str = "", channel: str = "one", start: str = "20250301200000") -> str:
-    """One programme, ``more`` behind its title."""
+    """Returns a programme with ``more`` after its title."""
     times = f'start="{start} +0000" stop="20250301210000 +0000"'
     return f'<programme {times} channel="{channel}"><title>{title}</title>{more}</programme>'

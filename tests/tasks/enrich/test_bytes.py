@@ -1,4 +1,4 @@
-"""What was not added is as it was, byte for byte, whatever the file is like; xmltv.dtd stays satisfied."""
+"""Everything except the additions is copied byte for byte, and the output satisfies xmltv.dtd."""
 
 import gzip
 from collections.abc import Callable

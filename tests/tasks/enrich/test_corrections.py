@@ -1,4 +1,4 @@
-"""What a person corrected is written first; the nearest edition of the show follows, nothing else does."""
+"""Corrections take precedence and apply to the nearest editions of the show."""
 
 import datetime
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def filled(written: bytes) -> list[str]:
 
 
 def test_corrections_precede_categories_of_guides(fill: Callable) -> None:
-    """Of a title of the model, and of one that the guide itself has with another category."""
+    """The titles are one of the model and one that has another category in the guide."""
     with_category = programme("Odd (1/3)", "<category>Puzzle</category>")
     content = f"<tv>{with_category}{programme('Odd (2/3)')}{programme(BAKING)}</tv>".encode()
     both = corrected(BAKING, "crime", "football") | corrected("Odd", "crime")
@@ -65,7 +65,7 @@ def test_names_of_a_table_are_added_to_existing_ones(fill: Callable, tmp_path: P
 
 @pytest.mark.parametrize(("title", "of_model"), [("Otter evidence verdict", True), ("Odd penguin", False)])
 def test_the_nearest_edition_follows_a_correction(fill: Callable, title: str, of_model: bool) -> None:
-    """A corrected title that the model lacks speaks for itself alone."""
+    """A corrected title that the model lacks has no editions."""
     editions = programme(f"{title}: {title}")
     content = f"<tv>{editions}{''.join(map(programme, [*OTHERS, NEW]))}</tv>".encode()
     before, voted = fill(content, minimum_precision=0.5)
@@ -76,7 +76,7 @@ def test_the_nearest_edition_follows_a_correction(fill: Callable, title: str, of
 
 
 def test_a_correction_applies_to_its_nearest_editions(model: Path) -> None:
-    """The same vector with another name does not follow, nor an edition that is nearer to a voter."""
+    """Another show with the same vector and an edition that is nearer to a voter are not affected."""
     opened = CategoryModel(model, corrected(BAKING, "football"))
     row, voter = opened.row_of[BAKING.casefold()], opened.voters[0]
     titles = [f"Celebrity {BAKING}", "Harbour kitchen murders", f"{BAKING} II"]
@@ -87,7 +87,7 @@ def test_a_correction_applies_to_its_nearest_editions(model: Path) -> None:
 
 
 def test_explanations_of_corrected_titles_and_editions(model: Path) -> None:
-    """The edition, which the model lacks, has the vector of the corrected title here."""
+    """The edition is not in the model and gets the vector of the corrected title."""
     before, after = CategoryModel(model), CategoryModel(model, corrected(BAKING, "football"))
     alike: Any = SimpleNamespace(embed=lambda _: before.vectors(np.array([before.row_of[BAKING.casefold()]])))
     before.encoder = after.encoder = alike

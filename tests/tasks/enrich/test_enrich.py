@@ -1,4 +1,4 @@
-"""What is filled, by what, and what is left alone."""
+"""Sources of categories, and programmes that are skipped."""
 
 import shutil
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def test_precedence_of_sources(fill: Callable) -> None:
 
 
 def test_the_vote_reaches_the_minimum_precision(fill: Callable) -> None:
-    """Words of one category are sure; one of each category is not."""
+    """Titles with words of one category are certain; titles with words of several are not."""
     sure = [programme(f"Somewhere {one} {two}") for one in SPORT for two in SPORT if one != two]
     unsure = [programme(f"{one} kitchen murderer zzyzx{one}") for one in SPORT]
     written, report = fill(guide(*sure, *unsure), minimum_precision=0.95)
@@ -75,7 +75,7 @@ def test_names_of_etsi_have_two_levels(fill: Callable) -> None:
 
 
 def test_the_report_counts_titles_whose_name_is_written(fill: Callable) -> None:
-    """Words of CRIME, but the programmes have categories: no title is voted on, with --all or without."""
+    """There is no vote on programmes with categories, with --all or without."""
     categories = "<category>Odd</category>"
     content = guide(programme(NEW, categories), programme("Nowhere murderer detective", categories))
     for every in (True, False):
@@ -152,7 +152,7 @@ def test_insertion_does_not_depend_on_piece_sizes(size: int) -> None:
 
 @pytest.mark.parametrize("damage", ["", "<title>&nbsp;</title>"])  # the latter is read by the tolerant parser
 def test_the_zone_of_the_settings_applies_to_times_and_hours(tmp_path: Path, damage: str) -> None:
-    """As in ingest: 20:00 in Paris stays hour 20, in winter and in summer, however the guide writes it."""
+    """20:00 in Paris is hour 20 in winter and in summer, with and without an offset."""
     contexts_of = []
     for offsets in (("", ""), (" +0100", " +0200")):
         times = zip(("20250301200000", "20250701200000"), offsets, strict=True)

@@ -1,4 +1,4 @@
-"""Episode numbers: those of the same episode's other airings, where these agree, and nothing else."""
+"""Episode numbers are copied from other airings of the episode that agree."""
 
 import re
 from collections.abc import Callable
@@ -95,7 +95,9 @@ def test_numbers_from_the_guide_of_the_home(fill: Callable, tmp_path: Path) -> N
 
 
 def test_episode_numbers_follow_the_dtd_and_other_bytes_are_copied(fill: Callable) -> None:
-    """Behind the country or its like, not behind the language of subtitles or the icon of a rating."""
+    """Numbers follow the country or an earlier element, not the icon of a rating or the language
+    of subtitles.
+    """
     element = '    <episode-num system="onscreen">S1 E1</episode-num>\n'
     url = "    <url>u</url>\n    <country>UK</country>\n"
     full = LONG.format(title=BAKING, category="").replace("</value>", '</value><icon src="y"/>')

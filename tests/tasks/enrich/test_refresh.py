@@ -1,4 +1,4 @@
-"""The task of the flow refresh: feeds are read into the catalogue and written with their gaps filled."""
+"""The task of the flow refresh reads feeds into the catalogue and writes enriched copies."""
 
 import gzip
 from pathlib import Path

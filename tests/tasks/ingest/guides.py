@@ -1,4 +1,4 @@
-"""Small guides written for a test, and a short way to read them into a catalogue."""
+"""Builds small guides and reads them into a catalogue."""
 
 import datetime
 import os
@@ -20,7 +20,7 @@ SOUND = (
 
 
 def guide(*content: str, programmes: int = 0) -> bytes:
-    """A guide of the elements given and of some sound programmes before them."""
+    """Builds a guide with some valid programmes followed by the given elements."""
     sound = [SOUND.format(hour=hour) for hour in range(programmes)]
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<tv>\n' + "\n".join([*sound, *content]) + "\n</tv>\n"
@@ -51,13 +51,13 @@ def only(home: Path, content: bytes, name: str = "g.xml", **settings: Any) -> Fe
 
 
 def rows(home: Path, query: str) -> list[tuple[Any, ...]]:
-    """What a query finds in the catalogue of a home."""
+    """Runs a query on the catalogue of a home."""
     with Catalogue.open(home) as catalogue:
         return catalogue.connection.execute(query).fetchall()
 
 
 def real_data() -> Path:
-    """The folder of real guides; skips the test where there is none."""
+    """Returns the folder of real guides; skips the test if there is none."""
     folder = os.environ.get("GUIDESPACE_DATA")
     if not folder:
         pytest.skip("GUIDESPACE_DATA is not set: it names the folder of real guides")

@@ -25,8 +25,9 @@ PROGRAMME = (
 
 
 def week(silent: str = "", bare_day: int = -1) -> bytes:
-    """Two channels, ten programmes a day each, on the fifth day a new title; faults on the eighth day, or on
-    the one named."""
+    """Builds nine days of two channels with ten programmes per day, a new title on the fifth day,
+    and faults.
+    """
     return guide(
         *(
             PROGRAMME.format(
@@ -153,7 +154,7 @@ def test_an_anomalous_reading_of_a_required_source_is_not_stored(tmp_path: Path)
 
 
 def test_an_unreadable_feed_fails(tmp_path: Path) -> None:
-    """Its compression is damaged behind the first tag."""
+    """The compression is damaged after the first tag."""
     packer = zlib.compressobj(wbits=31)
     readable = packer.compress(guide(programmes=5)[:90]) + packer.flush(zlib.Z_SYNC_FLUSH)
     for damage in (b"", b"\xff" * 100):

@@ -1,5 +1,4 @@
-"""What a server may do to a fetch: drip, hang, send it away, say nothing has changed; against real servers on
-loopback."""
+"""Downloads from servers on loopback that are slow, hang, ask to wait, or answer 304."""
 
 import contextlib
 import logging
@@ -20,7 +19,9 @@ Serve = Callable[[Callable[[socket.socket, bytes, int], None]], str]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Serves http by a function of the connection, the request and its number; gives the address."""
+    """Serves http with a function of connection, request and its number; yields a function that
+    returns the URL.
+    """
     listening: list[socket.socket] = []
     stopping = threading.Event()
 
@@ -57,7 +58,7 @@ def head(status: str, *headers: str) -> bytes:
 
 
 def drip(connection: socket.socket, length: int, sent: list[int]) -> None:
-    """Sends bytes one at a time until the client has gone; ``sent`` gets a number for each."""
+    """Sends single bytes until the client disconnects; appends a number to ``sent`` for each."""
     for number in range(length):
         connection.sendall(b"x")
         sent.append(number)

@@ -1,5 +1,4 @@
-"""Nothing that xmltv.dtd knows is lost: every element and attribute, each with a value of its own, is found
-in the catalogue."""
+"""Every element and attribute of xmltv.dtd is stored in the catalogue."""
 
 import itertools
 import json
@@ -63,7 +62,7 @@ STORED_TIMES = {
 
 
 class Writer:
-    """Writes elements, each attribute and text with a value that no other has."""
+    """Writes elements whose attributes and texts have distinct values."""
 
     def __init__(self) -> None:
         self.numbers = itertools.count(1)
@@ -90,7 +89,7 @@ class Writer:
 
 
 def everything(home: Path) -> str:
-    """All that the catalogue holds, as text."""
+    """Returns the content of the catalogue as text."""
     tables = ("programmes", "details", "originals", "channel_history", "feed_attributes", "windows", "feeds")
     return "\n".join(text(cell) for table in tables for row in rows(home, f"FROM {table}") for cell in row)
 
@@ -115,8 +114,7 @@ def test_every_element_and_attribute_of_the_dtd_is_in_the_catalogue(tmp_path: Pa
 
 
 def test_every_changed_value_replaces_its_programme(tmp_path: Path) -> None:
-    """Also what only the JSON holds: a programme for each element and attribute, one of which is said
-    otherwise."""
+    """Changes one element or attribute per programme, including those that are stored as JSON."""
     writer = Writer()
     elements = [name.rstrip("+") for name in ELEMENTS["programme"][1].split() if name != "title+"]
     attributes = [

@@ -1,4 +1,4 @@
-"""An invalid byte costs itself; a feed that is wholly in another encoding is read in it."""
+"""Invalid bytes are dropped; feeds in other encodings are detected."""
 
 import json
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def test_damaged_utf_8_is_read_as_utf_8(tmp_path: Path, declared: str) -> None:
 
 
 def test_invalid_bytes_in_extra_and_ids(tmp_path: Path) -> None:
-    """Also bytes that Windows-1252 does not define."""
+    """Bytes that Windows-1252 does not define are included."""
     programme = (
         '<programme channel="c\xff" start="20250301" x="\xfe"><title>Größe Ärger ÖL</title>'
         '<review>r\xfd</review><credits><actor role="\xfc">A\xfb</actor></credits></programme>'

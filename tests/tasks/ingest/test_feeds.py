@@ -121,7 +121,7 @@ def test_other_members_of_a_zip_are_skipped(tmp_path: Path) -> None:
 
 
 def test_a_bad_member_does_not_affect_others(tmp_path: Path) -> None:
-    """Members that are damaged, too large, empty, encrypted, or a zip."""
+    """The bad members are damaged, too large, empty, encrypted, or a zip."""
     large = guide() + b"<!-- " + b" " * 300_000 + b" -->"
     members = {
         "1.xml": guide(programmes=3),

@@ -66,7 +66,7 @@ NEIGHBOUR = """<programme channel="{}" start="20250301100000 +0100" stop="202503
 
 
 def read_neighbours(file: Path, damaged: bytes) -> list[object]:
-    """Every column of the programmes before and after a damaged one."""
+    """Returns all columns of the programmes before and after a damaged one."""
     before, after = (NEIGHBOUR.format(channel).encode() for channel in ("before", "after"))
     file.write_bytes(b"<tv>" + before + damaged + after + b"</tv>")
     contents: list[object] = []

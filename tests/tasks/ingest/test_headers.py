@@ -1,4 +1,4 @@
-"""Which headers requests for feeds have, against real servers on loopback that answer 403 to others."""
+"""Headers of requests, tested with servers on loopback that answer 403 to other headers."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""One feed, one source: whatever its token is tonight, and whatever an earlier version called it."""
+"""Sources of feeds: tokens, references, and names of earlier versions."""
 
 import datetime
 import gzip
@@ -24,7 +24,7 @@ OTHER = (
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """Of a server that gives the night's guide: twenty programmes, then one of them changed."""
+    """URL of a server with a guide of twenty programmes, one of which changes on the second night."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -78,7 +78,7 @@ def test_two_feeds_with_the_same_source_are_refused(tmp_path: Path, address: str
 
 
 def renamed(home: Path, names: dict[str, str]) -> None:
-    """Gives sources the names that an earlier version gave them."""
+    """Renames sources to the names of an earlier version."""
     with Catalogue.open(home) as catalogue:
         for now, before in names.items():
             for table in ("feeds", "programmes", "channel_history", "validators"):

@@ -1,4 +1,4 @@
-"""kill -9 at random moments: the old state or the new one, and the next run completes."""
+"""kill -9 at random times leaves the old or the new state, and the next run completes."""
 
 import os
 import random
@@ -34,7 +34,7 @@ PROGRAMME = '<programme channel="{}" start="{}"><title>t {} {}</title><desc>d {}
 
 
 def schedule(seed: int) -> bytes:
-    """20,000 programmes; those of another seed replace half of the first one's."""
+    """Builds 20,000 programmes; another seed replaces half of them."""
     return guide(
         *(
             PROGRAMME.format(

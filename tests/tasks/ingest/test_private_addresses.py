@@ -1,4 +1,4 @@
-"""Feeds from private addresses are refused: by name, by redirect, inside of others."""
+"""Feeds from private addresses are refused: by name, by redirect, and inside other URLs."""
 
 import socket
 import threading
@@ -22,7 +22,7 @@ CLOSED = IngestSettings(size_cap_bytes=1 << 20)
 
 @pytest.fixture
 def server() -> Iterator[ThreadingHTTPServer]:
-    """Sends the guide, or from /away to this server by the name of the query."""
+    """Serves a guide; /away redirects to the host in the query."""
 
     class Handler(BaseHTTPRequestHandler):
         requests: list[str] = []
@@ -77,7 +77,7 @@ def test_loopback_is_refused(tmp_path: Path, server: ThreadingHTTPServer, host: 
 def test_redirects_and_dns_rebinding(
     tmp_path: Path, server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This machine stands in for a public one: its address counts as public."""
+    """The address of this machine counts as public."""
     requests: list[str] = []
     answers = {"public.test": ["127.0.0.1"], "inner.test": ["169.254.169.254"], "turns.test": ["127.0.0.1"]}
     real = socket.getaddrinfo

@@ -1,4 +1,4 @@
-"""Damaged markup costs what it hides and invents nothing: no role, attribute or words of other elements."""
+"""Damaged markup does not add roles, attributes or words of other elements."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ PROGRAMME = '<programme channel="one" start="20250301200000" stop="2025030121000
 
 
 def read_one(folder: Path, content: str) -> dict[str, Any]:
-    """The columns with a value of a programme between two others, of which nothing may be lost."""
+    """Returns the non-empty columns of a programme between two others, which must be complete."""
     file = folder / "g.xml"
     file.write_bytes(guide(SOUND.format(hour=1), content, SOUND.format(hour=23)))
     feed = Feed(source="g", file=file, content_digest="", bytes=file.stat().st_size)
@@ -118,7 +118,7 @@ def test_unknown_elements_in_credits_are_stored_in_extra(tmp_path: Path) -> None
 
 
 def test_content_between_programmes_is_ignored(tmp_path: Path) -> None:
-    """Found by mutation: what stands between programmes belongs to none."""
+    """A mutation once added this content to the previous programme."""
     rest = "<progr<title>U</title><desc>d</desc><category>x</category><new/></programme>"
     columns = read_one(tmp_path, PROGRAMME.format("<title>T</title><category>c</category>") + rest)
     assert (columns["title"], columns["categories"]) == ("T", ["c"])
@@ -213,7 +213,7 @@ def test_balanced_content_is_well_formed_and_stable(tokens: list[str]) -> None:
 
 
 def test_balancing_takes_linear_time() -> None:
-    """Each takes minutes if the time is quadratic; the suite's time limit would end it."""
+    """With quadratic time, each input exceeds the time limit of the suite."""
     for piece in ("<a>", "<![CDATA[", "<a", "<desc a", '<a b="', "</a>", "<desc>", "a" * 20, "<a 'b"):
         balance("<programme>" + piece * (400_000 // len(piece)))
     balance("<programme " + "a" * 2_000_000)

@@ -123,7 +123,7 @@ def test_rejected_forms(tmp_path: Path, content: str) -> None:
 
 
 def mutated(rng: random.Random) -> bytes:
-    """A few programmes with some pieces put in, out of place more often than not."""
+    """Returns a few programmes with random pieces inserted."""
     text = PLAIN * 3
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         position = rng.randrange(len(text))

@@ -149,7 +149,7 @@ def test_object_stores_by_fsspec(tmp_path: Path) -> None:
 
 @pytest.fixture
 def bucket() -> Iterator[Any]:
-    """An empty bucket ``guides`` of a server of its own: the file system that it is in."""
+    """File system with an empty bucket ``guides`` on a test server."""
     with object_store.bucket("guides") as system:
         yield system
 

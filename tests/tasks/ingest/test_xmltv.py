@@ -108,7 +108,7 @@ def twin(channel: str, stop: str, more: str = "") -> str:
 def test_of_duplicates_the_one_with_more_content_is_stored(
     tmp_path: Path, has_earlier: bool, batch_rows: int
 ) -> None:
-    """As a Finnish guide has them: first one of no length, then one with the real stop."""
+    """A Finnish guide has a programme without length followed by one with the actual stop."""
     real, none = "20250301103000", "20250301100000"
     extra_elements = "<desc>long</desc><category>c</category>"
     pairs = {
@@ -198,8 +198,7 @@ def test_every_real_guide_adds_up(tmp_path: Path) -> None:
 
 
 def check_file(home: Path, file: Path) -> int:
-    """Seen is what a plain count of start tags says (and one for a cut); the equation holds; the ledger
-    agrees."""
+    """Compares the counts with the number of start tags and with the catalogue."""
     import gzip
 
     content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
