@@ -17,7 +17,6 @@ PENDING = frozenset(
         "flows/serving/app.py: make_app",
         "storage/home/workspace.py",
         "storage/tables/offloaded.py",
-        "tasks/ingest/xmltv/scan.py: scan",
         "tasks/linear/dual_cached.py: fit",
         "tasks/linear/logistic_steps.py: train_several_labels",
         "tasks/neighbours/similarity.py: _search",

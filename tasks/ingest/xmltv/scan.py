@@ -57,13 +57,7 @@ def scan(content: bytes) -> RawColumns | None:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     codes = np.frombuffer(content, np.uint8)
     less, greater = np.flatnonzero(codes == _LESS), np.flatnonzero(codes == _GREATER)
-    if not len(less) or len(less) != len(greater):
-        return None
-    if (less + 1 >= greater).any() or (greater[:-1] >= less[1:]).any():
-        return None
-    breaks = np.flatnonzero(codes < _SPACE)  # a parser would normalize them in attribute values
-    preceding = np.searchsorted(less, breaks)
-    if ((preceding > 0) & (breaks < greater[preceding - 1])).any():
+    if not _are_tags(codes, less, greater):
         return None
     first = codes[less + 1]
     begins, ends = first == _P, (first == _SLASH) & (codes[less + 2] == _P)
@@ -80,14 +74,7 @@ def scan(content: bytes) -> RawColumns | None:
     role[is_element] = np.array([form.role for form in forms if form], np.int64)[form_of[is_element]]
     kind[is_element] = np.array([form.kind for form in forms if form], np.int64)[form_of[is_element]]
     opens = role == _OPEN
-    flat = (
-        role[0] == _BEGIN
-        and role[-1] == _END
-        and (opens[:-1] == (role[1:] == _CLOSE)).all()
-        and (kind[:-1] == kind[1:])[opens[:-1]].all()
-        and ((role[:-1] == _END) == (role[1:] == _BEGIN)).all()
-    )
-    if not flat or not _blank_between(content, less, greater, opens):
+    if not _are_flat(role, kind) or not _blank_between(content, less, greater, opens):
         return None
     qualifiers = pa.array([form.qualifier for form in forms if form], pa.string())
     row = np.cumsum(begins) - 1  # of each tag
@@ -118,6 +105,29 @@ def scan(content: bytes) -> RawColumns | None:
     rows = zip(*(attributes[name[1:]].to_pylist() for name in names))
     objects = pa.array([to_json(dict(zip(names, values))) for values in rows], pa.string())
     return RawColumns(**columns, attributes=objects if names else nulls)
+
+
+def _are_tags(codes: np.ndarray, less: np.ndarray, greater: np.ndarray) -> bool:
+    """Returns whether brackets alternate and no tag contains a control byte, which a parser normalizes."""
+    if not len(less) or len(less) != len(greater):
+        return False
+    if (less + 1 >= greater).any() or (greater[:-1] >= less[1:]).any():
+        return False
+    breaks = np.flatnonzero(codes < _SPACE)
+    preceding = np.searchsorted(less, breaks)
+    return not ((preceding > 0) & (breaks < greater[preceding - 1])).any()
+
+
+def _are_flat(role: np.ndarray, kind: np.ndarray) -> bool:
+    """Returns whether the tags form programmes that contain elements without children."""
+    opens = role[:-1] == _OPEN
+    return bool(
+        role[0] == _BEGIN
+        and role[-1] == _END
+        and (opens == (role[1:] == _CLOSE)).all()
+        and (kind[:-1] == kind[1:])[opens].all()
+        and ((role[:-1] == _END) == (role[1:] == _BEGIN)).all()
+    )
 
 
 def _programme_attributes(
