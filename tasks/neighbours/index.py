@@ -153,9 +153,9 @@ class Approximate:
         return ids, cosines
 
 
-def sampled_recall(titles: np.ndarray, ids: np.ndarray, sample: int = 1_000) -> float:
+def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
     """Recall of ``ids`` (titles, k) against the exact nearest other titles, on a fixed sample of titles."""
-    sampled, k = _sample(titles, sample), ids.shape[1]
+    sampled, k = _sample(titles, 1_000), ids.shape[1]
     exact = _nearest(titles[sampled], titles, k + 1).tolist()
     others = [
         [neighbour for neighbour in row if neighbour not in (title, -1)][:k]
@@ -164,9 +164,9 @@ def sampled_recall(titles: np.ndarray, ids: np.ndarray, sample: int = 1_000) -> 
     return _recall(ids[sampled], others)
 
 
-def query_recall(index: Index, titles: np.ndarray, k: int, sample: int = 200) -> float:
+def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
     """Recall at k of an index, on a fixed sample of its titles as queries."""
-    queries = titles[_sample(titles, sample)]
+    queries = titles[_sample(titles, 200)]
     exact = _nearest(queries, titles, k).tolist()
     return _recall(index.nearest(queries, k)[0], [[one for one in row if one >= 0] for row in exact])
 

@@ -17,14 +17,13 @@ from tasks.neighbours.similarity import nonzero_rows
 
 WORD = 64  # bits per word of a signature
 BAND_BITS = 16
+RECALL = 0.999  # of near_duplicates for pairs with exactly the minimum cosine
 ROWS_AT_ONCE = 64  # queries compared with the base at once
 PAIRS_AT_ONCE = 65_536
 LARGEST_BUCKET = 512  # in a larger bucket, each title is compared with the next few hundred only
 
 
-def draw_planes(
-    dim: int, bits: int, generator: np.random.Generator, *, orthogonal: bool = True
-) -> np.ndarray:
+def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarray:
     """Draws normals of random planes, float32 (bits, dim); ``bits`` is a multiple of 64.
 
     Groups of ``dim`` planes are orthogonal, which reduces variance for θ ≤ π/2 (J. Ji et al., Super-bit LSH,
@@ -33,7 +32,7 @@ def draw_planes(
     if bits < WORD or bits % WORD:
         raise ValueError(f"bits must be a multiple of {WORD}, got {bits}")
     drawn = generator.normal(size=(bits, dim))
-    for start in range(0, bits, dim) if orthogonal else ():
+    for start in range(0, bits, dim):
         part = drawn[start : start + dim]
         signs = np.sign(generator.normal(size=(len(part), 1)))
         drawn[start : start + dim] = np.linalg.qr(part.T)[0].T * signs
@@ -83,16 +82,14 @@ def search(
     return ids, cosines
 
 
-def bands_for(minimum_cosine: float, recall: float = 0.999, band_bits: int = BAND_BITS) -> int:
-    """Number of bands such that a pair with this cosine agrees in at least one with probability
-    ``recall``.
-    """
-    agree = (1 - math.acos(min(1.0, max(-1.0, minimum_cosine))) / math.pi) ** band_bits
-    return 1 if agree >= 1 else max(1, math.ceil(math.log(1 - recall) / math.log(1 - agree)))
+def bands_for(minimum_cosine: float) -> int:
+    """Number of bands such that a pair with this cosine agrees in at least one with probability RECALL."""
+    agree = (1 - math.acos(min(1.0, max(-1.0, minimum_cosine))) / math.pi) ** BAND_BITS
+    return 1 if agree >= 1 else max(1, math.ceil(math.log(1 - RECALL) / math.log(1 - agree)))
 
 
 def near_duplicates(
-    vectors: np.ndarray, minimum_cosine: float, generator: np.random.Generator, *, recall: float = 0.999
+    vectors: np.ndarray, minimum_cosine: float, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds pairs of nearly equal titles without comparing all pairs.
 
@@ -103,14 +100,13 @@ def near_duplicates(
         vectors: float32 (titles, dim), unit norm or zero.
         minimum_cosine: Minimum cosine of a pair, preferably at least .9: lower values need many bands.
         generator: Draws the planes.
-        recall: Expected recall of pairs with exactly that cosine.
 
     Returns:
         Pairs, int64 (pairs, 2), lower id first, sorted by falling cosine; and their cosines, float64.
     """
     rows = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[rows]
-    bands = bands_for(minimum_cosine, recall)
+    bands = bands_for(minimum_cosine)
     planes = draw_planes(vectors.shape[1], -(-bands * BAND_BITS // WORD) * WORD, generator)
     keys = signatures(points, planes).view(np.uint16)  # (titles, bands)
     accepted: np.ndarray = np.zeros(0, dtype=np.int64)

@@ -17,6 +17,8 @@ from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch, no_match_message
 from tasks.text.titles import parse_title
 
+NEAREST = 3  # titles listed per removed word
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartPair:
@@ -49,7 +51,7 @@ class Explanation:
     without: list[Without]  # per word of the first title; empty if it has one word
 
 
-def explain(search: TitleSearch, left: str, right: str, *, nearest: int = 3) -> Explanation:
+def explain(search: TitleSearch, left: str, right: str) -> Explanation:
     """Explains the cosine of two titles, with contexts if the guide has both titles, else without.
 
     Raises:
@@ -74,7 +76,7 @@ def explain(search: TitleSearch, left: str, right: str, *, nearest: int = 3) -> 
     denses = np.concatenate([dense[:1], encoder.dense(remainders) + descriptions])
     forms = encoder.embed_with_context([raw[0], *remainders], [contexts[0]] * (1 + len(remainders)), denses)
     vectors = encoder.similarity(denses, forms[aired])
-    removals = _evaluate_removals(search, vectors, sums[1].astype(np.float32), aired, (left, right), nearest)
+    removals = _evaluate_removals(search, vectors, sums[1].astype(np.float32), aired, (left, right))
     rank = next(removals)[1]
     without = [
         Without(word=word, cosine=round(cosine, 4), rank=position, nearest=titles)
@@ -105,7 +107,6 @@ def _evaluate_removals(
     right_vector: np.ndarray,
     aired: bool,
     titles: tuple[str, str],
-    nearest: int,
 ) -> Iterator[tuple[float, int | None, list[str]]]:
     """Yields, per vector, its cosine with the right title, the rank of that title, and the nearest titles.
 
@@ -121,6 +122,6 @@ def _evaluate_removals(
         cosines[is_left] = -np.inf
         right_rows = np.flatnonzero(is_right & ~is_left)
         rank = int((cosines > cosines[right_rows].max()).sum()) + 1 if len(right_rows) else None
-        order = np.argsort(-cosines, kind="stable")[:nearest]
+        order = np.argsort(-cosines, kind="stable")[:NEAREST]
         near = [search.columns["title"][row] for row in order if cosines[row] > 0]
         yield float(vector @ right_vector), rank, near

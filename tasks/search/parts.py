@@ -41,14 +41,6 @@ NO_WORDS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMORY)  # 
 _AIRING = {KINDS.index(kind): NO_WORDS.index(f"({kind})") for kind in CONTEXT_KINDS}
 
 
-def title_parts(
-    encoder: TitleEncoder, title: str, context: Sequence[str] = (), dense: np.ndarray | None = None
-) -> tuple[list[str], np.ndarray]:
-    """Returns names of one title's parts, NO_WORDS last, and the parts, float64 (parts, meaning + dim)."""
-    names, _, parts = parts_of(encoder, [title], [context], dense)
-    return names[0], parts.astype(np.float64)
-
-
 def parts_of(
     encoder: TitleEncoder,
     titles: Sequence[str],

@@ -63,18 +63,6 @@ def test_buckets_of_any_number_of_words_are_the_ridge_regression():
     np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
-def test_the_default_tolerance_is_near_enough():
-    exact, quick = fitted(), Distilled().fit(WORDS, rows(), np.arange(len(WORDS)))
-    assert np.linalg.norm(exact.rows - quick.rows) / np.linalg.norm(exact.rows) < 0.02
-
-
-def test_buckets_are_those_in_use():
-    found = fitted()
-    expected = np.unique(bucket_ids(WORDS, found.shortest, found.longest, found.buckets).values)
-    np.testing.assert_array_equal(found.bucket_ids, expected)
-    assert found.rows.shape == (len(expected), DIM) and found.rows.dtype == np.float32
-
-
 def test_norm_is_that_of_the_rarest_half():
     norms = np.linalg.norm(rows(), axis=1)
     assert fitted().norm == pytest.approx(np.median(norms[: len(WORDS) // 2 + 1]))
@@ -103,12 +91,6 @@ def test_few_buckets_collide_and_still_fit():
 def test_words_too_short_for_an_ngram_are_no_trouble():
     found = Distilled(shortest=5, longest=6).fit(["a", "kitchen"], rows()[:2], np.array([1, 1]))
     assert np.isfinite(found.rows).all() and found.vectors(["a"])[1].tolist() == [False]
-
-
-def test_one_word_alone():
-    found = Distilled().fit(["kitchen"], rows()[:1], np.array([1]))
-    vectors, known = found.vectors(["kitchens"])
-    assert known.all() and np.isfinite(vectors).all()
 
 
 def test_no_word_is_refused():

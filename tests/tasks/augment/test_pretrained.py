@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.settings import Settings
 from storage.artifacts import Checkpoint
 from storage.stages import Stage
 from tasks.augment.pretrained import Pretrained
@@ -14,7 +13,6 @@ from tasks.fasttext.layout import Header
 from tasks.fasttext.ngrams import bucket_ids
 from tasks.fasttext.text_forms import write_vectors
 from tasks.fasttext.writer import write_bin
-from tasks.overrides import SettingError, override
 
 WORDS = [
     "kitchen",
@@ -101,13 +99,6 @@ def test_what_cannot_be_is_refused(world: tuple[Path, np.ndarray], tmp_path: Pat
         Pretrained(model=str(tmp_path / "bad.bin")).fit(WORDS, rows, ones)
     with pytest.raises(ValueError, match="long enough"):
         Pretrained(model=str(world[0])).fit([""], rows[:1], ones[:1])
-
-
-def test_it_is_chosen_by_name():
-    settings = override(Settings(), ["augment.strategy=pretrained", "augment.strategy.model=cc.de.300.bin"])
-    assert settings.augment.strategy == Pretrained(model="cc.de.300.bin")
-    with pytest.raises(SettingError):
-        override(Settings(), ["augment.strategy=nothing"])
 
 
 def test_a_model_without_ngrams_is_refused(trained_without: Path, world: tuple[Path, np.ndarray]):

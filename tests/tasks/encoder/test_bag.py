@@ -1,7 +1,5 @@
 """The bag encoder against a plain loop over titles; its backward pass against finite differences."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -11,8 +9,8 @@ from hypothesis import strategies as st
 from benchmarks.training.bag import encode_padded
 from benchmarks.training.padded import pad
 from storage.arrays import Ragged
-from tasks.encoder.bags import Bag, Bagger, Bags, _SumRows
-from tasks.text.words import BIGRAM, CONTEXT, EDGE, KINDS, MARK, NGRAM, RAW, SHAPE, WORD
+from tasks.encoder.bags import Bag, Bagger, Bags
+from tasks.text.words import KINDS
 
 TOKENS, DIM = 30, 5
 KIND_OF = np.arange(TOKENS, dtype=np.int8) % len(KINDS)
@@ -47,30 +45,6 @@ def naive(encoder: Bag, titles: list[list[int]], rows: np.ndarray) -> np.ndarray
     return np.array(vectors)
 
 
-def test_weights_stand_in_the_order_of_the_kinds():
-    encoder = Bag(
-        word=1,
-        bigram=2,
-        ngram=3,
-        edge=4,
-        shape=5,
-        raw=6,
-        mark=7,
-        channel=8,
-        hour=9,
-        weekday=10,
-        duration=11,
-        manner=12,
-    )
-    assert encoder.weights().tolist() == [getattr(encoder, kind) for kind in KINDS]
-    assert KINDS[:CONTEXT] == tuple(KINDS[place] for place in (WORD, BIGRAM, NGRAM, EDGE, SHAPE, RAW, MARK))
-
-
-def test_it_is_the_plain_loop():
-    found = encode(Bag(), TITLES)
-    np.testing.assert_allclose(found.numpy(), naive(Bag(), TITLES, table(torch.float64).numpy()), atol=1e-6)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(0, TOKENS - 1), max_size=12), min_size=1, max_size=8))
 def test_any_titles(titles: list[list[int]]):
@@ -88,18 +62,6 @@ def test_a_title_does_not_depend_on_its_batch():
     torch.testing.assert_close(encode(Bag(), [TITLES[place] for place in order]), whole[order])
     for place, title in enumerate(TITLES):
         torch.testing.assert_close(encode(Bag(), [title])[0], whole[place])
-
-
-def test_the_order_of_tokens_does_not_matter():
-    torch.testing.assert_close(encode(Bag(), [title[::-1] for title in TITLES]), encode(Bag(), TITLES))
-
-
-def test_a_token_twice_counts_twice():
-    rows = table(torch.float64)
-    same_kind, other_kind = 0, 1  # kinds 0 and 1
-    vector = encode(Bag(word=1, bigram=1), [[same_kind, same_kind, other_kind]], rows)[0]
-    expected = 2 / np.sqrt(2) * rows[0] + rows[1]
-    torch.testing.assert_close(vector, expected / expected.norm(), atol=1e-6, rtol=0)
 
 
 def test_kinds_of_weight_zero_are_silent():
@@ -151,15 +113,6 @@ def test_a_title_whose_rows_cancel_is_never_nan():
     assert torch.equal(vectors, torch.zeros(1, DIM)) and grad.isfinite().all()
 
 
-def test_gradient_of_the_sums():
-    bags = bags_of(TITLES)
-    rows = table(torch.float64)[bags.ids].requires_grad_()
-    values = Bag().values(bags).double()
-    assert torch.autograd.gradcheck(
-        lambda rows: _SumRows.apply(rows, bags.tokens, bags.titles, bags.offsets, values), (rows,)
-    )
-
-
 def test_gradient_of_the_whole_encoder():
     titles = [title for title in TITLES if title]  # at the zero vector there is no gradient to check
     bags = bags_of(titles)
@@ -189,27 +142,6 @@ def test_ragged_and_padded_forms_are_equal_and_padding_counts_for_nothing(power:
     np.testing.assert_allclose(encode(encoder, TITLES).numpy(), expected, atol=1e-6)
     found = encode_padded(encoder, rows, tokens, kinds, padded.lengths)
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
-    behind = ~padded.mask
+    behind = torch.arange(tokens.shape[1]) >= padded.lengths[:, None]
     tokens[behind], kinds[behind] = 29, 3  # whatever stands behind a title's last
     assert torch.equal(encode_padded(encoder, rows, tokens, kinds, padded.lengths), found)
-
-
-def test_sum_and_mean_by_true_length():
-    rows = table(torch.float64)
-    word, ngram = (
-        [token for token in range(TOKENS) if KIND_OF[token] == WORD],
-        [token for token in range(TOKENS) if KIND_OF[token] == NGRAM],
-    )
-    title, encoder = [word[0], word[1], word[1], ngram[0]], Bag(word=1, ngram=1)
-    for power, divisor in ((0.0, 1.0), (1.0, 3.0)):
-        total = (rows[word[0]] + 2 * rows[word[1]]) / divisor + rows[ngram[0]]
-        torch.testing.assert_close(
-            encode(replace(encoder, length_power=power), [title], rows)[0],
-            total / total.norm(),
-            atol=1e-6,
-            rtol=0,
-        )
-
-
-def test_empty_bags_are_known_as_such():
-    assert bags_of(TITLES).has_input.tolist() == [bool(title) for title in TITLES]

@@ -13,14 +13,12 @@ from safetensors.numpy import load_file
 from storage.arrays import unit_rows
 from storage.artifacts import Checkpoint, Corpus, Guide, TitleEncoderFiles, Vocabulary
 from storage.formats.corpus import open_corpus
-from tasks.augment.settings import AugmentSettings
 from tasks.encoder import Bag
 from tasks.encoder.bags import Bagger
 from tasks.encoder.title_encoder import ENCODERS, TitleEncoder
 from tasks.search.parts import MEMORY, parts_of
 from tasks.text.tokenizers import TOKENIZERS
 from tasks.text.words import CONTEXT, KINDS, WORD, Words, WordsAndNgrams
-from tasks.tokenize.settings import TokenizeSettings
 from tasks.train.settings import TrainSettings
 from tests.worlds import TRAINING, UNSEEN, WORDS, centred
 
@@ -164,11 +162,6 @@ def test_the_folder_gives_the_same_bits(encoder: TitleEncoder, learnt: Learnt, t
     np.testing.assert_array_equal(again.unseen_words.rows, encoder.unseen_words.rows)
 
 
-def test_a_folder_that_is_no_title_encoder(tmp_path: Path):
-    with pytest.raises(FileNotFoundError):
-        TitleEncoder.open(tmp_path)
-
-
 def test_every_strategy_can_be_opened_again():
     """A tokenizer or encoder that is not in these lists could be trained with and never served."""
     from typing import get_args
@@ -182,12 +175,6 @@ def test_every_strategy_can_be_opened_again():
     assert set(ENCODERS.values()) == (set(get_args(Encoder)) or {Encoder}) and all(
         name == kind().name for name, kind in ENCODERS.items()
     )
-
-
-def test_counts_say_what_is_in_it(learnt: Learnt):
-    *_, made = learnt
-    assert made.counts["words"] <= made.counts["tokens"] and made.counts["ngrams"] > 100
-    assert AugmentSettings().strategy.name == "none" and TokenizeSettings().tokenizer.name in TOKENIZERS
 
 
 def test_context_moves_the_full_vector_and_never_the_title_alone(learnt: Learnt, encoder: TitleEncoder):

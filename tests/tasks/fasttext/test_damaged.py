@@ -25,13 +25,8 @@ ARGS = [
     "maxn",
     "lr_update_rate",
 ]
-KINDS = [
-    "skipgram",
-    "supervised_ngrams",
-    "supervised_ngrams-output",
-    "supervised_ngrams-pruned",
-    "bigrams-wide",
-]
+KINDS = ["skipgram", "supervised_ngrams", "bigrams-wide"]
+KINDS += ["supervised_ngrams-output", "supervised_ngrams-pruned"]
 WORDS = ["tatort", "küche", "neverseen", "日本語", "<"]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.search.explain import explain
-from tasks.search.parts import FORM, MEANING, NO_WORDS, parts_of, title_parts
+from tasks.search.parts import FORM, MEANING, NO_WORDS, parts_of
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 from tests.worlds import UNSEEN
@@ -27,7 +27,7 @@ def alone(search: TitleSearch, *titles: str) -> np.ndarray:
 
 @pytest.mark.parametrize("title", TITLES)
 def test_parts_add_up_to_the_vector(search: TitleSearch, title: str):
-    names, parts = title_parts(search.encoder, title)
+    (names,), _, parts = parts_of(search.encoder, [title])
     assert tuple(names[-len(NO_WORDS) :]) == NO_WORDS and len(parts) == len(names)
     total = parts.sum(axis=0)
     np.testing.assert_allclose(total / np.linalg.norm(total), alone(search, title)[0], atol=1e-5)

@@ -88,10 +88,6 @@ def test_texts_of_one_meaning_are_near_in_every_language():
     assert cosines[0].argsort()[-2] == 1 and cosines[2].argsort()[-2] == 3
 
 
-def test_no_encoder_is_none():
-    assert NoSentences().open() is None
-
-
 @pytest.mark.parametrize("kind", [kind for kind in get_args(SentenceStrategy) if kind is not NoSentences])
 def test_an_absent_package_is_named_with_the_remedy(kind: type, monkeypatch: pytest.MonkeyPatch):
     def absent(name: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.similarity import top_neighbours
 from tasks.publish.map.reasons import MAX_WORDS, MIN_SHARE, PAIRS, POSITIVE, find_reasons
-from tasks.search.parts import FORM, NO_WORDS, title_parts
+from tasks.search.parts import FORM, NO_WORDS, parts_of
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +37,8 @@ def test_pairs_are_the_largest_of_the_table(encoder: TitleEncoder, titles: list[
     reasons = find_reasons(encoder, titles, neighbours)
     compared = 0
     for i, rank in ((0, 0), (7, 1), (33, 2), (61, 0)):
-        (names, parts), (other_names, other_parts) = (
-            title_parts(encoder, titles[row]) for row in (i, neighbours[i, rank])
-        )
+        (names, other_names), offsets, rows = parts_of(encoder, [titles[i], titles[neighbours[i, rank]]])
+        parts, other_parts = rows[: offsets[1]].astype(float), rows[offsets[1] :].astype(float)
         norms = [np.linalg.norm(rows.sum(axis=0)) for rows in (parts, other_parts)]
         eligible = [[is_eligible(left, right) for right in other_names] for left in names]
         table = np.where(eligible, parts @ other_parts.T / np.prod(norms), 0)
@@ -65,21 +64,7 @@ def test_titles_without_a_vector_have_no_reasons(encoder: TitleEncoder, titles: 
 
 
 def test_words_beyond_the_limit_are_ignored(encoder: TitleEncoder):
-    words = [
-        "kitchen",
-        "baker",
-        "goal",
-        "league",
-        "murder",
-        "detective",
-        "verdict",
-        "dinner",
-        "recipe",
-        "cook",
-        "stadium",
-        "penalty",
-        "robbery",
-    ]
-    reasons = find_reasons(encoder, [" ".join(words), "robbery"], np.array([[1], [0]]))
+    words = [*(f"word{number}" for number in range(MAX_WORDS + 2)), "kitchen"]
+    reasons = find_reasons(encoder, [" ".join(words), "kitchen"], np.array([[1], [0]]))
     assert reasons.words[0] == words[:MAX_WORDS]
     assert reasons.left[0].max() <= MAX_WORDS + len(NO_WORDS)
