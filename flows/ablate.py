@@ -1,4 +1,4 @@
-"""The ablation: from a preset, one building block taken away or swapped at a time, on folds and seeds."""
+"""Ablation: removes or swaps one building block of a preset at a time, on the same folds and seeds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +11,8 @@ from pydantic import Field
 from flows.label_sources import read_label_sources
 from flows.ownership import tag_with_home
 from flows.run_context import close_crashed, name_run, open_night
-from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
-from flows.tune import Compared
+from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
+from flows.tune import ComparisonResult
 from storage.artifacts import Corpus, Guide, Vocabulary
 from tasks.ablate.plan import base_of, plan_ablation
 from tasks.ablate.settings import ABLATION, AblationSettings
@@ -25,15 +25,15 @@ from tasks.preprocess.task import preprocess
 from tasks.tokenize.settings import TokenizeSettings
 from tasks.tokenize.task import tokenize
 
-ALL: Any = Field(ABLATION)
-# Each of its threads holds a trial that waits for a process of the pool, or works there.
-THREADS: Any = ThreadPoolTaskRunner(max_workers=64)
+DEFAULT: Any = Field(ABLATION)
+# Each thread waits for a trial, which runs in a process of the pool.
+TASK_RUNNER: Any = ThreadPoolTaskRunner(max_workers=64)
 
 
 @flow(
     name="ablate",
     flow_run_name=name_run,
-    task_runner=THREADS,
+    task_runner=TASK_RUNNER,
     on_running=[tag_with_home],
     on_crashed=[close_crashed],
     on_cancellation=[close_crashed],
@@ -43,20 +43,20 @@ def ablate(
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
-    ablation: AblationSettings = ALL,
+    ablation: AblationSettings = DEFAULT,
     settings: Settings | None = None,
-) -> Compared:
-    """Says what each building block is worth, on the same held-out titles, and which ones do not pay.
+) -> ComparisonResult:
+    """Measures what each building block is worth on the same held-out titles.
 
     Args:
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
-        preset: Settings to start from; each block is one change of them.
-        changes: What differs from the preset, such as train.epochs=5.
+        preset: Settings to start from; each block is a change of them.
+        changes: Changes of the preset, such as train.epochs=5.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
-        ablation: Which blocks, how many seeds and folds, and where trials run.
-        settings: All settings one by one, in place of the preset's; None: as the preset has them.
+        ablation: Blocks, numbers of seeds and folds, and where trials run.
+        settings: All settings, in place of those of the preset; None: those of the preset.
     """
-    settings = settle(preset, changes, settings)
+    settings = resolve_settings(preset, changes, settings)
     plan = plan_ablation(settings, ablation)
     workers = cores() if ablation.workers == AUTOMATIC else ablation.workers
     with (
@@ -65,15 +65,17 @@ def ablate(
     ):
         guide = ingest(home, feeds, settings.ingest)
         corpora: dict[Any, Any] = {}
-        for way in dict.fromkeys(trial.corpus for trial in plan.trials):
-            first = [corpus for _, corpus in corpora.values()][:1]  # it encodes the texts of all
-            corpora[way] = make_corpus(home, guide, *way, first)
-        begin: Any = measure.submit
-        trials = [begin(home, *corpora[own.corpus], own.learning, submit) for own in plan.trials]
-        answers = plan.gather(trial.result() for trial in trials)
+        for corpus_settings in dict.fromkeys(trial.corpus for trial in plan.trials):
+            first = [corpus for _, corpus in corpora.values()][:1]  # it encodes the texts of all corpora
+            corpora[corpus_settings] = make_corpus(home, guide, *corpus_settings, first)
+        submit_trial: Any = measure.submit
+        futures = [
+            submit_trial(home, *corpora[trial.corpus], trial.learning, submit) for trial in plan.trials
+        ]
+        answers = plan.gather(future.result() for future in futures)
         bases = {block.name: base_of(block) for block in plan.blocks}
         table = conclude(home, plan.blocks, answers, bases, plan.left_out, ablation.resamples, night.run)
-        return Compared(table=table, run=night.run, where=night.tracking.where(night.run))
+        return ComparisonResult(table=table, run=night.run, where=night.tracking.where(night.run))
 
 
 def make_corpus(
@@ -83,9 +85,11 @@ def make_corpus(
     preprocessed: PreprocessSettings,
     first: Sequence[PrefectFuture[Corpus]],
 ) -> tuple[PrefectFuture[Vocabulary], PrefectFuture[Corpus]]:
-    """Submits the stages up to the Corpus, which begins when ``first`` are done."""
+    """Submits tokenize and preprocess; preprocess waits for ``first``."""
     vocabulary = tokenize.submit(home, guide, tokenized)
-    begin: Any = preprocess.submit
+    submit_preprocess: Any = preprocess.submit
     label_sources = read_label_sources(home, preprocessed)
     salt = tokenized.splits.salt
-    return vocabulary, begin(home, guide, vocabulary, salt, preprocessed, label_sources, wait_for=first)
+    return vocabulary, submit_preprocess(
+        home, guide, vocabulary, salt, preprocessed, label_sources, wait_for=first
+    )

@@ -1,4 +1,4 @@
-"""Nights of past dates, each on what was known when it was due; they are kept beside and never serve."""
+"""Nightly runs of past dates, each with the guide as of its due time. They never change the champion."""
 
 import datetime
 from collections.abc import Sequence
@@ -9,9 +9,10 @@ from prefect.runtime import flow_run as this_run
 from prefect.states import Completed, Failed
 
 from flows.nightly import nightly
+from flows.nightly_run import MAX_NIGHTS
 from flows.ownership import tag_with_home
-from flows.run_context import MOST_NIGHTS, WAIT_SECONDS
-from flows.settings import NO_CHANGES, Changes, Feeds, Preset, settle
+from flows.run_context import WAIT_SECONDS
+from flows.settings import NO_CHANGES, Changes, Feeds, Preset, resolve_settings
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
 from storage.tracking import Tracking
@@ -19,15 +20,15 @@ from storage.tracking.nights import read_nights
 from tasks.ingest.sources.dates import dated_guides
 from tasks.ingest.task import ingest
 
-DUE = datetime.time(3, 30)  # in the home's zone, as the schedule of nightly in prefect.yaml
-NEVER = "publish.promote=never"
-# a nested run has none of its deployment's; the automations ask for the first
+DUE_TIME = datetime.time(3, 30)  # in the home's zone, as in the schedule of nightly in prefect.yaml
+NO_PROMOTION = "publish.promote=never"
+# A nested run does not get the tags of its deployment, and the automations match the first one.
 TAGS = ("guidespace", "backfill")
 NO_FEEDS: Feeds = []
 
 
 def name_run() -> str:
-    """The span: "2026-11-01 to 2026-11-05"."""
+    """Names a run by its dates: "2026-11-01 to 2026-11-05"."""
     return f"{this_run.parameters['first']} to {this_run.parameters['last']}"
 
 
@@ -40,64 +41,69 @@ def backfill(
     changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
 ) -> State:
-    """Makes the nights that a home lacks, from date to date, each on what was known at 03:30 of its date.
+    """Runs the nights that a home lacks between two dates, each with the guide as of 03:30 of its date.
 
-    A night that fails does not stop the others; the run then fails at its end and names it. No champion
-    changes.
+    A failed night does not stop the others, but the run then fails at its end and names it. The champion does
+    not change.
 
     Args:
         first: The first date.
         last: The last date, today at the latest.
-        feeds: Dated guides to read first, with dates in their names; empty: what the catalogue has.
+        feeds: Guides with dates in their names, read first; empty: use the catalogue as it is.
         preset: Settings to start from.
-        changes: What differs from the preset, such as train.epochs=5.
+        changes: Changes of the preset, such as train.epochs=5.
         home: Folder with the catalogue.
     """
-    settings = settle(preset, (*changes, NEVER), None)
+    settings = resolve_settings(preset, (*changes, NO_PROMOTION), None)
     zone = home_zone(home)
-    dates = dates_of(first, last, datetime.datetime.now(zone).date())
+    dates = list_dates(first, last, datetime.datetime.now(zone).date())
     what = f"backfill of {first} to {last}"
     with Workspace(home).writing(what, wait_seconds=WAIT_SECONDS, report_wait=get_run_logger().warning):
         dated = dated_guides(feeds, first, last, zone, settings.ingest.private_addresses) if feeds else []
-        ingest(home, dated, settings.ingest, due(first, zone))
-    lacking = find_lacking(home, [f"{date}" for date in dates])
+        ingest(home, dated, settings.ingest, due_time(first, zone))
+    missing = find_missing(home, [f"{date}" for date in dates])
     with tags(*TAGS):
-        states = {date: run_night(date, preset, (*changes, NEVER), home) for date in lacking}
+        states = {date: run_night(date, preset, (*changes, NO_PROMOTION), home) for date in missing}
     failed = [date for date, state in states.items() if not state.is_completed()]
     if failed:
         return Failed(message=f"{len(failed)} of {len(states)} nights failed: {', '.join(failed)}")
     return Completed(message=f"{len(states)} nights made, {len(dates) - len(states)} were there")
 
 
-def dates_of(first: datetime.date, last: datetime.date, today: datetime.date) -> list[datetime.date]:
-    """The dates of a span, both ends included.
+def list_dates(first: datetime.date, last: datetime.date, today: datetime.date) -> list[datetime.date]:
+    """Returns the dates from ``first`` to ``last``, both included.
 
     Raises:
-        ValueError: The span is empty, or ends after today.
+        ValueError: ``last`` is before ``first`` or after ``today``.
     """
     if not first <= last <= today:
         raise ValueError(f"{first} to {last} is no span of dates until today, {today}: name first, then last")
     return [first + datetime.timedelta(days=days) for days in range((last - first).days + 1)]
 
 
-def due(date: datetime.date, zone: datetime.tzinfo) -> datetime.datetime:
-    """When the night of a date was due in a zone."""
-    return datetime.datetime.combine(date, DUE, zone)
+def due_time(date: datetime.date, zone: datetime.tzinfo) -> datetime.datetime:
+    """Returns the instant at which the night of a date was due in a zone."""
+    return datetime.datetime.combine(date, DUE_TIME, zone)
 
 
-@task(task_run_name="find lacking nights", persist_result=True, result_serializer="json")
-def find_lacking(home: str, dates: list[str]) -> list[str]:
-    """Those of the dates on which no night is. A retry is answered from Prefect's cache: it makes the same
-    calls in the same order, by which Prefect finds what it has finished.
+@task(task_run_name="find missing nights", persist_result=True, result_serializer="json")
+def find_missing(home: str, dates: list[str]) -> list[str]:
+    """Returns the dates without a finished night.
+
+    The result is cached, so that a retry runs the same nights in the same order and Prefect can match them
+    with the finished ones.
     """
-    nights = read_nights(Tracking(home), MOST_NIGHTS)
-    there = {f"{night.at:%F}" for night in nights if night.finished}
-    return [date for date in dates if date not in there]
+    nights = read_nights(Tracking(home), MAX_NIGHTS)
+    finished = {f"{night.at:%F}" for night in nights if night.finished}
+    return [date for date in dates if date not in finished]
 
 
 def run_night(date: str, preset: Preset, changes: Sequence[str], home: str) -> State:
-    """Runs the night of a date, as a run of its own below this one; returns how it ended."""
-    at = due(datetime.date.fromisoformat(date), home_zone(home))
-    kept = {"persist_result": True, "result_serializer": "json"}  # what a retry does not make again
-    named = nightly.with_options(flow_run_name=f"{at:%Y-%m-%d %H:%M} back-filled", **kept)
-    return named([], preset, changes, at, home, return_state=True)
+    """Runs the night of a date as a nested flow run, and returns its final state."""
+    at = due_time(datetime.date.fromisoformat(date), home_zone(home))
+    night = nightly.with_options(
+        flow_run_name=f"{at:%Y-%m-%d %H:%M} back-filled",
+        persist_result=True,  # a retry does not run it again
+        result_serializer="json",
+    )
+    return night([], preset, changes, at, home, return_state=True)

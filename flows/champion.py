@@ -1,4 +1,4 @@
-"""Where the model that serves is."""
+"""The folder of the champion model."""
 
 from pathlib import Path
 
@@ -7,22 +7,26 @@ from storage.tracking import Registry
 
 
 def champion_folder(home: str, model: str | None = None) -> Path:
-    """Folder of the champion; of the registered ``model`` of another home, fetched into this one, if given.
+    """Returns the folder of the champion.
+
+    Args:
+        home: Folder of the home.
+        model: Registered model of another home, which is downloaded into this one; None: the home's.
 
     Raises:
-        HomeError: No model serves yet.
+        HomeError: There is no champion yet.
     """
     registry = Registry(reading_home(home, model), name=model)
     if (champion := registry.champion()) is None:
-        whose = f"{model} in {registry.shell_uri}" if model else home
-        raise HomeError(f"{whose} has no champion model yet; run `guidespace nightly --feed …` first")
+        name = f"{model} in {registry.shell_uri}" if model else home
+        raise HomeError(f"{name} has no champion model yet; run `guidespace nightly --feed …` first")
     return champion.folder
 
 
 def reading_home(home: str, model: str | None) -> Path:
-    """The home's folder; made where there is none if it only keeps what is fetched of another's ``model``.
+    """Returns the folder of the home; creates it if it only stores downloads of another home's ``model``.
 
     Raises:
-        HomeError: It is not there, or is no home.
+        HomeError: The folder does not exist or is not a home.
     """
     return Workspace(home, create=model is not None).home

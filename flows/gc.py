@@ -1,4 +1,4 @@
-"""Removes what a home no longer needs: old artifacts, models, runs, wordings, Prefect's runs of them."""
+"""Removes old artifacts, models, MLflow runs, replaced versions of programmes and Prefect runs of a home."""
 
 import datetime
 import sqlite3
@@ -20,7 +20,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from pydantic import Field
 
-from flows.ownership import OUR_FLOWS, belongs_to, has_database, tag_with_home
+from flows.ownership import OUR_FLOWS, belongs_to, is_home_server, tag_with_home
 from flows.retention_defaults import DAYS, HISTORY_DAYS, NIGHTS
 from storage.catalogue.retention import forget_wordings
 from storage.home.latest import folders_of_last_run
@@ -29,14 +29,12 @@ from storage.home.workspace import Workspace
 from storage.tracking import TrackingError
 from storage.tracking.retention import Retention
 
-WAIT_SECONDS = 3600.0  # for a run in the home
-NOT_OURS = "its database is not in the home; --shared removes what is of this home"
-PAGE = 200  # flow runs asked for at a time, Prefect's bound
-Nights = Annotated[
-    int, Field(ge=1, description="Artifacts of each kind, and models to go back to, that stay")
-]
-Days = Annotated[int, Field(ge=1, description="Days that runs stay in MLflow and Prefect")]
-Wordings = Annotated[int, Field(ge=1, description="Days that replaced wordings stay in the catalogue")]
+WAIT_SECONDS = 3600.0  # for another run in the home
+SHARED_SERVER = "its database is not in the home; --shared removes what is of this home"
+PAGE = 200  # flow runs per request, Prefect's maximum
+Nights = Annotated[int, Field(ge=1, description="Artifacts of each kind, and models for a rollback, to keep")]
+Days = Annotated[int, Field(ge=1, description="Days to keep runs in MLflow and Prefect")]
+Wordings = Annotated[int, Field(ge=1, description="Days to keep replaced versions of programmes")]
 
 
 @flow(name="gc", on_running=[tag_with_home])
@@ -48,27 +46,27 @@ def gc(
     dry_run: bool = False,
     shared: bool = False,
 ) -> list[Removed]:
-    """Removes from a home what is old; never what the champion or a rollback needs.
+    """Removes old data from a home, except what the champion or a rollback needs.
 
     Args:
         home: A home that exists.
-        nights: Artifacts of each kind, and models to go back to, that stay.
-        days: Days that runs stay in MLflow and Prefect.
-        wordings: Days that replaced wordings stay in the catalogue; earlier days cannot be asked for then.
-        dry_run: Remove nothing, say what would go.
-        shared: Also remove this home's runs and models from servers whose database is elsewhere.
+        nights: Artifacts of each kind, and models for a rollback, to keep.
+        days: Days to keep runs in MLflow and Prefect.
+        wordings: Days to keep replaced versions of programmes; earlier days are then refused by as_of.
+        dry_run: Remove nothing, print what would be removed.
+        shared: Also remove this home's runs and models from shared servers.
     """
     removed = list(clean(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
     if FlowRunContext.get():
-        text = "\n".join(f"- {line(one, dry_run)}" for one in removed)
+        text = "\n".join(f"- {line(item, dry_run)}" for item in removed)
         create_markdown_artifact(text, key="gc-report", description=f"What was removed from {home}")
-    for one in removed:
-        get_run_logger().info("%s", line(one, dry_run))
+    for item in removed:
+        get_run_logger().info("%s", line(item, dry_run))
     return removed
 
 
 def line(removed: Removed, dry_run: bool) -> str:
-    """For people: "artifacts: 12 removed, 340.1 MB"."""
+    """Formats a result: "artifacts: 12 removed, 340.1 MB"."""
     size = f", {removed.bytes / 1e6:,.1f} MB" if removed.bytes else ""
     return f"{removed.what}: {removed.count:,} {'would be ' * dry_run}removed{size}"
 
@@ -76,50 +74,50 @@ def line(removed: Removed, dry_run: bool) -> str:
 def clean(
     home: str, nights: int, days: int, wordings: int, dry_run: bool, shared: bool, wait_seconds: float = 0
 ) -> Iterator[Removed]:
-    """Removes as ``gc`` does, and yields what, one kind at a time.
+    """Removes old data as the flow ``gc`` does, and yields the result per kind of data.
 
     Raises:
         HomeLocked: Another process writes to the home.
     """
     workspace = Workspace(home, create=False)
     now = datetime.datetime.now(datetime.UTC)
-    ended = now - datetime.timedelta(days=days)
+    oldest_end = now - datetime.timedelta(days=days)
     with workspace.writing("guidespace gc", wait_seconds=wait_seconds):
         yield prune(workspace, nights, folders_of_last_run(workspace.home), dry_run=dry_run)
-        replaced = now - datetime.timedelta(days=wordings)
-        yield forget_wordings(workspace.home, replaced, dry_run=dry_run)
+        oldest_replacement = now - datetime.timedelta(days=wordings)
+        yield forget_wordings(workspace.home, oldest_replacement, dry_run=dry_run)
         models = Retention(workspace.home)
         if not (models.uses_home_database or shared):
-            yield Removed(what=f"models and runs in MLflow ({NOT_OURS})")
+            yield Removed(what=f"models and runs in MLflow ({SHARED_SERVER})")
         elif not models.uses_home_database or models.database.exists():
             yield models.prune_models(nights, dry_run=dry_run)
-            yield models.prune_runs(ended, nights, dry_run=dry_run)
-        with suppress(TrackingError):  # the champion's files are gone: it is told where it is asked for
+            yield models.prune_runs(oldest_end, nights, dry_run=dry_run)
+        with suppress(TrackingError):  # its files are gone, which the commands that use it report
             if champion := models.champion():
                 yield prune_fetched(workspace, champion.digest, dry_run=dry_run)
-        yield prune_flow_runs(workspace.home, ended, dry_run, shared)
+        yield prune_flow_runs(workspace.home, oldest_end, dry_run, shared)
 
 
 def prune_flow_runs(home: Path, before: datetime.datetime, dry_run: bool, shared: bool = False) -> Removed:
-    """Deletes Prefect's runs of a home that ended before an instant, with their logs and artifacts.
+    """Deletes Prefect runs of a home that ended before an instant, with their logs and artifacts.
 
-    Deletes nothing on a server whose database is not in the home, unless ``shared``. Compacts the database.
+    Deletes nothing on a shared server unless ``shared``. Compacts a database in the home.
     """
     file, count = home / "prefect" / "prefect.db", 0
     size = _database_size(file)
     with get_client(sync_client=True) as client:
-        if not (is_own := has_database(client, home)) and not shared:
-            return Removed(what=f"runs in Prefect ({NOT_OURS})")
+        if not (is_home := is_home_server(client, home)) and not shared:
+            return Removed(what=f"runs in Prefect ({SHARED_SERVER})")
         for run in list(_ended(client, before)):
-            if belongs_to(run, home, in_own_database=is_own):
+            if belongs_to(run, home, on_home_server=is_home):
                 count += 1
                 if not dry_run:
                     _delete(client, run)
-    if is_own and count and not dry_run:
+    if is_home and count and not dry_run:
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(file, timeout=20)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    freed = max(0, size - _database_size(file)) if is_own else 0
+    freed = max(0, size - _database_size(file)) if is_home else 0
     return Removed(what="runs in Prefect", count=count, bytes=freed)
 
 
@@ -138,7 +136,7 @@ def _ended(client: SyncPrefectClient, before: datetime.datetime) -> Iterator[Flo
 
 
 def _delete(client: SyncPrefectClient, run: FlowRun) -> None:
-    """Deletes a flow run; its artifacts before it, as Prefect deletes only its logs with it."""
+    """Deletes the artifacts of a flow run, which Prefect would keep, and the flow run with its logs."""
     of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
     while artifacts := client.read_artifacts(artifact_filter=of_run, limit=PAGE):
         for artifact in artifacts:

@@ -1,4 +1,4 @@
-"""Reading feeds into the catalogue between the nights, every hour or when asked; nothing is learnt."""
+"""Reads feeds into the catalogue between nightly runs, without training."""
 
 from prefect import flow, get_run_logger
 
@@ -11,7 +11,7 @@ from storage.home.workspace import Workspace
 from tasks.ingest.task import check
 from tasks.ingest.task import ingest as read_feeds
 
-WAIT_SECONDS = 3000.0  # for another run in the home: less than the hour until the next one
+WAIT_SECONDS = 3000.0  # for another run in the home; less than an hour, the interval of the schedule
 
 
 @flow(name="ingest", flow_run_name=name_run, on_running=[tag_with_home])
@@ -20,7 +20,7 @@ def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-
 
     Args:
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
-        changes: What differs from the default settings, such as ingest.workers=4.
+        changes: Changes of the default settings, such as ingest.workers=4.
         home: Folder with the catalogue.
     """
     settings, logger = ingest_settings(changes), get_run_logger()

@@ -1,4 +1,4 @@
-"""Reads what turns the categories of feeds into labels, for the stage preprocess."""
+"""Reads the sources that map categories of feeds to labels, for the stage preprocess."""
 
 import datetime
 

@@ -1,13 +1,14 @@
-"""The nightly run: a TV guide in, a scored and published embedding space out."""
+"""The nightly run: reads a TV guide, trains embeddings, scores and publishes them."""
 
 import datetime
 
 from prefect import flow
 
 from flows.label_sources import read_label_sources
+from flows.nightly_run import NightlyResult
 from flows.ownership import tag_with_home
-from flows.run_context import NightlyResult, close_crashed, name_run, open_night
-from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
+from flows.run_context import close_crashed, name_run, open_night
+from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from storage.home.zones import home_zone, in_zone
 from storage.stages import previous_artifact
 from tasks.augment.task import augment
@@ -44,13 +45,13 @@ def nightly(
 
     Args:
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
-        preset: Settings to start from: laptop suits any machine with two cores, smoke only tries.
-        changes: What differs from the preset, such as train.epochs=5 or publish.promote=always.
-        as_of: Runs on what was known then; feeds may be left out. Empty is now. Without a zone: the home's.
+        preset: Settings to start from: laptop suits any machine with two cores, smoke is a quick check.
+        changes: Changes of the preset, such as train.epochs=5 or publish.promote=always.
+        as_of: Uses the guide as of this instant, by default now; feeds are then optional. Zone: the home's.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
-        settings: All settings one by one, in place of the preset's; None: as the preset has them.
+        settings: All settings, in place of those of the preset; None: those of the preset.
     """
-    settings = settle(preset, changes, settings)
+    settings = resolve_settings(preset, changes, settings)
     as_of = as_of and in_zone(as_of, home_zone(home))
     with open_night(home, feeds, settings, as_of=as_of) as night:
         guide = ingest(home, feeds, settings.ingest, as_of)

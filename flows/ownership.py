@@ -1,8 +1,8 @@
 """Which flow runs on a Prefect server belong to a home.
 
-A flow run gets a tag with the home's id when it begins, whoever started it: a command, the UI or a schedule
-(hook ``on_running``). On a server that other projects use, only this tag tells whose a run is: names such as
-``nightly`` and a parameter ``home`` may be anybody's.
+The hook ``on_running`` tags every flow run with the id of its home, whether a command, the UI or a schedule
+started it. On a server that other projects use, only this tag identifies our runs: others may have the same
+flow names and parameters.
 """
 
 from contextlib import suppress
@@ -22,25 +22,25 @@ TAG = "guidespace.home="
 FLOWS = (
     "ablate", "backfill", "gc", "ingest", "nightly", "patterns", "recommend", "refresh", "searches", "tune",
 )  # fmt: skip
-READING = ("gc", "patterns", "recommend")  # they need a home that exists
+REQUIRE_HOME = ("gc", "patterns", "recommend")  # flows that do not create a home
 OUR_FLOWS = FlowFilter(name=FlowFilterName(any_=[*FLOWS]))
 
 
 def tag_with_home(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None:
     """Hook ``on_running`` of every flow with a parameter ``home``: tags the run with the home's id."""
     home = Path(str(flow_run.parameters["home"])).expanduser().resolve()
-    with suppress(HomeError):  # the flow raises it too
-        identity = read_home_id(home) if flow.name in READING else make_home_id(home)
-        if identity:
+    with suppress(HomeError):  # the flow raises it again
+        home_id = read_home_id(home) if flow.name in REQUIRE_HOME else make_home_id(home)
+        if home_id:
             with get_client(sync_client=True) as client:
-                tags = {*client.read_flow_run(flow_run.id).tags, TAG + identity}
+                tags = {*client.read_flow_run(flow_run.id).tags, TAG + home_id}
                 client.update_flow_run(flow_run.id, tags=sorted(tags))
 
 
-def has_database(client: SyncPrefectClient, home: Path) -> bool:
-    """Whether the server's database is the file in the home: GuideSpace started it, for this home.
+def is_home_server(client: SyncPrefectClient, home: Path) -> bool:
+    """Whether the database of a Prefect server is the file in the home, so that it serves only this home.
 
-    The server is asked. PREFECT_HOME may name the home while the API URL leads elsewhere.
+    Asks the server, because PREFECT_HOME may name the home while the API URL is that of another server.
     """
     folder = home / "prefect"
     try:
@@ -50,16 +50,16 @@ def has_database(client: SyncPrefectClient, home: Path) -> bool:
     return Path(server_home) == folder and (folder / "prefect.db").exists()
 
 
-def belongs_to(run: FlowRun, home: Path, *, in_own_database: bool) -> bool:
-    """Whether a run of one of FLOWS is this home's.
+def belongs_to(run: FlowRun, home: Path, *, on_home_server: bool) -> bool:
+    """Whether a run of one of FLOWS belongs to a home.
 
     Args:
         run: The flow run.
         home: The home.
-        in_own_database: The run is in the database in the home. Runs without a tag, which earlier versions
-            left there, then count if their parameter names the home or a folder in it (smoke, tune, ablate).
+        on_home_server: The run is in the database in the home. Runs without a tag, which earlier versions
+            left there, then belong to it if their parameter names the home or a folder in it.
     """
     if TAG + (read_home_id(home) or "none") in run.tags:
         return True
-    named = run.parameters.get("home")
-    return in_own_database and named is not None and Path(named).expanduser().resolve().is_relative_to(home)
+    folder = run.parameters.get("home")
+    return on_home_server and folder is not None and Path(folder).expanduser().resolve().is_relative_to(home)

@@ -1,4 +1,4 @@
-"""What the sub-titles of a home are: a classifier learnt from weak rules, its labels in the catalogue."""
+"""Classifies the sub-titles of a home with a model trained on weak rules; the catalogue stores the labels."""
 
 from dataclasses import asdict
 from typing import Any
@@ -7,13 +7,12 @@ from prefect import flow
 from pydantic import Field
 
 from flows.ownership import tag_with_home
-from flows.run_context import close_crashed
-from flows.tracked import open_run
+from flows.run_context import close_crashed, open_run
 from tasks.form import in_form
 from tasks.subtitles.settings import PatternSettings
 from tasks.subtitles.task import PatternCounts, find_patterns
 
-# As the default of a flow's parameter, with the keys by which the form chooses tabs (tasks/form.py).
+# Default of a flow parameter, with the keys by which the form selects tabs (tasks/form.py).
 DEFAULT: Any = Field(PatternSettings(), json_schema_extra={"default": in_form(asdict(PatternSettings()))})
 
 
@@ -23,12 +22,12 @@ DEFAULT: Any = Field(PatternSettings(), json_schema_extra={"default": in_form(as
 def patterns(
     home: str = "guidespace-home", settings: PatternSettings = DEFAULT, kept: bool = False
 ) -> PatternCounts:
-    """Learns the patterns of the catalogue's sub-titles and labels all of them.
+    """Trains a classifier of the catalogue's sub-titles and labels all of them.
 
     Args:
         home: Folder with a catalogue.
-        settings: How the classifier is trained, and when it speaks.
-        kept: Train nothing; label by the classifier that the home keeps.
+        settings: Training of the classifier, and the confidence that a label needs.
+        kept: Train nothing; label with the classifier of the home.
     """
     with open_run(home, "patterns of sub-titles", "patterns of sub-titles", asdict(settings)) as run:
         return find_patterns(home, settings, kept, run)

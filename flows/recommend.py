@@ -1,4 +1,4 @@
-"""What is on tonight, for every viewer of a home: lists, pages of some of them, and an MLflow run."""
+"""Recommendations of this evening for every viewer of a home: lists, some pages, and an MLflow run."""
 
 import datetime
 from dataclasses import asdict
@@ -8,8 +8,7 @@ from prefect import flow
 from pydantic import Field
 
 from flows.ownership import tag_with_home
-from flows.run_context import close_crashed
-from flows.tracked import open_run
+from flows.run_context import close_crashed, open_run
 from storage.artifacts import Tonight
 from storage.home.zones import home_zone, in_zone
 from tasks.form import in_form
@@ -17,7 +16,7 @@ from tasks.tonight.evening import evening_interval
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.task import recommend as recommend_all
 
-# As the default of a flow's parameter, with the keys by which the form chooses tabs (tasks/form.py).
+# Default of a flow parameter, with the keys by which the form selects tabs (tasks/form.py).
 DEFAULT: Any = Field(TONIGHT, json_schema_extra={"default": in_form(asdict(TONIGHT))})
 
 
@@ -30,12 +29,12 @@ def recommend(
     hours: float | None = None,
     settings: TonightSettings = DEFAULT,
 ) -> Tonight:
-    """Makes a list of what is on tonight for every viewer who likes something.
+    """Recommends programmes of this evening to every viewer with likes.
 
     Args:
-        home: Folder with a guide, a model that serves, and likes (`guidespace like`).
-        at: The moment from which programmes count, now if empty; without a zone in the home's.
-        hours: So many from then; empty: until midnight, at least three.
+        home: Folder with a guide, a champion model, and likes (`guidespace like`).
+        at: Earliest start of a programme, now if empty; without a zone in the home's.
+        hours: Length of the interval; empty: until midnight, at least three.
         settings: How programmes are ranked.
     """
     zone = home_zone(home)

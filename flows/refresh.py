@@ -1,4 +1,4 @@
-"""The hourly run: feeds with their gaps filled by the model that serves; nothing is trained."""
+"""Fills missing categories of feeds with the champion model, every hour and without training."""
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
@@ -15,7 +15,7 @@ from tasks.form import configurable, setting
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.task import opened
 
-WAIT_SECONDS = 3000.0  # for another run in the home: less than the hour until the next refresh
+WAIT_SECONDS = 3000.0  # for another run in the home; less than an hour, the interval of the schedule
 
 
 @configurable
@@ -31,12 +31,12 @@ DEFAULT = RefreshSettings()
 
 @flow(name="refresh", flow_run_name=name_run, on_running=[tag_with_home])
 def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettings = DEFAULT) -> list[str]:
-    """Reads feeds into the catalogue and writes each with categories where it has none; returns the files.
+    """Reads feeds into the catalogue and writes each with missing categories filled; returns the files.
 
     Args:
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
-        home: Folder that holds a champion model; files are written to its folder ``enriched``.
-        settings: Of reading and of filling.
+        home: Folder with a champion model; files are written to its folder ``enriched``.
+        settings: Settings of reading and filling.
     """
     workspace, logger = Workspace(home), get_run_logger()
     what = f"refresh of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
@@ -50,13 +50,13 @@ def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettin
         )
     if FlowRunContext.get():
         create_markdown_artifact(report_markdown(filled), key="refresh-report", description=what)
-    return [each.file for each in filled if each.file]
+    return [feed.file for feed in filled if feed.file]
 
 
 def report_markdown(filled: list[Filled]) -> str:
-    """The report as Markdown."""
+    """Formats the report as Markdown."""
     lines = []
-    for each in filled:
-        told = each.report or (f"FAILED: {each.failed}",)
-        lines += [f"### {each.source}", "", *(f"- {line.strip()}" for line in told), ""]
+    for feed in filled:
+        report = feed.report or (f"FAILED: {feed.failed}",)
+        lines += [f"### {feed.source}", "", *(f"- {line.strip()}" for line in report), ""]
     return "\n".join(lines)

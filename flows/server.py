@@ -1,10 +1,9 @@
-"""Prefect's own server for a run without another: started before anything heavy is imported, since booting it
-takes as long as our imports.
+"""A Prefect server for one command, started before heavy imports, because both take equally long.
 
-Prefect's client would start one itself (``SubprocessASGIServer``), for which it imports the server's code:
-three seconds of processor time. That server shares the terminal's process group: Ctrl-C ends it together with
-the run, whose client then waits 75 s for an answer, and a run ended by SIGKILL leaves it behind. This one
-waits at a pipe that nobody writes to, which the kernel closes when the client is gone, however it ended.
+Prefect's client can start one (``SubprocessASGIServer``), but imports the server's code for that (3 s of
+processor time). Its server is in the terminal's process group: Ctrl-C ends it together with the command,
+which then waits 75 s for an answer, and a command ended by SIGKILL leaves it running. This one reads from a
+pipe to which nobody writes, and which the kernel closes when the command ends for any reason.
 """
 
 import asyncio
@@ -25,31 +24,33 @@ from storage.database_templates import copy_template, save_template
 from storage.home.workspace import Workspace
 from storage.memory import configure_memory
 
-START_SECONDS = 120  # of a first start without the copy of an empty database, on a busy machine: 93
+START_SECONDS = 120  # a first start without the copy of an empty database took 93 s on a busy machine
 PROFILES = "profiles.toml"
-own_since: datetime.datetime | None = None  # when this process started a server of its own
-CHOSEN = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")  # a person's Prefect, not the home's
+started_at: datetime.datetime | None = None  # when this process started a server
+USER_CONFIGURATION = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")
 
 
 def start_prefect(home: str | Path) -> Callable[[], None] | None:
-    """Starts the server and returns what waits until it answers; None where Prefect's settings name one.
+    """Starts the server and returns a function that waits for it; None if Prefect's settings name a server.
 
     Raises:
-        HomeLocked: Somebody writes to the home: known at once, not after Prefect has started.
+        HomeLocked: Another process writes to the home. Checked here, before Prefect has started.
     """
     workspace = Workspace(home)
     with workspace.writing("nightly run"):
         pass
-    own = workspace.home / "prefect"
-    if not any(name in os.environ for name in CHOSEN) and not (Path.home() / ".prefect" / PROFILES).exists():
-        os.environ["PREFECT_HOME"] = str(own)
+    if (
+        not any(name in os.environ for name in USER_CONFIGURATION)
+        and not (Path.home() / ".prefect" / PROFILES).exists()
+    ):
+        os.environ["PREFECT_HOME"] = str(workspace.home / "prefect")
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
     os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "ERROR")
     if _has_server():
         return None
-    global own_since
-    own_since = datetime.datetime.now(datetime.UTC)
-    # The socket listens before the server runs: a client that connects early waits in its queue.
+    global started_at
+    started_at = datetime.datetime.now(datetime.UTC)
+    # The socket listens before the server runs, so that early connections wait in its queue.
     with socket.create_server(("127.0.0.1", 0)) as listening:
         flags = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
         process = subprocess.Popen(
@@ -60,7 +61,7 @@ def start_prefect(home: str | Path) -> Callable[[], None] | None:
             start_new_session=True,
         )
         port = listening.getsockname()[1]
-    os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"  # workers of a task runner find it too
+    os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"  # also for the processes of a task runner
     os.environ.setdefault("PREFECT_UI_URL", "")  # it serves no pages
     if "prefect" in sys.modules:
         from prefect.context import refresh_global_settings_context
@@ -70,9 +71,9 @@ def start_prefect(home: str | Path) -> Callable[[], None] | None:
 
 
 def leave(code: int) -> None:
-    """Ends the process at once: exit functions run, but no teardown (torch, MLflow, Prefect: two seconds).
+    """Ends the process after its exit functions, without teardown (torch, MLflow, Prefect: two seconds).
 
-    Prefect's worker threads are emptied first: the server waits five seconds for one that holds a connection.
+    Drains Prefect's worker threads first, because the server waits five seconds for an open connection.
     """
     if "prefect.events.worker" in sys.modules:
         from prefect.events.worker import EventsWorker
@@ -87,9 +88,7 @@ def leave(code: int) -> None:
 
 
 def _has_server() -> bool:
-    """Whether Prefect's settings name a server. Prefect is asked only where it has settings in a file, since
-    its import takes 1.5 s.
-    """
+    """Whether Prefect's settings name a server. Imports Prefect (1.5 s) only if a file has settings of it."""
     if os.environ.get("PREFECT_API_URL"):
         return True
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
@@ -106,56 +105,56 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
     """Waits until the server answers.
 
     Raises:
-        RuntimeError: It ended, or did not answer within START_SECONDS.
+        RuntimeError: The server ended, or did not answer within START_SECONDS.
     """
     try:
         with closing(HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)) as connection:
             connection.request("GET", "/api/health")
             connection.getresponse()
     except (OSError, HTTPException) as error:
-        late = isinstance(error, TimeoutError)
-        state = f"did not answer within {START_SECONDS} s" if late else f"ended with {process.wait(10)}"
+        timed_out = isinstance(error, TimeoutError)
+        state = f"did not answer within {START_SECONDS} s" if timed_out else f"ended with {process.wait(10)}"
         raise RuntimeError(
             f"Prefect's own server {state}. The lines above may say why; PREFECT_API_URL names another one."
         ) from error
 
 
 def migrate() -> None:
-    """Gives a new PREFECT_HOME its SQLite database: a copy of an empty one of this version of Prefect.
+    """Copies an empty SQLite database of this version of Prefect to a new PREFECT_HOME.
 
-    Prefect's migrations take half of its server's first start (6 of 11 CPU seconds).
+    Prefect's migrations take half of the first start of its server (6 of 11 CPU seconds).
     """
     from prefect.server.database import provide_database_interface
     from prefect.settings import get_current_settings
 
-    chosen = get_current_settings().server.database.connection_url
-    url = chosen.get_secret_value() if chosen else ""
+    secret = get_current_settings().server.database.connection_url
+    url = secret.get_secret_value() if secret else ""
     _, is_file, path = url.partition("sqlite+aiosqlite:///")
     database = Path(path)
     if not is_file or database.exists():
         return
     database.parent.mkdir(parents=True, exist_ok=True)
-    if not copy_template("prefect", database):  # half a database would never open again
+    if not copy_template("prefect", database):  # an incomplete database could never be opened again
         asyncio.run(provide_database_interface().create_db())
         save_template("prefect", database)
 
 
 def _serve(listening: int) -> None:
-    """Runs the server on a socket that listens, until the client's process is gone or SIGTERM comes."""
+    """Runs the server on a listening socket until the parent process ends or SIGTERM arrives."""
     import uvicorn
     from prefect.server.api.server import create_app
 
     from flows.same_site import SameSite
 
-    def end_with_the_client() -> None:
-        os.read(0, 1)  # not sys.stdin, whose lock would abort an interpreter that ends by itself
+    def exit_with_parent() -> None:
+        os.read(0, 1)  # not sys.stdin: its lock would abort an interpreter that ends by itself
         os._exit(0)
 
-    threading.Thread(target=end_with_the_client, name="client", daemon=True).start()
+    threading.Thread(target=exit_with_parent, name="parent", daemon=True).start()
     configure_memory()
     migrate()
     config = uvicorn.Config(SameSite(create_app()), log_level="error", lifespan="on")
-    # Given ``fd``, uvicorn takes it for a Unix socket: without TCP_NODELAY each answer takes 40 ms.
+    # With ``fd``, uvicorn assumes a Unix socket and omits TCP_NODELAY: each answer would take 40 ms.
     uvicorn.Server(config).run([socket.socket(fileno=listening)])
 
 

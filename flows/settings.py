@@ -21,35 +21,42 @@ SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"
 # under three.
 LAPTOP = Settings()
 
-# "Does it run here at all": two epochs of 32 dimensions, the plainest settings. It takes no champion's place.
-QUICK = replace(LAPTOP.evaluate, resamples=100)
-FIRST = replace(LAPTOP.publish, promote="first")
-SMOKE = replace(LAPTOP, train=TrainSettings(dim=32, epochs=2), evaluate=QUICK, publish=FIRST)
+# A quick check of the installation: two epochs, 32 dimensions. Never replaces a champion.
+SMOKE = replace(
+    LAPTOP,
+    train=TrainSettings(dim=32, epochs=2),
+    evaluate=replace(LAPTOP.evaluate, resamples=100),
+    publish=replace(LAPTOP.publish, promote="first"),
+)
 
-# One GPU: more dimensions and epochs, large steps.
-BIG = TrainSettings(dim=256, epochs=12, device="cuda", precision="auto", objective=Label(batch_size=4096))
-GPU = replace(LAPTOP, train=BIG)
+# One GPU: more dimensions and epochs, large batches.
+GPU = replace(
+    LAPTOP,
+    train=TrainSettings(
+        dim=256, epochs=12, device="cuda", precision="auto", objective=Label(batch_size=4096)
+    ),
+)
 
 PRESETS = {"smoke": SMOKE, "laptop": LAPTOP, "gpu": GPU}
 Preset = Literal["laptop", "gpu", "smoke"]
-# Prefect stores parameters: it refuses URLs with secrets where env:NAME or secret:NAME is meant.
+# Prefect stores parameters, so the form rejects URLs with secrets; env:NAME and secret:NAME hide them.
 Feeds = list[Annotated[str, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]]
 Changes = Sequence[Annotated[str, Field(json_schema_extra={"pattern": CHANGE})]]
 NO_CHANGES: tuple[str, ...] = ()
 
 
-def settle(preset: Preset, changes: Sequence[str], settings: Settings | None) -> Settings:
-    """The settings of a run: those given, else the preset's, with changes such as ``train.epochs=5``.
+def resolve_settings(preset: Preset, changes: Sequence[str], settings: Settings | None) -> Settings:
+    """Applies changes such as ``train.epochs=5`` to ``settings``, or to the preset if they are None.
 
     Raises:
-        SettingError: A change names no setting, or its value cannot be.
+        SettingError: A change names no setting, or its value is invalid.
     """
     return override(PRESETS[preset] if settings is None else settings, changes)
 
 
-def choose(preset: str, assignments: Sequence[str], feeds: Sequence[str]) -> Settings:
-    """A preset with what was set; the bundled sample stays out of a space of one's own guides."""
-    settings = override(PRESETS[preset], assignments)
+def choose_settings(preset: str, changes: Sequence[str], feeds: Sequence[str]) -> Settings:
+    """Applies changes to a preset, and leaves the bundled sample out unless it is one of the feeds."""
+    settings = override(PRESETS[preset], changes)
     if not feeds or not SAMPLE.exists() or str(SAMPLE) in {str(Path(feed).resolve()) for feed in feeds}:
         return settings
     left_out = (*settings.ingest.leave_out, str(SAMPLE))

@@ -1,4 +1,4 @@
-"""Where the submitted tasks of a flow run: in threads, processes, or by Dask or Ray on several machines."""
+"""Task runners: threads, processes, or a Dask or Ray cluster."""
 
 from typing import Any
 
@@ -8,17 +8,21 @@ from tasks.pool import AUTOMATIC, cores
 
 
 def task_runner(pool: str, workers: int = AUTOMATIC, address: str = "") -> TaskRunner[Any]:
-    """A task runner of Prefect (``threads``, ``processes``, ``dask`` or ``ray``).
+    """Creates a task runner of Prefect.
 
-    ``workers`` run at a time, by default one a core; a cluster at an address has its own number, its workers
-    must mount the home.
+    Args:
+        pool: ``threads``, ``processes``, ``dask`` or ``ray``.
+        workers: Tasks that run at the same time; AUTOMATIC: one per core. Ignored if there is an address.
+        address: Address of a Dask scheduler or Ray cluster; its workers must mount the home.
     """
     count = cores() if workers == AUTOMATIC else max(1, workers)
     if pool == "dask":
         from prefect_dask import DaskTaskRunner  # pyright: ignore[reportMissingImports]  (extra dask)
 
-        own = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
-        return DaskTaskRunner(address=address) if address else DaskTaskRunner(cluster_kwargs=own)
+        if address:
+            return DaskTaskRunner(address=address)
+        cluster = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
+        return DaskTaskRunner(cluster_kwargs=cluster)
     if pool == "ray":
         from prefect_ray import RayTaskRunner  # pyright: ignore[reportMissingImports]  (extra ray)
 

@@ -1,6 +1,4 @@
-"""The comparison of optimizers: each at three sizes, on the same batches, with a few learning rates; or
-searches over rules and rates at the same budget.
-"""
+"""Comparison of optimizers at several sizes and learning rates, or of searches over both."""
 
 from dataclasses import dataclass
 
@@ -9,7 +7,7 @@ from prefect import flow
 from flows.label_sources import read_label_sources
 from flows.ownership import tag_with_home
 from flows.run_context import close_crashed, name_run, open_night
-from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, settle
+from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.task_runner import task_runner
 from storage.artifacts import Corpus
 from tasks.ingest.task import ingest
@@ -20,23 +18,21 @@ from tasks.train.tuning.entries import entries
 from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.task import log_ranking, log_searches, search, test_ranges, train_candidates
 
-EVERYONE = TuningSettings()
+ALL_OPTIMIZERS = TuningSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
-    """Where the result of a comparison is."""
+class ComparisonResult:
+    """The result of a comparison."""
 
-    table: (
-        str  # as markdown: the score of the presets' optimizer, then a row an optimizer (or search) and size
-    )
-    run: str  # MLflow run id of the parent
-    where: str  # how a person opens that run
+    table: str  # Markdown: score of the preset's optimizer, then a row per optimizer (or search) and size
+    run: str  # id of the parent MLflow run
+    where: str  # how to open that run
 
 
 @flow(name="searches", flow_run_name="searches", on_running=[tag_with_home])
 def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: TuningSettings, run: str) -> str:
-    """Searches one after the other, each with this flow's task runner; their table as Markdown."""
+    """Runs the searches one after the other with this flow's task runner; returns a Markdown table."""
     outcomes = [
         search(home, corpus, settings, tuning, method, size, run)
         for size in tuning.sizes
@@ -57,31 +53,31 @@ def tune(
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
-    tuning: TuningSettings = EVERYONE,
+    tuning: TuningSettings = ALL_OPTIMIZERS,
     settings: Settings | None = None,
-) -> Compared:
-    """Compares all optimizers, and shows which one the presets use and why.
+) -> ComparisonResult:
+    """Compares optimizers with the one of the preset.
 
     Args:
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
-        preset: Settings to start from; its optimizer is called the presets'.
-        changes: What differs from the preset, such as train.epochs=5.
+        preset: Settings to start from.
+        changes: Changes of the preset, such as train.epochs=5.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
-        tuning: Which optimizers, at which sizes and rates; searches, and where their trainings run.
-        settings: All settings one by one, in place of the preset's; None: as the preset has them.
+        tuning: Optimizers, sizes, rates, searches, and where trainings run.
+        settings: All settings, in place of those of the preset; None: those of the preset.
     """
-    settings = settle(preset, changes, settings)
+    settings = resolve_settings(preset, changes, settings)
     with open_night(home, feeds, settings) as night:
         guide = ingest(home, feeds, settings.ingest)
         vocabulary = tokenize(home, guide, settings.tokenize)
         label_sources = read_label_sources(home, settings.preprocess)
         salt = settings.tokenize.splits.salt
         corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
-        given = home, corpus, settings.train, tuning, night.run
-        tables = [test_ranges(*given)] if tuning.range_test else []
+        inputs = home, corpus, settings.train, tuning, night.run
+        tables = [test_ranges(*inputs)] if tuning.range_test else []
         if tuning.searches:
             runner = task_runner(tuning.pool, tuning.workers, tuning.pool_address)
-            tables.append(run_searches.with_options(task_runner=runner)(*given))
+            tables.append(run_searches.with_options(task_runner=runner)(*inputs))
         else:
             courses = [
                 train_candidates(home, corpus, entry, size, tuning, night.run)
@@ -89,4 +85,4 @@ def tune(
                 for entry in entries(settings.train, tuning.optimizers)
             ]
             tables.append(log_ranking(home, courses, settings.train.optimizer.name, night.run))
-        return Compared(table="\n".join(tables), run=night.run, where=night.tracking.where(night.run))
+        return ComparisonResult(table="\n".join(tables), run=night.run, where=night.tracking.where(night.run))

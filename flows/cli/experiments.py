@@ -42,7 +42,7 @@ def tune(
     )
     from flows.cli.progress import run
     from flows.server import start_prefect
-    from flows.settings import choose
+    from flows.settings import choose_settings
     from tasks.ingest.check import check_feeds
     from tasks.ingest.settings import IngestSettings
     from tasks.overrides import override
@@ -66,7 +66,7 @@ def tune(
         raise BadParameter(str(error)) from error
     of_tuning = [change for change in changes if change.startswith("tuning.")]
     tuning = override(tuning, [change.removeprefix("tuning.") for change in of_tuning])
-    settings = choose(preset, [change for change in changes if change not in of_tuning], feeds)
+    settings = choose_settings(preset, [change for change in changes if change not in of_tuning], feeds)
     entries(settings.train, tuning.optimizers)  # raises for an unknown optimizer
     return run("tune", feeds, home, {"settings": settings, "tuning": tuning}, start_prefect(home))
 
@@ -85,14 +85,14 @@ def ablate(
     print(f"GuideSpace: ablation of the preset {preset} in {home}", flush=True)
     from flows.cli.progress import run
     from flows.server import start_prefect
-    from flows.settings import choose
+    from flows.settings import choose_settings
     from tasks.ablate.plan import plan_ablation
     from tasks.ablate.settings import AblationSettings
     from tasks.ingest.check import check_feeds
     from tasks.ingest.settings import IngestSettings
 
     check_feeds(feeds, IngestSettings())
-    settings = choose(preset, changes, feeds)
+    settings = choose_settings(preset, changes, feeds)
     ablation = AblationSettings(blocks=tuple(blocks), seeds=seeds, folds=folds, workers=workers)
     plan_ablation(settings, ablation)  # raises for an unknown block
     return run("ablate", feeds, home, {"settings": settings, "ablation": ablation}, start_prefect(home))

@@ -52,10 +52,10 @@ def nightly(
         check_feeds(feeds, IngestSettings())
     wait_for_server = None if changes else start_prefect(home)  # changes are checked before anything starts
     from flows.cli.progress import run
-    from flows.settings import choose
+    from flows.settings import choose_settings
     from storage.home.zones import home_zone, in_zone
 
-    settings = choose(preset, changes, feeds)
+    settings = choose_settings(preset, changes, feeds)
     parameters = {"settings": settings, "as_of": as_of and in_zone(as_of, home_zone(home))}
     return run("nightly", feeds, home, parameters, wait_for_server or start_prefect(home))
 

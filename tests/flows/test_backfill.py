@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.backfill import dates_of, due, find_lacking
-from flows.run_context import instant_text
+from flows.backfill import due_time, find_missing, list_dates
+from flows.nightly_run import format_instant
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone, set_zone
 from storage.stages import ROOT
@@ -36,13 +36,13 @@ for first, last, *changes in json.loads(calls):
 
 
 def test_a_span_has_both_its_ends_and_none_in_the_future():
-    assert dates_of(DAY, datetime.date(2025, 3, 3), DAY.replace(day=4)) == [
+    assert list_dates(DAY, datetime.date(2025, 3, 3), DAY.replace(day=4)) == [
         DAY.replace(day=n) for n in (1, 2, 3)
     ]
-    assert dates_of(DAY, DAY, DAY) == [DAY]
+    assert list_dates(DAY, DAY, DAY) == [DAY]
     for first, last in ((DAY, DAY.replace(day=5)), (DAY.replace(day=2), DAY)):
         with pytest.raises(ValueError, match="no span of dates until today, 2025-03-04"):
-            dates_of(first, last, DAY.replace(day=4))
+            list_dates(first, last, DAY.replace(day=4))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_span_has_both_its_ends_and_none_in_the_future():
     ],
 )
 def test_a_night_is_due_at_half_past_three_by_the_clock_of_the_home(zone, date, utc):
-    moment = due(datetime.date.fromisoformat(date), ZoneInfo(zone))
+    moment = due_time(datetime.date.fromisoformat(date), ZoneInfo(zone))
     assert f"{moment:%F %H:%M}" == f"{date} 03:30"
     assert moment == datetime.datetime.fromisoformat(utc).replace(tzinfo=datetime.UTC)
 
@@ -69,10 +69,10 @@ def test_a_night_has_the_date_on_which_it_was_due(tmp_path, zone):
     home = Workspace(tmp_path / "home").home
     set_zone(home, zone)
     tracking, date = Tracking(home), datetime.date(2025, 10, 26)
-    tags = {AS_OF: instant_text(due(date, home_zone(home))), VERSION: "1"}
+    tags = {AS_OF: format_instant(due_time(date, home_zone(home))), VERSION: "1"}
     tracking.end_run(tracking.start_run(str(uuid.uuid4()), "night", tags, {}))
     dates = [f"{date + datetime.timedelta(days=days)}" for days in (-1, 0, 1)]
-    assert find_lacking.fn(str(home), dates) == ["2025-10-25", "2025-10-27"]
+    assert find_missing.fn(str(home), dates) == ["2025-10-25", "2025-10-27"]
     assert f"{read_nights(tracking)[0].at:%F %H:%M}" == "2025-10-26 03:30"
 
 
@@ -99,7 +99,7 @@ def test_nights_that_lack_are_made_and_the_champion_stays(night, tmp_path):
     assert (made, again) == ("2 nights made, 0 were there", "0 nights made, 2 were there")
     nights = read_nights(tracking)
     assert [each.champion for each in nights] == [False, False, True]
-    instants = [due(datetime.date(2025, 3, day), datetime.UTC) for day in (17, 18)]
+    instants = [due_time(datetime.date(2025, 3, day), datetime.UTC) for day in (17, 18)]
     assert [each.at for each in nights[:2]] == instants
     assert nights[1].metrics["drift/neighbours_stayed"] == 1.0  # beside that of the day before
     assert "drift/neighbours_stayed" not in nights[0].metrics

@@ -210,7 +210,7 @@ with get_client(sync_client=True) as client:
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_every_flow_tags_its_runs(name: str) -> None:
-    module, attribute = {"gc": ("clean", "gc"), "searches": ("tune", "run_searches")}.get(name, (name, name))
+    module, attribute = ("tune", "run_searches") if name == "searches" else (name, name)
     flow = getattr(import_module(f"flows.{module}"), attribute)
     assert flow.name == name and "home" in flow.parameters.properties
     assert flow.on_running_hooks == [tag_with_home]

@@ -9,7 +9,7 @@ from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import ValidationError, validate
 
 from flows.nightly import nightly
-from flows.settings import PRESETS, settle
+from flows.settings import PRESETS, resolve_settings
 from tasks.overrides import SettingError
 
 SCHEMA: Any = parameter_schema(nightly).model_dump()
@@ -86,9 +86,12 @@ def test_settings_as_json_are_refused_in_one_line(settings: dict[str, Any], mess
 
 
 def test_changes_come_on_top_of_the_preset_or_of_all_settings() -> None:
-    assert settle("smoke", (), None) == PRESETS["smoke"]
-    changed = settle("smoke", ["train.epochs=7", "publish.promote=always"], None)
+    assert resolve_settings("smoke", (), None) == PRESETS["smoke"]
+    changed = resolve_settings("smoke", ["train.epochs=7", "publish.promote=always"], None)
     assert (changed.train.dim, changed.train.epochs, changed.publish.promote) == (32, 7, "always")
-    assert settle("smoke", ["train.epochs=7"], PRESETS["laptop"]).train.dim == PRESETS["laptop"].train.dim
+    assert (
+        resolve_settings("smoke", ["train.epochs=7"], PRESETS["laptop"]).train.dim
+        == PRESETS["laptop"].train.dim
+    )
     with pytest.raises(SettingError, match=r"expected NAME=VALUE such as train\.epochs=5"):
-        settle("laptop", ["train.epoch=7"], None)
+        resolve_settings("laptop", ["train.epoch=7"], None)

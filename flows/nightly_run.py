@@ -1,0 +1,98 @@
+"""A nightly run in progress, and its result."""
+
+import datetime
+from dataclasses import asdict, dataclass
+from typing import cast
+
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.context import FlowRunContext
+from prefect.states import Completed
+
+from storage.artifacts import Corpus, Model, Page, Scores
+from storage.home.latest import last_instant, write_latest
+from storage.home.workspace import Workspace, newest_first
+from storage.tracking import Tracking
+from storage.tracking.nights import read_nights
+from storage.tracking.runs import FIGURES
+from tasks.publish.inputs import PreviousNight
+from tasks.publish.report import Report, Verdict
+
+MAX_NIGHTS = 1_000  # nights among which a back-filled run looks for the one before it
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightlyResult:
+    """Where the result of a nightly run is."""
+
+    map: str  # path of the HTML map
+    scores: str  # path of scores.json
+    run: str  # MLflow run id
+    where: str  # how to open that run
+    registered_model: str  # the champion is models:/NAME@champion
+    version: str
+    champion: bool  # whether this version is the champion
+    reason: str  # of the gate
+
+
+@dataclass(frozen=True)
+class NightlyRun:
+    """A nightly run in progress."""
+
+    workspace: Workspace
+    tracking: Tracking
+    run: str  # MLflow run id
+    at: datetime.datetime  # the run uses the guide as of this instant
+    past: bool  # back-filled: as of an instant of the past, and never promoted
+
+    def previous(self) -> PreviousNight:
+        """Finds the last night whose instant is before this one; empty if there is none."""
+        nights = read_nights(self.tracking, MAX_NIGHTS if self.past else 2)
+        earlier = [night for night in nights if night.at < self.at and night.run != self.run]
+        if not earlier:
+            return PreviousNight()
+        previous, prefix = earlier[-1], f"{FIGURES}/"
+        figures = {
+            name.removeprefix(prefix): value
+            for name, value in previous.metrics.items()
+            if name.startswith(prefix)
+        }
+        models = (model for model in newest_first(self.workspace, Model) if model.digest == previous.model)
+        folder = next(map(self.workspace.folder, models), "")
+        return PreviousNight(figures=figures, model_folder=str(folder))
+
+    def result(
+        self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: Report
+    ) -> NightlyResult:
+        """Publishes the result on the page of the flow run and in the home's latest.json, and returns it.
+
+        The page lists only Prefect artifacts that the flow itself creates, not those of its tasks. In a flow
+        run the result is wrapped in a state with the verdict as its message; Prefect unwraps it.
+        """
+        in_flow_run = FlowRunContext.get() is not None
+        if in_flow_run:
+            create_markdown_artifact(report.markdown, key="nightly-report", description=verdict.message)
+        if in_flow_run and report.link:
+            about = "Figures, parameters, plots, map and model of this run"
+            create_link_artifact(report.link, link_text="MLflow run", key="mlflow-run", description=about)
+        folder = self.workspace.folder
+        result = NightlyResult(
+            map=str(folder(page) / "map.html"),
+            scores=str(folder(scores) / "scores.json"),
+            run=self.run,
+            where=self.tracking.where(self.run),
+            registered_model=verdict.name,
+            version=verdict.version,
+            champion=verdict.champion,
+            reason=verdict.reason,
+        )
+        paths = {"model": folder(model), "corpus": folder(corpus), "as_of": format_instant(self.at)}
+        if not self.past or last_instant(self.workspace.home) <= paths["as_of"]:
+            write_latest(self.workspace.home, {**asdict(result), **paths})
+        if in_flow_run:
+            return cast(NightlyResult, Completed(message=verdict.message, data=result))
+        return result
+
+
+def format_instant(moment: datetime.datetime) -> str:
+    """Formats an instant as in tags and latest.json: ISO in UTC, which sorts as text."""
+    return moment.astimezone(datetime.UTC).isoformat(timespec="seconds")
