@@ -1,4 +1,4 @@
-"""Checks of an installation and a home: one finding a line, each with what to do."""
+"""Checks of an installation and a home, with a remedy for each problem."""
 
 import importlib.metadata
 import importlib.util
@@ -50,11 +50,13 @@ def examine(home: str | Path) -> Iterator[Finding]:
         else:
             yield Finding("bad", "Python", f"{python}, expected {allowed}: {advice}")
         requirements = map(Requirement, importlib.metadata.requires(PROJECT) or [])
-        yield from (_library(each) for each in requirements if "extra" not in str(each.marker))
+        yield from (
+            _library(requirement) for requirement in requirements if "extra" not in str(requirement.marker)
+        )
     yield from _devices()
-    place = Path(home).expanduser().resolve()
-    yield from (Finding(*found) for found in examine_machine(place))
-    yield from _home(place)
+    folder = Path(home).expanduser().resolve()
+    yield from (Finding(*check) for check in examine_machine(folder))
+    yield from _home(folder)
 
 
 def _version(package: str) -> str | None:
@@ -64,14 +66,15 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _library(needed: Requirement) -> Finding:
-    found, wanted = _version(needed.name), f"{needed.name}{needed.specifier}"
-    if found is None:
-        return Finding("bad", needed.name, f"missing; install {wanted} (`make setup`)")
-    if needed.specifier.contains(Version(found).base_version, prereleases=True):
-        return Finding("ok", needed.name, found)
-    why = CONSEQUENCES.get(re.sub(r"[-_.]+", "-", needed.name).lower(), "another version was never tried")
-    return Finding("bad", needed.name, f"{found}, expected {needed.specifier}: {why}. Install `{wanted}`")
+def _library(requirement: Requirement) -> Finding:
+    name, specifier = requirement.name, requirement.specifier
+    version = _version(name)
+    if version is None:
+        return Finding("bad", name, f"missing; install {name}{specifier} (`make setup`)")
+    if specifier.contains(Version(version).base_version, prereleases=True):
+        return Finding("ok", name, version)
+    why = CONSEQUENCES.get(re.sub(r"[-_.]+", "-", name).lower(), "another version was never tried")
+    return Finding("bad", name, f"{version}, expected {specifier}: {why}. Install `{name}{specifier}`")
 
 
 def _devices() -> Iterator[Finding]:
@@ -91,13 +94,11 @@ def _devices() -> Iterator[Finding]:
 
 
 def _kernels(device: "torch.device") -> Finding:
-    """Whether CuPy compiles the kernels of tables larger than the GPU, and a GPU runs them."""
+    """Checks that CuPy compiles the kernels of tables larger than the GPU, and that a GPU runs them."""
     from storage.tables import check_kernels
 
-    found = [
-        f"{name} {_version(name)}" for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy") if _version(name)
-    ]
-    about = found[0] if found else "present"
+    packages = [name for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy") if _version(name)]
+    about = f"{packages[0]} {_version(packages[0])}" if packages else "present"
     try:
         check_kernels(device)
     except Exception as error:  # of CuPy, of its compiler, of the driver

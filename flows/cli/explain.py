@@ -1,4 +1,4 @@
-"""What the commands ``similar``, ``explain`` and ``duplicates`` ask of a model, and their answers as text."""
+"""Answers of the commands ``similar``, ``explain`` and ``duplicates``, as JSON and as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -19,127 +19,136 @@ from tasks.search.explain import Explanation, explain
 from tasks.search.search import Neighbour, TitleSearch
 from tasks.text.titles import parse_title
 
-PAIRS_SHOWN = 6  # at either end
-LEAST = 0.005  # contributions below this are not worth a line
+MAX_PAIRS = 6  # of the largest and of the smallest contributions
+MIN_CONTRIBUTION = 0.005  # smaller ones are not printed
 
 
 def open_champion(
     home: str, method: Literal["auto", "exact", "approximate"] = "auto", model: str | None = None
 ) -> TitleSearch:
-    """The titles of the model that serves.
+    """Opens the titles of the champion, or of the registered ``model`` of another home.
 
     Raises:
-        HomeError: No model serves yet.
+        HomeError: There is no champion yet.
     """
     return TitleSearch.open(champion_folder(home, model), SearchSettings(method=method))
 
 
 def corrections_of(home: str, *titles: str) -> list[Correction]:
-    """What a person corrected of these titles."""
-    made = read_corrections(Workspace(home).home)
+    """Returns the corrections of these titles."""
+    corrections = read_corrections(Workspace(home).home)
     shows = dict.fromkeys(parse_title(title).show_key for title in titles)
-    return [made[show] for show in shows if show in made]
+    return [corrections[show] for show in shows if show in corrections]
 
 
 def neighbour_documents(
-    made: Mapping[str, Correction], neighbours: Sequence[Neighbour]
+    corrections: Mapping[str, Correction], neighbours: Sequence[Neighbour]
 ) -> list[dict[str, Any]]:
-    """Neighbours as JSON; of one that a person corrected, with these categories and ``corrected_at``."""
-    found = []
+    """Converts neighbours to JSON; a corrected one has the corrected categories and ``corrected_at``."""
+    documents = []
     for near in neighbours:
-        correction = made.get(parse_title(near.title).show_key)
-        told = correction.document if correction else {}
-        found.append({**vars(near), **told, "title": near.title})
-    return found
+        correction = corrections.get(parse_title(near.title).show_key)
+        corrected = correction.document if correction else {}
+        documents.append({**vars(near), **corrected, "title": near.title})
+    return documents
 
 
 def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Titles and their cosine, categories, first channels and further editions as text."""
+    """Formats neighbours: cosine, title, categories, first channels, number of other editions."""
     width = min(60, max((len(near["title"]) for near in neighbours), default=0))
     for near in neighbours:
-        who = f" ({corrected_on(near['corrected_at'])})" if "corrected_at" in near else ""
-        about = f"{', '.join(near['categories'])}{who}  [{', '.join(near['channels'][:3])}]"
+        corrected = f" ({corrected_on(near['corrected_at'])})" if "corrected_at" in near else ""
+        about = f"{', '.join(near['categories'])}{corrected}  [{', '.join(near['channels'][:3])}]"
         count = near["editions"]
         more = f"  and {count} more edition{'s' * (count > 1)}" if count else ""
         yield f"{near['cosine']:.3f}  {near['title']:<{width}}  {about}{more}"
 
 
 def explain_titles(home: str, left: str, right: str | None) -> tuple[dict[str, Any], list[str]]:
-    """Why two titles are near, or of one its categories and who decided on them; and what a person corrected,
-    as JSON and as text.
+    """Explains why two titles are near, or the categories of one title, and lists their corrections.
+
+    Returns:
+        The explanation as JSON and as lines of text.
 
     Raises:
-        SearchError: Nothing of one of the titles is known.
-        HomeError: No model serves yet.
-        EnrichError: The model that serves keeps no votes.
+        SearchError: A title has no known words.
+        HomeError: There is no champion yet.
+        EnrichError: The champion has no votes.
     """
     if right is None:
         model = CategoryModel(champion_folder(home), read_corrections(Workspace(home).home))
         decision, corrected = decide(model, left), corrections_of(home, left)
-        document = {**asdict(decision), "corrected": [one.document for one in corrected]}
+        document = {**asdict(decision), "corrected": [correction.document for correction in corrected]}
         return document, [*map(str, corrected), *decision_lines(decision)]
-    found, corrected = explain(open_champion(home), left, right), corrections_of(home, left, right)
-    document = {**asdict(found), "corrected": [one.document for one in corrected]}
-    return document, [*map(str, corrected), *explanation_lines(found)]
+    explanation, corrected = explain(open_champion(home), left, right), corrections_of(home, left, right)
+    document = {**asdict(explanation), "corrected": [correction.document for correction in corrected]}
+    return document, [*map(str, corrected), *explanation_lines(explanation)]
 
 
-def decision_lines(found: Decision) -> Iterator[str]:
-    """Who decided on a title's categories as text, without a correction of its own."""
-    said = ", ".join(found.categories)
-    if found.by == "edition":
-        yield f"“{found.title}”: {said}, corrected by a person at the nearest edition of the show"
-    if found.guide:
-        yield f"“{found.title}”: the guide says: {', '.join(found.guide)}"
-    if not found.voted:
-        yield f"“{found.title}”: no neighbour votes"
+def decision_lines(decision: Decision) -> Iterator[str]:
+    """Formats how the categories of a title were decided, without a correction of the title itself."""
+    categories = ", ".join(decision.categories)
+    if decision.by == "edition":
+        yield f"“{decision.title}”: {categories}, corrected by a person at the nearest edition of the show"
+    if decision.guide:
+        yield f"“{decision.title}”: the guide says: {', '.join(decision.guide)}"
+    if not decision.voted:
+        yield f"“{decision.title}”: no neighbour votes"
         return
-    sure = f"how sure is unknown: {found.unsure}" if found.unsure else f"confidence {found.confidence:.3f}"
-    held = ", ".join(f"{category} {count}" for category, count in found.votes.items())
-    yield f"“{found.title}”: the vote says: {found.voted}, {sure}"
-    yield f"\nof {len(found.voters)} voters: {held}"
-    width = min(60, max(len(voter.title) for voter in found.voters))
-    for voter in found.voters:
+    confidence = (
+        f"how sure is unknown: {decision.unsure}"
+        if decision.unsure
+        else f"confidence {decision.confidence:.3f}"
+    )
+    votes = ", ".join(f"{category} {count}" for category, count in decision.votes.items())
+    yield f"“{decision.title}”: the vote says: {decision.voted}, {confidence}"
+    yield f"\nof {len(decision.voters)} voters: {votes}"
+    width = min(60, max(len(voter.title) for voter in decision.voters))
+    for voter in decision.voters:
         yield f"  {voter.cosine:.3f}  {voter.title:<{width}}  {', '.join(voter.categories)}"
 
 
-def explanation_lines(found: Explanation) -> Iterator[str]:
-    """The explanation as text."""
-    rank = f", number {found.rank} among the titles nearest to it" if found.rank else ""
-    yield f"“{found.left}” and “{found.right}”: cosine {found.cosine:.3f}{rank}"
-    together = [pair for pair in found.pairs if pair.contribution >= LEAST]
-    apart = [pair for pair in reversed(found.pairs) if pair.contribution <= -LEAST]
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
+    """Formats an explanation."""
+    rank = f", number {explanation.rank} among the titles nearest to it" if explanation.rank else ""
+    yield f"“{explanation.left}” and “{explanation.right}”: cosine {explanation.cosine:.3f}{rank}"
+    together = [pair for pair in explanation.pairs if pair.contribution >= MIN_CONTRIBUTION]
+    apart = [pair for pair in reversed(explanation.pairs) if pair.contribution <= -MIN_CONTRIBUTION]
     for heading, pairs in (("brings them together", together), ("keeps them apart", apart)):
         if pairs:
             yield f"\n{heading}:"
-        for pair in pairs[:PAIRS_SHOWN]:
+        for pair in pairs[:MAX_PAIRS]:
             parts = pair.left if pair.left == pair.right else f"{pair.left} ~ {pair.right}"
             yield f"  {pair.contribution:+.3f}  {parts}"
-    if found.without:
-        yield f"\n“{found.left}” without a word:"
-    width = max((len(one.word) for one in found.without), default=0)
-    for one in found.without:
-        rank = f", number {one.rank}" if one.rank else ""
-        nearest = ", ".join(one.nearest)
-        yield f"  without {one.word:<{width}}  cosine {one.cosine:.3f}{rank}; nearest: {nearest}"
+    if explanation.without:
+        yield f"\n“{explanation.left}” without a word:"
+    width = max((len(removal.word) for removal in explanation.without), default=0)
+    for removal in explanation.without:
+        rank = f", number {removal.rank}" if removal.rank else ""
+        nearest = ", ".join(removal.nearest)
+        yield f"  without {removal.word:<{width}}  cosine {removal.cosine:.3f}{rank}; nearest: {nearest}"
 
 
 def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
-    """Pairs of titles of the last run that are nearly the same, on any channel, nearest first.
+    """Finds nearly equal titles of the last run, on any channel, and returns the pairs, nearest first.
 
     Raises:
-        HomeError: No run has finished in this home, or its model is gone.
+        HomeError: No run has finished in this home, or its model is missing.
     """
     search = TitleSearch.open(Path(read_latest(home, "model")["model"]))
     pairs, cosines = near_duplicates(np.asarray(search.alone), minimum_cosine, np.random.default_rng(0))
     titles, channels = search.columns["title"], search.columns["channels"]
-    found = []
-    for pair, cosine in zip(pairs.tolist(), cosines.tolist(), strict=True):
-        named, on = [titles[row] for row in pair], [channels[row] for row in pair]
-        found.append({"titles": named, "cosine": round(cosine, 4), "channels": on})
-    return found
+    return [
+        {
+            "titles": [titles[row] for row in pair],
+            "cosine": round(cosine, 4),
+            "channels": [channels[row] for row in pair],
+        }
+        for pair, cosine in zip(pairs.tolist(), cosines.tolist(), strict=True)
+    ]
 
 
 def duplicate_line(pair: Mapping[str, Any]) -> str:
-    """A pair of ``find_duplicates`` as text."""
+    """Formats a pair of ``find_duplicates``."""
     titles = zip(pair["titles"], pair["channels"], strict=True)
     return f"{pair['cosine']:.3f}  " + "  =  ".join(f"{title} [{', '.join(on[:2])}]" for title, on in titles)

@@ -1,4 +1,4 @@
-"""What the commands ``like`` and ``forget`` do, without PyTorch unless a title is unknown."""
+"""Stores and deletes likes; imports PyTorch only for unknown titles."""
 
 import datetime
 import difflib
@@ -23,31 +23,31 @@ from tasks.tonight.evening import find_champion
 from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
-NEAR = 5  # titles named where one is unknown
-WAIT_SECONDS = 6 * 3600.0  # for a run in the home
+SUGGESTIONS = 5  # titles that the message about an unknown title names
+WAIT_SECONDS = 6 * 3600.0  # for another run in the home
 PLAYERS = ".db", ".sqlite", ".sqlite3"
 
 
 def like_title(home: str, title: str, viewer: str, value: float, seen: bool, at: datetime.datetime) -> str:
-    """Stores what a viewer thinks of a title of the guide; returns the title as people read it.
+    """Stores a viewer's opinion of a title of the guide; returns the title as the guide spells it.
 
     Raises:
-        LikesError: The guide has no such title; the message names the nearest.
+        LikesError: The guide does not contain the title; the message names the nearest ones.
     """
     folder = Workspace(home, create=False).home
     champion, show_key = find_champion(folder), parse_title(title).show_key
-    known = pq.read_table(champion.folder / "titles.parquet", columns=["title", "show_key"])
-    found = dict(zip(known["show_key"].to_pylist(), known["title"].to_pylist(), strict=True))
-    if show_key not in found:
-        raise LikesError(_unknown(title, found, show_key, champion.folder))
+    table = pq.read_table(champion.folder / "titles.parquet", columns=["title", "show_key"])
+    titles = dict(zip(table["show_key"].to_pylist(), table["title"].to_pylist(), strict=True))
+    if show_key not in titles:
+        raise LikesError(_unknown(title, titles, show_key, champion.folder))
     row = {"viewer": viewer, "show_key": show_key, "episode": "", "sub_title": "", "source": STATED}
-    row |= {"title": found[show_key], "time": utc(at), "value": value, "seen": seen}
+    row |= {"title": titles[show_key], "time": utc(at), "value": value, "seen": seen}
     add_likes(folder, pa.Table.from_pylist([row], schema=LIKES))
-    return found[show_key]
+    return titles[show_key]
 
 
 def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> str:
-    """Stores the likes of a file; returns what became of them, as a line."""
+    """Stores the likes of a file; returns a line with their number."""
     folder = Workspace(home, create=False).home
     if not file.is_file():
         raise LikesError(f"{file} is no file")
@@ -62,14 +62,14 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
 
 
 def forget(home: str, viewer: str) -> int:
-    """Deletes everything that is known of a viewer; returns how many likes that were.
+    """Deletes all data of a viewer; returns the number of deleted likes.
 
-    Likes go at once. The lists of all viewers go, too, with their pages in MLflow: they are one file an
-    evening, which the flow ``recommend`` makes again. One that runs has read the likes before, so the lists
-    are removed when it has ended.
+    Also deletes the lists of all viewers and their pages in MLflow, because a file contains the lists of an
+    evening; the flow ``recommend`` creates them again. The lists are deleted after a running flow has ended,
+    since it may have read the likes before.
 
     Raises:
-        HomeLocked: Another process still writes to the home after ``WAIT_SECONDS``; the lists are left.
+        HomeLocked: Another process still writes to the home after ``WAIT_SECONDS``; the lists remain.
     """
     workspace = Workspace(home, create=False)
     count = forget_viewer(workspace.home, viewer)
@@ -87,14 +87,14 @@ def _warn(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-def _unknown(title: str, found: dict[str, str], show_key: str, folder: Path) -> str:
-    near = [found[key] for key in difflib.get_close_matches(show_key, found, n=NEAR, cutoff=0.75)]
+def _unknown(title: str, titles: dict[str, str], show_key: str, folder: Path) -> str:
+    near = [titles[key] for key in difflib.get_close_matches(show_key, titles, n=SUGGESTIONS, cutoff=0.75)]
     if not near:
         from tasks.search.search import SearchError, TitleSearch  # imports PyTorch
 
         try:
-            near = [one.title for one in TitleSearch.open(folder).similar(title, NEAR)]
+            near = [neighbour.title for neighbour in TitleSearch.open(folder).similar(title, SUGGESTIONS)]
         except SearchError:
             near = []
-    some = f"; near it are {', '.join(f'“{one}”' for one in near)}" if near else ""
+    some = f"; near it are {', '.join(f'“{name}”' for name in near)}" if near else ""
     return f"the guide has no title {title!r}{some}"

@@ -1,4 +1,4 @@
-"""The command ``guidespace`` (also ``python -m flows``)."""
+"""Entry point of the command ``guidespace`` (also ``python -m flows``)."""
 
 import codecs
 import io
@@ -20,22 +20,22 @@ from storage.memory import configure_memory
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit code (exits.py)."""
-    os.environ.setdefault("DO_NOT_TRACK", "1")  # Prefect, MLflow: no telemetry unless somebody asks for it
+    os.environ.setdefault("DO_NOT_TRACK", "1")  # no telemetry of Prefect and MLflow by default
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-    # Ctrl-C ends a process at once, its semaphores with it: multiprocessing would warn of each.
+    # Ctrl-C ends a process at once, and multiprocessing would warn of each leaked semaphore.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
-    command, given = get_group(app), sys.argv[1:] if arguments is None else arguments
+    command, words = get_group(app), sys.argv[1:] if arguments is None else arguments
     try:
-        _check_decoded(given)
-        with command.make_context("guidespace", _repeat_options(command, given)) as context:
+        _check_decoded(words)
+        with command.make_context("guidespace", _repeat_options(command, words)) as context:
             return int(command.invoke(context) or DONE)
     except Exit as ended:  # --help, --version
         return ended.exit_code
     except TyperException as error:
         path = getattr(getattr(error, "ctx", None), "command_path", "guidespace")
         problems = error.__cause__.errors() if isinstance(error.__cause__, ValidationError) else ()
-        given = "".join(f" (got {problem['input']!r})" for problem in problems)
-        print(f"guidespace: {error.format_message()}{given} See `{path} --help`.", file=sys.stderr)
+        values = "".join(f" (got {problem['input']!r})" for problem in problems)
+        print(f"guidespace: {error.format_message()}{values} See `{path} --help`.", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         report_interrupted()
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_decoded(arguments: Sequence[str]) -> None:
-    """Refuses bytes that the locale's encoding does not decode: neither DuckDB nor JSON stores them."""
+    """Rejects bytes that the locale's encoding cannot decode, because DuckDB and JSON cannot store them."""
     for argument in arguments:
         if any("\ud800" <= letter <= "\udfff" for letter in argument):
             encoding = sys.getfilesystemencoding()
@@ -90,7 +90,7 @@ def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
 
 
 def escape_unprintable() -> None:
-    """Makes printing escape what the terminal's encoding lacks, in the form of JSON, instead of raising."""
+    """Prints characters that the terminal's encoding lacks as JSON escapes instead of raising."""
 
     def escape(error: UnicodeError) -> tuple[str, int]:
         if not isinstance(error, UnicodeEncodeError):
@@ -103,7 +103,7 @@ def escape_unprintable() -> None:
 
 
 def entry() -> None:
-    """The console command: runs it and exits without the interpreter's teardown."""
+    """Runs the command and exits without the interpreter's teardown."""
     escape_unprintable()
     watch_signals()
     configure_memory()

@@ -1,5 +1,6 @@
-"""A flow run on a terminal: a line for every message, a bar of stages (elsewhere a line for a stage that has
-been silent for some seconds), one line for an error of the input.
+"""Output of a flow run on a terminal: messages, a progress bar of stages, and one line for expected errors.
+
+Without a terminal, a line replaces the bar: it names a stage that has printed nothing for some seconds.
 """
 
 import importlib
@@ -16,12 +17,12 @@ from typing import Any, Literal, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from flows.cli.exits import DONE, FAILED, INCOMPLETE, expected, signalled
+from flows.cli.exits import DONE, FAILED, INCOMPLETE, expected_error, signalled
 from storage.addresses import without_secrets
 from storage.home.readings import read_readings
 
 STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
-SAID = (  # what the lines of ours say too
+REDUNDANT = (  # beginnings of Prefect messages that our messages repeat
     "Encountered exception",
     "Finished in state Failed(",
     "Beginning flow run",
@@ -39,23 +40,23 @@ The map:    {map}
 The scores: {scores}   (guidespace scores --home {home})
 MLflow run: {where}
 The model:  {registered_model} version {version}, {state}: {reason}"""
-COMPARED = "\n{table}\nMLflow run: {where}"
-RESULTS = {"nightly": NIGHTLY, "tune": COMPARED, "ablate": COMPARED}
+COMPARISON = "\n{table}\nMLflow run: {where}"
+RESULTS = {"nightly": NIGHTLY, "tune": COMPARISON, "ablate": COMPARISON}
 STAGES = (
     "ingest", "check", "tokenize", "preprocess", "baselines", "train", "augment", "embed", "neighbours",
     "layout", "cluster", "evaluate", "draw", "pack", "register", "promote", "report",
 )  # fmt: skip
-MEMBER = "member"  # pieces of a search, hundreds of them: tasks/train/tuning/task.py
-QUIET_SECONDS = 3.0  # without a message for so long: print which stage is at work
+MEMBER = "member"  # hundreds of trainings of a search (tasks/train/tuning/task.py), not printed
+QUIET_SECONDS = 3.0  # without a message, after which the current stage is printed
 
 
 class Ticker:
-    """Prints messages with the seconds since ``started`` (of time.perf_counter) and the stage at work."""
+    """Prints messages with the stage and the seconds since ``started`` (of time.perf_counter)."""
 
     def __init__(self, started: float) -> None:
         self._started = self._since = self._last = started
         self._stage, self._lock, self._ended = "Prefect", threading.Lock(), threading.Event()
-        self._done: set[str] = set()  # stages; some run side by side
+        self._done: set[str] = set()  # stages; some run in parallel
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(), transient=True, disable=not sys.stdout.isatty())
         self._task = self._bar.add_task(self._stage, total=len(STAGES))
@@ -74,9 +75,9 @@ class Ticker:
             self._thread.join()
 
     def print(self, stage: str, text: str, *, ended: bool = False) -> None:
-        """Prints a message of a stage, which is at work from now on; the next one is where it has ended.
+        """Prints a message of a stage, and shows the stage, or the next one if it has ``ended``, as current.
 
-        Nothing after a signal: what Prefect makes of it would stand above the one line that tells all.
+        Prints nothing after a signal, because the line about the interruption suffices.
         """
         if signalled():
             return
@@ -86,18 +87,19 @@ class Ticker:
             self._bar.console.print(line, soft_wrap=True, markup=False, emoji=False, highlight=False)
             if ended and stage in STAGES:
                 self._done.add(stage)
-            left = (name for name in STAGES if name not in self._done)  # the first is at work, or the next
-            work = next(left, "the end") if stage in self._done or not stage else stage
-            if work != self._stage:
-                self._stage, self._since = work, now
-            self._bar.update(self._task, completed=len(self._done), description=work)
+            current = stage
+            if not stage or stage in self._done:
+                current = next((name for name in STAGES if name not in self._done), "the end")
+            if current != self._stage:
+                self._stage, self._since = current, now
+            self._bar.update(self._task, completed=len(self._done), description=current)
 
     def _watch(self) -> None:
         while not self._ended.wait(0.5):
             self.report_quiet(time.perf_counter())
 
     def report_quiet(self, now: float) -> None:
-        """Prints which stage is at work if nothing was printed in the ``QUIET_SECONDS`` before ``now``."""
+        """Prints the current stage if nothing was printed in the ``QUIET_SECONDS`` before ``now``."""
         if now - self._last >= QUIET_SECONDS:
             self.print(self._stage, f"at work for {now - self._since:.0f} s")
 
@@ -106,15 +108,15 @@ def run(
     name: Literal["nightly", "tune", "ablate"],
     feeds: list[str],
     home: str,
-    given: Mapping[str, Any],
-    starting: Callable[[], None] | None,
+    parameters: Mapping[str, Any],
+    wait_for_server: Callable[[], None] | None,
 ) -> int:
-    """Runs a flow over feeds (``run_flow``); prints where the result is. Returns the exit code."""
+    """Runs a flow over feeds (``run_flow``), prints where the result is, and returns the exit code."""
     from tasks.ingest.sources.feeds import conceal
 
     started, folder = time.perf_counter(), Path(home).expanduser()
-    arguments = {"feeds": conceal(feeds), "home": str(folder.resolve()), **given}
-    result = vars(run_flow(name, home, arguments, starting))
+    arguments = {"feeds": conceal(feeds), "home": str(folder.resolve()), **parameters}
+    result = vars(run_flow(name, home, arguments, wait_for_server))
     state = "champion" if result.get("champion") else "not promoted"
     print(RESULTS[name].format(home=home, state=state, **result))
     print(f"Done in {time.perf_counter() - started:.1f} s.")
@@ -128,51 +130,59 @@ def run_flow(
     name: Literal["nightly", "tune", "ablate", "patterns"],
     home: str,
     arguments: Mapping[str, Any],
-    starting: Callable[[], None] | None,
+    wait_for_server: Callable[[], None] | None,
 ) -> Any:
-    """Runs a flow in this process, its module imported while Prefect starts; prints what it logs."""
+    """Runs a flow in this process and prints its log.
+
+    Args:
+        name: Name of the flow and of its module, which is imported while Prefect starts.
+        home: Folder of the home.
+        arguments: Parameters of the flow.
+        wait_for_server: Waits until the Prefect server of this process answers; None: another server is used.
+    """
     started, url = time.perf_counter(), os.environ.get("PREFECT_API_URL", "as Prefect's profile has it")
-    print("starting Prefect …" if starting else f"Prefect server: {without_secrets(url)}", flush=True)
-    # Of libraries, about themselves: two threads that import at a time undo each other's filters.
+    print("starting Prefect …" if wait_for_server else f"Prefect server: {without_secrets(url)}", flush=True)
+    # Hides warnings of libraries, because threads that import in parallel undo each other's filters.
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").propagate = False
     with Ticker(started) as ticker:
         flow = getattr(importlib.import_module(f"flows.{name}"), name)
         from storage.tracking.connection import Connection
 
-        Connection(Path(home)).client  # noqa: B018  (MLflow's import and migrations, likewise)
+        Connection(Path(home)).client  # noqa: B018  (imports and migrates MLflow meanwhile)
         from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-        if starting:
-            starting()
+        if wait_for_server:
+            wait_for_server()
         _print_logs(ticker)
-        # Nobody watches on a server of the run's own, and heartbeats take up to a second to end.
-        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None} if starting else {}):
+        # On the server of this process nobody needs heartbeats, which take up to a second to end.
+        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None} if wait_for_server else {}):
             return flow(**arguments)
 
 
 def explain(error: Exception) -> int:
-    """Prints one line for an error with an outside cause, else the traceback; returns the exit code."""
-    if found := expected(error):
-        print(f"guidespace: {found[1]}", file=sys.stderr)
-        return found[0]
+    """Prints one line for an expected error, else the traceback; returns the exit code."""
+    if expected := expected_error(error):
+        code, message = expected
+        print(f"guidespace: {message}", file=sys.stderr)
+        return code
     traceback.print_exception(error)
     print(f"guidespace: {type(error).__name__}: {error}\n{HELP}", file=sys.stderr)
     return FAILED
 
 
 def _print_logs(ticker: Ticker) -> None:
-    """Prints what flows and tasks log, states in words; tracebacks are left to ``explain``."""
+    """Prints the logs of flows and tasks, with readable states; ``explain`` prints tracebacks."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             message, stage = record.getMessage(), str(getattr(record, "task_run_name", ""))
             last_failure = "failed with exception" in message and " - Retry " not in message
-            if not message.startswith(SAID) and not last_failure and stage != MEMBER:
+            if not message.startswith(REDUNDANT) and not last_failure and stage != MEMBER:
                 text = next((words for state, words in STATES.items() if message.startswith(state)), message)
                 ticker.print(stage, text, ended=message.startswith("Finished in state"))
 
-    # It warns that it still sends events when a run ends early.
+    # Hides the warning that events are still being sent when a run ends early.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)
     for name in ("prefect.flow_runs", "prefect.task_runs"):
         logger = logging.getLogger(name)

@@ -33,13 +33,16 @@ def count_feeds(feeds: Sequence[str]) -> str:
 
 
 def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """The scores document in columns."""
+    """Formats the scores document in columns."""
     for protocol, forms in document["protocols"].items():
         for form, score in forms.items():
             heading = f"{protocol}, {form.replace('_', ' ')}"
             if score["n"]:
-                known = [(name, score[key]) for key, name in ROWS.items() if key in score]
-                rows = [[name, *(_number(own.get(measure)) for measure in MEASURES)] for name, own in known]
+                rows = [
+                    [name, *(_number(score[key].get(measure)) for measure in MEASURES)]
+                    for key, name in ROWS.items()
+                    if key in score
+                ]
                 yield from _columns([[f"{heading} ({score['n']} titles)", *MEASURES], *rows])
             else:
                 yield f"{heading}: not scored ({score['reason']})"
@@ -52,7 +55,7 @@ def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """The status document in columns."""
+    """Formats the status document in columns."""
     rows = [["feed", *COUNTS, "why"]]
     for feed in document["feeds"]:
         reasons = [f"{reason} {count}" for reason, count in feed["rejects"].items()]
@@ -65,13 +68,13 @@ def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Rows of a query in columns, under their names; no cell is cut."""
+    """Formats rows of a query in columns, without truncation."""
     cells = [["–" if value is None else str(value) for value in row.values()] for row in rows]
     return _columns([list(rows[0]), *cells]) if rows else iter(["no rows"])
 
 
 def category_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """All labels, and for each reason the dropped categories with the most titles."""
+    """Lists all labels, and per reason the dropped categories with the most titles."""
     yield f"{len(document['labels'])} labels (category, titles):"
     yield from map(_category, document["labels"])
     for reason in dict.fromkeys(row["reason"] for row in document["dropped"]):
@@ -85,7 +88,7 @@ def _category(row: Mapping[str, Any]) -> str:
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """First column to the left, the others to the right."""
+    """Aligns the first column to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:
         right = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))

@@ -1,4 +1,4 @@
-"""``guidespace settings`` and docs/settings.md: every setting, read off the dataclasses."""
+"""Tables of all settings, read from the dataclasses: ``guidespace settings`` and docs/settings.md."""
 
 import dataclasses
 import json
@@ -20,29 +20,29 @@ of its own.
 """
 
 
-def list_settings(beginning: str = "") -> list[dict[str, Any]]:
-    """A row a setting, in the order of the stages; those of that name and below it, such as ``train``.
+def list_settings(prefix: str = "") -> list[dict[str, Any]]:
+    """Returns a row per setting in the order of the stages; only ``prefix`` and settings below it, if given.
 
     Raises:
-        SettingError: No setting begins with it.
+        SettingError: No setting has this prefix.
     """
-    starts = (f"{beginning}.", f"{beginning} (") if beginning else ("",)
-    rows = [row for row in _rows(Settings(), "") if f"{row['name']}.".startswith(starts)]
+    beginnings = (f"{prefix}.", f"{prefix} (") if prefix else ("",)
+    rows = [row for row in _rows(Settings(), "") if f"{row['name']}.".startswith(beginnings)]
     if not rows:
         stages = ", ".join(field.name for field in dataclasses.fields(Settings))
-        raise SettingError(f"no setting is named {beginning!r}; known are {stages} and what is below them")
+        raise SettingError(f"no setting is named {prefix!r}; known are {stages} and what is below them")
     return rows
 
 
 def setting_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Rows as text: two lines a setting."""
+    """Formats rows as text, two lines per setting."""
     for row in rows:
         bounds = f", {row['bounds']}" if row["bounds"] else ""
         yield f"{row['name']} = {_json(row['default'])}   ({row['type']}{bounds})\n    {row['description']}"
 
 
 def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Rows as docs/settings.md: a table a stage, and one a family of strategies."""
+    """Formats rows as docs/settings.md: a table per stage and per family of strategies."""
     yield PAGE
     tables: dict[str, list[str]] = {}
     for row in rows:
@@ -62,13 +62,13 @@ def _rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
         name, value, hint = f"{prefix}{field.name}", getattr(settings, field.name), hints[field.name]
         about, strategies = field.metadata, [kind() for kind in members(hint) if hasattr(kind, "name")]
         if field.name == "name" and typing.get_origin(hint) is typing.Literal:
-            continue  # of a strategy: its fields are listed under its name
+            continue  # the name of a strategy, under which its fields are listed
         if dataclasses.is_dataclass(value) and not strategies:
             yield from _rows(value, f"{name}.")
             continue
         yield {
             "name": name,
-            "type": " | ".join(each.name for each in strategies) or _words(hint),
+            "type": " | ".join(strategy.name for strategy in strategies) or _words(hint),
             "default": getattr(value, "name", _plain(value)) if strategies else _plain(value),
             "bounds": ", ".join(f"{words} {about[key]:,}" for key, words in BOUNDS.items() if key in about),
             "description": str(about.get("description", "")),
@@ -78,7 +78,7 @@ def _rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
 
 
 def members(hint: Any) -> Iterator[Any]:
-    """Dataclasses in a union, also in a tuple of a union."""
+    """Yields the dataclasses in a union, or in a tuple of a union."""
     if dataclasses.is_dataclass(hint):
         yield hint
     for argument in typing.get_args(hint):
@@ -87,7 +87,7 @@ def members(hint: Any) -> Iterator[Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(type(value)) else value
 
 
@@ -96,14 +96,14 @@ def _json(value: Any) -> str:
 
 
 def _words(hint: Any) -> str:
-    """A type in words: ``int``, ``float | null``, ``list of str``, ``"auto" | "exact"``."""
+    """Formats a type: ``int``, ``float | null``, ``list of str``, ``"auto" | "exact"``."""
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is typing.Literal:
         return " | ".join(map(json.dumps, arguments))
     if typing.get_origin(hint) in (tuple, list):
         return f"list of {_words(arguments[0])}"
     if arguments:
-        return " | ".join("null" if each is type(None) else _words(each) for each in arguments)
+        return " | ".join("null" if argument is type(None) else _words(argument) for argument in arguments)
     if dataclasses.is_dataclass(hint):
         return "{" + ", ".join(field.name for field in dataclasses.fields(hint)) + "}"
     return getattr(hint, "__name__", str(hint))

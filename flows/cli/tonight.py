@@ -1,4 +1,4 @@
-"""The command ``guidespace tonight``: a viewer's list, on a terminal and as files; without PyTorch."""
+"""Lists of the command ``guidespace tonight``, as text and as files; does not import PyTorch."""
 
 import datetime
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.table import to_table
 
 FORMS = ".html", ".ics", ".json", ".parquet"
-ALSO = 4  # further airings named on a terminal
+MAX_REPEATS = 4  # further airings that a terminal shows
 
 
 def list_tonight(
@@ -30,13 +30,13 @@ def list_tonight(
     end: datetime.datetime,
     settings: TonightSettings = TONIGHT,
 ) -> list[Recommendation]:
-    """The programmes from ``begin`` to before ``end`` for one viewer, best first.
+    """Ranks the programmes that start in [``begin``, ``end``) for a viewer, best first.
 
     The likes of other viewers are read only if the recommender uses them.
 
     Raises:
-        TonightError: The guide has no programme then, or nothing is known of the viewer.
-        HomeError: There is no guide, or no model serves.
+        TonightError: The guide has no programme in that interval, or the viewer has no likes.
+        HomeError: There is no guide or no champion.
     """
     folder = Workspace(home, create=False).home
     code = hash_viewer(folder, viewer)
@@ -49,31 +49,33 @@ def list_tonight(
     return evening.add_counterfactuals(next(evening.recommend([code])))
 
 
-def tonight_lines(found: Sequence[Recommendation], zone: datetime.tzinfo) -> Iterator[str]:
-    """A list as text, times in a zone."""
-    width = min(48, max((len(one.programme.title) for one in found), default=0))
-    for one in found:
-        programme = one.programme
+def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzinfo) -> Iterator[str]:
+    """Formats a list as text, with times in a zone."""
+    width = min(48, max((len(item.programme.title) for item in recommendations), default=0))
+    for recommendation in recommendations:
+        programme = recommendation.programme
         about = " · ".join(filter(None, (programme.sub_title, ", ".join(programme.categories[:3]))))
         yield f"{_time(programme.start, zone)}  {programme.title:<{width}}  {programme.channel}"
         if about:
             yield f"       {about}"
-        if one.why:
-            yield f"       {why_line(one)}"
+        if recommendation.why:
+            yield f"       {why_line(recommendation)}"
         if programme.also:
-            airings = (f"{_time(each.start, zone)} {each.channel}" for each in programme.also[:ALSO])
+            airings = (
+                f"{_time(airing.start, zone)} {airing.channel}" for airing in programme.also[:MAX_REPEATS]
+            )
             yield f"       also {', '.join(airings)}"
 
 
-def why_line(one: Recommendation) -> str:
-    """Why, as a sentence."""
-    liked = [f"{why.title} ({why.share:.0%})" for why in one.why if why.liked]
+def why_line(recommendation: Recommendation) -> str:
+    """Formats the reasons as a sentence."""
+    liked = [f"{why.title} ({why.share:.0%})" for why in recommendation.why if why.liked]
     return f"because you like {', '.join(liked)}" if liked else ""
 
 
-def as_json(one: Recommendation) -> dict[str, Any]:
-    """A recommendation as JSON: docs/tonight.md."""
-    document = asdict(one)
+def as_json(recommendation: Recommendation) -> dict[str, Any]:
+    """Converts a recommendation to JSON (docs/tonight.md)."""
+    document = asdict(recommendation)
     programme = document.pop("programme")
     del document["viewer"]
     document["change"] = document.pop("counterfactual")
@@ -89,27 +91,30 @@ def _time(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
 
 def write_files(
     files: Sequence[Path],
-    found: Sequence[Recommendation],
+    recommendations: Sequence[Recommendation],
     viewer: str,
     begin: datetime.datetime,
     end: datetime.datetime,
     now: datetime.datetime,
 ) -> None:
-    """Writes a list in the form that each file's name ends in; a TonightError, and no file, for any other."""
-    if wrong := [file for file in files if file.suffix.lower() not in FORMS]:
-        raise TonightError(
-            f"--out {wrong[0]}: the name ends in {wrong[0].suffix!r}; expected {', '.join(FORMS)}"
-        )
+    """Writes a list in the form given by the suffix of each file.
+
+    Raises:
+        TonightError: A file has another suffix (then none is written), or cannot be written.
+    """
+    if unknown := [file for file in files if file.suffix.lower() not in FORMS]:
+        problem = f"--out {unknown[0]}: the name ends in {unknown[0].suffix!r}"
+        raise TonightError(f"{problem}; expected {', '.join(FORMS)}")
     for file in files:
         kind = file.suffix.lower()
         try:
             if kind == ".parquet":
-                pq.write_table(to_table([found]), file)
+                pq.write_table(to_table([recommendations]), file)
             elif kind == ".html":
-                file.write_text(render_tonight(found, viewer, begin, end), encoding="utf-8")
+                file.write_text(render_tonight(recommendations, viewer, begin, end), encoding="utf-8")
             elif kind == ".ics":
-                file.write_bytes(render_calendar(found, now).encode())
+                file.write_bytes(render_calendar(recommendations, now).encode())
             else:
-                write_json(file, [as_json(one) for one in found])
+                write_json(file, [as_json(recommendation) for recommendation in recommendations])
         except OSError as error:
             raise TonightError(f"--out {file} cannot be written: {error.strerror or error}") from error

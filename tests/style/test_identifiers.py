@@ -26,7 +26,6 @@ CODE_FOLDERS = ("flows", "tasks", "storage", "deployments")
 # Folders that still have such names. Remove a line when its folder is clean; never add one.
 PENDING = frozenset(
     [
-        "flows/cli",
         "tasks/ablate",
     ]
 )
