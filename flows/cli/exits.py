@@ -2,8 +2,8 @@
 
 Python runs a signal handler only between two bytecodes of the main thread, and during unwinding Prefect and
 MLflow may wait for a lost server (75 s). The C handler writes the signal's number immediately to the
-descriptor of ``signal.set_wakeup_fd``; a thread reads it and ends the process after SECONDS_TO_UNWIND. No data
-is lost: everything that a killed run leaves is complete or ignored (storage/home/workspace.py).
+descriptor of ``signal.set_wakeup_fd``; a thread reads it and ends the process after SECONDS_TO_UNWIND. No
+data is lost: everything that a killed run leaves is complete or ignored (storage/home/workspace.py).
 """
 
 import errno

@@ -226,7 +226,7 @@ def raised(*errors: Exception) -> Exception:
 def test_a_full_disk_is_known_by_whatever_error(errors: list[Exception], named: str) -> None:
     found = exits.expected_error(raised(*errors))
     assert found is not None and found[0] == exits.UNAVAILABLE and named in found[1]
-    assert exits.expected(raised(OSError(errno.EIO, "Input/output error", "/a"), KeyError("run"))) is None
+    assert exits.expected_error(raised(OSError(errno.EIO, "Input/output error", "/a"), KeyError("run"))) is None
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_a_full_disk_is_known_by_whatever_error(errors: list[Exception], named: 
     [(FeedError("a"), 2), (FeedUnreachable("a"), 4), (LedgerError("a"), 1), (HomeLocked("a"), 2)],
 )
 def test_an_expected_error_carries_its_exit_code(error: Exception, code: int) -> None:
-    assert exits.expected(error) == (code, "a")
-    assert exits.expected(KeyError("a")) is None
+    assert exits.expected_error(error) == (code, "a")
+    assert exits.expected_error(KeyError("a")) is None
 
 
 def test_the_pages_name_every_code() -> None:
