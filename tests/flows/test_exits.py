@@ -226,7 +226,9 @@ def raised(*errors: Exception) -> Exception:
 def test_a_full_disk_is_known_by_whatever_error(errors: list[Exception], named: str) -> None:
     found = exits.expected_error(raised(*errors))
     assert found is not None and found[0] == exits.UNAVAILABLE and named in found[1]
-    assert exits.expected_error(raised(OSError(errno.EIO, "Input/output error", "/a"), KeyError("run"))) is None
+    assert (
+        exits.expected_error(raised(OSError(errno.EIO, "Input/output error", "/a"), KeyError("run"))) is None
+    )
 
 
 @pytest.mark.parametrize(
