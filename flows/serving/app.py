@@ -29,13 +29,14 @@ from flows.serving.loaded_model import RequestKind
 from flows.serving.reloader import ModelReloader
 from flows.serving.schema import (
     MAX_BODY_BYTES,
-    CategoryAnswers,
+    Answers,
+    Categories,
     ErrorResponse,
     Health,
-    SimilarAnswers,
+    Similar,
     SimilarRequest,
     TitlesRequest,
-    VectorAnswers,
+    Vector,
     format_validation_error,
 )
 from storage.tracking import Champion
@@ -150,18 +151,20 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         model, answers = _model_json(reloader, champion), b",".join(answer for _, answer in results)
         return Response(b'{"model":%b,"answers":[%b]}' % (model, answers), media_type="application/json")
 
-    @app.post("/similar", response_model=SimilarAnswers, openapi_extra=_body(SimilarRequest), **guarded)
+    @app.post("/similar", response_model=Answers[Similar], openapi_extra=_body(SimilarRequest), **guarded)
     async def similar(request: Request) -> Response:
         """The nearest titles of the guide, as `guidespace similar --json`; `tonight` for this evening's."""
         titles = await _read(request, SimilarRequest)
         return await respond(request, RequestKind("similar", titles.k, titles.tonight), titles)
 
-    @app.post("/vectors", response_model=VectorAnswers, openapi_extra=_body(TitlesRequest), **guarded)
+    @app.post("/vectors", response_model=Answers[Vector], openapi_extra=_body(TitlesRequest), **guarded)
     async def vectors(request: Request) -> Response:
         """The vector of each title, by which its neighbours are found."""
         return await respond(request, RequestKind("vectors"), await _read(request, TitlesRequest))
 
-    @app.post("/categories", response_model=CategoryAnswers, openapi_extra=_body(TitlesRequest), **guarded)
+    @app.post(
+        "/categories", response_model=Answers[Categories], openapi_extra=_body(TitlesRequest), **guarded
+    )
     async def categories(request: Request) -> Response:
         """The categories of each title and who decided them, as `guidespace explain TITLE --json`, with the
         probability that the vote is right.

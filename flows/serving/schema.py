@@ -4,7 +4,7 @@ loaded_model.py serializes the answers itself; the response classes serve the Op
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,6 +17,7 @@ MAX_BODY_BYTES = 1 << 20
 MAX_SHOWN_CHARACTERS = 80  # of a rejected value
 EXAMPLE = '{"titles": ["Cooking with Nigella"]}'
 
+T = TypeVar("T")
 Text = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"\S")]
 
 
@@ -107,27 +108,11 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class SimilarAnswers:
+class Answers(Generic[T]):
     """One answer per title, in the order of the request."""
 
     model: ModelInfo
-    answers: list[Similar]
-
-
-@dataclass(frozen=True)
-class VectorAnswers:
-    """One answer per title, in the order of the request."""
-
-    model: ModelInfo
-    answers: list[Vector]
-
-
-@dataclass(frozen=True)
-class CategoryAnswers:
-    """One answer per title, in the order of the request."""
-
-    model: ModelInfo
-    answers: list[Categories]
+    answers: list[T]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Literal
 import psutil
 
 from flows.up.network import MLFLOW_PORT, PREFECT_PORT, describe_listener
-from flows.up.process_record import read_record
+from flows.up.processes import read_record
 
 CRITICAL_BYTES, LOW_BYTES = 1 << 30, 10 << 30  # free space for a night of a national guide, and for a month
 SQLITE_FILES = ("mlflow.db", "prefect/prefect.db")

@@ -1,24 +1,29 @@
-"""Starts and terminates the processes of ``guidespace up``.
+"""Starts, records and terminates the processes of ``guidespace up``.
 
 Each process runs in its own session, so that Ctrl-C in a terminal reaches ``up`` only, which then terminates
 the others in order. The operating system reuses process ids, so a process is identified by its id and its
-start time, also by a later ``up`` that reads the record.
+start time, also by a later ``up`` that reads the record: ``up.json`` in the home, which ``up`` keeps locked.
 """
 
+import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
+from filelock import FileLock, Timeout
 
 UP_HOME = "GUIDESPACE_UP_HOME"  # environment variable of all processes of an ``up``: its home
 TERMINATE_SECONDS = 15.0  # from SIGTERM to SIGKILL
 START_TOLERANCE_SECONDS = 2.0  # the clock of start times may be adjusted
 MAX_LOG_LINES = 12
+RECORD_FILE = "up.json"
 
 
 @dataclass(frozen=True)
@@ -120,3 +125,63 @@ def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):  # psutil compares start times before it sends
             process.send_signal(number)
+
+
+class AlreadyUp(Exception):
+    """Another ``guidespace up`` is running for the home."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """URLs of the web pages, the process of ``up`` and the processes that it has started."""
+
+    prefect: str
+    mlflow: str
+    supervisor: Process
+    processes: list[Process] = field(default_factory=list)
+    since: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M:%S"))
+
+    def summary(self) -> str:
+        """Returns lines to print: both URLs and the running processes."""
+        running = [f"{process.name} (process {process.pid})" for process in self.processes if process.find()]
+        return f"  Prefect  {self.prefect}\n  MLflow   {self.mlflow}\n  running: {', '.join(running)}"
+
+
+def read_record(home: Path) -> Record | None:
+    """Reads the record of the last ``up`` of a home; None if there is none or it is damaged."""
+    try:
+        content: dict[str, Any] = json.loads((home / RECORD_FILE).read_text(encoding="utf-8"))
+        return Record(
+            prefect=content["prefect"],
+            mlflow=content["mlflow"],
+            supervisor=Process(**content["own"]),
+            processes=[Process(**process) for process in content["processes"]],
+            since=content["since"],
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_record(home: Path, record: Record) -> None:
+    """Overwrites the locked file in place, because a new file would not be locked."""
+    content = asdict(record)
+    content["own"] = content.pop("supervisor")
+    with open(home / RECORD_FILE, "r+", encoding="utf-8") as file:
+        file.write(json.dumps(content, indent=1))
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def locked_record(home: Path) -> Iterator[Record | None]:
+    """Locks the record of a home and yields the previous content.
+
+    Raises:
+        AlreadyUp: Another process holds the lock.
+    """
+    try:
+        with FileLock(home / RECORD_FILE, timeout=0, mode=0o600, thread_local=False):
+            yield read_record(home)
+    except Timeout as error:
+        raise AlreadyUp from error

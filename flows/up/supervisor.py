@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flows.cli.exits import Signals
-from flows.up.process_record import Record, write_record
-from flows.up.processes import describe_exit, start_process, terminate
+from flows.up.processes import Record, describe_exit, start_process, terminate, write_record
 from storage.stages import ROOT
 
 START_TIMEOUT_SECONDS = 180.0  # creating the databases of a new home takes about ten

@@ -25,8 +25,16 @@ from flows.up.network import (
     server_url,
 )
 from flows.up.prefect_client import FlowRuns, make_client
-from flows.up.process_record import AlreadyUp, Record, locked_record, read_record, write_record
-from flows.up.processes import UP_HOME, Process, terminate
+from flows.up.processes import (
+    UP_HOME,
+    AlreadyUp,
+    Process,
+    Record,
+    locked_record,
+    read_record,
+    terminate,
+    write_record,
+)
 from flows.up.supervisor import ProcessEnded, Supervisor
 from storage.home.workspace import Workspace
 from storage.tracking.connection import PAGES

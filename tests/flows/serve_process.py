@@ -2,19 +2,17 @@
 
 import datetime
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-import pytest
 
 from tests.flows.command import ROOT
+from tests.servers import running, wait_for
 
 STAND_IN = ROOT / "tests" / "storage" / "served_stand_in.py"
 AT = datetime.datetime(2025, 3, 1, 20, tzinfo=datetime.UTC)
@@ -27,27 +25,13 @@ def serving(
     home: Path, log: Path, *arguments: str, **more: str
 ) -> Iterator[tuple[str, subprocess.Popen[bytes], Path]]:
     """Address, process and log of ``guidespace serve`` on a free port, with ``more`` in its environment."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "GUIDE"))}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("MLFLOW_", "GUIDE"))}
     command = [sys.executable, "-m", "flows", "serve", "--home", str(home), "--port", "0", *arguments]
-    with open(log, "wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**known, "OMP_NUM_THREADS": "1", **more},
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + 120
-        while " at http" not in (printed := log.read_text(encoding="utf-8")):
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"guidespace serve did not come up:\n{printed}")
-            time.sleep(0.1)
-        yield printed.split(" at ")[1].split()[0], process, log
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
+    with running(command, log, {**inherited, "OMP_NUM_THREADS": "1", **more}) as process:
+        printed = lambda: log.read_text(encoding="utf-8")  # noqa: E731
+        wait_for(lambda: " at http" in printed() or process.poll() is not None, 120, printed)
+        assert process.poll() is None, printed()
+        yield printed().split(" at ")[1].split()[0], process, log
 
 
 def ask_by_clients(url: str, titles: list[str], ended: threading.Event) -> list[tuple[int, str]]:

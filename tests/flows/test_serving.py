@@ -21,8 +21,9 @@ from flows.serving.loaded_model import LoadedModel, RequestKind
 from flows.serving.reloader import ModelReloader
 from flows.serving.schema import (
     MAX_BODY_BYTES,
-    CategoryAnswers,
-    SimilarAnswers,
+    Answers,
+    Categories,
+    Similar,
     SimilarRequest,
     format_validation_error,
 )
@@ -122,8 +123,8 @@ def test_answers_are_those_of_the_commands(reloader: ModelReloader, served_title
     known, _, new, none = vectors.json()["answers"]
     assert known["vector"] == pytest.approx(search.full[0].tolist()) and known["aired"]
     assert not new["aired"] and none["vector"] is None
-    TypeAdapter(SimilarAnswers).validate_json(similar.content, strict=True)
-    TypeAdapter(CategoryAnswers).validate_json(categories.content, strict=True)
+    TypeAdapter(Answers[Similar]).validate_json(similar.content, strict=True)
+    TypeAdapter(Answers[Categories]).validate_json(categories.content, strict=True)
 
 
 @slow

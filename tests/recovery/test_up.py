@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flows.up.process_record import read_record
+from flows.up.processes import read_record
 from tests.contents import night_contents
 from tests.flows.command import ROOT
 from tests.flows.up_process import Up, standing, until
