@@ -149,9 +149,7 @@ def learnt(
 
 
 @pytest.fixture(scope="session")
-def toy_model(
-    learnt: tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, TitleEncoderFiles],
-) -> Path:
+def toy_model(learnt: tuple[Path, Guide, Vocabulary, Corpus, Checkpoint, TitleEncoderFiles]) -> Path:
     """The toy world as a Model folder, by the stages themselves. Read only."""
     from prefect.logging import disable_run_logger
 

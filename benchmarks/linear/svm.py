@@ -191,7 +191,7 @@ def streams(quick: bool) -> Iterator[Claim]:
         about = f"stream, {PRESENT} of {FEATURES:,} features a sample, labels: {label_count}"
         one_pass = {"max_iter": 1, "tol": None, "average": True}
         rivals: list[tuple[str, int, Any]] = [  # with our passes
-            ("SGDClassifier, averaged", 1, (scikit_learn, world, "SGDClassifier", one_pass)),
+            ("SGDClassifier, averaged", 1, (scikit_learn, world, "SGDClassifier", one_pass))
         ]
         if label_count == 1:
             options = {"C": STREAM_COST, "tol": 1.0}

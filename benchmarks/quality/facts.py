@@ -15,10 +15,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import XMLGenerator
 from xml.sax.xmlreader import AttributesImpl
 
-KEPT = {
-    "channel": {"display-name"},
-    "programme": {"title", "sub-title", "category", "episode-num", "date"},
-}
+KEPT = {"channel": {"display-name"}, "programme": {"title", "sub-title", "category", "episode-num", "date"}}
 Binary = IO[bytes] | gzip.GzipFile
 ATTRIBUTES = {"id", "channel", "start", "stop", "lang", "system"}
 

@@ -25,6 +25,5 @@ class Ours:
         spent, corpus = timed(lambda: list(training.run())), contest.corpus
         dense = self.settings.encoder.dense(corpus.sentences, corpus.descriptions)
         return Trained(
-            spent,
-            lambda: training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy(),
+            spent, lambda: training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy()
         )

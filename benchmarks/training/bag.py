@@ -27,13 +27,7 @@ from tasks.encoder.bags import Bag, Bagger
 TITLES, TOKENS, DIM, LABELS = 512, 40_000, 128, 152
 
 
-def encode_padded(
-    encoder: Bag,
-    rows: Tensor,
-    tokens: Tensor,
-    kinds: Tensor,
-    lengths: Tensor,
-) -> Tensor:
+def encode_padded(encoder: Bag, rows: Tensor, tokens: Tensor, kinds: Tensor, lengths: Tensor) -> Tensor:
     """The same vectors from padded token ids and kinds; entries from ``lengths`` on are ignored."""
     alpha = encoder.weights().to(rows)
     mask = torch.arange(tokens.shape[1], device=tokens.device) < lengths.unsqueeze(1)  # (titles, longest)

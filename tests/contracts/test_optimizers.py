@@ -13,16 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from storage.tables import Resident
-from tasks.optimizers import (
-    ASGD,
-    Adadelta,
-    Adagrad,
-    AdamW,
-    Momentum,
-    NAdam,
-    Optimizer,
-    RMSprop,
-)
+from tasks.optimizers import ASGD, Adadelta, Adagrad, AdamW, Momentum, NAdam, Optimizer, RMSprop
 from tests.tasks.optimizers.references import REFERENCES
 from tests.tasks.optimizers.torch_twins import WITHOUT_TORCH, torch_optimizer
 

@@ -96,10 +96,7 @@ def test_a_kill_and_what_follows(
 
 
 def test_two_homes_at_once_keep_their_champions(
-    servers: Servers,
-    undisturbed: tuple[dict[str, Any], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    servers: Servers, undisturbed: tuple[dict[str, Any], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", servers.mlflow)
     homes = [tmp_path / name / "home" for name in ("production", "smoke")]
