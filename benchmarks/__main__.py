@@ -45,14 +45,14 @@ LONGEST = 2 * 3600  # seconds that a benchmark may take
 
 def main() -> int:
     """The command."""
-    known = sorted(MODULES)
+    names_available = sorted(MODULES)
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "--only",
         nargs="+",
         metavar="NAME",
-        choices=known,
-        help=f"measure these sections alone: {', '.join(known)}",
+        choices=names_available,
+        help=f"measure these sections alone: {', '.join(names_available)}",
     )
     parser.add_argument(
         "--full",
@@ -62,21 +62,25 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="small sizes, to see that all works; prints, and writes nothing"
     )
-    given = parser.parse_args()
-    if given.full and given.quick:
+    options = parser.parse_args()
+    if options.full and options.quick:
         parser.error("--full and --quick are two sets of sizes: name one")
-    names = [name for name in given.only or known if (name in FULL if given.full else name not in ONLY_FULL)]
+    names = [
+        name
+        for name in options.only or names_available
+        if (name in FULL if options.full else name not in ONLY_FULL)
+    ]
     if not names:
         parser.error(
-            f"nothing to measure: {' '.join(given.only)} "
-            + ("has no heavy sizes" if given.full else "has heavy sizes alone: add --full")
+            f"nothing to measure: {' '.join(options.only)} "
+            + ("has no heavy sizes" if options.full else "has heavy sizes alone: add --full")
         )
-    size = "--quick" if given.quick else "--full" if given.full else ""
+    size = "--quick" if options.quick else "--full" if options.full else ""
     failed = measure_all(
         names,
         lambda name: run_one(name, size),
-        None if given.quick else PAGE,
-        ", full sizes" if given.full else "",
+        None if options.quick else PAGE,
+        ", full sizes" if options.full else "",
     )
     if failed:
         print(f"failed, and their sections left as they were: {', '.join(failed)}", file=sys.stderr)

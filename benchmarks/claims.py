@@ -87,9 +87,9 @@ def run(
             "--full", action="store_true", help="the heavy sizes alone: many minutes, much memory or disk"
         )
     parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
-    given = parser.parse_args()
-    claims = measure_full() if measure_full and given.full else measure(given.quick)
-    print(json.dumps([claim.row() for claim in claims], indent=1) if given.json else table(claims))
+    options = parser.parse_args()
+    claims = measure_full() if measure_full and options.full else measure(options.quick)
+    print(json.dumps([claim.row() for claim in claims], indent=1) if options.json else table(claims))
     return 0
 
 
@@ -130,13 +130,13 @@ def guides(*names: str) -> list[Path]:
         sys.exit(
             "this benchmark reads real guides: set GUIDESPACE_DATA to a folder that holds guides/*.xml.gz"
         )
-    found = []
+    paths = []
     for name in names:
         matches = sorted((Path(folder) / "guides").glob(f"*{name}*"))
         if not matches:
             sys.exit(f"no guide {name} in {folder}/guides")
-        found.append(matches[0])
-    return found
+        paths.append(matches[0])
+    return paths
 
 
 def is_installed(module: str, rival: str = "") -> bool:

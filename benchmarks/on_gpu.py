@@ -46,8 +46,10 @@ def measure(measurements: Sequence[Measurement], file: Path, seconds: float) -> 
     end, failed = time.monotonic() + seconds, []
     with file.open("a", encoding="utf-8") as out:
 
-        def append(own: Measurement, line: Line) -> None:
-            text = json.dumps({"part": own.part, "measurement": own.name, **line}, default=str)
+        def append(measurement: Measurement, line: Line) -> None:
+            text = json.dumps(
+                {"part": measurement.part, "measurement": measurement.name, **line}, default=str
+            )
             out.write(text + "\n")
             out.flush()
             print(text, flush=True)
@@ -81,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seconds", type=float, default=540, help="for all parts together (540)")
     parser.add_argument("--part", choices=PARTS, help="only this part")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     import torch
 
     if not torch.cuda.is_available():
@@ -90,10 +92,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begun = time.monotonic()
     from benchmarks.offload.measurements import measurements
 
-    given.out.mkdir(parents=True, exist_ok=True)
-    chosen = [own for own in measurements(given.out) if given.part in (None, own.part)]
-    left = given.seconds - (time.monotonic() - begun)
-    return 1 if measure(chosen, given.out / "measured.jsonl", left) else 0
+    options.out.mkdir(parents=True, exist_ok=True)
+    chosen = [
+        measurement for measurement in measurements(options.out) if options.part in (None, measurement.part)
+    ]
+    left = options.seconds - (time.monotonic() - begun)
+    return 1 if measure(chosen, options.out / "measured.jsonl", left) else 0
 
 
 if __name__ == "__main__":

@@ -68,14 +68,14 @@ def hide(guide: bytes) -> tuple[bytes, dict[str, set[str]]]:
     """The guide without categories of a tenth of its shows, and what those were, by show key."""
     hidden: dict[str, set[str]] = {}
 
-    def strip(found: re.Match[bytes]) -> bytes:
-        title = _TITLE.search(found[0])
+    def strip(programme: re.Match[bytes]) -> bytes:
+        title = _TITLE.search(programme[0])
         show = parse_title(html.unescape(title[1].decode())).show_key if title else ""
         if hashes([show], "hidden")[0] >= SHARE:
-            return found[0]
-        raw = _CATEGORY.findall(found[0])
+            return programme[0]
+        raw = _CATEGORY.findall(programme[0])
         hidden.setdefault(show, set()).update(html.unescape(each.decode()) for each in raw)
-        return _CATEGORY.sub(b"", found[0])
+        return _CATEGORY.sub(b"", programme[0])
 
     return _PROGRAMME.sub(strip, guide), hidden
 
@@ -112,15 +112,15 @@ def measure_guide(name: str) -> Judged:
         labels = set(fold.opened.label_names)
         truth = {show: _values(raw, mapping) & labels for show, raw in hidden.items()}
         judged = Judged(sum(map(bool, truth.values())), {}, {})
-        for asked in ASKED:
-            enrichment = planned(file, model, work, EnrichOptions(minimum_precision=asked))
-            own = {label: enrichment.vocabulary.of_label(label)[0] for label in labels}
+        for precision in ASKED:
+            enrichment = planned(file, model, work, EnrichOptions(minimum_precision=precision))
+            names_by_label = {label: enrichment.vocabulary.of_label(label)[0] for label in labels}
             voted = [
-                answer.names[0] in {own[label] for label in truth[show]}
+                answer.names[0] in {names_by_label[label] for label in truth[show]}
                 for title, answer in enrichment.answers.items()
                 if answer.by == VOTE and truth.get(show := enrichment.guide.show_key[title])
             ]
-            judged.filled[asked], judged.right[asked] = len(voted), sum(voted)
+            judged.filled[precision], judged.right[precision] = len(voted), sum(voted)
         return judged
 
 
@@ -155,12 +155,14 @@ def hide_numbers(guide: bytes) -> tuple[bytes, dict[int, dict[str, str]]]:
     """The guide without episode numbers of a tenth of its programmes, and what those were, by place."""
     chance, hidden, places = random.Random(0), {}, itertools.count()
 
-    def strip(found: re.Match[bytes]) -> bytes:
-        place, numbers = next(places), _NUMBER.findall(found[0])
-        if not numbers or b"<sub-title" not in found[0] or chance.random() >= SHARE:
-            return found[0]
-        hidden[place] = {own.decode() or ONSCREEN: html.unescape(text.decode()) for own, text in numbers}
-        return _NUMBER.sub(b"", found[0])
+    def strip(programme: re.Match[bytes]) -> bytes:
+        place, numbers = next(places), _NUMBER.findall(programme[0])
+        if not numbers or b"<sub-title" not in programme[0] or chance.random() >= SHARE:
+            return programme[0]
+        hidden[place] = {
+            system.decode() or ONSCREEN: html.unescape(text.decode()) for system, text in numbers
+        }
+        return _NUMBER.sub(b"", programme[0])
 
     return _PROGRAMME.sub(strip, guide), hidden
 
@@ -173,12 +175,14 @@ def measure_numbers(name: str) -> tuple[int, int, int]:
         (work / "guide.xml").write_bytes(content)
         with open_source(str(work / "guide.xml"), work, IngestSettings()) as source:
             _, guide = read_guide(source, work, options)
-        told, filled, right = find_numbers(guide, None), 0, 0
+        numbers_by_episode, filled, right = find_numbers(guide, None), 0, 0
         rows = pq.read_table(work / "programmes.parquet", columns=["title", "sub_title"]).to_pylist()
         for place, truth in hidden.items():
             row = rows[place]
             if found := dict(
-                told.get((guide.title_of_raw[row["title"]], fold_sub_title(row["sub_title"])), ())
+                numbers_by_episode.get(
+                    (guide.title_of_raw[row["title"]], fold_sub_title(row["sub_title"])), ()
+                )
             ):
                 filled += 1
                 right += all(found.get(system, text) == text for system, text in truth.items())
@@ -245,14 +249,14 @@ def speed(name: str, size: float) -> list[Claim]:
                 out.write(content[begin:end])
             out.write(content[end:])
         model = str(learn(fold))
-        programmes, reading, wall, cpu, whole, own, child = call_apart(fill, str(file), model)
+        programmes, reading, wall, cpu, total, parent, child = call_apart(fill, str(file), model)
         what = f"{file.stat().st_size / 1e9:.2g} GB, {programmes:,.0f} programmes"
-        largest = max(own, child) * 2**20 / 1e6
+        largest = max(parent, child) * 2**20 / 1e6
         return [
             Claim(f"{what}: written, programmes/s", programmes / wall, aim=100_000),
             Claim(f"{what}: written, programmes a CPU s", programmes / cpu, better=None),
             Claim(f"{what}: read, programmes/s", programmes / reading, better=None),
-            Claim(f"{what}: whole, minutes", whole / 60, aim=5, better="less"),
+            Claim(f"{what}: whole, minutes", total / 60, aim=5, better="less"),
             Claim(f"{what}: largest process, peak MB", largest, aim=500, better="less"),
         ]
 

@@ -104,12 +104,12 @@ def ingest(folder: Path, feeds: Sequence[Path], workers: int = 1, home: Path | N
 
 def rivals() -> dict[str, Callable[[Path], object]]:
     """What else reads XMLTV or XML, of what is installed."""
-    found: dict[str, Callable[[Path], object]] = {"xml.etree loop, executemany into SQLite": into_sqlite}
+    readers: dict[str, Callable[[Path], object]] = {"xml.etree loop, executemany into SQLite": into_sqlite}
     if is_installed("pandas"):
-        found["pandas.read_xml (attributes and one text a name)"] = by_pandas
+        readers["pandas.read_xml (attributes and one text a name)"] = by_pandas
     if is_installed("xmltv", "py-xmltv"):
-        found["py-xmltv, into memory only"] = by_py_xmltv
-    return found
+        readers["py-xmltv, into memory only"] = by_py_xmltv
+    return readers
 
 
 def into_sqlite(file: Path) -> None:

@@ -32,29 +32,29 @@ SHARE, RATE, PASSES, WITHIN, TOLERANCE = 0.1, 150e6, 30, 0.01, 1e-3
 
 def claims(quick: bool) -> Sequence[Claim]:
     """All claims of this file."""
-    found: list[Claim] = []
+    results: list[Claim] = []
     with TemporaryDirectory() as name:
         folder = Path(name) / "samples"
         blocks = call_apart(make_samples, folder, 80_000 if quick else 540_000, threads=1)
         size, disk = blocks.file.stat().st_size, disk_rate(blocks)
         label = f"{size / 1e6:.0f} MB, cache {SHARE * size / 1e6:.0f} MB"
-        found.append(Claim("disk by blocks, MB/s", disk / 1e6, better=None))
+        results.append(Claim("disk by blocks, MB/s", disk / 1e6, better=None))
         for cost in (0.1, 1.0, 10.0):
             ours = measure_apart(prepare_ours, folder, cost, RATE, SHARE, threads=1).result
             optimum, passes, gap, seconds = ours["dual"], ours["passes"], ours["gap"], ours["seconds"]
             name = f"{label}, {RATE / 1e6:.0f} MB/s, C = {cost:g}"
-            found.append(Claim(f"gap at the end, {name}", gap, aim=TOLERANCE, better="less"))
-            found.append(Claim(f"passes over the disk to that gap, {name}", passes, better=None))
+            results.append(Claim(f"gap at the end, {name}", gap, aim=TOLERANCE, better="less"))
+            results.append(Claim(f"passes over the disk to that gap, {name}", passes, better=None))
             limit = max(PASSES * size / RATE, 4 * seconds)
-            given = folder, cost, RATE, 0.0, optimum, limit
-            slow = measure_apart(prepare_ours, *given, rival=True, threads=1).result
-            found.append(race(name, seconds, "pass by pass", slow, 1 / 3))
+            arguments = folder, cost, RATE, 0.0, optimum, limit
+            slow = measure_apart(prepare_ours, *arguments, rival=True, threads=1).result
+            results.append(race(name, seconds, "pass by pass", slow, 1 / 3))
         fast = measure_apart(prepare_ours, folder, 1.0, 1e12, SHARE, threads=1).result
-        given = (folder, 1.0, 1e12, 0.0, fast["dual"], 30 * fast["seconds"])
-        slow = measure_apart(prepare_ours, *given, rival=True, threads=1).result
-        found.append(race(f"{label}, disk as it is, C = 1", fast["seconds"], "pass by pass", slow, None))
+        arguments = (folder, 1.0, 1e12, 0.0, fast["dual"], 30 * fast["seconds"])
+        slow = measure_apart(prepare_ours, *arguments, rival=True, threads=1).result
+        results.append(race(f"{label}, disk as it is, C = 1", fast["seconds"], "pass by pass", slow, None))
         liblinear = measure_apart(prepare_liblinear, folder, 1.0, rival=True, threads=1)
-        found.append(
+        results.append(
             Claim(
                 f"objective, {label}, C = 1",
                 fast["objective"],
@@ -64,7 +64,7 @@ def claims(quick: bool) -> Sequence[Claim]:
                 better="less",
             )
         )
-    return found
+    return results
 
 
 def race(name: str, seconds: float, rival: str, result: dict[str, float], aim: float | None) -> Claim:
@@ -214,13 +214,13 @@ def _documents(count: int) -> Iterator[tuple[csr_matrix, Ragged]]:
     frequency = 1 / (np.arange(FEATURES) + 10.0)
     common = np.cumsum(frequency / frequency.sum())
     topics = np.searchsorted(common, world.random((TOPICS, TOPIC_WORDS))).astype(np.int32)
-    own = np.cumsum(1 / (np.arange(TOPIC_WORDS) + 5.0))
+    word_shares = np.cumsum(1 / (np.arange(TOPIC_WORDS) + 5.0))
     positive = world.random(TOPICS) < 0.5
     rarity = np.log(frequency.sum() / frequency).astype(np.float32)
     for begin in range(0, count, 20_000):
         shape = (min(20_000, count - begin), WORDS)
         first, second = rng.integers(0, TOPICS, (2, shape[0], 1))
-        word = np.searchsorted(own, rng.random(shape) * own[-1])
+        word = np.searchsorted(word_shares, rng.random(shape) * word_shares[-1])
         source = rng.random(shape)  # of each word: the first topic, the second, all documents alike
         ids = np.where(source < 0.35, topics[first, word], topics[second, word])
         ids = np.where(source < 0.5, ids, np.searchsorted(common, rng.random(shape))).astype(np.int32)

@@ -148,8 +148,8 @@ def folds(fit: Fit, dim: int, rate: float, decay: float) -> tuple[float, float]:
 
 def tuned(fit: Fit, dim: int, grid: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """The best RMSE of a grid of learning rates and decays, and the median CPU seconds of five fits."""
-    found = [folds(fit, dim, *point) for point in grid]
-    return min(error for error, _ in found), median(seconds for _, seconds in found)
+    results = [folds(fit, dim, *point) for point in grid]
+    return min(error for error, _ in results), median(seconds for _, seconds in results)
 
 
 def fit_seconds(fit: Fit, ratings: int, dim: int) -> float:

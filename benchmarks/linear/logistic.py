@@ -59,7 +59,7 @@ def objective(quick: bool, weights: np.ndarray, intercept: float) -> float:
 def prepare_ours(quick: bool, solver: Any, threads: int) -> Callable[[], Any]:
     """``PASSES`` passes from zero; its loops are compiled before."""
     rows, held = samples(quick)
-    labels = Ragged.from_rows([[0] if own else [] for own in held])
+    labels = Ragged.from_rows([[0] if positive else [] for positive in held])
     width, options = (
         SIZES[quick][1],
         {"alpha": alpha(quick), "solver": solver, "epochs": PASSES, "threads": threads},
@@ -119,11 +119,11 @@ def claims(quick: bool) -> list[Claim]:
     )
     best = objective(quick, *saga.result)
     shuffled, unshuffled = (measured(prepare_sgd, own, rival=True, threads=1) for own in (True, False))
-    found = []
+    results = []
     for solver in (ProximalSgd(), Ftrl()):
         name = f"{solver.name}, {count:,} samples x {len(saga.result[0]):,}"
         runs = measured(prepare_ours, solver, 1, threads=1)
-        found += [
+        results += [
             Claim(f"{name}, samples a CPU s", rate(runs), rival, rate(own), aim=aim)
             for rival, own, aim in (
                 ("SGDClassifier", shuffled, 3),
@@ -131,7 +131,7 @@ def claims(quick: bool) -> list[Claim]:
             )
         ]
         aim = 1e-3 if isinstance(solver, Ftrl) else None
-        found.append(
+        results.append(
             Claim(
                 f"{name}, {PASSES} passes, objective above the optimum by a share of",
                 lacking(runs),
@@ -142,10 +142,10 @@ def claims(quick: bool) -> list[Claim]:
             )
         )
         zeros = float((runs[0].result[0] == 0).mean()), float((saga.result[0] == 0).mean())
-        found.append(Claim(f"{name}, share of weights that are 0", zeros[0], "saga", zeros[1], better=None))
+        results.append(Claim(f"{name}, share of weights that are 0", zeros[0], "saga", zeros[1], better=None))
     two, alone = measured(prepare_ours, Ftrl(), 2, threads=2), measured(prepare_ours, Ftrl(), 1, threads=1)
     walls = [PASSES * count / statistics.median(run.wall for run in own) for own in (two, alone)]
-    found += [
+    results += [
         Claim("ftrl in two threads, samples a wall s", walls[0], "one thread", walls[1], aim=1.6),
         Claim(
             "ftrl in two threads, objective above the optimum by a share of",
@@ -154,7 +154,7 @@ def claims(quick: bool) -> list[Claim]:
             better="less",
         ),
     ]
-    found += [
+    results += [
         Claim(
             f"ftrl, {PASSES} passes, CPU s",
             statistics.median(run.cpu for run in alone),
@@ -165,4 +165,4 @@ def claims(quick: bool) -> list[Claim]:
         )
         for rival, own in (("saga", saga), ("liblinear", liblinear))
     ]
-    return found
+    return results

@@ -96,7 +96,7 @@ def vowpal_wabbit(world: World, options: str, repeats: int) -> Result:
         samples, shared = Path(folder) / "samples", f"--quiet --holdout_off -b 18 {options}"
         held = ("1" if count else "-1" for count in world.labels.lengths)
         samples.write_text(
-            "".join(f"{own} {line(world.rows, row)}\n" for row, own in enumerate(held)), encoding="utf-8"
+            "".join(f"{sign} {line(world.rows, row)}\n" for row, sign in enumerate(held)), encoding="utf-8"
         )
         Workspace(f"{shared} -d {samples} -c").finish()
 
@@ -136,19 +136,19 @@ def _titles(about: str, folds: Sequence[Fold], form: str) -> Iterator[Claim]:
         frequency = np.bincount(labels.values, minlength=corpus.label_count)
         features, rows = TfidfFeatures().fit_transform(inputs.take(training))
         world = World(rows, labels, corpus.label_count, features.transform(inputs.take(held)))
-        for name, (call, given) in systems.items():
-            result = call_apart(call, world, *given, rival=name != "ours", threads=1)
+        for name, (call, arguments) in systems.items():
+            result = call_apart(call, world, *arguments, rival=name != "ours", threads=1)
             margins = np.where(frequency > 0, result.margins, -np.inf).astype(np.float64)
             top = predict_from_scores(margins, margins > 0, frequency).top
             seconds[name].append(result.seconds)
             correct[name].append(truth[np.arange(len(top)), top])
-    accuracy = {name: float(np.concatenate(own).mean()) for name, own in correct.items()}
-    asked = sum(map(len, correct["ours"]))
+    accuracy = {name: float(np.concatenate(hits).mean()) for name, hits in correct.items()}
+    held_out = sum(map(len, correct["ours"]))
     for rival in list(systems)[1:]:
         mine, theirs = (statistics.median(seconds[name]) for name in ("ours", rival))
         yield Claim(f"{about}, CPU s", mine, rival, theirs, aim=0.1, better="less")
         yield Claim(
-            f"{about}, accuracy on {asked:,} held-out titles of {len(folds)} folds",
+            f"{about}, accuracy on {held_out:,} held-out titles of {len(folds)} folds",
             accuracy["ours"],
             rival,
             accuracy[rival],
@@ -172,7 +172,7 @@ def stream(samples: int, label_count: int) -> tuple[World, np.ndarray]:
     else:
         held = np.arange(label_count) == scores.argmax(axis=1)[:, None]
     learnt = samples - 10_000
-    labels = Ragged.from_rows([np.flatnonzero(own) for own in held[:learnt]])
+    labels = Ragged.from_rows([np.flatnonzero(row) for row in held[:learnt]])
     return World(rows[:learnt], labels, label_count, rows[learnt:]), held[learnt:]
 
 
@@ -198,16 +198,16 @@ def streams(quick: bool) -> Iterator[Claim]:
             rivals += [("LinearSVC, C = .01, tolerance 1", 4, (scikit_learn, world, "LinearSVC", options))]
             if wabbit:
                 rivals += [("Vowpal Wabbit, hinge", 1, (vowpal_wabbit, world, "--loss_function hinge"))]
-        for rival, epochs, given in rivals:
+        for rival, epochs, arguments in rivals:
             mine = call_apart(ours, world, STREAM_COST, epochs, repeats, threads=1)
-            theirs = call_apart(*given, repeats, rival=True, threads=1)
+            theirs = call_apart(*arguments, repeats, rival=True, threads=1)
             passes = f"{about}, our passes: {epochs}"
             speeds = {"value": count / mine.seconds, "rival": rival, "rival_value": count / theirs.seconds}
             yield Claim(f"{passes}, samples/s", **speeds, aim=1)
             memory = {"value": mine.above, "rival": rival, "rival_value": theirs.above}
             yield Claim(f"{passes}, MiB above imports and inputs", **memory, better=None)
-            own, other = (_accuracy(result.margins, held) for result in (mine, theirs))
-            yield Claim(f"{passes}, accuracy", own, rival, other, better=None)
+            accuracy, other = (_accuracy(result.margins, held) for result in (mine, theirs))
+            yield Claim(f"{passes}, accuracy", accuracy, rival, other, better=None)
 
 
 def lookups(quick: bool) -> Iterator[Claim]:
@@ -225,7 +225,7 @@ def lookups(quick: bool) -> Iterator[Claim]:
 
 def named(samples: int) -> list[dict[str, float]]:
     drawn = (FEATURES ** np.random.default_rng(5).random((samples, PRESENT))).astype(np.int64)
-    return [dict.fromkeys(map(str, own), 1.0) for own in drawn.tolist()]
+    return [dict.fromkeys(map(str, features), 1.0) for features in drawn.tolist()]
 
 
 def look_up(samples: int) -> float:

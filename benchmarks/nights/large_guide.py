@@ -36,7 +36,7 @@ def write_large_guide(path: Path, titles: int, feeds: Sequence[Path], seed: int 
     """Writes an XMLTV file, compressed by gzip, of that many distinct titles; returns its programmes."""
     rng = np.random.default_rng(seed)
     sources = list({" ".join(one.words).casefold(): one for feed in feeds for one in _read(feed)}.values())
-    names, heads, known = [], np.zeros(titles, dtype=np.int32), set()
+    names, heads, used = [], np.zeros(titles, dtype=np.int32), set()
     while len(names) < titles:
         pairs = rng.integers(len(sources), size=(titles, 2)).tolist()
         for (head, tail), named in zip(pairs, (rng.random(titles) < NAMED).tolist(), strict=True):
@@ -45,8 +45,8 @@ def write_large_guide(path: Path, titles: int, feeds: Sequence[Path], seed: int 
             if named:
                 words.insert(0, "".join(SYLLABLES[part] for part in rng.integers(len(SYLLABLES), size=4)))
             name = " ".join(words)
-            if name.casefold() not in known and len(names) < titles:
-                known.add(name.casefold())
+            if name.casefold() not in used and len(names) < titles:
+                used.add(name.casefold())
                 heads[len(names)] = head
                 names.append(name)
     airings = np.repeat(np.arange(titles), rng.geometric(MORE_AIRINGS, titles))
@@ -55,21 +55,21 @@ def write_large_guide(path: Path, titles: int, feeds: Sequence[Path], seed: int 
     with gzip.open(path, "wt", encoding="utf-8", compresslevel=1) as file:
         file.write('<?xml version="1.0" encoding="UTF-8"?>\n<tv>\n')
         for title in rng.permutation(airings).tolist():
-            own = sources[heads[title]]
-            number, filled = divmod(clocks.get(own.channel, 0), MINUTES)
-            channel = f"{own.channel} {number + 1}" if number else own.channel
+            source = sources[heads[title]]
+            number, filled = divmod(clocks.get(source.channel, 0), MINUTES)
+            channel = f"{source.channel} {number + 1}" if number else source.channel
             if not filled:
-                begins[own.channel] = int(rng.integers(MINUTES))
+                begins[source.channel] = int(rng.integers(MINUTES))
                 identity = f"<channel id={quoteattr(channel)}>"
                 file.write(f"{identity}<display-name>{escape(channel)}</display-name></channel>\n")
-            minutes = min(own.minutes, MINUTES - filled)
-            clocks[own.channel] = clocks.get(own.channel, 0) + minutes
-            begin = (begins[own.channel] + filled) % MINUTES
+            minutes = min(source.minutes, MINUTES - filled)
+            clocks[source.channel] = clocks.get(source.channel, 0) + minutes
+            begin = (begins[source.channel] + filled) % MINUTES
             when = (FIRST + timedelta(minutes=at) for at in (begin, begin + minutes))
             start, stop = (f"{at:{FORM}}" for at in when)
             file.write(f'<programme start="{start}" stop="{stop}" channel={quoteattr(channel)}>')
             file.write(f"<title>{escape(names[title])}</title>")
-            file.writelines(f"<category>{escape(one)}</category>" for one in own.categories)
+            file.writelines(f"<category>{escape(one)}</category>" for one in source.categories)
             file.write("</programme>\n")
         file.write("</tv>\n")
     return len(airings)
@@ -86,7 +86,7 @@ def _read(feed: Path) -> Iterator[_Source]:
                 words = (element.findtext("title") or "").split()
                 if words:
                     minutes = _minutes(element.get("start", ""), element.get("stop", ""))
-                    categories = [own.text for own in element.iterfind("category") if own.text]
+                    categories = [category.text for category in element.iterfind("category") if category.text]
                     channel = names.get(element.get("channel", ""), element.get("channel", ""))
                     yield _Source(words, categories, channel, minutes)
                 element.clear()

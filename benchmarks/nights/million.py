@@ -34,17 +34,17 @@ def measure_million(titles: int, feeds: Sequence[Path]) -> list[Claim]:
         )
         recall = json.loads(clusters.read_text(encoding="utf-8"))["details"]["neighbour_recall"]
         size, opened = (page.parent / "map.html").stat().st_size, open_map(page.parent / "map.html")
-    whole = f"night of {titles:,} titles, {programmes:,} programmes"
+    about_night = f"night of {titles:,} titles, {programmes:,} programmes"
     full = titles >= 1_000_000
     claims = [
-        Claim(f"{whole}, seconds", night.seconds, aim=1800 if full else None, better="less"),
-        Claim(f"{whole}, CPU seconds", night.cpu, better=None),
-        Claim(f"{whole}, peak memory, GB", night.peak / 1e9, aim=6, better="less"),
-        Claim(f"{whole}, recall of neighbours", recall, aim=0.98),
-        Claim(f"{whole}, map, MB", size / 1e6, better=None),
+        Claim(f"{about_night}, seconds", night.seconds, aim=1800 if full else None, better="less"),
+        Claim(f"{about_night}, CPU seconds", night.cpu, better=None),
+        Claim(f"{about_night}, peak memory, GB", night.peak / 1e9, aim=6, better="less"),
+        Claim(f"{about_night}, recall of neighbours", recall, aim=0.98),
+        Claim(f"{about_night}, map, MB", size / 1e6, better=None),
     ]
     if opened is not None:
-        claims.append(Claim(f"{whole}, map opens, seconds", opened, aim=5, better="less"))
+        claims.append(Claim(f"{about_night}, map opens, seconds", opened, aim=5, better="less"))
     for stage in night.stages:
         about = {"ended, s": stage.ended, "CPU s": stage.cpu, "peak GB": stage.peak / 1e9}
         claims += [

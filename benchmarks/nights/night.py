@@ -54,8 +54,8 @@ def run_night(home: Path, feeds: Sequence[Path]) -> Night:
     before = 0.0
     for line in process.stdout:
         output.append(line)
-        if found := ENDED.match(line):
-            stages.append(Stage(found[1], time.perf_counter() - started, cpu - before, recent))
+        if match := ENDED.match(line):
+            stages.append(Stage(match[1], time.perf_counter() - started, cpu - before, recent))
             print(f"{stages[-1]}", file=sys.stderr, flush=True)
             recent, before = 0.0, cpu
     status = process.wait()
@@ -69,22 +69,22 @@ def run_night(home: Path, feeds: Sequence[Path]) -> Night:
 
 def _tree(root: int) -> tuple[float, float]:
     """Resident bytes and CPU seconds of a process and all its descendants, those that ended included."""
-    found: dict[int, tuple[int, float]] = {}
+    processes: dict[int, tuple[int, float]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
             except OSError:
                 continue
-            found[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
+            processes[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
     tree, before = {root}, 0
     while len(tree) != before:
         before = len(tree)
-        tree |= {child for child, (parent, _) in found.items() if parent in tree}
+        tree |= {child for child, (parent, _) in processes.items() if parent in tree}
     resident = 0
     for pid in tree:
         try:
             resident += int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE
         except OSError:
             continue
-    return float(resident), sum(found[pid][1] for pid in tree if pid in found)
+    return float(resident), sum(processes[pid][1] for pid in tree if pid in processes)

@@ -69,8 +69,8 @@ def _timed(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[fl
 def _servers(folder: Path) -> Iterator[dict[str, str]]:
     """Prefect's and MLflow's server on loopback, and the environment of a run that uses them."""
     prefect, mlflow = (f"{free_port()}" for _ in range(2))
-    own = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
-    environment = os.environ | own | {"DO_NOT_TRACK": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    prefect_settings = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+    environment = os.environ | prefect_settings | {"DO_NOT_TRACK": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
     at = ["--host", "127.0.0.1", "--port"]
     store = [
         "--backend-store-uri",

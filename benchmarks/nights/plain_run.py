@@ -51,9 +51,9 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
     gc.freeze()  # as a night does
     seconds: dict[str, float] = {}
 
-    def timed(name: str, function: Callable[..., Any], *given: Any) -> Any:
+    def timed(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         started = time.perf_counter()
-        result = function(*given)
+        result = function(*arguments)
         seconds[name] = round(time.perf_counter() - started, 2)
         return result
 
@@ -68,12 +68,12 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
             context().run, timed, "baselines", score_baselines.fn, place, corpus, settings.evaluate
         )
         checkpoint = timed("train", train.fn, place, corpus, settings.train, run)
-        given = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
-        encoder = timed("augment", augment.fn, place, *given)
+        inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
+        encoder = timed("augment", augment.fn, place, *inputs)
         vectors = timed("embed", embed.fn, place, corpus, encoder)
         packed = pool.submit(context().run, timed, "pack", pack.fn, place, corpus, encoder, vectors)
-        given = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
-        nearest = timed("neighbours", find_nearest.fn, place, *given)
+        inputs = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
+        nearest = timed("neighbours", find_nearest.fn, place, *inputs)
         layout_inputs = LayoutInputs(
             corpus=corpus,
             encoder=encoder,
@@ -92,8 +92,8 @@ def main(home: Path, feeds: Sequence[Path]) -> None:
             corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster
         )
         clustering = timed("cluster", cluster.fn, place, clustering_inputs)
-        given = corpus, vectors, clustering, baselines.result(), settings.evaluate
-        scores = timed("evaluate", evaluate.fn, place, *given)
+        inputs = corpus, vectors, clustering, baselines.result(), settings.evaluate
+        scores = timed("evaluate", evaluate.fn, place, *inputs)
         page_inputs = PageInputs(
             guide=guide,
             corpus=corpus,

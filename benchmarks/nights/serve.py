@@ -92,11 +92,11 @@ def theirs(home: Path, port: int) -> Server:
 @contextmanager
 def running(server: Server, port: int, title: str) -> Iterator[tuple[int, float]]:
     """Process id and seconds from the command to its first answer; ended with the block."""
-    own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    common = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
     started = time.perf_counter()
     process = subprocess.Popen(
         server.command,
-        env={**os.environ, **own, **server.environment},
+        env={**os.environ, **common, **server.environment},
         stdout=sys.stderr,
         start_new_session=True,
     )
@@ -169,14 +169,14 @@ def titles_to_ask(model: Path, count: int, new: int = NEW, seed: int = 0) -> lis
 
 def resident(group: int) -> float:
     """MiB of resident memory of the processes of a group."""
-    found = 0
+    total = 0
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if os.getpgid(int(entry.name)) == group:
-                found += int((entry / "statm").read_text(encoding="utf-8").split()[1]) * os.sysconf(
+                total += int((entry / "statm").read_text(encoding="utf-8").split()[1]) * os.sysconf(
                     "SC_PAGE_SIZE"
                 )
-    return found / 2**20
+    return total / 2**20
 
 
 def measure_serve(quick: bool) -> Sequence[Claim]:
@@ -220,8 +220,8 @@ def _loads(
     end = resident(process)
     alone = {}
     for name, new in (("guide", 0), ("new", 1)):
-        asked = [json.dumps(server.ask(title)) for title in titles_to_ask(model, few, new=new, seed=1)]
-        alone[name] = _apart(port, server.path, asked)
+        requests = [json.dumps(server.ask(title)) for title in titles_to_ask(model, few, new=new, seed=1)]
+        alone[name] = _apart(port, server.path, requests)
     return {"all": everything, **alone, "begin": begin, "end": end}
 
 
@@ -229,13 +229,13 @@ def _apart(port: int, path: str, bodies: list[str]) -> Loaded:
     return call_apart(load, port, path, bodies, CLIENTS, threads=1)
 
 
-def _beside(own: dict[str, Any], other: dict[str, Any], many: int) -> Iterator[Claim]:
+def _beside(seen: dict[str, Any], rival_seen: dict[str, Any], many: int) -> Iterator[Claim]:
     """Ours beside MLflow's."""
 
     def both(name: str, mine: float, their: float, better: Literal["more", "less"] = "less") -> Claim:
         return Claim(name, mine, MLFLOW, their, better=better)
 
-    mine, their = own["all"], other["all"]
+    mine, their = seen["all"], rival_seen["all"]
     what = f"{CLIENTS} clients, {many:,} requests"
     for share in (50, 99):
         yield both(f"{what}: p{share}, ms", mine.percentile(share), their.percentile(share))
@@ -245,13 +245,13 @@ def _beside(own: dict[str, Any], other: dict[str, Any], many: int) -> Iterator[C
     yield Claim(f"{what}: errors", mine.errors, aim=0, better="less")
     for name, which in (("guide", "titles of the guide alone"), ("new", "new titles alone")):
         for share in (50, 99):
-            pair = own[name].percentile(share), other[name].percentile(share)
+            pair = seen[name].percentile(share), rival_seen[name].percentile(share)
             yield both(f"{CLIENTS} clients, {which}: p{share}, ms", *pair)
-    yield both("cold start to the first answer, s", own["start"], other["start"])
-    yield Claim("cold start to the first answer, s", own["start"], aim=4, better="less")
+    yield both("cold start to the first answer, s", seen["start"], rival_seen["start"])
+    yield Claim("cold start to the first answer, s", seen["start"], aim=4, better="less")
     for when in ("begin", "end"):
-        yield both(f"memory at the {when} of all requests, MiB", own[when], other[when])
-    grown = own["end"] / own["begin"]
+        yield both(f"memory at the {when} of all requests, MiB", seen[when], rival_seen[when])
+    grown = seen["end"] / seen["begin"]
     yield Claim("memory at the end over the beginning", grown, aim=1.05, better="less")
 
 

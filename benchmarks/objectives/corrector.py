@@ -34,41 +34,41 @@ def spread(folder: Path) -> Counter[str]:
     held = model.votes.titles[labelled]
     near = Neighbours(model.votes.neighbours[labelled], model.votes.cosines[labelled])
     named, vectors = [titles[row] for row in held], model.vectors(held)
-    names = sorted({label for own in model.labels for label in own})
+    names = sorted({label for categories in model.labels for label in categories})
     number = {name: place for place, name in enumerate(names)}
-    labels = Ragged.from_rows([sorted(number[label] for label in own) for own in model.labels])
+    labels = Ragged.from_rows([sorted(number[label] for label in categories) for categories in model.labels])
     first, _ = score_votes(*near, labels, len(names))
-    found = Counter[str]()
+    counts = Counter[str]()
     for place, row in enumerate(held):
         if names[first[place]] in model.labels[row] and first[place] >= 0:
             continue
-        show, own = model.shows[row], tuple(model.labels[row])
-        made = Correction(show_key=show, title=titles[row], categories=own, corrected_at=AT)
+        show, categories = model.shows[row], tuple(model.labels[row])
+        made = Correction(show_key=show, title=titles[row], categories=categories, corrected_at=AT)
         model.corrections = {show: made}
         cosines = vectors @ vectors[place]
         followers = (
             [*model.corrected_editions(named, vectors, near)],
             np.flatnonzero(cosines >= near.cosines[:, 0]),
         )
-        found["corrections"] += 1
+        counts["corrections"] += 1
         for rule, places in zip(RULES, followers, strict=True):
             others = [held[one] for one in places if one != place]
-            found[rule] += len(others)
-            found[f"{rule}: right"] += sum(bool({*own} & {*model.labels[other]}) for other in others)
-    return found
+            counts[rule] += len(others)
+            counts[f"{rule}: right"] += sum(bool({*categories} & {*model.labels[other]}) for other in others)
+    return counts
 
 
 def corrector(names: tuple[str, ...] = GUIDES) -> list[Claim]:
     """Titles that follow a correction, and the share of them that is right, over all guides."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for name in names:
         with tempfile.TemporaryDirectory() as work:
             (fold,) = make_folds(Path(work) / "home", guides(name)[:1], SALTS[:1])
-            found += spread(learn(fold))
-    corrections = f"{found['corrections']:,} corrections in {len(names)} guides"
+            counts += spread(learn(fold))
+    corrections = f"{counts['corrections']:,} corrections in {len(names)} guides"
     claims = []
     for rule, aim in zip(RULES, (0.9, None), strict=True):
-        share, better = found[f"{rule}: right"] / max(1, found[rule]), "more" if aim else None
-        claims.append(Claim(f"{corrections}, {rule}: followed", found[rule], better=None))
+        share, better = counts[f"{rule}: right"] / max(1, counts[rule]), "more" if aim else None
+        claims.append(Claim(f"{corrections}, {rule}: followed", counts[rule], better=None))
         claims.append(Claim(f"{corrections}, {rule}: right", share, aim=aim, better=better))
     return claims

@@ -39,9 +39,9 @@ def full_memory(spread: float) -> tuple[Memory, torch.Generator]:
 
 def ours(memory: Memory, queries: Tensor, labels: Tensor) -> Tensor:
     """The margin loss, and the write."""
-    found = memory.write_(queries, labels, HitOrMiss())
-    counted = (found.same != EMPTY) & (found.other != EMPTY)
-    away, towards = (found.start[own.clamp(min=0)] for own in (found.other, found.same))
+    slots = memory.write_(queries, labels, HitOrMiss())
+    counted = (slots.same != EMPTY) & (slots.other != EMPTY)
+    away, towards = (slots.start[rows.clamp(min=0)] for rows in (slots.other, slots.same))
     return ((queries * (away - towards)).sum(1) + MARGIN).clamp(min=0).mul(counted).sum() / counted.sum()
 
 

@@ -95,10 +95,10 @@ def vectors_of(training: Training) -> np.ndarray:
 def accuracy(world: World, training: Training) -> tuple[float, float]:
     """Of the nearest title: right taste, and right category, among held-out titles of culture."""
     corpus, vectors = open_corpus(world.folder), vectors_of(training)
-    asked = np.flatnonzero(corpus.split > 0)
-    near = corpus.training[top_neighbours(vectors[asked], vectors[corpus.training], 1)[0][:, 0]]
+    queries = np.flatnonzero(corpus.split > 0)
+    near = corpus.training[top_neighbours(vectors[queries], vectors[corpus.training], 1)[0][:, 0]]
     taste = world.tastes[near]
-    return float((taste == world.tastes[asked]).mean()), float((taste >= 0).mean())
+    return float((taste == world.tastes[queries]).mean()), float((taste >= 0).mean())
 
 
 def learn(world: World, objective: Any, epochs: int, seed: int) -> tuple[float, float]:
@@ -112,8 +112,8 @@ def measure_tastes(quick: bool) -> list[Claim]:
     with tempfile.TemporaryDirectory() as folder:
         seeds = [*TUNED, *(range(3) if quick else ASKED)]
         worlds = {seed: make_world(Path(folder) / str(seed), seed) for seed in seeds}
-        tuned, asked = ({s: worlds[s] for s in seeds if (s in TUNED) == own} for own in (True, False))
-        untrained = [accuracy(world, Training(world.folder, SETTINGS))[0] for world in asked.values()]
+        tuned, measured = ({s: worlds[s] for s in seeds if (s in TUNED) == own} for own in (True, False))
+        untrained = [accuracy(world, Training(world.folder, SETTINGS))[0] for world in measured.values()]
         tried: dict[str, list[Any]] = {
             "label": [Label(temperature=value, context_temperature=value) for value in TEMPERATURES],
             **{name: [replace(own, margin=value) for value in MARGINS] for name, own in OURS.items()},
@@ -127,7 +127,7 @@ def measure_tastes(quick: bool) -> list[Claim]:
 
             best = max(objectives, key=lambda objective: score(objective, tuned)[:, 0].mean())
             value = best.temperature if isinstance(best, Label) else best.margin
-            found[name] = value, score(best, asked)
+            found[name] = value, score(best, measured)
     claims = [Claim("1-NN by taste, untrained", statistics.mean(untrained), better=None)]
     temperature, theirs = found["label"]
     rival = f"label mode, temperature {temperature}"

@@ -28,11 +28,11 @@ OBJECTIVES = {
 def rare_categories(quick: bool) -> Iterator[Claim]:
     """Macro-F1 of categories with few titles; the interval is of the paired difference to label mode."""
     names = rare.GUIDES[2:3] if quick else rare.GUIDES
-    *_, (_, found) = rare.compare(OBJECTIVES, LABEL_MODE, names)
-    for name, own in found.items():
+    *_, (_, differences) = rare.compare(OBJECTIVES, LABEL_MODE, names)
+    for name, difference in differences.items():
         if name != LABEL_MODE:
-            about = f"{name}: macro-F1 of {own.labels} rare labels less {LABEL_MODE}'s"
-            yield Claim(about, own.value, interval=(own.low, own.high), better=None)
+            about = f"{name}: macro-F1 of {difference.labels} rare labels less {LABEL_MODE}'s"
+            yield Claim(about, difference.value, interval=(difference.low, difference.high), better=None)
 
 
 def measure_objectives(quick: bool) -> Sequence[Claim]:

@@ -87,9 +87,9 @@ def compare(
                 rare = np.zeros(0, bool)
                 for name, own in settings.items():
                     judged, rare = judge_rare(fold, replace(own, seed=seed))
-                    found = measure_weighted(_only(judged, rare), group, weights)["macro_f1"]
-                    assert found is not None
-                    values[name].append(np.nan_to_num(found))
+                    scores = measure_weighted(_only(judged, rare), group, weights)["macro_f1"]
+                    assert scores is not None
+                    values[name].append(np.nan_to_num(scores))
                     accuracy[name].append(float(judged.correct.mean()))
                 labels += int(rare.sum())
         means = {name: np.mean(own, axis=0) for name, own in values.items()}

@@ -29,7 +29,7 @@ class Row:
     sub_title: str
     pattern: str
     weight: float  # how many sub-titles it stands for
-    said: str  # "" where the classifier is not sure
+    answer: str  # "" where the classifier is not sure
     probability: float
 
 
@@ -48,16 +48,16 @@ class Measured:
 
 def real_sub_titles() -> list[str]:
     """Distinct sub-titles of the guides in GUIDESPACE_DATA."""
-    found: set[str] = set()
+    texts: set[str] = set()
     for folder in FOLDERS:
         for file in sorted((Path(os.environ["GUIDESPACE_DATA"]) / folder).glob("*.xml.gz")):
             with gzip.open(file) as handle:
                 for _, element in iterparse(handle):
                     if element.tag == "sub-title" and element.text:
-                        found.add(element.text)
+                        texts.add(element.text)
                     if element.tag == "programme":
                         element.clear()
-    return sorted(found)
+    return sorted(texts)
 
 
 def read_labelled(file: Path) -> list[tuple[str, str, float]]:
@@ -84,21 +84,23 @@ def measure(settings: PatternSettings | None = None, file: Path = REPORTED, thre
 def answer(model: PatternClassifier, file: Path = REPORTED) -> list[Row]:
     """What a classifier says of the hand-labelled sub-titles of a file."""
     labelled = [row for row in read_labelled(file) if match_rule(row[0]) is None]
-    found = model.classify([text for text, _, _ in labelled])
-    said = zip(labelled, found.names, found.probabilities.tolist(), strict=True)
-    return [Row(*row, *(name, value)) for (row, name, value) in said]
+    patterns = model.classify([text for text, _, _ in labelled])
+    answers = zip(labelled, patterns.names, patterns.probabilities.tolist(), strict=True)
+    return [Row(*row, *(name, value)) for (row, name, value) in answers]
 
 
 def precision(rows: list[Row], pattern: str) -> float:
     """The share of what is said to be of a pattern that is; nan where nothing is."""
-    right = [row.pattern == pattern for row in rows if row.said == pattern]
+    right = [row.pattern == pattern for row in rows if row.answer == pattern]
     return sum(right) / len(right) if right else float("nan")
 
 
 def recall(rows: list[Row], pattern: str) -> float:
     """The share of the guides' sub-titles of a pattern that are said to be one, by the weights of rows."""
-    own = [row for row in rows if row.pattern == pattern]
-    return sum(row.weight for row in own if row.said == pattern) / sum(row.weight for row in own)
+    of_pattern = [row for row in rows if row.pattern == pattern]
+    return sum(row.weight for row in of_pattern if row.answer == pattern) / sum(
+        row.weight for row in of_pattern
+    )
 
 
 def choose_least(rows: list[Row], pattern: str, aim: float = 0.93) -> float:
@@ -121,7 +123,7 @@ def cross_validate(model: PatternClassifier) -> str:
         sure = []
         for held_out in answers:
             least = choose_least([row for rows in answers if rows is not held_out for row in rows], name)
-            sure += [row for row in held_out if row.said == name and row.probability >= least]
+            sure += [row for row in held_out if row.answer == name and row.probability >= least]
         least = choose_least([row for rows in answers for row in rows], name)
         lines.append(f"{name:<15} {precision(sure, name):.2f} of {len(sure)}; chosen on all {least}")
     return "\n".join(lines)
@@ -138,7 +140,7 @@ def confusion(rows: list[Row]) -> str:
     head = f"{'by hand':<15}" + "".join(f"{name[:9] or 'unsure':>12}" for name in names)
     lines = [
         f"{label:<15}"
-        + "".join(f"{sum(r.pattern == label and r.said == name for r in rows):>12}" for name in names)
+        + "".join(f"{sum(r.pattern == label and r.answer == name for r in rows):>12}" for name in names)
         for label in PATTERNS
     ]
     return "\n".join([head, *lines])
@@ -151,11 +153,9 @@ def claims(quick: bool) -> list[Claim]:
     done = measure()
     print(confusion(done.rows))
     for name in PATTERNS:
-        said = sum(row.said == name for row in done.rows)
-        shares = precision(done.rows, name), recall(done.rows, name)
-        print(
-            f"{name:<15} {said:>3} answers, precision {shares[0]:.2f}, recall over the guides {shares[1]:.2f}"
-        )
+        count = sum(row.answer == name for row in done.rows)
+        shares = f"precision {precision(done.rows, name):.2f}, recall {recall(done.rows, name):.2f}"
+        print(f"{name:<15} {count:>3} answers, {shares} over the guides")
     print(f"cross-validated on the development sets:\n{cross_validate(done.model)}")
     macro = macro_precision(done.rows)
     return [

@@ -118,18 +118,18 @@ class Contest:
 
     def speedtorch(self, tokens: int) -> Iterator[Claim]:
         """Adam in SpeedTorch's way, beside ours if that was measured."""
-        found = _speedtorch(self.start, self.bags(tokens)[:8])
-        yield self._other("SpeedTorch's way", "adam", tokens, found, aim=10)
+        steps = _speedtorch(self.start, self.bags(tokens)[:8])
+        yield self._other("SpeedTorch's way", "adam", tokens, steps, aim=10)
 
     def sparse_adam(self, tokens: int) -> Iterator[Claim]:
         """nn.EmbeddingBag with torch's SparseAdam, likewise."""
-        found = _sparse_adam(self.start, self.bags(tokens))
-        yield self._other("nn.EmbeddingBag, SparseAdam", "adam", tokens, found)
+        steps = _sparse_adam(self.start, self.bags(tokens))
+        yield self._other("nn.EmbeddingBag, SparseAdam", "adam", tokens, steps)
 
     def fbgemm(self, rule: Any, tokens: int) -> Iterator[Claim]:
         """FBGEMM's table in managed memory, 5 % of its rows cached on the GPU, likewise."""
-        found = _fbgemm(self.start, rule, self.bags(tokens), 0.05)
-        yield self._other("FBGEMM, UVM_CACHING", rule.name, tokens, found)
+        steps = _fbgemm(self.start, rule, self.bags(tokens), 0.05)
+        yield self._other("FBGEMM, UVM_CACHING", rule.name, tokens, steps)
 
     def _other(self, name: str, rule: str, tokens: int, other: Measured, aim: float | None = None) -> Claim:
         about = f"{rule}, {self.rows:,} rows, {tokens:,} tokens"

@@ -72,30 +72,39 @@ def measurements(out: Path) -> list[Measurement]:
         Measurement("moves", "gathers", 60, lambda left: gathers(has_cupy)),
     ]
     for rule in (RowwiseAdagrad(), Adam()):
-        own = partial(contest.ours, rule)
+        claims = partial(contest.ours, rule)
         name = rule.name
-        made.append(Measurement("steps", f"{name}, 5 %", 60, lambda left, own=own: own(TOKENS, 0.05)))
+        made.append(
+            Measurement("steps", f"{name}, 5 %", 60, lambda left, claims=claims: claims(TOKENS, 0.05))
+        )
         made.append(
             Measurement(
-                "steps", f"{name}, 5 %, unpinned", 45, lambda left, own=own: own(TOKENS, 0.05, "staged")
+                "steps",
+                f"{name}, 5 %, unpinned",
+                45,
+                lambda left, claims=claims: claims(TOKENS, 0.05, "staged"),
             )
         )
     made.append(Measurement("profile", "20 steps", 40, lambda left: profile(out, contest)))
     made.append(Measurement("night", f"{TITLES:,} titles", 60, lambda left: night()))
     made.append(Measurement("night", "nearest titles", 40, lambda left: neighbours()))
     for rule in (RowwiseAdagrad(), Adam()):
-        own = partial(contest.ours, rule)
+        claims = partial(contest.ours, rule)
         for share in (0.01, 0.02, 0.1, 0.5):
             name = f"{rule.name}, {100 * share:g} %"
-            made.append(Measurement("steps", name, 45, lambda left, own=own, share=share: own(TOKENS, share)))
+            made.append(
+                Measurement("steps", name, 45, lambda left, claims=claims, share=share: claims(TOKENS, share))
+            )
         name = f"{rule.name}, {MANY_TOKENS:,} tokens"
-        made.append(Measurement("steps", name, 90, lambda left, own=own: own(MANY_TOKENS, 0.05)))
+        made.append(Measurement("steps", name, 90, lambda left, claims=claims: claims(MANY_TOKENS, 0.05)))
     made.append(Measurement("steps", "Adam, SpeedTorch's way", 60, lambda left: contest.speedtorch(TOKENS)))
     made.append(Measurement("steps", "Adam, SparseAdam", 30, lambda left: contest.sparse_adam(TOKENS)))
     if importlib.util.find_spec("fbgemm_gpu"):
         for rule in (RowwiseAdagrad(), Adam()):
-            own = partial(contest.fbgemm, rule)
-            made.append(Measurement("steps", f"{rule.name}, FBGEMM", 60, lambda left, own=own: own(TOKENS)))
+            claims = partial(contest.fbgemm, rule)
+            made.append(
+                Measurement("steps", f"{rule.name}, FBGEMM", 60, lambda left, claims=claims: claims(TOKENS))
+            )
     made.append(Measurement("steps", f"{HUGE_ROWS:,} rows", 240, lambda left: huge()))
     return made
 
@@ -120,8 +129,8 @@ def facts() -> Iterator[Line]:
     yield {"multiprocessors": torch.cuda.get_device_properties(0).multi_processor_count}
     if shutil.which("nvidia-smi"):
         command = ["nvidia-smi", "--id=0", f"--query-gpu={','.join(QUERIED)}", "--format=csv,noheader"]
-        found = subprocess.run(command, capture_output=True, encoding="utf-8", check=True, timeout=30).stdout
-        yield dict(zip(QUERIED, found.strip().split(", "), strict=True))
+        output = subprocess.run(command, capture_output=True, encoding="utf-8", check=True, timeout=30).stdout
+        yield dict(zip(QUERIED, output.strip().split(", "), strict=True))
     if importlib.util.find_spec("cupy"):
         import cupy  # pyright: ignore[reportMissingImports]
 
@@ -150,9 +159,9 @@ def tests(out: Path, left: float) -> Iterator[Line]:
         yield {"exit_code": done.returncode, "output": (done.stdout + done.stderr)[-3000:]}
     for case in ElementTree.parse(junit).iter("testcase") if junit.exists() else ():
         problem = next((child for child in case if child.tag in ("failure", "error", "skipped")), None)
-        told = {} if problem is None else {"message": problem.get("message", "")[:500]}
+        details = {} if problem is None else {"message": problem.get("message", "")[:500]}
         outcome = "passed" if problem is None else problem.tag
-        yield {"test": case.get("name"), "outcome": outcome, "seconds": float(case.get("time", 0)), **told}
+        yield {"test": case.get("name"), "outcome": outcome, "seconds": float(case.get("time", 0)), **details}
     done.check_returncode()  # the command then ends with 1
 
 
@@ -165,13 +174,13 @@ def profile(out: Path, contest: Contest) -> Iterator[Line]:
             step(table, rule, batch.to(GPU), number)
         torch.cuda.synchronize()
     trace.export_chrome_trace(str(out / "trace.json"))
-    costly: list[Any] = sorted(trace.key_averages(), key=lambda own: -own.device_time_total)[:20]
-    for own in costly:
+    costly: list[Any] = sorted(trace.key_averages(), key=lambda event: -event.device_time_total)[:20]
+    for event in costly:
         yield {
-            "event": own.key,
-            "calls": own.count,
-            "device_ms": own.device_time_total / 1000,
-            "cpu_ms": own.cpu_time_total / 1000,
+            "event": event.key,
+            "calls": event.count,
+            "device_ms": event.device_time_total / 1000,
+            "cpu_ms": event.cpu_time_total / 1000,
         }
 
 
@@ -195,17 +204,19 @@ def night() -> Iterator[Line]:
 def neighbours() -> Iterator[Claim]:
     """The 25 nearest of each title, products on the GPU beside products on the CPU: the same bits."""
     vectors = torch.nn.functional.normalize(torch.randn(SEARCHED, 128), dim=1).numpy()
-    seconds, found = {}, {}
+    seconds, neighbours_by_limit = {}, {}
     for fewest in (1, sys.maxsize):
         with patch.object(on_gpu, "MIN_PAIRS", fewest):
             top_neighbours(vectors[:2000], vectors[:2000], 25)
             begun = time.perf_counter()
-            found[fewest] = top_neighbours(vectors, vectors, 25, exclude_self=True)
+            neighbours_by_limit[fewest] = top_neighbours(vectors, vectors, 25, exclude_self=True)
             seconds[fewest] = time.perf_counter() - begun
     gpu, cpu = seconds.values()
     name = f"nearest 25 of {SEARCHED:,} titles"
     yield Claim(f"{name}, titles/s", SEARCHED / gpu, "CPU", SEARCHED / cpu, aim=1.3)
-    differ = float(sum((one != other).sum() for one, other in zip(*found.values(), strict=True)))
+    differ = float(
+        sum((one != other).sum() for one, other in zip(*neighbours_by_limit.values(), strict=True))
+    )
     yield Claim(f"{name}, ids and cosines that differ", differ, aim=0, better="less")
 
 

@@ -50,8 +50,8 @@ def planner_share(quick: bool) -> list[Claim]:
     plan = statistics.median(seconds[4:])
     bags = batches(zipf, step_rows, TOKENS, count)
     start = random_rows(step_rows, DIM, 0.1, 1)
-    whole = torch.cat(list(start.pieces()))
-    resident = train(Resident(whole, rule.initial_state(whole)), rule, bags, CPU)
+    table = torch.cat(list(start.pieces()))
+    resident = train(Resident(table, rule.initial_state(table)), rule, bags, CPU)
     offloaded = train(Offloaded(start, rule, cache_rows=step_rows // 20), rule, bags, CPU)
     return [
         Claim(

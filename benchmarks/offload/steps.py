@@ -95,8 +95,8 @@ def train(
     table: Table, rule: RowOptimizer, bags: Sequence[Bags], device: torch.device, warm: int = 2
 ) -> Measured:
     """All batches once; the first ``warm`` steps are not timed."""
-    ahead = enumerate(table.prefetch(bags, lambda batch: batch.ids), start=1)
-    return timed((step(table, rule, batch.to(device), number) for number, batch in ahead), device, warm)
+    prefetched = enumerate(table.prefetch(bags, lambda batch: batch.ids), start=1)
+    return timed((step(table, rule, batch.to(device), number) for number, batch in prefetched), device, warm)
 
 
 def timed(steps: Iterable[Tensor], device: torch.device, warm: int) -> Measured:

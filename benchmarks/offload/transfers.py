@@ -20,15 +20,15 @@ HELD = 1_000_000, 10_000_000  # records in host memory
 
 def milliseconds(work: Callable[[], object], repeats: int = 20) -> list[float]:
     """Of each run on the GPU's clock, the first three not counted."""
-    found = []
+    times = []
     for _ in range(repeats + 3):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         work()
         end.record()
         end.synchronize()
-        found.append(begin.elapsed_time(end))
-    return found[3:]
+        times.append(begin.elapsed_time(end))
+    return times[3:]
 
 
 def link() -> Iterator[Claim]:
@@ -82,10 +82,10 @@ def grids() -> Iterator[Claim]:
                     "gather": milliseconds(lambda: mover.read(ids, block, slots), 10),  # noqa: B023
                     "scatter": milliseconds(lambda: mover.write(ids, block, slots), 10),  # noqa: B023
                 }
-            for name, found in times.items():
+            for name, seconds in times.items():
                 yield Claim(
                     f"{name}, {width} B, {blocks} blocks, GB/s",
-                    size / statistics.median(found),
+                    size / statistics.median(seconds),
                     "one copy",
                     size / copied,
                     better=None,

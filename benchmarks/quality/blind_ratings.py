@@ -89,26 +89,26 @@ def nearest(vectors: np.ndarray, titles: pa.Table, rows: np.ndarray) -> list[tup
     names = titles["title"].to_pylist()
     families = np.array(titles["family"].to_pylist())
     offered = (np.array(titles["split"].to_pylist()) != SPLITS[PLACEHOLDER]) & vectors.any(axis=1)
-    found = []
+    lists = []
     for row in rows:
         allowed = np.flatnonzero(offered & (families != families[row]))
         ordered = allowed[np.argsort(-(vectors[allowed] @ vectors[row]), kind="stable")]
         firsts = np.sort(np.unique(families[ordered], return_index=True)[1])
-        found.append(tuple(names[other] for other in ordered[firsts[:NEIGHBOURS]]))
-    return found
+        lists.append(tuple(names[other] for other in ordered[firsts[:NEIGHBOURS]]))
+    return lists
 
 
 def make_lists(
     titles: pa.Table, systems: dict[str, np.ndarray], rows: np.ndarray, *, seed: int
 ) -> list[Shown]:
     """The lists of each row by every system (its vectors), columns shuffled anew for each."""
-    found = {name: nearest(vectors, titles, rows) for name, vectors in systems.items()}
+    lists_by_system = {name: nearest(vectors, titles, rows) for name, vectors in systems.items()}
     rng, names = np.random.default_rng([seed, 1]), titles["title"].to_pylist()
     shown = []
     for place, row in enumerate(rows):
         owners: dict[tuple[str, ...], list[str]] = {}
         for name in systems:
-            owners.setdefault(found[name][place], []).append(name)
+            owners.setdefault(lists_by_system[name][place], []).append(name)
         columns = list(owners.items())
         order = rng.permutation(len(columns))
         shown.append(Shown(names[row], [columns[i][0] for i in order], [columns[i][1] for i in order]))
@@ -119,7 +119,7 @@ def write_lists(shown: Sequence[Shown], file: Path) -> None:
     """What a reader sees, as Markdown."""
     parts = [FOR_READERS]
     for number, one in enumerate(shown, 1):
-        lines = [f"- {letter}: {' | '.join(own)}" for letter, own in zip(ascii_uppercase, one.lists)]
+        lines = [f"- {letter}: {' | '.join(titles)}" for letter, titles in zip(ascii_uppercase, one.lists)]
         parts.append(f"## {number}. {one.title}\n\n" + "\n".join(lines) + "\n")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(parts), encoding="utf-8")
@@ -129,7 +129,7 @@ def write_key(shown: Sequence[Shown], file: Path, about: dict[str, object]) -> N
     """Which systems each column is of, with facts about the set."""
     columns = {str(number): dict(zip(ascii_uppercase, one.systems)) for number, one in enumerate(shown, 1)}
     file.parent.mkdir(parents=True, exist_ok=True)
-    lines = [f"  {json.dumps(number)}: {json.dumps(own)}" for number, own in columns.items()]
+    lines = [f"  {json.dumps(number)}: {json.dumps(systems)}" for number, systems in columns.items()]
     head = json.dumps(about, ensure_ascii=False)[1:-1]
     file.write_text(f'{{{head}, "columns": {{\n' + ",\n".join(lines) + "\n}}\n", encoding="utf-8")
 
@@ -142,11 +142,11 @@ def read_set(folder: Path) -> list[dict[str, float]]:
     """
     columns = json.loads((folder / "key.json").read_text(encoding="utf-8"))["columns"]
     ratings = json.loads((folder / "ratings.json").read_text(encoding="utf-8"))
-    asked, given = (
+    expected, rated = (
         {(number, letter) for number, own in every.items() for letter in own} for every in (columns, ratings)
     )
-    if asked != given:
-        missing, unknown = sorted(asked - given)[:5], sorted(given - asked)[:5]
+    if expected != rated:
+        missing, unknown = sorted(expected - rated)[:5], sorted(rated - expected)[:5]
         raise ValueError(f"{folder}: rate every column once; missing {missing}, not asked for {unknown}")
     wrong = [
         (number, own)
@@ -237,27 +237,27 @@ def main() -> int:
     scoring = commands.add_parser("score", help="print what the ratings of sets say, together")
     scoring.add_argument("sets", type=Path, nargs="+", help="folders with key.json and ratings.json")
     scoring.add_argument("--reference", default="title_only", help="system that the others are compared with")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        if given.command == "score":
-            rated = [one for folder in given.sets for one in read_set(folder)]
-            print(table(score(rated, given.reference), given.reference))
+        if options.command == "score":
+            rated = [one for folder in options.sets for one in read_set(folder)]
+            print(table(score(rated, options.reference), options.reference))
             return 0
-        night = Night.newest(given.home)
-        rows = draw(night.titles, given.titles, seed=given.seed, skip=given.skip)
+        night = Night.newest(options.home)
+        rows = draw(night.titles, options.titles, seed=options.seed, skip=options.skip)
     except ValueError as error:
         parser.error(str(error))
     shown = make_lists(
-        night.titles, {name: SYSTEMS[name](night) for name in given.systems}, rows, seed=given.seed
+        night.titles, {name: SYSTEMS[name](night) for name in options.systems}, rows, seed=options.seed
     )
-    write_lists(shown, given.lists)
+    write_lists(shown, options.lists)
     about = {
-        "guide": given.home.name,
+        "guide": options.home.name,
         "titles_of_guide": len(night.titles),
-        "seed": given.seed,
-        "skip": given.skip,
+        "seed": options.seed,
+        "skip": options.skip,
     }
-    write_key(shown, given.key, {**about, "systems": given.systems})
+    write_key(shown, options.key, {**about, "systems": options.systems})
     return 0
 
 

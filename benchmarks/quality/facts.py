@@ -56,7 +56,7 @@ def _elements(source: Binary) -> Iterator[ElementTree.Element]:
 
 
 def _copy(out: XMLGenerator, element: ElementTree.Element, kept: set[str]) -> None:
-    attributes = {name: own for name, own in element.items() if name in ATTRIBUTES}
+    attributes = {name: value for name, value in element.items() if name in ATTRIBUTES}
     out.startElement(element.tag, AttributesImpl(attributes))
     out.characters((element.text or "").strip())
     for child in element:
@@ -70,10 +70,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="XMLTV, plain or .gz")
     parser.add_argument("target", type=Path, help="written as .gz")
-    given = parser.parse_args()
-    packed = given.source.suffix == ".gz"
-    source = gzip.GzipFile(given.source) if packed else given.source.open("rb")
-    with source, gzip.GzipFile(given.target, "wb") as target:
+    options = parser.parse_args()
+    packed = options.source.suffix == ".gz"
+    source = gzip.GzipFile(options.source) if packed else options.source.open("rb")
+    with source, gzip.GzipFile(options.target, "wb") as target:
         kept, repeated = write_facts(source, target)
     print(f"{kept:,} programmes kept, {repeated:,} repeat an earlier one")
     return 0

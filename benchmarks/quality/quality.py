@@ -55,16 +55,16 @@ Results = dict[str, dict[str, Any]]  # guide to system to {"commit": …, FORM: 
 
 def measure_guide(guide: str, systems: Sequence[str], measured: str = "") -> dict[str, Any]:
     """System to its figures on a guide; ``measured`` names the commit."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         folds = make_folds(Path(folder), guides(guide))
         for name in systems:
             print(f"{guide}: {name}", file=sys.stderr, flush=True)
             try:
-                found[name] = {"commit": measured, **_figures(_answers(name, folds))}
+                figures[name] = {"commit": measured, **_figures(_answers(name, folds))}
             except ImportError as missing:
                 print(f"{name} is left out: {missing}", file=sys.stderr)
-    return found
+    return figures
 
 
 def _answers(name: str, folds: Sequence[Fold]) -> list[Answers]:
@@ -101,21 +101,21 @@ def _figures(answers: Sequence[Answers]) -> dict[str, dict[str, Any]]:
 def mean_over_guides(results: Results, system: str, form: str, protocol: str, name: str) -> Figure | None:
     """A figure of a system, each guide weighed equally; None where it was measured on none."""
     cells = (own.get(system, {}).get(form, {}).get(protocol, {}).get(name) for own in results.values())
-    known = [Figure(*cell) for cell in cells if cell]
-    if not known:
+    figures = [Figure(*cell) for cell in cells if cell]
+    if not figures:
         return None
-    error = float(np.sqrt(np.sum([own.error**2 for own in known]))) / len(known)
-    return Figure(float(np.mean([own.value for own in known])), error, len(known))
+    error = float(np.sqrt(np.sum([own.error**2 for own in figures]))) / len(figures)
+    return Figure(float(np.mean([own.value for own in figures])), error, len(figures))
 
 
 def page(results: Results) -> str:
     """The results as Markdown: means over guides in each form; accuracy on each guide, title only."""
-    known = [name for name in SYSTEMS if any(name in own for own in results.values())]
+    systems = [name for name in SYSTEMS if any(name in own for own in results.values())]
     lines: list[str] = []
     for form in FORMS:
         heads = [f"{protocol}, {name}" for protocol in PROTOCOLS for name in ("accuracy", "P@10")]
         lines += [f"### Mean over guides, {form}", "", *_head("system", "guides", *heads)]
-        for system in known:
+        for system in systems:
             figures = [
                 mean_over_guides(results, system, form, protocol, name)
                 for protocol in PROTOCOLS
@@ -126,14 +126,14 @@ def page(results: Results) -> str:
                 lines.append(_row([system, str(count), *map(_cell, figures)]))
         lines.append("")
     for protocol in PROTOCOLS:
-        lines += [f"### Accuracy by guide, title_only, {protocol}", "", *_head("guide", "titles", *known)]
+        lines += [f"### Accuracy by guide, title_only, {protocol}", "", *_head("guide", "titles", *systems)]
         for guide in [name for name in GUIDES if name in results]:
-            own = {name: results[guide].get(name, {}).get("title_only", {}).get(protocol) for name in known}
+            own = {name: results[guide].get(name, {}).get("title_only", {}).get(protocol) for name in systems}
             titles = next((str(cell["accuracy"][2]) for cell in own.values() if cell), "–")
             numbers = [f"{cell['accuracy'][0]:.3f}" if cell else "–" for cell in own.values()]
             lines.append(_row([guide, titles, *numbers]))
         lines.append("")
-    commits = {name: {own[name]["commit"] for own in results.values() if name in own} for name in known}
+    commits = {name: {own[name]["commit"] for own in results.values() if name in own} for name in systems}
     made = "; ".join(f"{name} {', '.join(sorted(own))}" for name, own in commits.items())
     return "\n".join([*lines, f"Commits: {made}."])
 
@@ -154,7 +154,7 @@ def claims(results: Results) -> list[Claim]:
     """Ours beside each rival, mean over the guides."""
     made = []
     for form, protocol, name, rival in itertools.product(FORMS, PROTOCOLS, METRICS, SYSTEMS[1:]):
-        ours, theirs = (mean_over_guides(results, own, form, protocol, name) for own in (OURS, rival))
+        ours, theirs = (mean_over_guides(results, system, form, protocol, name) for system in (OURS, rival))
         if ours and theirs:
             made.append(
                 Claim(
@@ -172,13 +172,13 @@ def claims(results: Results) -> list[Claim]:
 
 def write(results: Results) -> None:
     """Adds results to benchmarks/quality/quality.json, and writes all that it holds to docs/benchmark.md."""
-    known: Results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    stored: Results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for guide, systems in results.items():
-        known.setdefault(guide, {}).update(systems)
-    RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        stored.setdefault(guide, {}).update(systems)
+    RESULTS.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{page(known)}\n\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n\n{page(stored)}\n\n{END}{after}", encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -191,19 +191,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="DK1 and two baselines alone")
     parser.add_argument("--json", action="store_true", help="print claims as JSON, for other programs")
     parser.add_argument("--write", action="store_true", help="add the results to docs/benchmark.md")
-    given = parser.parse_args(arguments)
-    chosen = SYSTEMS if "all" in given.systems else tuple(given.systems)
-    if given.quick:
-        given.guides, chosen = ("DK1",), (OURS, "tfidf_svm")
-    save: Callable[[Results], None] = write if given.write else lambda _: None
+    options = parser.parse_args(arguments)
+    chosen = SYSTEMS if "all" in options.systems else tuple(options.systems)
+    if options.quick:
+        options.guides, chosen = ("DK1",), (OURS, "tfidf_svm")
+    save: Callable[[Results], None] = write if options.write else lambda _: None
     results: Results = {}
     measured = commit()  # once: writing the page is a change of its own
-    for guide in given.guides:
+    for guide in options.guides:
         results[guide] = measure_guide(guide, chosen, measured)
         save({guide: results[guide]})
     made = claims(results)
     rows = [claim.row() for claim in made]
-    print(json.dumps(rows, indent=1) if given.json else f"{page(results)}\n\n{table(made)}")
+    print(json.dumps(rows, indent=1) if options.json else f"{page(results)}\n\n{table(made)}")
     return 0
 
 

@@ -54,9 +54,9 @@ class Ratings:
     def matrix(self, kind: str) -> np.ndarray:
         """float32 (viewers, films): graded has max(.1, stars + 2), liked 1 above the mean; else 0."""
         weights = np.maximum(0.1, self.stars + 2) if kind == "graded" else self.stars > 0
-        found = np.zeros(self.shape, dtype=np.float32)
-        found[self.viewers, self.films] = weights
-        return found
+        matrix = np.zeros(self.shape, dtype=np.float32)
+        matrix[self.viewers, self.films] = weights
+        return matrix
 
 
 def read_ratings() -> Ratings:
@@ -127,7 +127,7 @@ def als_figures(quick: bool) -> np.ndarray:
     figures = np.zeros(len(grid))
     for training, _ in splits:
         fitting, checked = training.split(SPLITS)
-        figures += [np.nanmean(judge(found, fitting, checked)[:, 0]) for found in als(fitting, grid)]
+        figures += [np.nanmean(judge(scores, fitting, checked)[:, 0]) for scores in als(fitting, grid)]
     best = grid[int(np.argmax(figures))]
     print(f"ALS: {best}", file=sys.stderr)
     return np.stack([judge(next(als(training, [best])), training, test) for training, test in splits])
@@ -152,14 +152,16 @@ def claims(quick: bool) -> Iterator[Claim]:
         "nearest_likes, default": NearestLikes(),
         "factorisation, default": FactorisedLikes(),
     }
-    found = {
+    results = {
         name: np.stack([judge(recommend(one, training), training, test) for training, test in splits])
         for name, one in (systems | {"popularity": Popularity()}).items()
     }
     if is_installed("implicit"):
-        found["implicit ALS"] = call_apart(als_figures, quick, rival=True, threads=1)
+        results["implicit ALS"] = call_apart(als_figures, quick, rival=True, threads=1)
     for place, metric in enumerate(METRICS):
-        figures = {name: _figure(own[:, :, place]) for name, own in found.items()}
+        figures = {
+            name: _figure(figures_of_viewers[:, :, place]) for name, figures_of_viewers in results.items()
+        }
         for name in systems:
             value, interval = figures[name]
             for rival, aim in (("implicit ALS", 0.9), ("popularity", 1.0)):
@@ -175,10 +177,10 @@ def claims(quick: bool) -> Iterator[Claim]:
                     )
 
 
-def _figure(own: np.ndarray) -> tuple[float, tuple[float, float]]:
+def _figure(metrics: np.ndarray) -> tuple[float, tuple[float, float]]:
     """The mean over viewers, and its interval: (splits, viewers)."""
-    known = own[:, ~np.isnan(own).all(axis=0)]
-    viewers = np.nanmean(known, axis=0)
+    judged = metrics[:, ~np.isnan(metrics).all(axis=0)]
+    viewers = np.nanmean(judged, axis=0)
     drawn = np.random.default_rng(0).integers(len(viewers), size=(RESAMPLES, len(viewers)))
     low, high = np.percentile(viewers[drawn].mean(axis=1), [2.5, 97.5])
     return float(viewers.mean()), (float(low), float(high))

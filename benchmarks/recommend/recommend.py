@@ -57,17 +57,17 @@ def explanations(viewers: int) -> Callable[[], int]:
     lists = list(best_titles(fitted, np.arange(viewers), coming))
 
     def explain() -> int:
-        found = 0
+        explained = 0
         for viewer, rows in enumerate(lists):
-            own = likes.take(np.flatnonzero(likes.viewers == viewer))
-            values = dict(zip(own.titles.tolist(), own.values.tolist(), strict=True))
+            likes_of_viewer = likes.take(np.flatnonzero(likes.viewers == viewer))
+            values = dict(zip(likes_of_viewer.titles.tolist(), likes_of_viewer.values.tolist(), strict=True))
 
             def listed(revised: NearestLikes, viewer: int = viewer) -> np.ndarray:
                 return next(best_titles(revised, np.array([viewer]), coming))  # pyright: ignore
 
             for row in rows.tolist():
-                found += bool(find_counterfactual(fitted, viewer, values, row, listed).without)  # pyright: ignore
-        return found
+                explained += bool(find_counterfactual(fitted, viewer, values, row, listed).without)  # pyright: ignore
+        return explained
 
     return explain
 

@@ -45,8 +45,10 @@ def _all_viewers(count: int) -> tuple[float, float]:
     vectors = unit_rows(centres[taste] + 0.6 * unit_rows(rng.normal(size=(KNOWN, DIM)).astype(np.float32)))
     shows = [Show(f"s{row}", (_programme(row),)) for row in range(SHOWS)]
     of_taste = [np.flatnonzero(taste == one) for one in range(TASTES)]
-    own = rng.integers(0, TASTES, (count, 3))
-    liked = np.array([rng.choice(of_taste[one]) for three in own for one in rng.choice(three, LIKES)])
+    tastes_of_viewer = rng.integers(0, TASTES, (count, 3))
+    liked = np.array(
+        [rng.choice(of_taste[one]) for three in tastes_of_viewer for one in rng.choice(three, LIKES)]
+    )
     viewers = np.repeat([f"{viewer:032x}" for viewer in range(count)], LIKES)
     opinions = pa.table(
         {

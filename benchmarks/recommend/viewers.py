@@ -46,8 +46,15 @@ class Night:
             workspace.folder(next(newest_first(workspace, kind))) for kind in kinds
         )
         table = pq.read_table(corpus / "titles.parquet", columns=["airings", "channels"])
-        names = {name: place for place, name in enumerate({n for own in table["channels"] for n in own})}
-        channels = Ragged.from_rows([[names[name] for name in own] for own in table["channels"]])
+        names = {
+            name: place
+            for place, name in enumerate(
+                {n for channels_of_title in table["channels"] for n in channels_of_title}
+            )
+        }
+        channels = Ragged.from_rows(
+            [[names[name] for name in channels_of_title] for channels_of_title in table["channels"]]
+        )
         opened = open_corpus(corpus)
         clusters = np.asarray(open_array(clustering, "clusters"))
         members = clusters[:, None] == np.arange(clusters.max() + 1)
@@ -75,7 +82,7 @@ class Viewer:
 
 
 def draw_viewers(
-    members: np.ndarray, known: np.ndarray, tastes: int, count: int, seed: int
+    members: np.ndarray, described: np.ndarray, tastes: int, count: int, seed: int
 ) -> Iterator[Viewer]:
     """Viewers with so many tastes each."""
     rng = np.random.default_rng(seed)
@@ -90,7 +97,7 @@ def draw_viewers(
         seen = [np.flatnonzero(members[:, taste] & ~coming) for taste in chosen]
         likes = [rng.choice(seen[taste]) for taste in drawn]
         likes += rng.choice(np.flatnonzero(~coming), round(NOISE * len(drawn))).tolist()
-        yield Viewer(np.unique(likes), np.flatnonzero(coming & known), chosen, weights)
+        yield Viewer(np.unique(likes), np.flatnonzero(coming & described), chosen, weights)
         count -= 1
 
 
@@ -151,19 +158,21 @@ def judge(members: np.ndarray, viewer: Viewer, rows: np.ndarray) -> list[float]:
 def claims(home: Path, quick: bool) -> Iterator[Claim]:
     """FIGURES of nearest_likes and of its foils."""
     night = Night.newest(home)
-    known = nonzero_rows(night.titles.vectors)
+    described = nonzero_rows(night.titles.vectors)
     systems = {"nearest_likes": _strategy(NearestLikes)} | RIVALS
     for (kind, members), tastes in ((group, count) for count in (2, 3) for group in night.groups.items()):
-        viewers = list(draw_viewers(members, known, tastes, 40 if quick else 300, tastes))
-        found = {
-            name: np.mean([judge(members, own, system(night.titles, own)) for own in viewers], axis=0)
+        viewers = list(draw_viewers(members, described, tastes, 40 if quick else 300, tastes))
+        results = {
+            name: np.mean(
+                [judge(members, viewer, system(night.titles, viewer)) for viewer in viewers], axis=0
+            )
             for name, system in systems.items()
         }
-        ours = found.pop("nearest_likes")
+        ours = results.pop("nearest_likes")
         for place, figure in enumerate(FIGURES):
             name = f"viewers of {tastes} {kind}: {figure}"
             if place == 0 and tastes == 2:
                 yield Claim(name, float(ours[place]), aim=0.9)
-            for rival, theirs in found.items():
+            for rival, theirs in results.items():
                 if place == 0 or rival == "one averaged vector":
                     yield Claim(name, float(ours[place]), rival, float(theirs[place]))

@@ -102,8 +102,8 @@ def dlib_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:
 
     def whisper() -> np.ndarray:
         labels = np.arange(len(graph)) + len(graph)  # it knows no node after the last that has an edge
-        found = np.array(dlib.chinese_whispers(edges), dtype=np.int64)
-        labels[: len(found)] = found
+        classes = np.array(dlib.chinese_whispers(edges), dtype=np.int64)
+        labels[: len(classes)] = classes
         return labels
 
     return whisper
@@ -188,12 +188,12 @@ def whispers_quality(
         return float(np.mean([adjusted_rand(truth, found) for (_, truth), found in pairs]))
 
     for about, judged in (("one seed each", one_seed), ("typical of three seeds each", typical)):
-        own = agreement(our_whispers, judged)
+        ours = agreement(our_whispers, judged)
         for rival, whispers in rivals.items():
             if rival != "dlib" or judged is one_seed:
-                yield Claim(f"{name}, {about}, ARI", own, rival, agreement(whispers, judged), aim=1)
+                yield Claim(f"{name}, {about}, ARI", ours, rival, agreement(whispers, judged), aim=1)
         if not rivals:
-            yield Claim(f"{name}, {about}, ARI", own)
+            yield Claim(f"{name}, {about}, ARI", ours)
 
 
 def dbscan(titles: int) -> Iterator[Claim]:

@@ -105,11 +105,11 @@ def _recall(vectors: np.ndarray, places: np.ndarray, judged: np.ndarray) -> floa
         .fit(places)
         .kneighbors(places[judged], return_distance=False)
     )
-    found = [
+    shared = [
         len((set(seen) & set(true)) - {title})
         for title, seen, true in zip(judged.tolist(), plane.tolist(), near.tolist(), strict=True)
     ]
-    return float(np.mean(found)) / FROM_PLANE
+    return float(np.mean(shared)) / FROM_PLANE
 
 
 def _ours(vectors: np.ndarray, before: np.ndarray | None) -> np.ndarray:

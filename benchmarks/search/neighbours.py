@@ -127,12 +127,14 @@ def simhash(titles: int) -> Callable[[], Any]:
 
 def _without_self(ids: np.ndarray) -> np.ndarray:
     """The first K of each row that are not the row itself."""
-    return np.array([[other for other in row if other != own][:K] for own, row in enumerate(ids.tolist())])
+    return np.array(
+        [[other for other in row if other != query][:K] for query, row in enumerate(ids.tolist())]
+    )
 
 
-def recall(exact: np.ndarray, found: np.ndarray) -> float:
+def recall(exact: np.ndarray, approximate: np.ndarray) -> float:
     """Share of the exact neighbours that were found."""
-    rows = zip(exact.tolist(), found.tolist(), strict=True)
+    rows = zip(exact.tolist(), approximate.tolist(), strict=True)
     return float(np.mean([len(set(one) & set(other)) / len(one) for one, other in rows]))
 
 
@@ -149,20 +151,20 @@ def measure_neighbours(quick: bool) -> Sequence[Claim]:
         peak_name = f"exact k-NN, {titles:,} titles, peak MiB"
         claims.append(Claim(peak_name, mine.peak, aim=aim, better="less" if aim else None))
         if titles == sizes[-1] and (inverted := _rival("faiss", approximate, titles)):
-            found = recall(mine.result, inverted.result)
+            share = recall(mine.result, inverted.result)
             name = f"approximate k-NN, ours by faiss's inverted file, {titles:,} titles, recall"
-            claims.append(Claim(name, found, aim=0.98))
+            claims.append(Claim(name, share, aim=0.98))
             about = f"approximate k-NN, {titles:,} titles, build and search"
             for name, rival in (("hnswlib", hnsw), ("usearch", usearch)):
                 if theirs := _rival(name, rival, titles):
-                    found = recall(mine.result, theirs.result)
+                    share = recall(mine.result, theirs.result)
                     claims += [
                         Claim(f"{about}, CPU s", inverted.cpu, name, theirs.cpu, aim=1.0, better="less"),
-                        Claim(f"{about}, recall of {name}", found, better=None),
+                        Claim(f"{about}, recall of {name}", share, better=None),
                     ]
-        found = recall(mine.result, measure_apart(simhash, titles, threads=1).result)
+        share = recall(mine.result, measure_apart(simhash, titles, threads=1).result)
         name = f"SimHash of 512 bits, 200 candidates, {titles:,} titles, {SAMPLE:,} queries, recall"
-        claims.append(Claim(name, found, better=None))
+        claims.append(Claim(name, share, better=None))
     return claims
 
 

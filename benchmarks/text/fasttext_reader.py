@@ -94,12 +94,12 @@ def imports_memory() -> float:
 def random_words(number: int, rng: np.random.Generator, shortest: int = 4, longest: int = 12) -> list[str]:
     """Distinct words whose letters are as frequent as in English, roughly."""
     weights = 1 / np.arange(3, 3 + len(LETTERS))
-    found: dict[str, None] = {}
-    while len(found) < number:
+    words: dict[str, None] = {}
+    while len(words) < number:
         letters = rng.choice(list(LETTERS), p=weights / weights.sum(), size=(number, longest))
         lengths = rng.integers(shortest, longest + 1, size=number)
-        found.update((("".join(row[:length])), None) for row, length in zip(letters, lengths, strict=True))
-    return list(found)[:number]
+        words.update((("".join(row[:length])), None) for row, length in zip(letters, lengths, strict=True))
+    return list(words)[:number]
 
 
 def make_model(path: Path, words: Sequence[str], buckets: int, dim: int, rng: np.random.Generator) -> None:

@@ -69,22 +69,22 @@ def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str],
     dense = encoder.bag.dense(corpus.sentences, corpus.descriptions)
     vectors = (encoder if augmented else encoder.without_unseen_words()).embed(raw, dense)
     words, unseen = encoder.count_unseen(raw)
-    found = {}
+    precisions = {}
     for group, chosen in zip(GROUPS, (titles.oov, (unseen == words) & (words > 0)), strict=True):
         for protocol in PROTOCOLS:
             queries = titles.labelled(protocol)
             queries = queries[chosen[queries]]
             measured = measure(judge_knn(titles, vectors, queries, training, 10))
-            found[group, protocol] = (measured["precision_at_k"] or 0.0, len(queries))
-    return found
+            precisions[group, protocol] = (measured["precision_at_k"] or 0.0, len(queries))
+    return precisions
 
 
 def title_claims(models: dict[str, Learnt]) -> list[Claim]:
     """What augmenting adds to each model, and what n-grams and the sentence vector add to the one before."""
     values = {
-        (name, own): title_precision(learnt, augmented=own)
+        (name, augmented_model): title_precision(learnt, augmented=augmented_model)
         for name, learnt in models.items()
-        for own in (True, False)
+        for augmented_model in (True, False)
     }
     pairs = [(name, name, False) for name in models] + [(NGRAMS, WORDS, False), (SENTENCE, NGRAMS, True)]
     claims = []
@@ -116,12 +116,12 @@ def word_claims(name: str, encoder: TitleEncoder) -> list[Claim]:
 
     vectors = Distilled().fit(seen, rows[~hidden], np.ones(len(seen), dtype=np.int64)).vectors(unseen)[0]
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    found = {"ridge": _quality(vectors, unit[hidden], unit[~hidden], mean)}
-    found["mean vector"] = _quality(np.tile(mean, (len(unseen), 1)), unit[hidden], unit[~hidden], mean)
+    qualities = {"ridge": _quality(vectors, unit[hidden], unit[~hidden], mean)}
+    qualities["mean vector"] = _quality(np.tile(mean, (len(unseen), 1)), unit[hidden], unit[~hidden], mean)
     about = f"{name}, {len(unseen)} hidden of {len(words)} words"
     measures = ("centred cosine", "cosine as it is", "neighbour recall at 10")
-    centred = Claim(f"{measures[0]}, {about}", found["ridge"][0])  # the mean vector has none
-    pairs = list(zip(measures, found["ridge"], found["mean vector"], strict=True))[1:]
+    centred = Claim(f"{measures[0]}, {about}", qualities["ridge"][0])  # the mean vector has none
+    pairs = list(zip(measures, qualities["ridge"], qualities["mean vector"], strict=True))[1:]
     plain = [Claim(f"{what}, {about}", own, "mean vector", other, aim=1) for what, own, other in pairs]
     return [centred, *plain]
 
@@ -130,8 +130,10 @@ def _quality(
     vectors: np.ndarray, truth: np.ndarray, trained: np.ndarray, mean: np.ndarray
 ) -> tuple[float, float, float]:
     """Centred cosine, plain cosine, share of the ten nearest trained words found again."""
-    nearest = [np.argpartition(-(own @ trained.T), 10, axis=1)[:, :10] for own in (vectors, truth)]
-    recall = np.mean([len(set(found) & set(wanted)) / 10 for found, wanted in zip(*nearest, strict=True)])
+    nearest = [np.argpartition(-(rows @ trained.T), 10, axis=1)[:, :10] for rows in (vectors, truth)]
+    recall = np.mean(
+        [len(set(nearest_rows) & set(wanted)) / 10 for nearest_rows, wanted in zip(*nearest, strict=True)]
+    )
     return _cosine(vectors - mean, truth - mean), _cosine(vectors, truth), float(recall)
 
 

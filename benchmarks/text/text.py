@@ -25,15 +25,15 @@ AIM = 300_000  # titles a second of one core
 
 def titles(*names: str) -> list[str]:
     """Distinct titles of guides, as ingest cleans them."""
-    found: set[str] = set()
+    texts: set[str] = set()
     for file in guides(*names):
         with gzip.open(file) as opened:
-            found |= {
+            texts |= {
                 clean(title.text)
                 for _, title in etree.iterparse(opened, tag="title", recover=True)
                 if title.text
             }
-    return sorted(found)
+    return sorted(texts)
 
 
 def huggingface() -> Callable[[Sequence[str]], Any]:

@@ -71,8 +71,8 @@ def measure_bags(quick: bool) -> Sequence[Claim]:
     }
     scores = milliseconds(products, repeats)
 
-    def beside(name: str, values: dict[str, float], own: str, rival: str, aim: float) -> Claim:
-        return Claim(f"{name}, CPU ms", values[own], rival, values[rival], aim=aim, better="less")
+    def beside(name: str, values: dict[str, float], ours: str, rival: str, aim: float) -> Claim:
+        return Claim(f"{name}, CPU ms", values[ours], rival, values[rival], aim=aim, better="less")
 
     loop_name, gradient = "a loop over titles", "vectors and gradient, ragged bags"
     return [  # the customer's ratio is .56: 8,294 to 14,863
@@ -92,10 +92,10 @@ def loop(encoder: Bag, rows: Tensor, tokens: Ragged, kinds: np.ndarray) -> Tenso
     alpha = encoder.weights().tolist()
     vectors = []
     for title in range(len(tokens)):
-        own = tokens[title]
+        tokens_of_title = tokens[title]
         total = torch.zeros(rows.shape[1])
-        for kind in np.unique(kinds[own]):
-            of_kind = torch.from_numpy(own[kinds[own] == kind])
+        for kind in np.unique(kinds[tokens_of_title]):
+            of_kind = torch.from_numpy(tokens_of_title[kinds[tokens_of_title] == kind])
             total = total + rows[of_kind].sum(0) * (alpha[kind] / len(of_kind) ** encoder.length_power)
         vectors.append(F.normalize(total, dim=0))
     return torch.stack(vectors)

@@ -36,15 +36,15 @@ class Paced:
 def measure_learners(corpus: Path, quick: bool) -> Iterator[Claim]:
     """All claims of this file."""
     rounds, epochs = (1, 3) if quick else (ROUNDS, EPOCHS)
-    found = {runner: list[Paced]() for runner in NAMES}
+    runs_by_runner = {runner: list[Paced]() for runner in NAMES}
     for _ in range(rounds):
-        for runner, runs in found.items():
+        for runner, runs in runs_by_runner.items():
             runs.append(_pace(corpus, runner, epochs))
     for runner, name in NAMES.items():
         if runner == ONE:
             continue
         for unit, per, aim in (("wall", "s", 1.6), ("cpu", "CPU-s of learners", 0.8)):
-            ours, theirs = ([getattr(run, unit) for run in found[own]] for own in (runner, ONE))
+            ours, theirs = ([getattr(run, unit) for run in runs_by_runner[own]] for own in (runner, ONE))
             ratio, rival = _ratio(ours, theirs), statistics.median(theirs)
             yield Claim(
                 f"{name}, batches of {SIZE}: training, titles/{per}",
@@ -53,7 +53,7 @@ def measure_learners(corpus: Path, quick: bool) -> Iterator[Claim]:
                 rival,
                 aim=aim,
             )
-        stale = statistics.median(run.staleness for run in found[runner])
+        stale = statistics.median(run.staleness for run in runs_by_runner[runner])
         yield Claim(f"{name}: steps of others within a step", stale, better=None)
     yield from _precisions(corpus, quick)
 

@@ -116,9 +116,9 @@ def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
         epoch = training.loader.epoch
 
         def timed(
-            *given: Any, epoch: Callable[..., Any] = epoch, wall: Waiting = wall, cpu: Waiting = cpu
+            *arguments: Any, epoch: Callable[..., Any] = epoch, wall: Waiting = wall, cpu: Waiting = cpu
         ) -> tuple[int, Iterator[Any]]:
-            count, loaded = epoch(*given)
+            count, loaded = epoch(*arguments)
             return count, wall.on(cpu.on(loaded))
 
         training.loader.epoch = timed  # type: ignore[method-assign]
@@ -152,15 +152,15 @@ class Waiting:
     def on(self, batches: Iterator[Any]) -> Iterator[Any]:
         """The batches, while the waiting for them is measured."""
         yield next(batches)
-        asked = self.clock()
+        requested = self.clock()
         for batch in batches:
             had = self.clock()
-            self.waited += had - asked
+            self.waited += had - requested
             self.batches += 1
             self.shown += len(batch.bags.offsets) - 1
             yield batch
-            asked = self.clock()
-            self.worked += asked - had
+            requested = self.clock()
+            self.worked += requested - had
 
     @property
     def share(self) -> float:

@@ -49,7 +49,7 @@ def _beside_autograd(tokens: str, corpus: Path, settings: TrainSettings, rounds:
     """CPU seconds and precision of both backends, one thread."""
     backends = [Ours(replace(settings, backend=backend)) for backend in ("compiled", "torch")]
     runs = [
-        [call_apart(_second_run, own, corpus, seed, threads=1) for own in backends]
+        [call_apart(_second_run, trainer, corpus, seed, threads=1) for trainer in backends]
         for seed in range(1, rounds + 1)
     ]
     speeds = [[run.titles / run.spent.cpu for run in pair] for pair in runs]
@@ -57,15 +57,15 @@ def _beside_autograd(tokens: str, corpus: Path, settings: TrainSettings, rounds:
     value = statistics.median(theirs for _, theirs in speeds)
     name = f"{tokens}: training, one thread, titles/CPU-s"
     yield Claim(name, ratio * value, rival, value, aim=1)
-    ours, theirs = (statistics.fmean(run.precision for run in own) for own in zip(*runs, strict=True))
+    ours, theirs = (statistics.fmean(run.precision for run in trainer) for trainer in zip(*runs, strict=True))
     yield Claim(f"{tokens}: precision@10 on {PROTOCOL}, {EPOCHS} epochs", ours, rival, theirs, better=None)
 
 
-def _second_run(own: Ours, corpus: Path, seed: int) -> Run:
+def _second_run(trainer: Ours, corpus: Path, seed: int) -> Run:
     """Returns a run that follows one that is not counted; called in its own process."""
     contest = Contest(corpus)
-    own.train(contest, 1, seed, 1)
-    trained = own.train(contest, EPOCHS, seed, 1)
+    trainer.train(contest, 1, seed, 1)
+    trained = trainer.train(contest, EPOCHS, seed, 1)
     precision = contest.scores(trained.vectors(), PROTOCOL, resamples=2)["precision_at_10"].value
     return Run(EPOCHS, trained.spent, precision, len(contest.training) * EPOCHS, 1)
 

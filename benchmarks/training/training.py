@@ -174,9 +174,14 @@ def _speeds(
     """Titles a second, and a processor's second."""
     for unit, per in (("wall", "s"), ("cpu", "CPU-s")):
         value, rival_value = (one and one.titles / getattr(one.spent, unit) for one in (run, theirs))
-        own = aim if unit == "wall" else None
+        aim_of_unit = aim if unit == "wall" else None
         yield Claim(
-            f"{name}, titles/{per}", value or 0, rival, rival_value, aim=own, better="more" if own else None
+            f"{name}, titles/{per}",
+            value or 0,
+            rival,
+            rival_value,
+            aim=aim_of_unit,
+            better="more" if aim_of_unit else None,
         )
 
 
