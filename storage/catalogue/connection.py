@@ -19,7 +19,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -184,28 +183,15 @@ def schema_version(connection: duckdb.DuckDBPyConnection, migrations: Sequence[M
     return version
 
 
-_memory: ContextVar[int] = ContextVar("memory", default=600_000_000)
-
-
 @contextmanager
-def bounded_memory(size: int) -> Iterator[None]:
-    """Sets the memory limit in bytes of temporary databases within the block (default: 600 MB)."""
-    token = _memory.set(size)
-    try:
-        yield
-    finally:
-        _memory.reset(token)
-
-
-@contextmanager
-def temporary_database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def temporary_database(folder: Path, memory_bytes: int = 600_000_000) -> Iterator[Connection]:
     """Opens a database with a memory limit in a temporary folder below ``folder``."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="duckdb-") as spill, full_disk_as_oserror(folder):
         with duckdb.connect(f"{spill}/work.duckdb") as connection:
             connection.execute(
                 "SET enable_progress_bar = false"
             )  # it would be mixed with the output of commands
-            connection.execute(f"SET memory_limit = '{_memory.get()}B'")
+            connection.execute(f"SET memory_limit = '{memory_bytes}B'")
             connection.execute(f"SET temp_directory = '{escape_quotes(spill)}'")
             yield connection
 

@@ -2,23 +2,26 @@
 
 import itertools
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
-from storage.catalogue.connection import escape_glob, temporary_database
+from storage.catalogue.connection import Connection, escape_glob
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
 BATCH_ROWS = 1 << 18  # rows of a result in memory
 
 
 def write_descriptions(
-    guide: Path, variants: Path, path: Path, characters: int, *, sub_titles: bool = False
+    connection: Connection,
+    guide: Path,
+    variants: Path,
+    path: Path,
+    characters: int,
+    *,
+    sub_titles: bool = False,
 ) -> None:
     """Writes the distinct descriptions of all variants of each title and, if requested, its sub-titles.
 
@@ -43,15 +46,40 @@ def write_descriptions(
         GROUP BY title_id, rank, description
         ORDER BY title_id, rank, airings DESC, description
     """
-    with temporary_database(path.parent) as connection:
-        connection.sql(query, params=values).write_parquet(str(path), compression="zstd")
+    connection.sql(query, params=values).write_parquet(str(path), compression="zstd")
 
 
-@dataclass(frozen=True)
 class Airings:
-    """The airings of the titles of a Guide, from ``open_airings``."""
+    """Airings of the titles of a Guide.
 
-    connection: duckdb.DuckDBPyConnection
+    Programmes are joined with titles on disk, sorted by title: queries read only the requested titles.
+
+    Args:
+        connection: Temporary database.
+        guide: Guide folder.
+        variants: Parquet of raw_title, title_id.
+    """
+
+    def __init__(self, connection: Connection, guide: Path, variants: Path) -> None:
+        self.connection = connection
+        query = f"""
+            CREATE TABLE airings AS
+            WITH {UTC_OFFSETS}
+            SELECT title_id, source, channel, start, start + utc_offset AS local_start, categories
+            FROM read_parquet($programmes) AS programmes
+            {JOIN_OFFSETS}
+            JOIN read_parquet($variants) ON raw_title = title
+            ORDER BY title_id
+        """
+        files = {"programmes": escape_glob(guide / "programmes.parquet"), "variants": escape_glob(variants)}
+        connection.execute(query, files)
+        query = """
+            CREATE TABLE names AS
+            SELECT source, channel, min(name) AS name
+            FROM read_parquet(?)
+            GROUP BY source, channel
+        """
+        connection.execute(query, [escape_glob(guide / "channels.parquet")])
 
     def categories(self) -> Iterator[tuple[str, str, np.ndarray]]:
         """Iterates over (source, category, int32 title ids), sorted. Long lists of ids are split."""
@@ -108,28 +136,3 @@ class Airings:
         """
         params = {"begin": begin, "end": end, "limit": limit}
         return self.connection.sql(query, params=params).to_arrow_table()
-
-
-@contextmanager
-def open_airings(guide: Path, variants: Path, folder: Path) -> Iterator[Airings]:
-    """Joins programmes with titles on disk, sorted by title: queries read only the requested titles."""
-    with temporary_database(folder) as connection:
-        query = f"""
-            CREATE TABLE airings AS
-            WITH {UTC_OFFSETS}
-            SELECT title_id, source, channel, start, start + utc_offset AS local_start, categories
-            FROM read_parquet($programmes) AS programmes
-            {JOIN_OFFSETS}
-            JOIN read_parquet($variants) ON raw_title = title
-            ORDER BY title_id
-        """
-        files = {"programmes": escape_glob(guide / "programmes.parquet"), "variants": escape_glob(variants)}
-        connection.execute(query, files)
-        query = """
-            CREATE TABLE names AS
-            SELECT source, channel, min(name) AS name
-            FROM read_parquet(?)
-            GROUP BY source, channel
-        """
-        connection.execute(query, [escape_glob(guide / "channels.parquet")])
-        yield Airings(connection)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.catalogue.connection import bounded_memory
 from storage.episodes.numbers import fold_sub_title
 from tasks.enrich.episodes import Episode, Numbers, find_numbers
 from tasks.enrich.model import CategoryModel, Voted
@@ -27,7 +26,6 @@ from tasks.pool import open_pool
 
 EXAMPLES = 20
 SEPARATE_PROCESS_BYTES = 16 << 20  # size of a (usually compressed) file; starting a process takes a second
-MEMORY = 100_000_000  # bytes for DuckDB; a guide of any size is filled in less than 500 MB
 GUIDE, MODEL, VOTE = "the same show in this guide", "the same show in the home's guides", "the vote"
 CORRECTED, EDITION = "a person's correction", "a person's correction of the nearest edition of the show"
 
@@ -82,8 +80,7 @@ def read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[Su
 
 
 def _read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[Survey, GuideTitles]:
-    with bounded_memory(MEMORY):
-        return read_survey(source, folder, options), gather_titles(folder)
+    return read_survey(source, folder, options), gather_titles(folder)
 
 
 @dataclass(frozen=True)
@@ -197,8 +194,7 @@ def plan(
             unanswered.append(title)
     title_ids = np.array(unanswered, dtype=np.int64)
     report.titles_voted_on = len(title_ids)
-    with bounded_memory(MEMORY):
-        queries = model.embed(guide, title_ids)
+    queries = model.embed(guide, title_ids)
     neighbours = model.neighbours(queries)
     titles = [guide.title[title] for title in unanswered]
     for place, labels in model.corrected_editions(titles, queries, neighbours).items():

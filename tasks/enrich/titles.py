@@ -20,6 +20,7 @@ from tasks.tokenize.contexts import write_contexts
 from tasks.tokenize.pieces import parse_piece
 from tasks.tokenize.shows import write_raw_titles, write_shows
 
+MEMORY_BYTES = 100_000_000  # of DuckDB; a guide of any size is filled in less than 500 MB
 ROWS = 20_000  # raw titles parsed at a time
 BATCH = 8192  # programmes read at a time
 
@@ -43,7 +44,7 @@ class GuideTitles:
         if not len(titles):
             return []
         variants, file = self.folder / "variants.parquet", self.folder / "contexts.parquet"
-        with temporary_database(self.folder) as connection:
+        with temporary_database(self.folder, MEMORY_BYTES) as connection:
             write_contexts(connection, self.folder, variants, [], None, CONTEXT_KINDS, file)
         table = pq.read_table(file, columns=["title_id", "token"])
         owners, position = table["title_id"].to_numpy(), np.full(len(self.title), -1)
@@ -62,7 +63,10 @@ class GuideTitles:
         if not (len(titles) and max_texts):
             return np.zeros(0, dtype=np.int64), []
         described, variants = self.folder / "described.parquet", self.folder / "variants.parquet"
-        write_descriptions(self.folder, variants, described, DESCRIPTION_CHARACTERS, sub_titles=True)
+        with temporary_database(self.folder, MEMORY_BYTES) as connection:
+            write_descriptions(
+                connection, self.folder, variants, described, DESCRIPTION_CHARACTERS, sub_titles=True
+            )
         texts = TitleTexts(self.folder / "shows.parquet", described, self.placeholder, max_texts)
         position, owners, kept_texts = np.full(len(self.title), -1), [], []
         position[titles] = np.arange(len(titles))
@@ -84,7 +88,7 @@ def read_rows(file: Path, columns: Sequence[str]) -> Iterator[tuple]:
 def gather_titles(folder: Path) -> GuideTitles:
     """Groups the raw titles of a survey by show."""
     raw = folder / "raw.parquet"
-    with temporary_database(folder) as connection:
+    with temporary_database(folder, MEMORY_BYTES) as connection:
         write_raw_titles(connection, folder, raw, ROWS)
         parsed = [folder / f"parsed-{piece:05}.parquet" for piece in pieces.pieces_of(raw)]
         for piece, file in enumerate(parsed):

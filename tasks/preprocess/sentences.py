@@ -14,6 +14,7 @@ import numpy as np
 
 from storage.arrays import array_writer, unit_rows
 from storage.artifacts import Progress
+from storage.catalogue.connection import temporary_database
 from storage.catalogue.titles import write_descriptions
 from storage.formats.vocabulary import batches_of
 from storage.sentences import SentenceStore, text_keys
@@ -105,7 +106,8 @@ def write_sentences(
         yield Progress(0, 0, note=f"{file} is damaged: its texts are encoded again")
     described = work / "descriptions.parquet"
     variants = vocabulary / "variants.parquet"
-    write_descriptions(guide, variants, described, DESCRIPTION_CHARACTERS, sub_titles=True)
+    with temporary_database(work) as connection:
+        write_descriptions(connection, guide, variants, described, DESCRIPTION_CHARACTERS, sub_titles=True)
     texts = TitleTexts(vocabulary / "titles.parquet", described, placeholders, settings.descriptions)
     yield from encode_new(store, settings.encoder, texts.batches)
     titles = text_keys(text for batch in batches_of(texts.titles, ["title"]) for text in batch[0].to_pylist())

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from prefect import get_run_logger, task
 
 from storage.artifacts import Corpus, Guide, Vocabulary
-from storage.catalogue.titles import open_airings
+from storage.catalogue.connection import temporary_database
+from storage.catalogue.titles import Airings
 from storage.digests import hashes
 from storage.errors import ExpectedError
 from storage.formats.model import write_spellings
@@ -65,7 +66,8 @@ def preprocess(
     split = tables.codes(pq.read_table(titles, columns=["split"])["split"], SPLITS)
     sentences, encoder = settings.sentences, settings.sentences.encoder.open()
     with STAGE.publish(home, guide, vocabulary, salt, settings, label_sources) as draft:
-        with open_airings(guide_folder, variants, draft.folder) as airings:
+        with temporary_database(draft.folder) as connection:
+            airings = Airings(connection, guide_folder, variants)
             bounds = settings.minimum_titles, settings.largest_share
             per_feed = airings.titles_by_source()
             by_show = sources.corrections

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from storage.arrays import open_array, row_blocks
 from storage.artifacts import Page
-from storage.catalogue.titles import open_airings
+from storage.catalogue.connection import temporary_database
+from storage.catalogue.titles import Airings
 from storage.formats.clustering import Density
 from storage.formats.corpus import open_corpus
 from storage.home.workspace import Workspace
@@ -42,7 +43,8 @@ def write_page(
     history = extend_history(path(previous) if previous else None, at, training["history"], document)
     density = workspace.details(inputs.clustering)["density"]
     variants = corpus / "variants.parquet"
-    with open_airings(guide, variants, folder) as airings:
+    with temporary_database(folder) as connection:
+        airings = Airings(connection, guide, variants)
         parts = (airings.times(block.start, block.stop, MAX_TIMES) for block in row_blocks(len(titles)))
         times = pa.concat_tables(
             parts

@@ -6,6 +6,7 @@ Descriptions are protected by copyright, so the map contains excerpts only if ``
 import tempfile
 from pathlib import Path
 
+from storage.catalogue.connection import temporary_database
 from storage.catalogue.titles import write_descriptions
 from storage.formats.vocabulary import batches_of
 
@@ -24,9 +25,9 @@ def read_excerpts(guide: Path, variants: Path, titles: int, folder: Path) -> lis
     excerpts = [""] * titles
     if not (guide / "descriptions.parquet").exists():
         return excerpts
-    with tempfile.TemporaryDirectory(dir=folder) as work:
+    with tempfile.TemporaryDirectory(dir=folder) as work, temporary_database(Path(work)) as connection:
         file = Path(work) / "descriptions.parquet"
-        write_descriptions(guide, variants, file, MAX_CHARACTERS + 1)
+        write_descriptions(connection, guide, variants, file, MAX_CHARACTERS + 1)
         for batch in batches_of(file, ["title_id", "description"]):
             for title, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 excerpts[title] = excerpts[title] or _shorten(text)  # most airings first

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.catalogue.titles import Airings, open_airings
+from storage.catalogue.connection import temporary_database
+from storage.catalogue.titles import Airings
 from tests.worlds import START, Programme, publish_guide
 
 DAY = datetime.timedelta(days=1)
@@ -33,8 +34,8 @@ def airings(guide: Path, tmp_path: Path) -> Iterator[Airings]:
 @contextmanager
 def opened(guide: Path, variants: pa.Table, folder: Path) -> Iterator[Airings]:
     pq.write_table(variants, folder / "variants.parquet")
-    with open_airings(guide, folder / "variants.parquet", folder) as airings:
-        yield airings
+    with temporary_database(folder) as connection:
+        yield Airings(connection, guide, folder / "variants.parquet")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from storage import arrays
-from storage.catalogue.titles import open_airings
+from storage.catalogue.connection import temporary_database
+from storage.catalogue.titles import Airings
 from tasks.publish.map.layout import principal_plane
 
 SMALL_BLOCK = 7  # titles; the default block contains the toy world
@@ -16,7 +17,8 @@ SMALL_BLOCK = 7  # titles; the default block contains the toy world
 def test_airing_times(toy, tmp_path: Path):
     home, guide, vocabulary, corpus = toy
     variants, count = home / vocabulary.path / "variants.parquet", corpus.counts["titles"]
-    with open_airings(home / guide.path, variants, tmp_path) as airings:
+    with temporary_database(tmp_path) as connection:
+        airings = Airings(connection, home / guide.path, variants)
         expected = airings.times(0, count, 3)
         parts = [
             airings.times(begin, min(begin + SMALL_BLOCK, count), 3) for begin in range(0, count, SMALL_BLOCK)
