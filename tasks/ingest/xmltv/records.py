@@ -86,13 +86,14 @@ def _read_frame_(records: Records, encoding: Encoding, zone: str) -> None:
         records.numbers = np.arange(len(raw.title))
     records.chunk = clean_columns(raw, partial(parse_time, zone=zone))
     if reasons := records.chunk.reasons:
-        trees = ((tree, begin) for tree, begin, _ in parse_trees(content) if tree is not None)
-        programmes = ((element, begin) for tree, begin in trees for element in tree.iter("programme"))
-        for row, (element, begin) in enumerate(programmes):
+        trees = (
+            (tree, line) for tree, _, line in parse_trees(content, records.frame.line) if tree is not None
+        )
+        programmes = ((element, line) for tree, line in trees for element in tree.iter("programme"))
+        for row, (element, line) in enumerate(programmes):
             if row in reasons:
-                line = records.frame.line + content.count(b"\n", 0, begin) + (element.sourceline or 1) - 1
                 text = etree.tostring(element, encoding="utf-8", with_tail=False)
-                records.rejects.append((line, reasons[row], excerpt(text)))
+                records.rejects.append((line + (element.sourceline or 1) - 1, reasons[row], excerpt(text)))
         records.numbers = np.delete(records.numbers, list(reasons))
 
 
@@ -101,11 +102,10 @@ def _parse_(records: Records, content: bytes, zone: str) -> RawColumns:
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     first = 0
-    for tree, begin, end in parse_trees(content):
-        count = len(find_programmes(content[begin:end]))
+    for tree, piece, line in parse_trees(content, records.frame.line):
+        count = len(find_programmes(piece))
         if tree is None:
-            line = records.frame.line + content.count(b"\n", 0, begin)
-            records.rejects.append((line, "malformed", excerpt(content[begin:end])))
+            records.rejects.append((line, "malformed", excerpt(piece)))
         else:
             read_tree(tree, rows, records.channels, zone)
             parsed = len(rows) - len(numbers)

@@ -27,29 +27,39 @@ _STRICT, _LENIENT = etree.XMLParser(**_HARDENED), etree.XMLParser(recover=True, 
 _BREAKS = frozenset("br p div li ul ol tr td hr h1 h2 h3 h4 h5 h6".split())  # noqa: SIM905
 
 
-def parse_trees(content: bytes) -> Iterator[tuple[etree._Element | None, int, int]]:
+def parse_trees(content: bytes, line: int) -> Iterator[tuple[etree._Element | None, bytes, int]]:
     """Parses a repaired frame into trees with channels and programmes as descendants.
 
+    Args:
+        line: Line number of the content in the file.
+
     Yields:
-        Tree, and begin and end of its bytes in the content; None for a programme that cannot be parsed.
+        Tree, its bytes and their line number; the tree is None for a programme that cannot be parsed.
     """
     for begin, end in split(content, PIECE_BYTES):
-        tree = _parse(content[begin:end], _STRICT)
+        piece = content[begin:end]
+        tree = _parse(piece, _STRICT)
         if tree is not None:
-            yield tree, begin, end
-            continue
-        starts = [begin + start for start, _ in find_programmes(content[begin:end])]
-        for first, last in pairwise([begin, *starts, end]):
-            piece = content[first:last]
-            tree = _parse(piece, _STRICT) if piece.strip() else None
-            if tree is None and piece.strip():
-                balanced = balance(piece.decode("utf-8", "replace")).encode()
-                attempts = (_parse(balanced, parser) for parser in (_STRICT, _LENIENT))
-                tree = next((attempt for attempt in attempts if attempt is not None), None)
-            if first in starts and piece and (tree is None or tree.find("programme") is None):
-                yield None, first, last
-            elif tree is not None:
-                yield tree, first, last
+            yield tree, piece, line
+        else:
+            yield from _parse_separately(piece, line)
+        line += piece.count(b"\n")
+
+
+def _parse_separately(content: bytes, line: int) -> Iterator[tuple[etree._Element | None, bytes, int]]:
+    starts = [start for start, _ in find_programmes(content)]
+    for begin, end in pairwise(sorted({0, *starts, len(content)})):
+        piece = content[begin:end]
+        tree = _parse(piece, _STRICT) if piece.strip() else None
+        if tree is None and piece.strip():
+            balanced = balance(piece.decode("utf-8", "replace")).encode()
+            attempts = (_parse(balanced, parser) for parser in (_STRICT, _LENIENT))
+            tree = next((attempt for attempt in attempts if attempt is not None), None)
+        if (begin > 0 or 0 in starts[:1]) and (tree is None or tree.find("programme") is None):
+            yield None, piece, line
+        elif tree is not None:
+            yield tree, piece, line
+        line += piece.count(b"\n")
 
 
 def root_attributes(text: bytes, encoding: Encoding) -> list[tuple[str, str]]:
