@@ -23,7 +23,6 @@ PENDING = frozenset(
         "tasks/publish/registry/task.py: promote",
         "tasks/search/parts.py: parts_of",
         "tasks/train/memory/loops.py: visit",
-        "tests/flows",
     ]
 )
 

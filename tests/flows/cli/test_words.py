@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from flows.cli.main import main
+from flows.cli.words import WordsError, ngram_lines
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.export.export import _words
 from tasks.fasttext import FastText
@@ -122,3 +123,9 @@ def test_a_model_without_rows_for_unseen_words_gets_them_in_the_file(learnt: Any
     encoder.save(folder, home / made.path / "tokens.parquet")
     assert "1 buckets" in _words(folder, "fasttext", tmp_path / "model.bin", 1)
     assert FastText.open(tmp_path / "model.bin").vectors(["unheardof"]).any()
+
+
+def test_a_text_form_has_no_ngrams(tmp_path: Path) -> None:
+    (tmp_path / "words.vec").write_text("1 2\ngoal 1 0\n", encoding="utf-8")
+    with pytest.raises(WordsError, match="no n-grams"):
+        list(ngram_lines(tmp_path / "words.vec", ["goal"], as_json=False))

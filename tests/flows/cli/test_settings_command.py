@@ -1,14 +1,13 @@
-"""``guidespace settings`` and ``--version``."""
+"""``guidespace settings``, ``--help`` and ``--version``."""
 
 import json
 import subprocess
 import sys
-import threading
 import tomllib
 
 import pytest
 
-from flows.cli.commands import _report_loading
+from flows.cli.commands import COMMANDS
 from flows.cli.main import main
 from storage.stages import ROOT
 from tests.contracts.test_form import described
@@ -44,13 +43,6 @@ def test_a_setting_tells_type_default_and_bounds(capsys):
     rule = rows(capsys, "train.optimizer")[0]
     assert rule["default"] == "rowwise_adagrad" and {"adam", "sgd", "nadam"} <= set(rule["type"].split(" | "))
     assert all(row["type"] and row["description"] for row in rows(capsys))
-
-
-def test_for_people_it_is_two_lines_a_setting(capsys):
-    assert main(["settings", "publish.keep"]) == 0
-    assert capsys.readouterr().out.startswith(
-        "publish.keep = 7   (int, at least 1)\n    Artifacts of each kind"
-    )
 
 
 def test_an_unknown_name_says_what_is_known(capsys):
@@ -93,22 +85,10 @@ def test_something_is_said_before_anything_heavy_is_imported(tmp_path, arguments
     assert done.stdout.splitlines()[1:] == ["[]"], done
 
 
-def timers():
-    return [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
-
-
-def test_who_waits_at_a_terminal_is_told(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with _report_loading("similar"):
-        (timer,) = timers()
-        timer.join()
-    assert capsys.readouterr().err == "guidespace similar: loading …\n"
-    with _report_loading("scores"):
-        (timer,) = timers()
-    timer.join()
-    with _report_loading("nightly"):
-        assert not timers()
-    assert capsys.readouterr().err == ""
+@pytest.mark.parametrize("command", [command for group in COMMANDS.values() for command in group])
+def test_every_command_has_a_help(command, capsys):
+    assert main([command.__name__, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: guidespace {command.__name__} ")
 
 
 def test_the_page_of_settings_is_what_the_command_prints(capsys):
