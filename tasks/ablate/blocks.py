@@ -1,7 +1,7 @@
-"""The building blocks: a block is a change of the settings, by path, that takes it away or swaps it.
+"""Building blocks: each is a change of the settings that removes or swaps a part of the model.
 
-One more block, or one more member of a family, is one more line here; `guidespace ablate --blocks
-train.optimizer=adam` compares a change that has no line.
+A new block is a new line of BLOCKS. `guidespace ablate --blocks train.optimizer=adam` compares a change that
+is not listed.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from storage.errors import ExpectedError
 
-CLUSTERS = "cluster."  # where a block of clusters begins: it is judged by its clusters, others by categories
+CLUSTERS = "cluster."  # prefix of settings; such blocks are scored by clusters, others by categories
 _TITLE = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark")
 _AIRING = ("channel", "hour", "weekday", "duration", "manner")
 
@@ -20,7 +20,7 @@ class UnknownBlock(ExpectedError, ValueError):
 
 
 class Block(NamedTuple):
-    """A building block, what a sentence about it begins with, and the changes that take it away."""
+    """A building block, the beginning of a sentence about it, and the changes that remove it."""
 
     name: str
     subject: str  # with its verb, before "worth .031 ± .006"
@@ -28,7 +28,7 @@ class Block(NamedTuple):
 
     @property
     def is_of_clusters(self) -> bool:
-        """Whether it changes the clusters alone."""
+        """Whether the block changes only the clusters."""
         return all(change.startswith(CLUSTERS) for change in self.changes)
 
 
@@ -95,19 +95,20 @@ BLOCKS = (
 
 
 def choose_blocks(entries: Sequence[str]) -> list[Block]:
-    """Blocks by name or pattern; an entry with ``=`` is a block of its own, its changes apart by spaces. All
-    of BLOCKS where there is no entry.
+    """Selects blocks by name or pattern, or all of BLOCKS if there is no entry.
+
+    An entry with ``=`` is a new block; spaces separate its changes.
 
     Raises:
-        UnknownBlock: An entry fits no block.
+        UnknownBlock: An entry matches no block.
     """
     chosen: dict[str, Block] = {}
     for entry in entries or ["*"]:
-        found = [block for block in BLOCKS if fnmatchcase(block.name, entry)]
+        matches = [block for block in BLOCKS if fnmatchcase(block.name, entry)]
         if "=" in entry:
-            found = [_block(entry, f"The preset, not {entry}, is", *entry.split())]
-        if not found:
-            known = ", ".join(block.name for block in BLOCKS)
-            raise UnknownBlock(f"no block is called {entry!r}; known are {known}, or a change NAME=VALUE")
-        chosen |= {block.name: block for block in found}
+            matches = [_block(entry, f"The preset, not {entry}, is", *entry.split())]
+        if not matches:
+            names = ", ".join(block.name for block in BLOCKS)
+            raise UnknownBlock(f"no block is called {entry!r}; known are {names}, or a change NAME=VALUE")
+        chosen |= {block.name: block for block in matches}
     return list(chosen.values())

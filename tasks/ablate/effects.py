@@ -1,9 +1,9 @@
-"""What a block is worth: the paired difference of the preset and the preset without it.
+"""Effect of a block: the paired difference between the preset and the preset without the block.
 
-For each held-out title of each fold, the quality (mean of "its top label is right" and precision at 10, as
-the gate has it; of clusters the title's B-cubed F) with the block minus that without it, both means over the
-seeds. A figure is the mean over titles and folds; its interval, 1.96 standard errors, comes from a bootstrap
-that draws families, each with its titles of all folds.
+The quality of a held-out title is the mean of top-label accuracy and precision at 10, as in the gate, or its
+B-cubed F for blocks of clusters. The difference is computed per title and fold from means over the seeds. A
+figure is the mean over titles and folds; its interval, 1.96 standard errors, comes from a bootstrap over
+families, each with its titles of all folds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,14 +19,16 @@ from tasks.scoring.protocols import FORMS, PROTOCOLS
 CELLS = [(form, protocol) for protocol in PROTOCOLS for form in FORMS]
 AGREEMENT = (CLUSTERS, CLUSTERS)
 OVERALL, SHOWS, OOV = ("all", "all"), ("all", "unseen_show"), ("all", "oov")
-Folds = Sequence[Sequence[Answers]]  # of each fold the answers of each seed
+Folds = Sequence[Sequence[Answers]]  # answers by fold and seed
 Columns = tuple[np.ndarray, ...]  # quality with the block, without it, the family, and oov
 
 
 @dataclass(frozen=True)
 class Effect:
-    """A block, and by (form, protocol) what it is worth; OVERALL is the mean of all held-out answers, SHOWS
-    that of both forms on shows never seen, OOV that of both on titles with a word never seen.
+    """The effect of a block by (form, protocol).
+
+    OVERALL is the mean of all held-out answers, SHOWS that of both forms on unseen shows, and OOV that of
+    both forms on titles with an unseen word.
     """
 
     block: Block
@@ -36,38 +38,39 @@ class Effect:
 
     @property
     def overall(self) -> Figure:
-        """What the effects are sorted by."""
+        """The mean effect, by which the effects are sorted."""
         return self.figures[OVERALL]
 
     @property
     def pays(self) -> bool | None:
-        """Whether it is worth more than nothing; False where less, None where that cannot be told."""
+        """True if the effect is positive, False if it is negative, None if the interval contains zero."""
         low, high = self.overall.interval
         return True if low > 0 else False if high < 0 else None
 
 
 def measure_effect(block: Block, base: Folds, other: Folds, resamples: int = RESAMPLES) -> Effect:
-    """The effect of a block from the answers with it (``base``) and without it (``other``)."""
+    """Computes the effect of a block from the answers with it (``base``) and without it (``other``)."""
     cells = [key for key in (*CELLS, AGREEMENT) if key in base[0][0]]
-    kept = {key: _pairs(key, base, other) for key in cells}
-    everything = _join(kept.values())
-    kept |= {SHOWS: _join(own for key, own in kept.items() if key[1] == SHOWS[1]), OVERALL: everything}
-    kept[OOV] = tuple(column[everything[3].astype(bool)] for column in everything)
+    pairs = {key: _pairs(key, base, other) for key in cells}
+    overall = _join(pairs.values())
+    pairs[SHOWS] = _join([columns for key, columns in pairs.items() if key[1] == SHOWS[1]])
+    pairs[OVERALL] = overall
+    pairs[OOV] = tuple(column[overall[3].astype(bool)] for column in overall)
     figures = {}
-    for key, (with_it, without, family, _) in kept.items():
+    for key, (with_it, without, family, _) in pairs.items():
         figures[key] = pool_values({"worth": with_it - without}, family, resamples)["worth"]
-    return Effect(block, figures, float(everything[0].mean()), float(everything[1].mean()))
+    return Effect(block, figures, float(overall[0].mean()), float(overall[1].mean()))
 
 
 def _pairs(key: tuple[str, str], base: Folds, other: Folds) -> Columns:
     parts = []
     for with_it, without in zip(base, other, strict=True):
-        one, two = ([own[key] for own in seeds if key in own] for seeds in (with_it, without))
-        if one and two:
-            parts.append((_mean(one), _mean(two), one[0].family, one[0].oov))
-            if not np.array_equal(one[0].family, two[0].family):
-                found = f"other titles of {key[1]} are held out without the block than with it"
-                raise ValueError(f"{found}; a block must leave tokenize.splits and the labels as they are")
+        left, right = ([answers[key] for answers in seeds if key in answers] for seeds in (with_it, without))
+        if left and right:
+            parts.append((_mean(left), _mean(right), left[0].family, left[0].oov))
+            if not np.array_equal(left[0].family, right[0].family):
+                problem = f"other titles of {key[1]} are held out without the block than with it"
+                raise ValueError(f"{problem}; a block must leave tokenize.splits and the labels as they are")
     return _join(parts)
 
 
@@ -77,9 +80,9 @@ def _join(parts: Iterable[Columns]) -> Columns:
 
 
 def _mean(answers: Sequence[Answer]) -> np.ndarray:
-    return np.mean([own.quality for own in answers], axis=0)
+    return np.mean([answer.quality for answer in answers], axis=0)
 
 
 def sort_effects(effects: Sequence[Effect]) -> list[Effect]:
-    """By falling worth, blocks of clusters last."""
+    """Sorts effects from the largest to the smallest, blocks of clusters last."""
     return sorted(effects, key=lambda effect: (effect.block.is_of_clusters, -effect.overall.value))

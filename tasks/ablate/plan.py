@@ -20,7 +20,7 @@ BASE = "preset"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A block on one fold with one seed: what its corpus is made by, and what is learnt from it."""
+    """A block on one fold with one seed: the settings of its corpus and of its training."""
 
     block: str
     fold: int
@@ -30,50 +30,52 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """An ablation: the blocks, those that do not apply to the preset, and all trials."""
+    """The blocks of an ablation, the names of those that do not change the preset, and all trials."""
 
     blocks: list[Block]
     left_out: list[str]
     trials: list[Trial]
 
     def gather(self, answers: Iterable[Answers]) -> dict[str, list[list[Answers]]]:
-        """By block, of each fold, what the trials with each seed gave; ``answers`` are in their order."""
-        found: dict[str, list[list[Answers]]] = {}
-        for trial, own in zip(self.trials, answers, strict=True):
-            folds = found.setdefault(trial.block, [])
+        """Groups the answers of the trials, given in their order, by block and fold."""
+        groups: dict[str, list[list[Answers]]] = {}
+        for trial, answer in zip(self.trials, answers, strict=True):
+            folds = groups.setdefault(trial.block, [])
             folds.extend([] for _ in range(len(folds), trial.fold + 1))
-            folds[trial.fold].append(own)
-        return found
+            folds[trial.fold].append(answer)
+        return groups
 
 
 def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
-    """The blocks chosen, and the trials of each and of the preset.
+    """Plans the trials of the chosen blocks and of the preset.
 
     Raises:
         UnknownBlock: No block has such a name.
-        SettingError: A change named by the user cannot be.
+        SettingError: A change that the user named is invalid.
     """
     changed: dict[str, Settings] = {}
     left_out, blocks = [], choose_blocks(ablation.blocks)
     for block in blocks:
         try:
             changed[block.name] = override(settings, block.changes)
-        except SettingError:  # of a strategy that this preset does not have
+        except SettingError:  # a setting of a strategy that this preset does not use
             if "=" in block.name:
                 raise
         if changed.get(block.name, settings) == settings:
             changed.pop(block.name, None)
             left_out.append(block.name)
     blocks = [block for block in blocks if block.name in changed]
-    own = {base_of(block): settings for block in blocks} | changed
+    variants = {base_of(block): settings for block in blocks} | changed
     of_clusters = {name for block in blocks if block.is_of_clusters for name in (block.name, base_of(block))}
-    runs = itertools.product(own.items(), range(ablation.folds), range(ablation.seeds))
-    trials = [plan_trial(*named, fold, seed, named[0] in of_clusters) for named, fold, seed in runs]
+    runs = itertools.product(variants.items(), range(ablation.folds), range(ablation.seeds))
+    trials = [
+        plan_trial(name, variant, fold, seed, name in of_clusters) for (name, variant), fold, seed in runs
+    ]
     return Plan(blocks=blocks, left_out=left_out, trials=trials)
 
 
 def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters: bool) -> Trial:
-    """A trial of settings on a fold (a salt of the splits) with a seed (added to the training's own)."""
+    """Plans a trial on a fold, which is a salt of the splits; ``seed`` is added to that of the training."""
     splits = replace(settings.tokenize.splits, salt=SALTS[fold])
     learning = Learning(
         name=f"{name} {fold + 1}/{seed + 1}",
@@ -87,5 +89,5 @@ def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters:
 
 
 def base_of(block: Block) -> str:
-    """What a block is compared with: the trials of the preset, by categories or by clusters."""
+    """Returns the name of the trials that a block is compared with: the preset by categories or clusters."""
     return f"{BASE} {CLUSTERS}" if block.is_of_clusters else BASE

@@ -1,4 +1,4 @@
-"""The forest plot: what each block is worth with its interval, sorted."""
+"""Forest plot of the effects with their intervals."""
 
 from collections.abc import Sequence
 
@@ -9,23 +9,24 @@ from tasks.ablate.report import HELD, SHOWN
 from tasks.plotting import BLUE, GREY, INK, RED, make_figure
 
 COLOURS = {True: BLUE, False: RED, None: GREY}
-ROW = 26  # pixels a block
+ROW = 26  # pixels per block
 
 
 def plot_effects(effects: Sequence[Effect]) -> go.Figure:
-    """A row a block, the best on top; a menu chooses the held-out titles."""
+    """Plots a row per block, the best on top; a menu selects the held-out titles."""
     title = "What each block is worth: quality with it minus quality without it"
     figure = make_figure(title, height=160 + ROW * len(effects), yaxis={"automargin": True})
     keys = [OVERALL, *(key for key in CELLS if any(key in effect.figures for effect in effects))]
     for key in keys:
-        known = [effect for effect in effects if key in effect.figures or AGREEMENT in effect.figures]
-        drawn = [effect.figures[key if key in effect.figures else AGREEMENT] for effect in known]
-        low_high = [own.interval for own in drawn]
-        signs = [True if low > 0 else False if high < 0 else None for low, high in low_high]
+        shown = [effect for effect in effects if key in effect.figures or AGREEMENT in effect.figures]
+        figures = [effect.figures[key if key in effect.figures else AGREEMENT] for effect in shown]
+        intervals = [estimate.interval for estimate in figures]
+        margins = [estimate.margin for estimate in figures]
+        signs = [True if low > 0 else False if high < 0 else None for low, high in intervals]
         figure.add_scatter(
-            x=[own.value for own in drawn],
-            y=[effect.block.name for effect in known],
-            error_x={"type": "data", "array": [own.margin for own in drawn], "color": GREY, "thickness": 2},
+            x=[estimate.value for estimate in figures],
+            y=[effect.block.name for effect in shown],
+            error_x={"type": "data", "array": margins, "color": GREY, "thickness": 2},
             mode="markers",
             marker={"size": 9, "color": [COLOURS[sign] for sign in signs]},
             hovertemplate="%{y}: %{x:.4f} ± %{error_x.array:.4f}<extra></extra>",
@@ -33,7 +34,7 @@ def plot_effects(effects: Sequence[Effect]) -> go.Figure:
         )
     names = ["All held-out titles", *(f"{HELD[protocol]}, {SHOWN[form]}" for form, protocol in keys[1:])]
     buttons = [
-        {"label": name, "method": "restyle", "args": [{"visible": [key == own for own in keys]}]}
+        {"label": name, "method": "restyle", "args": [{"visible": [key == other for other in keys]}]}
         for name, key in zip(names, keys, strict=True)
     ]
     corner = {"x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}

@@ -1,4 +1,4 @@
-"""The effects in words: a sentence a block, the table, and what does not pay."""
+"""Report of the effects: a table, a sentence per block, and the blocks without a positive effect."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ def _short(value: float) -> str:
 
 
 def sentence(effect: Effect) -> str:
-    """What a block is worth, as one would say it."""
+    """Describes the effect of a block in a sentence."""
     figures = effect.figures
     if AGREEMENT in figures:
         text = f"{effect.block.subject} worth {number(figures[AGREEMENT])} of the clusters' B-cubed F"
@@ -45,7 +45,7 @@ def sentence(effect: Effect) -> str:
 
 
 def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str:
-    """Markdown: sentences, a table sorted by effect, and what the numbers would turn off."""
+    """Formats the effects as Markdown: a table, sentences, and the blocks without a positive effect."""
     by_categories = [effect for effect in effects if AGREEMENT not in effect.figures]
     by_clusters = [effect for effect in effects if AGREEMENT in effect.figures]
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The end of an ablation: effects from the answers of all trials, to MLflow and Prefect."""
+"""Last task of an ablation: computes the effects from the answers of all trials and logs them."""
 
 import json
 import tempfile
@@ -20,7 +20,7 @@ from tasks.ablate.plot import plot_effects
 from tasks.ablate.report import sentence, write_report
 from tasks.scoring.folds import Answer, Answers
 
-Trials = Sequence[Sequence[artifacts.Answers]]  # of each fold those of each seed
+Trials = Sequence[Sequence[artifacts.Answers]]  # by fold and seed
 
 
 @task(task_run_name="conclude", cache_policy=NO_CACHE)
@@ -33,11 +33,22 @@ def conclude(
     resamples: int,
     run: str,
 ) -> str:
-    """Logs an MLflow run a block below ``run``, and there table, sentences and forest plot; returns the
-    Markdown. ``trials`` are by name of the block, ``bases`` names what each is compared with.
+    """Logs a child MLflow run per block, and in ``run`` the report and the forest plot.
+
+    Args:
+        home: Folder of the home.
+        blocks: The blocks.
+        trials: Trials by name of the block.
+        bases: Names of the trials that each block is compared with.
+        left_out: Names of blocks that do not change the preset.
+        resamples: Bootstrap resamples.
+        run: Id of the parent MLflow run.
+
+    Returns:
+        The report as Markdown.
     """
     workspace, tracking = Workspace(home), Tracking(Workspace(home).home)
-    read = {name: _read(workspace, own) for name, own in trials.items()}
+    read = {name: _read(workspace, folds) for name, folds in trials.items()}
     effects = sort_effects(
         [measure_effect(block, read[bases[block.name]], read[block.name], resamples) for block in blocks]
     )
@@ -48,44 +59,43 @@ def conclude(
         folder = Path(name)
         (folder / "ablation.md").write_text(text, encoding="utf-8")
         (folder / "effects.json").write_text(
-            json.dumps([_as_json(own) for own in effects], indent=0), encoding="utf-8"
+            json.dumps([_as_json(effect) for effect in effects], indent=0), encoding="utf-8"
         )
         plot_effects(effects).write_html(folder / "ablation.html", include_plotlyjs=True, div_id="ablation")
         tracking.log_folder(run, folder)
-    tracking.log_progress(run, 0, {f"worth/{own.block.name}": own.overall.value for own in effects})
+    tracking.log_progress(run, 0, {f"worth/{effect.block.name}": effect.overall.value for effect in effects})
     if TaskRunContext.get():
         create_markdown_artifact(text, key="ablation", description="What each building block is worth")
     return text
 
 
 def _read(workspace: Workspace, trials: Trials) -> Folds:
-    def one(artifact: artifacts.Answers) -> Answers:
-        found = read_answers(workspace.folder(artifact))
-        return {key: Answer(*columns) for key, columns in found.items()}
+    def read_trial(artifact: artifacts.Answers) -> Answers:
+        return {key: Answer(*columns) for key, columns in read_answers(workspace.folder(artifact)).items()}
 
-    return [[one(artifact) for artifact in seeds] for seeds in trials]
+    return [[read_trial(artifact) for artifact in seeds] for seeds in trials]
 
 
 def _log_block(tracking: Tracking, run: str, effect: Effect, folds: Folds) -> None:
-    """A child run: figures of the block, and the mean quality of each trial as a step."""
+    """Logs a child run: figures of the block, and the mean quality of each trial as a step."""
     name = effect.block.name
     tags = {"mlflow.parentRunId": run, "guidespace.block": name, "mlflow.note.content": sentence(effect)}
     child = tracking.start_run(f"{run}/{name}", name, tags, {"changes": list(effect.block.changes)})
-    worth = {f"worth/{protocol}/{form}": own for (form, protocol), own in effect.figures.items() if own.n}
-    figures = {key: own.value for key, own in worth.items()}
-    figures |= {f"{key}_margin": own.margin for key, own in worth.items()}
-    figures |= {"quality": effect.without, "quality_of_preset": effect.with_it}
-    answers = [own for seeds in folds for own in seeds]
-    means = [
-        sum(part.quality.sum() for part in own.values()) / sum(len(part.family) for part in own.values())
-        for own in answers
-    ]
+    figures = {"quality": effect.without, "quality_of_preset": effect.with_it}
+    for (form, protocol), figure in effect.figures.items():
+        if figure.n:
+            key = f"worth/{protocol}/{form}"
+            figures |= {key: figure.value, f"{key}_margin": figure.margin}
+    means = []
+    for answers in (answers for seeds in folds for answers in seeds):
+        titles = sum(len(part.family) for part in answers.values())
+        means.append(sum(part.quality.sum() for part in answers.values()) / titles)
     steps = [(step, {"quality_of_trial": float(mean)}) for step, mean in enumerate(means)]
     tracking.log_steps(child, [(0, figures), *steps])
     tracking.end_run(child)
 
 
 def _as_json(effect: Effect) -> dict[str, object]:
-    figures = {f"{form}/{protocol}": own._asdict() for (form, protocol), own in effect.figures.items()}
+    figures = {f"{form}/{protocol}": figure._asdict() for (form, protocol), figure in effect.figures.items()}
     about = {"block": effect.block.name, "changes": effect.block.changes, "sentence": sentence(effect)}
     return {**about, "quality": effect.without, "quality_of_preset": effect.with_it, "worth": figures}

@@ -23,12 +23,6 @@ BANNED = frozenset(
     ]
 )
 CODE_FOLDERS = ("flows", "tasks", "storage", "deployments")
-# Folders that still have such names. Remove a line when its folder is clean; never add one.
-PENDING = frozenset(
-    [
-        "tasks/ablate",
-    ]
-)
 FILES = sorted(file for folder in CODE_FOLDERS for file in (ROOT / folder).rglob("*.py"))
 
 
@@ -76,16 +70,5 @@ def test_a_banned_word_is_reported_wherever_it_is_bound() -> None:
 
 
 def test_no_identifier_contains_a_banned_word() -> None:
-    clean = [file for file in FILES if file.parent.relative_to(ROOT).as_posix() not in PENDING]
-    findings = {file: banned_names(file.read_text(encoding="utf-8")) for file in clean}
+    findings = {file: banned_names(file.read_text(encoding="utf-8")) for file in FILES}
     assert {f"{file.relative_to(ROOT)}": names for file, names in findings.items() if names} == {}
-
-
-def test_pending_folders_still_have_banned_names() -> None:
-    pending = {folder: sorted((ROOT / folder).glob("*.py")) for folder in PENDING}
-    clean = [
-        folder
-        for folder, files in pending.items()
-        if not any(banned_names(file.read_text(encoding="utf-8")) for file in files)
-    ]
-    assert clean == [], "remove these folders from PENDING"
