@@ -19,8 +19,6 @@ PENDING = frozenset(
         "tasks/linear/dual_cached.py: fit",
         "tasks/neighbours/similarity.py: _search",
         "tasks/preprocess/task.py: preprocess",
-        "tasks/publish/registry/gate.py: decide",
-        "tasks/publish/registry/task.py: promote",
         "tasks/search/parts.py: parts_of",
         "tasks/train/memory/loops.py: visit",
     ]

@@ -142,8 +142,8 @@ def decide(
             raise ValueError(f"{what}; score both models on the same queries first")
     quality = float(challenger.mean()) if len(challenger) else None
 
-    def decision(promote: bool, reason: str, **numbers) -> Decision:
-        return Decision(promote=promote, reason=reason, quality=quality, **numbers)
+    def decision(promote: bool, reason: str) -> Decision:
+        return Decision(promote=promote, reason=reason, quality=quality)
 
     summary = f"quality {quality:.3f} on {len(challenger)} titles" if quality is not None else NO_TITLES
     if same_model:
@@ -156,15 +156,25 @@ def decide(
     if champion is None:
         return decision(True, f"there is no champion yet; {summary}")
     group_numbers = number_groups(protocols, groups)
-    group_count = count_groups(group_numbers)
-    if quality is None or group_count < 2:
-        what = f"held-out titles of {group_count} shows are too few to compare the models"
+    if quality is None or (group_count := count_groups(group_numbers)) < 2:
+        shows = 0 if quality is None else group_count
+        what = f"held-out titles of {shows} shows are too few to compare the models"
         return decision(False, f"{what}: the champion stays")
     counts = draw_groups(group_count, resamples, rng)
-    difference = float((challenger - champion).mean())
+    return _compare(challenger, champion, group_numbers, counts, list(past_qualities)[-MAX_PROMOTED:])
+
+
+def _compare(
+    challenger: np.ndarray,
+    champion: np.ndarray,
+    group_numbers: np.ndarray,
+    counts: np.ndarray,
+    past: Sequence[float],
+) -> Decision:
+    """Decides by the intervals of quality and difference, from the counts of groups in each resample."""
+    quality, difference = float(challenger.mean()), float((challenger - champion).mean())
     low, high = percentiles(resample_mean(challenger - champion, group_numbers, counts))
     quality_low, quality_high = percentiles(resample_mean(challenger, group_numbers, counts))
-    past = list(past_qualities)[-MAX_PROMOTED:]
     best, promote = max(past, default=0.0), False
     if high < 0:
         reason = "worse than the champion"
@@ -176,5 +186,10 @@ def decide(
         reason = f"{'better than' if low > 0 else 'not shown to be worse than'} the champion"
     versus = f"quality {quality:.3f} against the champion's {float(champion.mean()):.3f}"
     interval = f"{difference:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
-    numbers = f"{versus} on {len(challenger)} titles: {interval}"
-    return decision(promote, f"{reason}: {numbers}", difference=difference, interval=(low, high))
+    return Decision(
+        promote=promote,
+        reason=f"{reason}: {versus} on {len(challenger)} titles: {interval}",
+        quality=quality,
+        difference=difference,
+        interval=(low, high),
+    )

@@ -2,6 +2,7 @@
 
 import dataclasses
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,10 +12,10 @@ from prefect.events import emit_event
 
 from storage.artifacts import Corpus, Guide, Model
 from storage.home.workspace import Workspace
-from storage.tracking import Registry, Tracking
+from storage.tracking import Champion, Registry, Tracking
 from tasks.publish.inputs import Challenger
 from tasks.publish.registry.examples import example_table
-from tasks.publish.registry.gate import OVERRIDE, NotComparable, decide, score_models
+from tasks.publish.registry.gate import OVERRIDE, Answers, NotComparable, decide, score_models
 from tasks.publish.registry.lineage import (
     feed_fingerprints,
     find_champion,
@@ -56,34 +57,25 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
     Logs the evaluation table. Does nothing if the challenger is the champion.
     """
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
-    guide, corpus, model, version = challenger.guide, challenger.corpus, challenger.model, challenger.version
-    folder, (salt, feeds) = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
-    lineage = lineage_id(salt, feeds)
-    past, last_promoted = registry.promoted(lineage), registry.promoted(limit=1)
-    champion, incomparable = find_champion(registry, last_promoted)
+    model, version, last_promoted = challenger.model, challenger.version, registry.promoted(limit=1)
+    salt, feeds = salt_and_sources(workspace, challenger.guide, challenger.corpus)
+    champion, missing = find_champion(registry, last_promoted)
     same = champion is not None and champion.digest == model.digest
-    if champion and not same:
-        champion_origin = registry.lineage_of(champion.version)
-        incomparable = lineage_mismatch(lineage, feed_fingerprints(salt, feeds), *champion_origin)
-    folders = workspace.folder(corpus), workspace.folder(challenger.scores)
-    try:
-        answers = score_models(*folders, champion.folder if champion and not (same or incomparable) else None)
-    except NotComparable as error:
-        answers, incomparable = score_models(*folders, None), str(error)
+    folders = workspace.folder(challenger.corpus), workspace.folder(challenger.scores)
+    answers, incomparable = _score(registry, folders, salt, feeds, None if same else champion)
+    past = registry.promoted(lineage_id(salt, feeds))
     decision = decide(
         answers,
         [promoted.quality for promoted in reversed(past) if promoted.quality is not None],
         np.random.default_rng(settings.seed),
         settings.resamples,
         same_model=same,
-        incomparable=incomparable,
+        incomparable=missing or incomparable,
         first=not last_promoted,
     )
     if decision.promote and (day := registry.rolled_back(version)):
-        reason = (
-            f"this version was rolled back manually on {day}; {OVERRIDE}; the gate decided: {decision.reason}"
-        )
-        decision = dataclasses.replace(decision, promote=False, reason=reason)
+        reason = f"this version was rolled back manually on {day}; {OVERRIDE}; the gate decided: "
+        decision = dataclasses.replace(decision, promote=False, reason=reason + decision.reason)
     rules = {"auto": decision.promote, "first": not last_promoted, "always": True, "never": False}
     is_promoted = not same and rules[settings.promote]
     reason, now = decision.reason, datetime.now(UTC)
@@ -95,7 +87,7 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
         if not is_promoted:
             registry.refuse(version, reason)
         compared = champion.folder if champion and answers.champion is not None else None
-        table = example_table(*folders, answers, folder, compared)
+        table = example_table(*folders, answers, workspace.folder(model), compared)
         Tracking(home).log_table(run, table, "evaluation.json")
         state = "Champion since" if is_promoted else "Not promoted on"
         origin = f"{model.counts['titles']:,} titles of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}."
@@ -115,3 +107,21 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
         emit_event(REFUSED, resource=model_id, payload={"version": version, "reason": reason})
     get_run_logger().info("%s (%s)", verdict.message, reason)
     return verdict
+
+
+def _score(
+    registry: Registry, folders: tuple[Path, Path], salt: str, feeds: list[str], champion: Champion | None
+) -> tuple[Answers, str]:
+    """Scores both models if they are comparable, otherwise the challenger alone.
+
+    Returns:
+        The answers, and the reason why the models are not comparable or "".
+    """
+    if champion is None:
+        return score_models(*folders, None), ""
+    origin = registry.lineage_of(champion.version)
+    mismatch = lineage_mismatch(lineage_id(salt, feeds), feed_fingerprints(salt, feeds), *origin)
+    try:
+        return score_models(*folders, None if mismatch else champion.folder), mismatch
+    except NotComparable as error:
+        return score_models(*folders, None), str(error)
