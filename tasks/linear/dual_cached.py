@@ -33,12 +33,13 @@ from scipy.sparse import csr_matrix
 
 from storage.artifacts import Progress
 from storage.formats.linear_model import read_linear_model, write_linear_model
-from tasks.linear.blocks import PREFETCH_BLOCKS, SampleBlocks
-from tasks.linear.dual_loops import Loss
+from tasks.linear.blocks import PREFETCH_BLOCKS, BlockStream, SampleBlocks
+from tasks.linear.dual_loops import Loss, Rows
 from tasks.linear.dual_steps import SampleCache, rows_of, visit
 from tasks.linear.sparse import checked_rows
 
 KIND = "dual_cached_svm"
+Model = tuple[np.ndarray, np.ndarray, Loss]  # α, w and the loss
 MIN_SWEEPS = 2  # cache sweeps per block read; without them, a fast disk leaves no time for cached samples
 
 
@@ -106,17 +107,12 @@ class DualCachedSVM:
             ValueError: ``cache_bytes`` is too small, or the model was trained on another file.
         """
         self._join(blocks)
-        rest = cache_bytes - (PREFETCH_BLOCKS + 1) * blocks.largest
-        if rest < 0:
-            needed = f"{PREFETCH_BLOCKS + 1} blocks of {blocks.largest:,} bytes"
-            problem = f"cache_bytes is {cache_bytes:,}, less than {needed}"
-            raise ValueError(f"{problem}. Increase it, or write smaller blocks.")
         rng = np.random.default_rng(seed)
-        cache = SampleCache(rest, blocks.samples, blocks.values, rng)
+        cache = _open_cache(blocks, cache_bytes, rng)
         self.gap, self._solution = np.inf, self._weights
         primal, best = np.inf, self._weights
         diagonal, upper = (0.5 / self.cost, np.inf) if self.squared else (0.0, self.cost)
-        model = self.alphas, self._weights, Loss(self.squared, np.float32(diagonal), np.float32(upper))
+        model: Model = self.alphas, self._weights, Loss(self.squared, np.float32(diagonal), np.float32(upper))
         total = float((self.alphas - diagonal / 2 * self.alphas.astype(np.float64) ** 2).sum())
         loss, begun = 0.0, self._weights
         with blocks.stream() as stream:
@@ -126,10 +122,7 @@ class DualCachedSVM:
                     begun, loss = self._weights.copy(), 0.0
                 rows, losses = rows_of(block, begun, self.squared)
                 loss += losses
-                order = rng.permutation(np.flatnonzero(~cache.holds[rows.samples]))
-                change, violation = visit(rows, order, *model)
-                total += change
-                cache.add(rows, violation)
+                total += _visit_new(rows, cache, rng, model)
                 moved = self._weights[-1] - self.prior
                 metrics = {"dual": total - self.prior * moved - self._squared_norm(self._weights) / 2}
                 if block.number == len(blocks) - 1:
@@ -142,14 +135,7 @@ class DualCachedSVM:
                 yield Progress(step, passes * len(blocks), metrics)
                 if self.gap <= tolerance:
                     return
-                done = 0
-                while (
-                    (done < MIN_SWEEPS or not stream.ready)
-                    and cache.count
-                    and cache.violation > tolerance / 4
-                ):
-                    total += cache.sweep(len(block.ids), *model)
-                    done += 1
+                total += _sweep_cache(cache, stream, len(block.ids), tolerance / 4, model)
 
     def decision_function(self, rows: Any) -> np.ndarray:
         """Margins of a scipy CSR matrix, float32 (rows, 1); positive where the label is predicted."""
@@ -190,3 +176,31 @@ class DualCachedSVM:
                 f"{blocks.file} is not the file that this model was trained on ({len(self.alphas)} samples)"
             )
             raise ValueError(f"{problem}. Train a new model.")
+
+
+def _open_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Generator) -> SampleCache:
+    size = cache_bytes - (PREFETCH_BLOCKS + 1) * blocks.largest
+    if size < 0:
+        needed = f"{PREFETCH_BLOCKS + 1} blocks of {blocks.largest:,} bytes"
+        problem = f"cache_bytes is {cache_bytes:,}, less than {needed}"
+        raise ValueError(f"{problem}. Increase it, or write smaller blocks.")
+    return SampleCache(size, blocks.samples, blocks.values, rng)
+
+
+def _visit_new(rows: Rows, cache: SampleCache, rng: np.random.Generator, model: Model) -> float:
+    """Visits the rows that are not cached, then caches them; returns the change of Σ (α − ½Dα²)."""
+    order = rng.permutation(np.flatnonzero(~cache.holds[rows.samples]))
+    change, violation = visit(rows, order, *model)
+    cache.add(rows, violation)
+    return change
+
+
+def _sweep_cache(
+    cache: SampleCache, stream: BlockStream, values: int, tolerance: float, model: Model
+) -> float:
+    """Sweeps the cache until the next block is ready; returns the change of Σ (α − ½Dα²)."""
+    change, sweeps = 0.0, 0
+    while (sweeps < MIN_SWEEPS or not stream.ready) and cache.count and cache.violation > tolerance:
+        change += cache.sweep(values, *model)
+        sweeps += 1
+    return change

@@ -16,7 +16,6 @@ PENDING = frozenset(
         "flows/nightly.py: nightly",
         "flows/serving/app.py: make_app",
         "storage/home/workspace.py",
-        "tasks/linear/dual_cached.py: fit",
         "tasks/neighbours/similarity.py: _search",
         "tasks/preprocess/task.py: preprocess",
         "tasks/search/parts.py: parts_of",
