@@ -156,9 +156,9 @@ def decide(
     if champion is None:
         return decision(True, f"there is no champion yet; {summary}")
     group_numbers = number_groups(protocols, groups)
-    if quality is None or (group_count := count_groups(group_numbers)) < 2:
-        shows = 0 if quality is None else group_count
-        what = f"held-out titles of {shows} shows are too few to compare the models"
+    group_count = count_groups(group_numbers)
+    if quality is None or group_count < 2:
+        what = f"held-out titles of {group_count} shows are too few to compare the models"
         return decision(False, f"{what}: the champion stays")
     counts = draw_groups(group_count, resamples, rng)
     return _compare(challenger, champion, group_numbers, counts, list(past_qualities)[-MAX_PROMOTED:])
