@@ -1,4 +1,4 @@
-"""HOW: one folder a stage; in each, task.py is the only file that knows Prefect."""
+"""HOW: one folder per stage; in each, task.py is the only file that knows Prefect."""
 
 import os
 

@@ -106,7 +106,7 @@ def rivals() -> dict[str, Callable[[Path], object]]:
     """What else reads XMLTV or XML, of what is installed."""
     readers: dict[str, Callable[[Path], object]] = {"xml.etree loop, executemany into SQLite": into_sqlite}
     if is_installed("pandas"):
-        readers["pandas.read_xml (attributes and one text a name)"] = by_pandas
+        readers["pandas.read_xml (attributes and one text per name)"] = by_pandas
     if is_installed("xmltv", "py-xmltv"):
         readers["py-xmltv, into memory only"] = by_py_xmltv
     return readers
@@ -135,7 +135,7 @@ def into_sqlite(file: Path) -> None:
 
 
 def by_pandas(file: Path) -> None:
-    """A frame with a row a programme."""
+    """A frame with a row per programme."""
     import pandas
 
     pandas.read_xml(

@@ -1,7 +1,7 @@
 """Linear models on sparse features beside scikit-learn and Vowpal Wabbit, in CPU seconds.
 
 One thread and a process of its own each; compiled loops are compiled before they are measured. Features and
-labels of the guides are those of the SVM baseline, a machine a label (one against the rest); accuracy is of
+labels of the guides are those of the SVM baseline, one per label (one against the rest); accuracy is of
 the top label. A rival that is not installed is left out, and said.
 """
 

@@ -185,7 +185,7 @@ def profile(out: Path, contest: Contest) -> Iterator[Line]:
 
 
 def night() -> Iterator[Line]:
-    """Training with the settings of preset gpu over a synthetic corpus, three epochs: a line an epoch."""
+    """Training with the settings of preset gpu over a synthetic corpus, three epochs: a line per epoch."""
     with tempfile.TemporaryDirectory() as folder:
         corpus = make_synthetic_corpus(Path(folder) / "corpus", TITLES, seed=1)
         # the training of preset gpu (flows/settings.py, which needs Prefect), with fewer epochs

@@ -83,7 +83,7 @@ def nearest(vectors: np.ndarray, titles: pa.Table, rows: np.ndarray) -> list[tup
 
     Args:
         vectors: float32 (titles, dim), unit norm or zero.
-        titles: title, family, split; one row a vector.
+        titles: title, family, split; one row per vector.
         rows: Of the titles asked for.
     """
     names = titles["title"].to_pylist()
@@ -135,7 +135,7 @@ def write_key(shown: Sequence[Shown], file: Path, about: dict[str, object]) -> N
 
 
 def read_set(folder: Path) -> list[dict[str, float]]:
-    """Ratings of a set by system, one entry a title.
+    """Ratings of a set by system, one entry per title.
 
     Raises:
         ValueError: Ratings do not answer the key (title, column) for title and column, or leave 0 to 10.

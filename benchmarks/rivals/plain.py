@@ -1,7 +1,7 @@
 """Two training loops in plain PyTorch: triplets with SparseAdam, and label mode with Adagrad.
 
 The first: EmbeddingBag, triplets with sampled negatives, SparseAdam. The second: EmbeddingBag, cross-entropy
-of each title with one vector a label, Adagrad for the rows and Adam for the labels. Both: batches of 1,024,
+of each title with one vector per label, Adagrad for the rows and Adam for the labels. Both: batches of 1,024,
 mean of rows, unit norm.
 """
 

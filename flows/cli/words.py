@@ -94,7 +94,7 @@ def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
 
     model = _open(path)
     if k < 1:
-        raise WordsError(f"k is {k}; it is 1 or more")
+        raise WordsError(f"k must be at least 1, got {k}")
     if not model.vectors([word]).any():
         raise WordsError(f"nothing of {word!r} is known to {path}: neither the word nor one of its n-grams")
     return [{"word": name, "cosine": round(cosine, 6)} for name, cosine in nearest_words(model, word, k)]

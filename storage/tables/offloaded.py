@@ -73,7 +73,7 @@ class Offloaded:
         batch: Tensor | None = None,
     ) -> None:
         if cache_rows < 1:
-            raise ValueError(f"cache_rows is {cache_rows}; a cache needs one row or more")
+            raise ValueError(f"cache_rows must be at least 1, got {cache_rows}")
         self.device, self.lookahead, self.seed = torch.device(device), lookahead, seed
         # "cuda" without an index means the current device, which differs between threads
         if self.device.type == "cuda" and self.device.index is None:

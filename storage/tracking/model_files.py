@@ -1,8 +1,8 @@
 """Writes MLflow models that need no checkout: model files, the code that reads them, and requirements.
 
-The code is the import closure of deployments/title_model.py (storage/stages.py), and the requirements are the
-installed versions of the packages that it imports. MLflow would infer requirements by loading the model in
-another process, which takes half a minute.
+The code is the import closure (storage/stages.py) of the file that MLflow executes to load a model, and the
+requirements are the installed versions of the packages that it imports. MLflow would infer requirements by
+loading the model in another process, which takes half a minute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
 
-CODE = ROOT / "deployments" / "title_model.py"
 DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # data files of our modules
 DEFAULT_K = 10
 OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # not needed for serving

@@ -20,13 +20,13 @@ from storage.digests import content_digest
 from storage.home.identity import make_home_id
 from storage.home.marker import write_marker
 from storage.tracking.connection import MODEL_NAME, NAME_KEY, Connection, TrackingError, aliased_version
-from storage.tracking.model_files import CODE, write_model
+from storage.tracking.model_files import write_model
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion as RegisteredVersion
     from mlflow.entities.model_registry import RegisteredModel
 
-DESCRIPTION = "Titles like this one: answers the nearest titles of the guide, also for an unseen title."
+DESCRIPTION = "Returns the titles of the guide that are most similar to a title, including unseen titles."
 DIGEST = "guidespace.model"
 CONTENT = "guidespace.content"  # digest of the registered files; older versions do not have it
 LINEAGE = "guidespace.lineage"
@@ -62,11 +62,11 @@ class Registry(Connection):
 
     Args:
         home: The home folder.
-        code: File that MLflow executes to load a version.
+        code: File that MLflow executes to load a version; only ``register`` needs it.
         name: Name of the registered model; see Connection.model_name.
     """
 
-    def __init__(self, home: Path | str, code: Path = CODE, name: str | None = None) -> None:
+    def __init__(self, home: Path | str, code: Path | None = None, name: str | None = None) -> None:
         super().__init__(home)
         self.code = code
         self._chosen = name
@@ -231,6 +231,8 @@ class Registry(Connection):
         self, run_id: str, model_folder: Path, example_title: str, tags: dict[str, str]
     ) -> RegisteredVersion:
         """Logs a model and registers it, without MLflow's global state."""
+        if self.code is None:
+            raise ValueError("code is None; expected the file that MLflow executes to load a version")
         client, params = self.client, self.client.get_run(run_id).data.params
         experiment, status = self.experiment_id, "FAILED"
         model_tags = {name: value for name, value in tags.items() if name != FEEDS}  # exceeds the limit
@@ -260,8 +262,7 @@ class Registry(Connection):
         elif not self.uses_home_database and (owner := model.tags.get(HOME, home_id)) != home_id:
             raise TrackingError(
                 f"the registered model {self.name} in this MLflow belongs to the home {owner}; {self.home} "
-                f"is {home_id}. Set publish.registered_model to another name, or to "
-                " for the default."
+                f"is {home_id}. Set publish.registered_model to another name, or to '' for the default."
             )
         else:
             self.client.set_registered_model_tag(self.name, HOME, home_id)

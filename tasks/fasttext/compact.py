@@ -97,7 +97,7 @@ def build_store(
     """
     dictionary, header = model.dictionary, model.header
     if dictionary.pruned is not None:
-        raise ValueError("the model's n-grams were pruned: it is compact already, without a row a bucket")
+        raise ValueError("the model's n-grams were pruned: it is compact already, without a row per bucket")
     target = Path(folder)
     target.mkdir(parents=True)
     requested = [encode(word) for word in (dictionary.words() if words is None else dict.fromkeys(words))]

@@ -48,7 +48,7 @@ def write_bin(
     entries = [*words, *labels]
     for word, count in entries:
         if not word or b"\0" in word or not 0 <= count < 2**63:
-            expected = "a word has one byte or more and no zero byte, a count is 0 or more"
+            expected = "words must have at least one byte and no zero byte, counts must be at least 0"
             raise ValueError(f"{word!r} with count {count}: {expected}")
     with replaced(path) as handle:
         tokens = sum(count for _, count in entries)

@@ -30,7 +30,7 @@ class Likes:
     def __post_init__(self) -> None:
         lengths = [len(self.viewers), len(self.titles), len(self.values), len(self.times)]
         if len(set(lengths)) > 1:
-            raise ValueError(f"viewers, titles, values and times must have one entry a like, got {lengths}")
+            raise ValueError(f"viewers, titles, values and times must have one entry per like, got {lengths}")
         if len(self) and not 0 <= self.viewers.min() <= self.viewers.max() < self.viewer_count:
             got = f"{self.viewers.min()} to {self.viewers.max()}"
             raise ValueError(f"viewers must be from 0 to {self.viewer_count - 1}, got {got}")

@@ -114,7 +114,7 @@ class TitleSearch:
         ``among`` restricts the neighbours to the titles of another search (see ``only``).
         """
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_NEIGHBOURS:
-            raise SearchError(f"k is {k!r}; it is a whole number from 1 to {MAX_NEIGHBOURS}")
+            raise SearchError(f"k must be a whole number from 1 to {MAX_NEIGHBOURS}, got {k!r}")
         answers: dict[int, list[Neighbour] | SearchError] = {}
         resolved: dict[int, ResolvedQuery] = {}
         for position, query in enumerate(queries):
@@ -171,7 +171,7 @@ class TitleSearch:
                 raise SearchError(str(error)) from error
         if query.hour is not None:
             if query.hour not in range(24):
-                raise SearchError(f"the hour is {query.hour!r}; it is a whole number from 0 to 23")
+                raise SearchError(f"the hour must be a whole number from 0 to 23, got {query.hour!r}")
             tokens.append(f"hour:{int(query.hour)}")
         raw = query.title if row is None else self._optional_value("raw_title", row) or query.title
         if row is not None and not tokens:

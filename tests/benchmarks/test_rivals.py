@@ -28,7 +28,7 @@ def test_a_rival_learns_the_toy_categories(toy_corpus: Path, rival: Rival):
     if isinstance(rival, FastText):
         pytest.importorskip("fasttext")
     contest = Contest(toy_corpus)
-    trained = rival.train(contest, 20, 1, 1)  # a step an epoch
+    trained = rival.train(contest, 20, 1, 1)  # a step per epoch
     vectors = trained.vectors()
     assert vectors.shape == (270, DIM) and np.isfinite(vectors).all()
     assert (

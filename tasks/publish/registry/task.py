@@ -12,6 +12,7 @@ from prefect.events import emit_event
 
 from storage.artifacts import Corpus, Guide, Model
 from storage.home.workspace import Workspace
+from storage.stages import ROOT
 from storage.tracking import Champion, Registry, Tracking
 from tasks.publish.inputs import Challenger
 from tasks.publish.registry.examples import example_table
@@ -26,6 +27,7 @@ from tasks.publish.registry.lineage import (
 from tasks.publish.report import Verdict
 from tasks.publish.settings import PublishSettings
 
+MODEL_CODE = ROOT / "deployments" / "title_model.py"  # MLflow executes it to load a version
 REFUSED = "guidespace.model.refused"  # event: the gate did not promote tonight's model
 
 
@@ -38,7 +40,7 @@ def register(
     Raises:
         TrackingError: ``publish.registered_model`` belongs to another home.
     """
-    workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
+    workspace, registry = Workspace(home), Registry(home, MODEL_CODE, settings.registered_model)
     folder, origin = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
     return registry.register(
         run,

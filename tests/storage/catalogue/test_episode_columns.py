@@ -12,7 +12,7 @@ from storage.catalogue.episode_columns import COLUMNS, MIGRATION, EpisodeReader
 from storage.catalogue.evening import upcoming_programmes
 from storage.catalogue.snapshots import snapshot
 from storage.episodes.numbers import read_episode
-from tests.storage.catalogue.stored import NOON, READ_AT, migrate_home, programmes, reading
+from tests.storage.catalogue.stored import NOON, READ_AT, migrate_home, programmes
 
 ROWS = [
     ("Vera", "Sand", [("xmltv_ns", "0.4.0/2"), ("dd_progid", "EP01234567.0005")]),

@@ -268,5 +268,5 @@ def test_an_epoch_is_not_gone_on_with_after_a_restore(world):
 
 
 def test_no_cache_at_all_is_refused(world):
-    with pytest.raises(ValueError, match="cache_rows is 0; a cache needs one row or more"):
+    with pytest.raises(ValueError, match="cache_rows must be at least 1, got 0"):
         world.offloaded(SGD(), 0)

@@ -105,7 +105,7 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path: Path):
     header = Header(dim=2, bucket=0, minn=0, maxn=0)
     rows = np.zeros((1, 2), dtype=np.float32)
     for words, blocks, reason in (
-        ([(b"", 1)], [rows], "one byte or more"),
+        ([(b"", 1)], [rows], "at least one byte"),
         ([(b"a\0", 1)], [rows], "no zero byte"),
         ([(b"a", 1)], [rows, rows], "got 2 rows"),
         ([(b"a", 1)], [rows[:, :1]], "rows of 2"),

@@ -83,7 +83,7 @@ def test_a_matrix_of_rank_one_is_recovered():
 def test_biases_alone_reach_the_optimum_of_their_normal_equations():
     ratings, decay = some_ratings(1_000), 0.2
     model = Factorisation(settings(dim=0, epochs=1_500, learning_rate=1e-3, weight_decay=decay)).fit(ratings)
-    design = np.zeros((1_000, 80 + 60))  # one column a user and an item
+    design = np.zeros((1_000, 80 + 60))  # one column per user and per item
     design[np.arange(1_000), ratings.users] = design[np.arange(1_000), 80 + ratings.items] = 1
     normal = design.T @ design + decay * np.diag(design.sum(0))
     optimum = np.linalg.solve(normal, design.T @ (ratings.values - ratings.values.mean(dtype=np.float64)))

@@ -140,7 +140,7 @@ def test_wrong_likes_are_refused(column: str, value: float, message: str):
 
 
 def test_columns_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="one entry a like"):
+    with pytest.raises(ValueError, match="one entry per like"):
         Likes(np.zeros(1, np.int32), np.zeros(2, np.int32), np.ones(2, np.float32), np.zeros(2), 1)
     with pytest.raises(ValueError, match="2 vectors, 3 airings"):
         Titles(np.eye(2, dtype=np.float32), np.ones(3, np.int64), Ragged.from_rows([[], []]))

@@ -95,7 +95,7 @@ def test_a_channel_and_an_hour_count_for_a_title_that_the_guide_lacks(search: Ti
     [
         (Query("x", channel="Chanel Two"), "no channel 'Chanel Two'; near it are channel two"),
         (Query("x", channel="zzz"), "no channel 'zzz'; some are"),
-        (Query("x", hour=24), "the hour is 24; it is a whole number from 0 to 23"),
+        (Query("x", hour=24), "the hour must be a whole number from 0 to 23, got 24"),
     ],
 )
 def test_what_is_no_channel_or_hour_is_said(search: TitleSearch, query: Query, message: str):
@@ -144,7 +144,7 @@ def test_more_than_there_are_gives_all_others(search: TitleSearch):
 
 @pytest.mark.parametrize("k", [0, -1, MAX_NEIGHBOURS + 1, 2.5, True, "3", None])
 def test_k_out_of_range_is_said(search: TitleSearch, k: object):
-    with pytest.raises(ValueError, match=rf"k is {k!r}; it is a whole number from 1 to {MAX_NEIGHBOURS}"):
+    with pytest.raises(ValueError, match=rf"k must be a whole number from 1 to {MAX_NEIGHBOURS}, got {k!r}"):
         search.similar(titles()[0][0], k)
 
 
