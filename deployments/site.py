@@ -122,7 +122,7 @@ def schedules_of(
     ]
 
 
-def mark_crashed(client: SyncPrefectClient) -> Iterator[str]:
+def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
     """Marks runs without a process as Crashed, unless workers on other machines are online."""
     workers = client.read_workers_for_work_pool(POOL)
     if any(worker.status == "ONLINE" and worker.name != socket.gethostname() for worker in workers):
@@ -164,7 +164,7 @@ def main(home: Path, feeds: Sequence[str]) -> int:
             print(deploy(client, entry, new_feeds, zone), flush=True)
         for automation in read_automations():
             print(apply(client, automation))
-        for line in mark_crashed(client):
+        for line in mark_dead_worker_runs(client):
             print(line)
     return 0
 

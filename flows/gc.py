@@ -22,7 +22,7 @@ from pydantic import Field
 
 from flows.ownership import OUR_FLOWS, belongs_to, is_home_server, tag_with_home
 from flows.retention_defaults import DAYS, HISTORY_DAYS, NIGHTS
-from storage.catalogue.retention import forget_wordings
+from storage.catalogue.retention import delete_replaced_programmes
 from storage.home.latest import folders_of_last_run
 from storage.home.retention import Removed, prune, prune_fetched
 from storage.home.workspace import Workspace
@@ -58,21 +58,21 @@ def gc(
     """
     removed = list(clean(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
     if FlowRunContext.get():
-        text = "\n".join(f"- {line(item, dry_run)}" for item in removed)
+        text = "\n".join(f"- {format_removed(item, dry_run)}" for item in removed)
         create_markdown_artifact(text, key="gc-report", description=f"What was removed from {home}")
     for item in removed:
-        get_run_logger().info("%s", line(item, dry_run))
+        get_run_logger().info("%s", format_removed(item, dry_run))
     return removed
 
 
-def line(removed: Removed, dry_run: bool) -> str:
+def format_removed(removed: Removed, dry_run: bool) -> str:
     """Formats a result: "artifacts: 12 removed, 340.1 MB"."""
     size = f", {removed.bytes / 1e6:,.1f} MB" if removed.bytes else ""
     return f"{removed.what}: {removed.count:,} {'would be ' * dry_run}removed{size}"
 
 
 def clean(
-    home: str, nights: int, days: int, wordings: int, dry_run: bool, shared: bool, wait_seconds: float = 0
+    home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
 ) -> Iterator[Removed]:
     """Removes old data as the flow ``gc`` does, and yields the result per kind of data.
 
@@ -84,8 +84,8 @@ def clean(
     oldest_end = now - datetime.timedelta(days=days)
     with workspace.writing("guidespace gc", wait_seconds=wait_seconds):
         yield prune(workspace, nights, folders_of_last_run(workspace.home), dry_run=dry_run)
-        oldest_replacement = now - datetime.timedelta(days=wordings)
-        yield forget_wordings(workspace.home, oldest_replacement, dry_run=dry_run)
+        oldest_replacement = now - datetime.timedelta(days=history_days)
+        yield delete_replaced_programmes(workspace.home, oldest_replacement, dry_run=dry_run)
         models = Retention(workspace.home)
         if not (models.uses_home_database or shared):
             yield Removed(what=f"models and runs in MLflow ({SHARED_SERVER})")

@@ -132,7 +132,7 @@ def _lock_home(workspace: Workspace, home: str, what: str, flow_run_id: str) -> 
     """Holds the lock of a home, and marks the flow run Crashed that died while it held the lock."""
     waiting = {"wait_seconds": WAIT_SECONDS, "report_wait": get_run_logger().warning}
     with workspace.writing(what, flow_run=flow_run_id, **waiting) as crashed_id:
-        mark_crashed(home, crashed_id, flow_run_id)
+        mark_dead_commands(home, crashed_id, flow_run_id)
         yield
 
 
@@ -176,7 +176,7 @@ def _announce_end(flow_run_id: str) -> Iterator[None]:
             emit_event(LEFT_EVENT, resource=resource)
 
 
-def mark_crashed(home: str, crashed_id: str, flow_run_id: str) -> None:
+def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
     """Marks flow runs Crashed that no worker watches: commands that died.
 
     These are the run ``crashed_id`` ('' if none), which died while it held the lock of the home, and on the

@@ -41,7 +41,7 @@ DryRun = Annotated[bool, Option("--dry-run", help="write nothing; print counts a
 Title = Annotated[str, Argument(metavar="TITLE", help="a title; the guide may lack it")]
 Categories = Annotated[list[str], Argument(metavar="CATEGORY ...", help="categories of the champion model")]
 Undo = Annotated[bool, Option("--undo", help="remove the correction of this title")]
-List = Annotated[bool, Option("--list", help="list the corrections, the latest last")]
+ListAll = Annotated[bool, Option("--list", help="list the corrections, the latest last")]
 
 
 class CorrectionError(ExpectedError, ValueError):
@@ -119,17 +119,17 @@ def correct(
     title: Title = "",
     categories: Categories = NONE,
     undo: Undo = False,
-    every: List = False,
+    list_all: ListAll = False,
     home: Home = HOME,
     as_json: AsJson = False,
 ) -> None:
     """Correct the categories of a title. Applies at once; the next nightly run trains on it."""
-    if every == bool(title) or bool(categories) == (undo or every):
+    if list_all == bool(title) or bool(categories) == (undo or list_all):
         raise BadParameter("Name a title and its category, a title and --undo, or --list alone.")
     from storage.home.corrections import read_corrections
     from storage.home.workspace import Workspace
 
-    if every:
+    if list_all:
         corrections = [*read_corrections(Workspace(home, create=False).home).values()]
     elif undo:
         corrections = [undo_correction(home, title)]

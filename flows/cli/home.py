@@ -64,7 +64,7 @@ def gc(
 
     folder = str(Workspace(home, create=False).home)
     wait_for_server = start_prefect(folder)
-    from flows.gc import clean, line
+    from flows.gc import clean, format_removed
 
     if wait_for_server:
         wait_for_server()
@@ -72,7 +72,7 @@ def gc(
     for removed in clean(folder, nights, days, wordings or history_days, dry_run, shared):
         documents.append(asdict(removed))
         if not as_json:
-            print(line(removed, dry_run), flush=True)
+            print(format_removed(removed, dry_run), flush=True)
     show(documents, as_json, [])
 
 

@@ -23,7 +23,7 @@ class Unavailable(Exception):
 class Job(NamedTuple):
     """The queries of one request."""
 
-    kind: Hashable
+    batch_key: Hashable
     queries: Sequence[object]
     answers: asyncio.Future
 
@@ -37,7 +37,7 @@ class RequestBatcher(Generic[T]):
         self._queue: list[Job] = []
         self._worker: asyncio.Task[None] | None = None
 
-    async def submit(self, kind: Hashable, queries: Sequence[object]) -> list[T]:
+    async def submit(self, batch_key: Hashable, queries: Sequence[object]) -> list[T]:
         """Returns the answers to the queries of one request.
 
         Raises:
@@ -47,7 +47,7 @@ class RequestBatcher(Generic[T]):
         queued = sum(len(job.queries) for job in self._queue)
         if self._queue and queued + len(queries) > MAX_QUEUED:
             raise Unavailable(f"{queued:,} titles are queued; retry later, or send fewer titles at once")
-        job = Job(kind, queries, asyncio.get_running_loop().create_future())
+        job = Job(batch_key, queries, asyncio.get_running_loop().create_future())
         self._queue.append(job)
         if self._worker is None:
             self._worker = asyncio.create_task(self._process_queue())
@@ -56,10 +56,10 @@ class RequestBatcher(Generic[T]):
     async def _process_queue(self) -> None:
         while self._queue:
             jobs = self._next_batch()
-            kind, queries = jobs[0].kind, [query for job in jobs for query in job.queries]
+            batch_key, queries = jobs[0].batch_key, [query for job in jobs for query in job.queries]
             loop = asyncio.get_running_loop()
             try:
-                answers = await loop.run_in_executor(self._thread, self._answer, kind, queries)
+                answers = await loop.run_in_executor(self._thread, self._answer, batch_key, queries)
             except Exception as error:
                 for job in jobs:
                     if not job.answers.done():  # done if the client has disconnected
@@ -76,7 +76,9 @@ class RequestBatcher(Generic[T]):
         """Removes the oldest job and others of its kind from the queue, up to MAX_BATCH queries."""
         batch, remaining, count = [], [], 0
         for job in self._queue:
-            fits = not batch or (job.kind == batch[0].kind and count + len(job.queries) <= MAX_BATCH)
+            fits = not batch or (
+                job.batch_key == batch[0].batch_key and count + len(job.queries) <= MAX_BATCH
+            )
             (batch if fits else remaining).append(job)
             count += len(job.queries) * fits
         self._queue = remaining

@@ -13,7 +13,7 @@ from storage.errors import ExpectedError
 PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # the servers' default ports
 PREFECT_AUTH = "PREFECT_SERVER_API_AUTH_STRING"
 MLFLOW_AUTH = ("MLFLOW_AUTH_ADMIN_USERNAME", "MLFLOW_AUTH_ADMIN_PASSWORD")
-REDIRECTING = ("PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI")
+SERVER_VARIABLES = ("PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI")
 
 
 class NetworkError(ExpectedError):
@@ -112,4 +112,4 @@ def page_hosts(host: str, port: int) -> list[str]:
 
 def child_environment() -> dict[str, str]:
     """Returns this process' environment without the variables that name other servers."""
-    return {name: value for name, value in os.environ.items() if name not in REDIRECTING}
+    return {name: value for name, value in os.environ.items() if name not in SERVER_VARIABLES}

@@ -62,9 +62,9 @@ class PrefectAuth(httpx.Auth):
         request.headers.update(self._headers)
         if (yield request).status_code != httpx.codes.FORBIDDEN:
             return
-        make_client = {"client": self._headers["Prefect-Csrf-Client"]}
+        parameters = {"client": self._headers["Prefect-Csrf-Client"]}
         url = request.url.join("/api/csrf-token")
-        response = yield httpx.Request("GET", url, params=make_client, headers=self._headers)
+        response = yield httpx.Request("GET", url, params=parameters, headers=self._headers)
         if response.is_success:
             self._headers["Prefect-Csrf-Token"] = response.json()["token"]
             request.headers.update(self._headers)

@@ -1,8 +1,8 @@
-"""Writes the reading of a feed into the catalogue in one transaction.
+"""Writes the programmes of one feed into the catalogue in one transaction.
 
 Programmes of a new source are inserted directly, which is a third faster than through a temporary table.
 Programmes of a source that was read before are staged in temporary tables, and replacing.py compares them
-with earlier readings.
+with the programmes of earlier readings.
 """
 
 import datetime
@@ -32,7 +32,7 @@ from storage.errors import ExpectedError
 
 
 class LedgerError(ExpectedError):
-    """The counts of a reading do not add up. The reading is not stored."""
+    """The counts of a feed do not add up. The feed is not stored."""
 
     exit_code = 1
 
@@ -63,8 +63,8 @@ class FeedWriter:
 
         Args:
             rows: Programmes (schema PROGRAMMES).
-            details: Their other elements (DETAILS).
-            originals: Their texts before cleaning (ORIGINALS).
+            details: Other elements of these programmes (schema DETAILS).
+            originals: Texts of these programmes before cleaning (schema ORIGINALS).
         """
         first, self.next_id = self.next_id, self.next_id + rows.num_rows
         ids = pa.array(np.arange(first, self.next_id))
@@ -81,7 +81,7 @@ class FeedWriter:
         self.staged += rows.num_rows
 
     def add_channels(self, rows: pa.RecordBatch) -> None:
-        """Adds channels (schema CHANNELS). The first row of each channel is used."""
+        """Adds channels (schema CHANNELS). If a channel is repeated, its first row is used."""
         self._insert("feed_channels SELECT *", rows, {})
         self.channels += rows.num_rows
 
@@ -91,7 +91,7 @@ class FeedWriter:
         self._insert(into, rows, {"feed_id": self.grab.feed_id})
 
     def add_rejects(self, rows: pa.RecordBatch) -> None:
-        """Adds elements that could not be read (schema REJECTS). Each is counted as one programme seen."""
+        """Adds elements that could not be read (schema REJECTS). Each one counts as a programme seen."""
         self._insert("rejects SELECT $feed_id, line, reason, excerpt", rows, {"feed_id": self.grab.feed_id})
         self.rejected += rows.num_rows
         self.reasons.update(rows.column("reason").to_pylist())
@@ -131,7 +131,7 @@ class FeedWriter:
 
 
 @contextmanager
-def reading(
+def feed_writer(
     catalogue: Catalogue,
     *,
     source: str,
@@ -144,11 +144,13 @@ def reading(
     """Opens a transaction that stores one feed, or nothing if the block raises.
 
     Args:
+        catalogue: The open catalogue.
+        source: Identity of the feed, such as its URL without secrets.
         content_digest: SHA-256 of the feed.
         size: Size of the feed in bytes.
-        read_at: Time of the reading, with a time zone.
-        grabbed_at: Date of the guide, with a time zone; None is ``read_at``.
-        zone: Zone of times without a zone.
+        read_at: Time at which the feed is read, with a time zone.
+        grabbed_at: Time at which the guide was made, with a time zone; None for ``read_at``.
+        zone: Name of the zone of times that have no zone.
     """
     connection, at = catalogue.connection, utc(grabbed_at or read_at)
     try:
@@ -177,8 +179,9 @@ def reading(
 def _write_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
     """Stores new and changed channels of ``feed_channels``, and channels that only programmes mention.
 
-    The result does not depend on the order of reading: a grab is compared with the newest grab before it. If
-    it is read late, the next newer grab gets a row for each channel in which it repeats the older one.
+    The result does not depend on the order in which grabs are read: each is compared with the newest earlier
+    grab. If a grab is read after a newer one, that one gets a row for each channel whose description it
+    repeats from before the late grab.
     """
     feed, source = {"feed_id": grab.feed_id, "source": grab.source}, {"source": grab.source, "at": grab.at}
     query = """

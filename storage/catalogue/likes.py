@@ -1,8 +1,8 @@
 """Stores likes in ``likes.duckdb`` in the home, with separate numbered migrations (schema_likes).
 
 Likes are not in the catalogue for two reasons. DuckDB locks the catalogue while a guide is ingested, which
-takes too long for a viewer. Deleted rows stay in the free blocks of a DuckDB file, even after CHECKPOINT and
-VACUUM, so ``forget_viewer`` has to rewrite the file, and the catalogue has gigabytes.
+takes too long for a viewer. Deleted rows remain in the free blocks of a DuckDB file, even after VACUUM,
+so ``forget_viewer`` has to rewrite the file; the catalogue, with gigabytes, would be too large.
 
 A viewer is the SHA-256 of the home's salt (``likes.salt``, 32 random bytes, readable by the owner only) and
 the name, truncated to 128 bits. Names are stripped and compared in Unicode normal form NFC. Only a holder of
@@ -38,13 +38,13 @@ MIGRATIONS = Path(__file__).resolve().parent / "schema_likes"
 WAIT_SECONDS = 10.0  # for the lock
 STATED = "stated"  # source of opinions that a viewer stated; they take precedence over watched programmes
 
-# Rows of a source (see schema_likes). ``viewer`` is a name, which add_likes hashes.
+# Columns of likes (described in schema_likes). ``viewer`` is a name, which add_likes hashes.
 LIKES = pa.schema(
     dict.fromkeys(("viewer", "show_key", "episode", "sub_title", "source", "title"), pa.string())
     | {"time": pa.timestamp("us"), "value": pa.float32(), "seen": pa.bool_()}
 )
-# Without parameters, for which DuckDB imports pandas (storage/catalogue/evening.py).
-# One row per viewer and title: the last stated opinion, else the mean over watched programmes.
+# One row per viewer and title: the last stated opinion, else the mean over watched programmes. Formatted
+# instead of parameterized, because DuckDB imports pandas for parameters (storage/catalogue/evening.py).
 _OPINIONS = """
     SELECT viewer, show_key, arg_max(title, time) AS title, max(time) AS time,
            coalesce(arg_max(value, time) FILTER (source = '{stated}'), avg(value))::FLOAT AS value
@@ -60,7 +60,7 @@ _SEEN = """
     WHERE seen AND {condition}
     ORDER BY ALL
 """
-# The later row is used; ``seen`` is never reset.
+# Of two rows with the same key the later one is used; ``seen`` is never reset.
 _ADD = """
     INSERT INTO likes
     SELECT viewer, show_key, episode, sub_title, source,
@@ -81,7 +81,7 @@ def hash_viewer(home: Path, name: str) -> str:
 
 
 def add_likes(home: Path, rows: pa.Table) -> int:
-    """Stores rows of ``LIKES`` and returns the number of new rows. The operation is idempotent.
+    """Stores rows (schema LIKES) and returns the number of new rows. Storing them again changes nothing.
 
     Raises:
         HomeLocked: Another process holds the lock for longer than ``WAIT_SECONDS``.
@@ -99,7 +99,7 @@ def add_likes(home: Path, rows: pa.Table) -> int:
 
 
 def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Table]:
-    """Reads opinions and watched episodes of one viewer (a hash) or of all.
+    """Reads opinions and watched episodes of one viewer (a hash), or of all viewers if it is None.
 
     Returns:
         Opinions (viewer, show_key, title, time, value other than 0), one row per viewer and title, and
@@ -111,7 +111,7 @@ def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Tabl
 
 @contextmanager
 def unchanged_likes(home: Path, opinions: pa.Table) -> Iterator[bool]:
-    """Locks likes, and yields whether ``read_likes`` would still return these opinions."""
+    """Locks likes, and yields whether the opinions that ``read_likes`` returned are still current."""
     viewers = opinions["viewer"].unique().to_pylist()
     with _open(home) as connection:
         current, _ = _read(connection, viewers[0] if len(viewers) == 1 else None)
@@ -146,9 +146,9 @@ def _hash(salt: str, name: str) -> str:
 
 
 def home_salt(home: Path) -> str:
-    """Returns the salt of the hashes of a home, created at the first use. It must not be exported."""
+    """Returns the secret salt of the hashes of a home; creates it at the first use."""
     file = home / SALT
-    if not file.exists():  # create_file keeps the file of the first of two processes
+    if not file.exists():  # link_if_missing keeps the file of the first of two processes
         new = home / f"{SALT}.{os.getpid()}.tmp"
         with open(
             os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"

@@ -1,8 +1,8 @@
-"""Deletes programmes that a later grab replaced long ago.
+"""Deletes programmes that a later grab (version of their feed) replaced long ago.
 
-Current programmes, grabs, windows and rejects stay, so nights and the sums of the ledger do not change.
-Snapshots of earlier instants become incomplete. ``home.json`` therefore stores the first instant with a
-complete history, and a snapshot of an earlier one is refused.
+Current programmes, grabs, windows and rejects are kept, so current snapshots and the counts of each feed do
+not change. Snapshots of earlier instants become incomplete. ``home.json`` therefore stores the first instant
+with a complete history, and a snapshot of an earlier instant is refused.
 """
 
 import datetime
@@ -16,7 +16,7 @@ from storage.home.retention import Removed
 from storage.home.workspace import HomeError
 
 HISTORY_START = "known_since"  # key in home.json; the value is an instant in UTC
-WHAT = "replaced wordings"
+WHAT = "replaced programmes"
 _OLD = """
     SELECT programme_id
     FROM programmes
@@ -30,10 +30,10 @@ _BLOCKS = """
 """
 
 
-def forget_wordings(home: Path, before: datetime.datetime, *, dry_run: bool = False) -> Removed:
-    """Deletes programmes that were replaced before an instant, and shrinks a file that is mostly free.
+def delete_replaced_programmes(home: Path, before: datetime.datetime, *, dry_run: bool = False) -> Removed:
+    """Deletes programmes that were replaced before an instant, and rewrites the file if most of it is free.
 
-    The caller holds the lock of the home's writer.
+    The caller must hold the writer's lock of the home.
 
     Raises:
         HomeLocked: Another process has the catalogue open.
@@ -62,7 +62,7 @@ def forget_wordings(home: Path, before: datetime.datetime, *, dry_run: bool = Fa
 
 
 def history_start(home: Path) -> str:
-    """Returns the ISO instant (UTC, without a zone) at which the complete history starts; '': no limit."""
+    """Returns the ISO instant (UTC, without a zone) at which the complete history starts; '' for no limit."""
     return read_marker(home).get(HISTORY_START, "")
 
 

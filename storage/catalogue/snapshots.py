@@ -1,12 +1,13 @@
 """Writes snapshots of the catalogue as of an instant to Parquet files.
 
-If several sources cover the same channel and time, the source with the highest priority is used: sources that
+A source is a feed, a grab is one version of it, and a window is the time that a grab covers on a channel. If
+several sources cover the same channel and time, the source with the highest priority is used: sources that
 match an earlier pattern of ``priority`` come first, then the source that was read first. It is used within
-the windows of its grabs. Programmes that start outside of them come from the next source.
+its windows. Programmes that start outside of them come from the next source.
 
-A channel is the same in two sources if it has the same id and a common display name (letters and digits,
+Channels of two sources are the same if they have the same id and a common display name (letters and digits,
 ignoring case). The id alone is not sufficient, since many guides number their channels from 1. If a source
-has no name for the channel, the id decides, provided that it contains a letter.
+has no name for a channel, an equal id is sufficient, provided that it contains a letter.
 """
 
 import datetime
@@ -23,7 +24,7 @@ from storage.catalogue.connection import Catalogue, escape_quotes
 from storage.catalogue.local_time import local_zone
 from storage.catalogue.retention import check_instant
 
-RULES = 5  # incremented when the snapshot of an unchanged catalogue changes
+RULES = 5  # version of these rules, incremented when the snapshot of an unchanged catalogue changes
 DESCRIPTIONS = 10  # maximum number of distinct descriptions of a raw title
 _INCLUDED = pa.schema({"feed_id": pa.int32(), "source": pa.string(), "rank": pa.int32(), "zone": pa.string()})
 
@@ -92,11 +93,11 @@ _NOT_LOWER_PRIORITY = """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
-    """Selects the content of a snapshot; patterns are fnmatch patterns of sources."""
+class SnapshotOptions:
+    """Options that select the content of a snapshot; patterns are fnmatch patterns of sources."""
 
-    leave_out: Sequence[str] = ()  # sources that are not in the snapshot
-    priority: Sequence[str] = ()  # sources in order of preference
+    leave_out: Sequence[str] = ()  # patterns of sources that are not in the snapshot
+    priority: Sequence[str] = ()  # patterns of sources in order of preference
     as_of: datetime.datetime | None = None  # with a time zone; later grabs are not in the snapshot
     zone: str = "UTC"  # of channels whose source has no IANA zone
 
@@ -110,59 +111,69 @@ class Choice:
         return next((i for i, p in enumerate(self.priority) if fnmatchcase(source, p)), len(self.priority))
 
 
-ALL = Choice()
+ALL = SnapshotOptions()
 
 
-def included_feeds(catalogue: Catalogue, choice: Choice = ALL) -> list[tuple[int, str, str, str]]:
-    """Returns (feed_id, source, content_digest, zone) of the grabs in a snapshot, sorted by time."""
+def included_feeds(catalogue: Catalogue, options: SnapshotOptions = ALL) -> list[tuple[int, str, str, str]]:
+    """Returns (feed_id, source, content_digest, zone) of the grabs in a snapshot, the earliest first."""
     query = """
         SELECT feed_id, source, content_digest, zone
         FROM feeds
         WHERE grabbed_at <= coalesce(?, TIMESTAMP 'infinity')
         ORDER BY grabbed_at, feed_id
     """
-    rows = catalogue.connection.execute(query, [choice.instant]).fetchall()
-    return [row for row in rows if not any(fnmatchcase(row[1], pattern) for pattern in choice.leave_out)]
+    rows = catalogue.connection.execute(query, [options.instant]).fetchall()
+    return [row for row in rows if not any(fnmatchcase(row[1], pattern) for pattern in options.leave_out)]
 
 
-def snapshot_digest(catalogue: Catalogue, choice: Choice = ALL) -> str:
+def snapshot_digest(catalogue: Catalogue, options: SnapshotOptions = ALL) -> str:
     """Returns the SHA-256 of everything that the snapshot depends on.
 
-    This is the versions of schema and rules, the included grabs with their zones, the choice, and the
+    These are the versions of schema and rules, the included grabs with their zones, the options, and the
     patterns of sub-titles, if any.
     """
-    ledger = [feed[1:] for feed in included_feeds(catalogue, choice)]
-    left_out, instant = sorted(set(choice.leave_out)), choice.instant and choice.instant.isoformat()
-    content = [catalogue.schema_version, RULES, ledger, left_out, list(choice.priority), instant, choice.zone]
+    ledger = [feed[1:] for feed in included_feeds(catalogue, options)]
+    left_out, instant = sorted(set(options.leave_out)), options.instant and options.instant.isoformat()
+    content = [
+        catalogue.schema_version,
+        RULES,
+        ledger,
+        left_out,
+        list(options.priority),
+        instant,
+        options.zone,
+    ]
     if patterns := catalogue.connection.execute(_PATTERNS).fetchall():
         content.append(hashlib.sha256(json.dumps(patterns).encode()).hexdigest())
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def snapshot(catalogue: Catalogue, folder: Path, choice: Choice = ALL) -> dict[str, int]:
+def snapshot(catalogue: Catalogue, folder: Path, options: SnapshotOptions = ALL) -> dict[str, int]:
     """Writes programmes, channels, feeds and descriptions as Parquet files with a fixed order of rows.
 
     If sub-titles have patterns (`guidespace patterns`), patterns.parquet is written too.
 
     Returns:
-        Number of rows by name of the file without suffix.
+        Number of rows by file name without suffix.
 
     Raises:
         HomeError: The history at the instant was deleted (`guidespace gc`).
     """
-    check_instant(catalogue.home, choice.instant)
+    check_instant(catalogue.home, options.instant)
     connection = catalogue.connection
-    feeds = included_feeds(catalogue, choice)
+    feeds = included_feeds(catalogue, options)
     first_read = {source: feed_id for feed_id, source, *_ in sorted(feeds, reverse=True)}
-    order = sorted(first_read, key=lambda source: (choice.rank(source), first_read[source]))
-    zones = {source: local_zone(zone, choice.zone) for _, source, _, zone in feeds}  # zone of the newest grab
+    order = sorted(first_read, key=lambda source: (options.rank(source), first_read[source]))
+    zones = {
+        source: local_zone(zone, options.zone) for _, source, _, zone in feeds
+    }  # zone of the newest grab
     ranked = [(feed_id, source, order.index(source), zones[source]) for feed_id, source, *_ in feeds]
     included = pa.table(list(zip(*ranked)) or [[]] * 4, schema=_INCLUDED)  # noqa: F841  (a replacement scan reads it)
     connection.execute(_NAMED)
     shared = connection.execute(_PREFERRED_WINDOWS).fetchall()[0][0]
     current = "programmes WHERE replaced_by IS NULL"
-    if choice.instant is not None:
-        current = f"programmes_as_of(TIMESTAMP '{choice.instant}')"
+    if options.instant is not None:
+        current = f"programmes_as_of(TIMESTAMP '{options.instant}')"
     counts: dict[str, int] = {}
     has_patterns = connection.execute("SELECT count(*) > 0 FROM sub_title_patterns").fetchall()[0][0]
     for name, query in (_FILES | ({"patterns": _PATTERNS} if has_patterns else {})).items():

@@ -28,8 +28,8 @@ _SXXEXX = re.compile(
 )
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|\bep\d{6}", re.IGNORECASE)
 _BARE = re.compile(r"\s*\(?(?:[#＃]|(?!(?:19|20)\d\d\D*$))(\d{1,5})\)?\.?\s*")
-_OPENING = re.compile(r"\s*(?:e(\d{1,5})(?= *(?:$|[-–:)]))|(\d{1,4})\)(?=\s|$))", re.IGNORECASE)
-_CLOSING = re.compile(r"(?<=\S)\s*(?:\((?!(?:19|20)\d\d\b)(\d{1,5})(?:\)|$)|[#＃](\d{1,5}))\s*$")
+_NUMBER_AT_START = re.compile(r"\s*(?:e(\d{1,5})(?= *(?:$|[-–:)]))|(\d{1,4})\)(?=\s|$))", re.IGNORECASE)
+_NUMBER_AT_END = re.compile(r"(?<=\S)\s*(?:\((?!(?:19|20)\d\d\b)(\d{1,5})(?:\)|$)|[#＃](\d{1,5}))\s*$")
 _DIGIT = re.compile(r"\d")
 _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
 _DIGITS = re.compile(r"\d(?:.*\d)?", re.DOTALL)
@@ -167,7 +167,11 @@ def _read_text(text: str, is_title: bool) -> tuple[dict[str, int], list[tuple[in
         if (fraction := grammar().fraction.search(text)) and _stands_alone(fraction, is_title):
             values |= {"episode": int(fraction["number"]), "episodes": int(fraction["total"])}
             spans.append(fraction.span())
-        elif other := _CLOSING.search(text) if is_title else _OPENING.match(text) or _BARE.fullmatch(text):
+        elif (
+            other := _NUMBER_AT_END.search(text)
+            if is_title
+            else _NUMBER_AT_START.match(text) or _BARE.fullmatch(text)
+        ):
             values["episode"] = int(next(filter(None, other.groups())))
             spans.append(other.span())
     return values, spans

@@ -22,7 +22,7 @@ from storage.catalogue.feeds import (
     rename_sources,
     store_validators,
 )
-from storage.catalogue.ledger import FeedWriter, reading
+from storage.catalogue.ledger import FeedWriter, feed_writer
 from tasks.ingest.batches import ProgrammeBatch
 from tasks.ingest.checks import reading_anomalies
 from tasks.ingest.parallel import Parsing
@@ -193,7 +193,7 @@ class _FeedReader:
             batches = read_batches(stream, self.settings.batch_rows, zone)
         else:
             batches = parsing.batches(later)
-        with reading(
+        with feed_writer(
             self.catalogue,
             source=feed.source,
             content_digest=feed.content_digest,

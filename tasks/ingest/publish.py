@@ -9,7 +9,7 @@ from storage.artifacts import Guide, Progress
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.corrections import publish_corrections
 from storage.catalogue.feeds import publish_status, require_feed_before
-from storage.catalogue.snapshots import Choice, included_feeds, snapshot, snapshot_digest
+from storage.catalogue.snapshots import SnapshotOptions, included_feeds, snapshot, snapshot_digest
 from storage.home.guides import current_guide
 from storage.home.readings import FeedStatus, write_readings
 from storage.home.workspace import Workspace
@@ -57,7 +57,9 @@ def read_and_publish(
         if as_of is not None:
             require_feed_before(catalogue, as_of)
         zone = home_zone(workspace.home).key
-        choice = Choice(leave_out=settings.leave_out, priority=settings.priority, as_of=as_of, zone=zone)
+        choice = SnapshotOptions(
+            leave_out=settings.leave_out, priority=settings.priority, as_of=as_of, zone=zone
+        )
         digest = snapshot_digest(catalogue, choice)
         if (published := workspace.read(Guide, digest[:32])) is not None:
             if as_of is None and current_guide(workspace) != published:

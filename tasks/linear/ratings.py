@@ -31,7 +31,9 @@ class Ratings:
     def __post_init__(self) -> None:
         lengths = len(self.users), len(self.items), len(self.values)
         if len(set(lengths)) > 1:
-            raise ValueError("{} users, {} items and {} ratings; give one user and one item per rating".format(*lengths))
+            raise ValueError(
+                "{} users, {} items and {} ratings; give one user and one item per rating".format(*lengths)
+            )
         if not len(self.values):
             raise ValueError("no ratings; give at least one")
         for what, ids, names in (

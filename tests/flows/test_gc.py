@@ -44,7 +44,7 @@ def test_a_home_after_gc_answers_as_before(night, tmp_path):
     told = answer("gc", "--home", home, "--nights", 1, "--dry-run", "--json")
     assert spare.exists() and {one["what"]: one["count"] for one in told} == {
         "artifacts": 1,
-        "replaced wordings": 0,
+        "replaced programmes": 0,
         "models": 0,
         "runs in MLflow": 0,
         "fetched champions": 0,

@@ -45,7 +45,9 @@ class ESGD:
     def __post_init__(self) -> None:
         for name in ("elite", "parents"):
             if (value := getattr(self, name)) > self.population:
-                raise ValueError(f"{name} is {value}; it must not exceed population, which is {self.population}")
+                raise ValueError(
+                    f"{name} is {value}; it must not exceed population, which is {self.population}"
+                )
 
     def generations(self, space: Space) -> int:
         """Returns how many the budget allows; a generation costs population × epochs."""

@@ -83,7 +83,7 @@ def test_neighbours(model: Path, capsys: pytest.CaptureFixture[str]):
         (["vector", "TEXT", "a"], "line 2"),
         (["ngrams", "VEC", "a"], "no n-grams"),
         (["neighbours", "MODEL", ""], "nothing of '' is known"),
-        (["neighbours", "MODEL", "tatort", "-k", "0"], "k is 0"),
+        (["neighbours", "MODEL", "tatort", "-k", "0"], "k must be at least 1"),
     ],
 )
 def test_what_cannot_be_answered_is_one_line(

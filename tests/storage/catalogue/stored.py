@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from storage.catalogue.connection import FILE, Catalogue, connect, migrate, read_migrations
 from storage.catalogue.feeds import Counts
-from storage.catalogue.ledger import reading
+from storage.catalogue.ledger import feed_writer
 from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES, REJECTS
 
 HOUR = datetime.timedelta(hours=1)
@@ -56,7 +56,7 @@ def read_rows(
     """Reads a grab of a day: descriptions by row, and names by channel."""
     details = [{"row": row, "description": text} for row, text in (descriptions or {}).items()]
     content = {"content_digest": repr((rows, descriptions)), "size": 1}
-    with reading(catalogue, source=source, **content, read_at=day(28), grabbed_at=day(grabbed)) as draft:
+    with feed_writer(catalogue, source=source, **content, read_at=day(28), grabbed_at=day(grabbed)) as draft:
         draft.add_programmes(batch(rows), pa.RecordBatch.from_pylist(details, schema=DETAILS))
         listed = [
             {"channel": channel, "name": own[0], "names": own, "urls": []}
@@ -74,7 +74,7 @@ def store(
     channels = [
         {"channel": "b", "name": name, "names": [name], "urls": []} for name in (f"B of {digest}", "B again")
     ]
-    with reading(catalogue, source=source, content_digest=digest, size=10, read_at=READ_AT) as draft:
+    with feed_writer(catalogue, source=source, content_digest=digest, size=10, read_at=READ_AT) as draft:
         for rows in batches:
             draft.add_programmes(rows)
         draft.add_rejects(pa.RecordBatch.from_pylist(rejected, schema=REJECTS))

@@ -8,9 +8,9 @@ import pytest
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.episode_columns import COLUMNS
 from storage.catalogue.feeds import Counts, describe
-from storage.catalogue.ledger import LedgerError, reading
+from storage.catalogue.ledger import LedgerError, feed_writer
 from storage.catalogue.rows import REJECTS
-from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
+from storage.catalogue.snapshots import SnapshotOptions, snapshot, snapshot_digest
 from tests.storage.catalogue.stored import READ_AT, programmes, store
 
 
@@ -46,7 +46,7 @@ def test_a_reading_that_raises_leaves_no_trace(tmp_path: Path) -> None:
         store(catalogue, "s", "1", programmes(("a", 1, "x", "c")), rejects=1)
         before = describe(catalogue)
         with pytest.raises(ZeroDivisionError):  # noqa: PT012
-            with reading(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT) as draft:
+            with feed_writer(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT) as draft:
                 draft.add_programmes(programmes(("z", 9, "z", "z")))
                 draft.finish()
                 raise ZeroDivisionError
@@ -68,7 +68,7 @@ def test_a_ledger_that_does_not_add_up_is_not_committed(tmp_path: Path, known: b
         message = r"s: 3 programmes were seen, but . stored \+ 0 duplicates \+ . rejected are 2\."
         with (  # noqa: PT012
             pytest.raises(LedgerError, match=message),
-            reading(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT) as draft,
+            feed_writer(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT) as draft,
         ):
             draft.add_programmes(programmes(("z", 9, "z", "z"), ("z", 10, "z", "z")))
             draft.add_rejects(rejects)
@@ -80,7 +80,7 @@ def test_a_ledger_that_does_not_add_up_is_not_committed(tmp_path: Path, known: b
 def test_a_commit_that_fails_says_why(tmp_path: Path) -> None:
     """DuckDB has ended the transaction by then: that there is none to roll back is not the news."""
     with Catalogue.open(tmp_path) as catalogue:
-        draft = reading(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT)
+        draft = feed_writer(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT)
         with pytest.raises(ZeroDivisionError), draft:  # noqa: PT012
             catalogue.connection.rollback()
             raise ZeroDivisionError
@@ -103,7 +103,7 @@ def test_snapshot(tmp_path: Path) -> None:
             assert (first / name).read_bytes() == (second / name).read_bytes()
         assert snapshot_digest(catalogue) == digest
 
-        leave_out = Choice(leave_out=["/b/*"])
+        leave_out = SnapshotOptions(leave_out=["/b/*"])
         made = snapshot(catalogue, second, leave_out)
         assert made == {"programmes": 1, "channels": 2, "feeds": 1, "descriptions": 0}
         assert snapshot_digest(catalogue, leave_out) != digest

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.snapshots import DESCRIPTIONS, Choice, snapshot
+from storage.catalogue.snapshots import DESCRIPTIONS, SnapshotOptions, snapshot
 from tests.storage.catalogue.stored import airing, day, read_rows
 
 
@@ -16,9 +16,9 @@ def read(catalogue: Catalogue, grabbed: int, *rows: tuple[str, str | None], sour
     read_rows(catalogue, grabbed, airings, source, texts)
 
 
-def descriptions(catalogue: Catalogue, folder: Path, choice: Choice | None = None) -> list[tuple]:
+def descriptions(catalogue: Catalogue, folder: Path, choice: SnapshotOptions | None = None) -> list[tuple]:
     folder.mkdir()
-    counts = snapshot(catalogue, folder, choice or Choice())
+    counts = snapshot(catalogue, folder, choice or SnapshotOptions())
     rows = [tuple(row.values()) for row in pq.read_table(folder / "descriptions.parquet").to_pylist()]
     assert counts["descriptions"] == len(rows)
     return rows
@@ -53,7 +53,7 @@ def test_they_are_as_known_at_the_instant(tmp_path: Path) -> None:
         read(catalogue, 1, ("x", "first words"))
         read(catalogue, 2, ("x", "other words"))
         assert descriptions(catalogue, tmp_path / "now") == [("x", "other words", 1)]
-        then = descriptions(catalogue, tmp_path / "then", Choice(as_of=day(1)))
+        then = descriptions(catalogue, tmp_path / "then", SnapshotOptions(as_of=day(1)))
     assert then == [("x", "first words", 1)]
 
 
@@ -62,7 +62,7 @@ def test_a_source_that_is_not_heard_says_nothing(tmp_path: Path) -> None:
         read(catalogue, 1, ("x", "of the first"))
         read(catalogue, 2, ("x", "of the second"), ("y", "later"), source="t")
         heard = descriptions(catalogue, tmp_path / "all")
-        other = descriptions(catalogue, tmp_path / "other", Choice(priority=("t",)))
-        without = descriptions(catalogue, tmp_path / "without", Choice(leave_out=("s",)))
+        other = descriptions(catalogue, tmp_path / "other", SnapshotOptions(priority=("t",)))
+        without = descriptions(catalogue, tmp_path / "without", SnapshotOptions(leave_out=("s",)))
     assert heard == [("x", "of the first", 1), ("y", "later", 1)]
     assert other == without == [("x", "of the second", 1), ("y", "later", 1)]

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from storage.catalogue.connection import FILE, Catalogue, read_migrations
 from storage.catalogue.episode_columns import COLUMNS, MIGRATION, EpisodeReader
 from storage.catalogue.evening import upcoming_programmes
+from storage.catalogue.ledger import feed_writer
 from storage.catalogue.snapshots import snapshot
 from storage.episodes.numbers import read_episode
 from tests.storage.catalogue.stored import NOON, READ_AT, migrate_home, programmes
@@ -77,10 +78,10 @@ def test_a_home_from_before_the_columns_gets_them(tmp_path: Path) -> None:
 
 def test_ingest_snapshot_and_evening_have_the_columns(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
-        with reading(catalogue, source="s", content_digest="1", size=10, read_at=READ_AT) as draft:
+        with feed_writer(catalogue, source="s", content_digest="1", size=10, read_at=READ_AT) as draft:
             draft.add_programmes(rows())
         assert stored(catalogue) == EXPECTED
-        with reading(catalogue, source="s", content_digest="2", size=10, read_at=READ_AT) as draft:
+        with feed_writer(catalogue, source="s", content_digest="2", size=10, read_at=READ_AT) as draft:
             draft.add_programmes(rows())  # staged, since the source is known: all are repeated
         assert stored(catalogue) == EXPECTED
         found = catalogue.connection.execute(

@@ -10,7 +10,7 @@ import pytest
 
 from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.feeds import Counts, find_unchanged
-from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
+from storage.catalogue.snapshots import SnapshotOptions, snapshot, snapshot_digest
 from tests.storage.catalogue.stored import HOUR, NOON, airing, day, migrate_home, read_rows
 
 
@@ -130,15 +130,26 @@ def test_the_order_of_reading_changes_no_channel(tmp_path: Path, orders: list[tu
 def test_snapshots_as_of_a_date(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, "a1x a2y")
-        then = Choice(as_of=day(1))
+        then = SnapshotOptions(as_of=day(1))
         digest = snapshot_digest(catalogue, then)
         read(catalogue, 2, "a1x a2z")
         assert snapshot_digest(catalogue, then) == digest  # what was known then is known for good
         assert (
-            len({digest, snapshot_digest(catalogue), snapshot_digest(catalogue, Choice(as_of=day(2)))}) == 3
+            len(
+                {
+                    digest,
+                    snapshot_digest(catalogue),
+                    snapshot_digest(catalogue, SnapshotOptions(as_of=day(2))),
+                }
+            )
+            == 3
         )
         titles = {}
-        for name, choice in {"then": then, "now": Choice(), "before": Choice(as_of=day(1) - HOUR)}.items():
+        for name, choice in {
+            "then": then,
+            "now": SnapshotOptions(),
+            "before": SnapshotOptions(as_of=day(1) - HOUR),
+        }.items():
             (tmp_path / name).mkdir()
             snapshot(catalogue, tmp_path / name, choice)
             titles[name] = pq.read_table(tmp_path / name / "programmes.parquet").column("title").to_pylist()
@@ -160,7 +171,7 @@ def test_where_sources_overlap_one_is_heard(
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, "a1x a2y")
         read(catalogue, 2, "a1u a2v a3w b1only", source="t")
-        snapshot(catalogue, tmp_path, Choice(priority=priority))
+        snapshot(catalogue, tmp_path, SnapshotOptions(priority=priority))
     rows = pq.read_table(tmp_path / "programmes.parquet").to_pylist()
     assert [(row["source"], row["title"]) for row in rows if row["channel"] == "a"] == heard
     assert [row["title"] for row in rows if row["channel"] == "b"] == ["only"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.ledger import reading
+from storage.catalogue.ledger import feed_writer
 from tests.storage.catalogue.stored import HOUR, READ_AT, airing, batch
 
 ORDERS = {
@@ -48,7 +48,9 @@ def test_stops_are_the_next_starts(tmp_path: Path, order: str) -> None:
                 later = [start for start in starts[row["channel"]] if start > row["start"]]  # type: ignore[operator]
                 within = later and later[0] - row["start"] <= 24 * HOUR  # type: ignore[operator]
                 expected[row["title"]] = row["stop"] or (later[0] if within else None)
-            with reading(catalogue, source=f"s{seed}", content_digest="d", size=1, read_at=READ_AT) as draft:
+            with feed_writer(
+                catalogue, source=f"s{seed}", content_digest="d", size=1, read_at=READ_AT
+            ) as draft:
                 while rows:
                     cut = chance.randint(0, 12)
                     draft.add_programmes(batch(rows[:cut]))

@@ -8,8 +8,8 @@ import pytest
 
 from storage.catalogue.connection import FILE, Catalogue
 from storage.catalogue.feeds import read_status
-from storage.catalogue.retention import forget_wordings
-from storage.catalogue.snapshots import Choice, snapshot, snapshot_digest
+from storage.catalogue.retention import delete_replaced_programmes
+from storage.catalogue.snapshots import SnapshotOptions, snapshot, snapshot_digest
 from storage.home.workspace import HomeError, Workspace
 
 from .stored import day
@@ -48,29 +48,29 @@ def test_only_what_was_replaced_before_goes(home: Path, tmp_path: Path) -> None:
     before, kept = current(home, tmp_path / "before"), content(home)
     schedule = rows(home, "FROM schedule ORDER BY ALL")
     assert {title for (title,) in rows(home, "SELECT title FROM programmes")} == {*"xyzkm"}
-    assert forget_wordings(home, day(10), dry_run=True).count == 1
-    assert forget_wordings(home, day(10)).count == 1
+    assert delete_replaced_programmes(home, day(10), dry_run=True).count == 1
+    assert delete_replaced_programmes(home, day(10)).count == 1
     assert {title for (title,) in rows(home, "SELECT title FROM programmes")} == {*"yzkm"}
     assert rows(home, "FROM details WHERE programme_id NOT IN (SELECT programme_id FROM programmes)") == []
     assert current(home, tmp_path / "after") == before and content(home) == kept
     assert rows(home, "FROM schedule ORDER BY ALL") == schedule
-    assert forget_wordings(home, day(10)).count == 0
+    assert delete_replaced_programmes(home, day(10)).count == 0
     assert read_status(home)["programmes"] == rows(home, "SELECT count(*) FROM programmes")[0][0]
 
 
 def test_what_was_known_before_is_refused_and_after_is_answered(home: Path, tmp_path: Path) -> None:
-    forget_wordings(home, day(10))
+    delete_replaced_programmes(home, day(10))
     (tmp_path / "asked").mkdir()
     with Catalogue.open(home) as catalogue:
         with pytest.raises(HomeError, match=r"as of 2025-02-02 .* before 2025-02-10 00:00 UTC"):
-            snapshot(catalogue, tmp_path / "asked", Choice(as_of=day(2)))
-        snapshot(catalogue, tmp_path / "asked", Choice(as_of=day(11)))
+            snapshot(catalogue, tmp_path / "asked", SnapshotOptions(as_of=day(2)))
+        snapshot(catalogue, tmp_path / "asked", SnapshotOptions(as_of=day(11)))
     titles = pq.read_table(tmp_path / "asked" / "programmes.parquet")["title"].to_pylist()
     assert titles == ["y", "k"]
 
 
 def test_a_grab_read_late_still_takes_its_place(home: Path, tmp_path: Path) -> None:
-    forget_wordings(home, day(10))
+    delete_replaced_programmes(home, day(10))
     with Catalogue.open(home) as catalogue:
         read(catalogue, 2, "a1w a2k")
     assert [row["title"] for row in current(home, tmp_path / "after")[1]] == ["z", "k", "m"]
@@ -85,7 +85,7 @@ def test_a_file_that_is_mostly_free_shrinks_and_keeps_everything(home: Path) -> 
     views = {name for (name,) in rows(home, "SELECT view_name FROM duckdb_views() WHERE NOT internal")}
     macros = rows(home, "SELECT function_name FROM duckdb_functions() WHERE NOT internal ORDER BY ALL")
     constraints = rows(home, "SELECT table_name, constraint_text FROM duckdb_constraints() ORDER BY ALL")
-    removed = forget_wordings(home, day(28))
+    removed = delete_replaced_programmes(home, day(28))
     assert removed.count == 200_003 and removed.bytes > 1_000_000
     assert {
         name for (name,) in rows(home, "SELECT view_name FROM duckdb_views() WHERE NOT internal")
