@@ -1,7 +1,7 @@
-# GuideSpace. Needs Python 3.11 to 3.13 and make; every target makes .venv itself when it is missing or stale.
-#   make run [FEED=my.xml.gz] [PRESET=laptop] [GUIDESPACE_HOME=dir]    the nightly run, on the bundled sample guide or yours
+# GuideSpace. Needs Python 3.11 to 3.13 and make; every target creates .venv if it is missing or outdated.
+#   make run [FEED=my.xml.gz] [PRESET=laptop] [GUIDESPACE_HOME=dir]    the nightly run, by default of the sample guide
 #   make test    make slow    make versions    make check    make bench    make soak    make on-gpu    make lock    make audit
-# `make run` installs what running needs, the others also what developers need (extra dev).
+# `make run` installs the dependencies of runs, the other targets also the extra dev.
 
 PYTHON ?= python3
 FEED ?= sample/guide.xml.gz
@@ -15,18 +15,18 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 run: $(READY)
 	.venv/bin/guidespace nightly --feed $(FEED) --home "$(GUIDESPACE_HOME)" --preset $(PRESET)
 
-# Three processes: on two cores some tests wait (for servers, a browser) while others compute.
+# Three processes on two cores, because some tests wait for servers or a browser.
 test: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -n 3 --dist loadfile
 
 slow: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -m slow -n 2 --dist loadfile
 
-# Tests with the other supported Pythons that are installed.
+# Runs tests with the other supported versions of Python that are installed.
 versions: $(DEVELOPER)
 	.ci/versions
 
-# PLW1514 (text files and pipes name their encoding) is in preview, which would change other rules as well.
+# PLW1514 (explicit encodings) is a preview rule; preview in pyproject.toml would change other rules, too.
 check: $(DEVELOPER)
 	.venv/bin/ruff check .
 	.venv/bin/ruff check --preview --select PLW1514 .
@@ -41,24 +41,24 @@ bench: $(DEVELOPER)
 soak: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -m soak
 
-# Figures of a GPU, into $(OUT); docs/on_gpu.md says how to read them.
+# Writes GPU measurements to $(OUT); docs/on_gpu.md explains them.
 OUT ?= on-gpu
 on-gpu: $(DEVELOPER)
 	.venv/bin/python -m benchmarks.on_gpu --out "$(OUT)"
 
-# The versions that the tests ran with; +cpu and the like name builds that only some registries have.
+# Writes the installed versions, without suffixes such as +cpu: only some registries have these builds.
 lock: $(DEVELOPER)
 	.venv/bin/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9.]*$$//' > requirements.lock
 
-# Known vulnerabilities of the versions in requirements.lock. A report: neither a finding nor a missing network fails it.
-# pip-audit runs apart from .venv.
+# Reports known vulnerabilities of the versions in requirements.lock. Neither a finding nor a network error fails the
+# target. pip-audit has a separate environment.
 audit:
 	-@$(PYTHON) -m venv .venv/audit && .venv/audit/bin/pip install -q 'pip-audit>=2.9,<3' \
 	&& .venv/audit/bin/pip-audit --no-deps --disable-pip --timeout 20 --requirement requirements.lock
 
 setup: $(DEVELOPER)
 
-# Stale: pyproject.toml is newer, or the interpreter it was made with is gone.
+# .venv is outdated if pyproject.toml is newer or its interpreter no longer exists.
 $(READY): pyproject.toml $(if $(shell [ -x .venv/bin/python ] && .venv/bin/python -c "" && echo ok),,rebuild)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
 	is=$$($(PYTHON) --version 2>/dev/null) || is="not usable"; \

@@ -1,1 +1,1 @@
-"""What runs elsewhere: prefect.yaml, and the pyfunc that MLflow serves."""
+"""Deployments of the flows on a Prefect server, backups, and the model that MLflow serves."""

@@ -41,14 +41,14 @@ from storage.stages import ROOT
 from storage.tracking import Tracking
 
 FILE = Path(__file__).with_name("prefect.yaml")
-HOME, HOME_PREFIX = "guidespace-home", "guidespace-"  # of homes in prefect.yaml: the main one, nested ones
+HOME, HOME_PREFIX = "guidespace-home", "guidespace-"  # main home and prefix of nested homes in prefect.yaml
 POOL = "guidespace"
-CONCURRENCY_LIMIT = 4  # of the pool; most runs are short or wait for their home
+CONCURRENCY_LIMIT = 4  # of the work pool; most runs are short or wait for their home
 SERVER_TIMEOUT_SECONDS = 170.0
 
 
 def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
-    """Reads the deployments of prefect.yaml, with homes in ``home`` and, if not empty, ``feeds``."""
+    """Reads the deployments of prefect.yaml, with paths of homes in ``home`` and, if not empty, ``feeds``."""
     entries = yaml.safe_load(FILE.read_text("utf-8"))["deployments"]
     for entry in entries:
         parameters = entry["parameters"]
@@ -91,7 +91,7 @@ def deploy(client: SyncPrefectClient, entry: dict[str, Any], feeds: Sequence[str
     try:
         client.create_deployment(**properties, parameters=parameters)
         return f"updated: {full_name}"
-    except PrefectHTTPStatusError as error:  # settings of an earlier version
+    except PrefectHTTPStatusError as error:  # the stored parameters are of an earlier version
         defaults = entry["parameters"]
         names = {"feeds", "home"} & parameters.keys() & defaults.keys()
         compatible = {name: parameters[name] for name in names}

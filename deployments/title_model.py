@@ -27,7 +27,7 @@ from tasks.search.search import SearchError, TitleSearch
 
 PARAMS = {"k"}
 COLUMNS = [field.name for field in dataclasses.fields(Query)]
-# MLflow's warning about other parameters
+# part of MLflow's warning about other parameters
 IGNORED = f"are ignored for inference. Supported params are: {PARAMS}"
 EXAMPLE = '{"dataframe_split": {"columns": ["title"], "data": [["Cooking with Nigella"]]}}'
 

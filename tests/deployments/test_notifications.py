@@ -138,7 +138,7 @@ def test_a_person_is_told_of_everything_that_goes_wrong(server: Site, notified: 
     night = run("a night", "COMPLETED", "Completed", ours)
     what = {"what": "not read: connection refused"}
     silent = told("uk.xml.gz", lambda: event("guidespace.feed.silent", "guidespace.feed.uk", night, what))
-    assert "a feed of a night is not what it was" in silent and "uk.xml.gz: not read: connection" in silent
+    assert "problem with a feed of a night" in silent and "uk.xml.gz: not read: connection" in silent
     why = {"version": "7", "reason": "worse than the champion"}
     refused = told("version 7", lambda: event("guidespace.model.refused", "guidespace.model.m", night, why))
     assert refused.startswith("GuideSpace: version 7 was not promoted\nworse than the champion\n")
