@@ -1,1 +1,1 @@
-"""Benchmarks of reading guides and filling in what they omit."""
+"""Benchmarks of reading guides and filling in missing categories and episode numbers."""

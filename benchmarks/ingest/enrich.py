@@ -1,12 +1,13 @@
 """Precision and coverage of filled categories and episode numbers, and speed and memory on a guide of 1
 GB.
 
-Quality: the categories of a tenth of the shows (by hash of the show key) are taken out of each real guide; a
-night learns from what is left and carries its own calibration; the guide is filled by it, and the names voted
-for are compared with what was taken out. Judged are hidden shows with a category that is a label.
+Categories: the categories of a tenth of the shows (by hash of the show key) are removed from each real guide.
+A nightly run trains a model on the rest and calibrates its confidence, the guide is enriched with this model,
+and the names of the vote are compared with the removed categories. Only hidden shows with a category that is
+a label are scored.
 
-Episode numbers: those of a tenth of the programmes with a number and a sub-title are taken out, at random,
-and compared with what other airings of the same episode tell.
+Episode numbers: the numbers of a random tenth of the programmes with a number and a sub-title are removed,
+and compared with the numbers that are filled from other airings of the same episode.
 """
 
 import gzip

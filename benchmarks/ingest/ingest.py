@@ -1,9 +1,10 @@
 """Speed and memory of ingest beside lxml, pandas, py-xmltv and SQLite, on real guides and on one of 1 GB.
 
-File to committed rows: bytes uncompressed, parsed, cleaned, checked, written and committed, the status
-published. The bare loop is lxml's ``iterparse`` that reads attributes and child text and keeps nothing; it
-and ours are held to one core. Each figure is the best of a few runs (other work on the machine only ever
-slows them down). Two at once are guides of 200 MB, since a second process takes half a second to begin.
+A measurement includes everything from the file to the committed rows and the published status: decompression,
+parsing, cleaning, checks, writing. MB are uncompressed. The bare loop is lxml's ``iterparse``, which reads
+attributes and child text and discards them; it and ours are limited to one core. Each figure is the best of a
+few runs, because other work on the machine only slows them down. Two files in parallel are guides of 200 MB,
+since a second process takes half a second to start.
 """
 
 import datetime

@@ -1,13 +1,15 @@
 """Linear SVM on data of ten times the cache: cached dual steps beside a reader without a cache.
 
-Samples are documents of two topics each, words drawn by Zipf's law, log tf-idf, unit norm; the class of the
-first topic is the label, one in a hundred the other way. All read the same blocks, by a thread that reads
-ahead, from a disk throttled to the rate of a network disk (pages leave the page cache once read, so reads
-are real). The pass-by-pass reader is the same compiled step without a cache.
+Samples are documents of two topics each, with words drawn by Zipf's law, log tf-idf and unit norm. The label
+is the class of the first topic; one label in a hundred is inverted. All solvers read the same blocks by a
+thread that prefetches, from a disk throttled to the rate of a network disk (pages are removed from the page
+cache after reading, so that reads are real). The pass-by-pass reader is the same compiled step without a
+cache.
 
-Seconds are from the first read until the primal objective is within 1 % of the optimum: weights are copied
-every eighth of a pass, and their objectives computed afterwards. A rival not there after ``PASSES`` passes'
-worth of disk time, or four times ours, counts as arriving then; its row says how far off it was.
+Seconds are measured from the first read until the primal objective is within 1 % of the optimum: weights are
+copied every eighth of a pass, and their objectives are computed afterwards. A rival that has not reached this
+after the disk time of ``PASSES`` passes, or four times our time, counts as reaching it then; its row has the
+remaining difference.
 """
 
 import time

@@ -1,12 +1,12 @@
 """Matrix factorisation: ordered against random ratings, one thread and two, and RMSE beside libraries.
 
-Speed: ratings of a power law like Netflix's, with a tenth of its ratings and of its users: 48,000 users
-(log-normal, the most active a hundred times the mean) and 17,770 items (Zipf and Mandelbrot; a tenth of them
-has 70 % of the ratings). An epoch is measured without the ordering, which has a row of its own; CPU seconds,
-medians. Random order runs the same loop.
+Speed: synthetic ratings with the distribution of Netflix's, with a tenth of its ratings and of its users:
+48,000 users (log-normal, the most active one has a hundred times the mean) and 17,770 items (Zipf and
+Mandelbrot; a tenth of them has 70 % of the ratings). The time of an epoch excludes the ordering, which has a
+separate row; CPU seconds, medians. Random order uses the same loop.
 
-RMSE: MovieLens, five folds, 20 epochs, the best of the same learning rates and decays for each library. Its
-own seconds are those of the five fits. A library that is not installed is left out, and said.
+RMSE: MovieLens, five folds, 20 epochs, the best of the same learning rates and decays for each library. The
+seconds of a library are those of the five fits. A library that is not installed is reported and omitted.
 """
 
 import sys

@@ -1,8 +1,9 @@
 """Linear models on sparse features beside scikit-learn and Vowpal Wabbit, in CPU seconds.
 
-One thread and a process of its own each; compiled loops are compiled before they are measured. Features and
-labels of the guides are those of the SVM baseline, one per label (one against the rest); accuracy is of
-the top label. A rival that is not installed is left out, and said.
+Each system runs in a separate process with one thread; compiled loops are compiled before the measurement.
+Features and labels of the guides are those of the SVM baseline, with one binary model per label (one against
+the rest); accuracy is that of the label with the highest score. A rival that is not installed is reported and
+omitted.
 """
 
 import sys

@@ -1,9 +1,10 @@
 """Logistic regression with L1: speed, objective and share of zeros beside scikit-learn.
 
-Samples are of RCV1's shape: 100,000 of 50,000 features, 72 each, the r-th most frequent with a probability
-falling as 1 / (r + 10), TF-IDF of unit norm; labels follow a logistic model of a tenth of the features. The
-objective is mean log loss + ‖w‖₁ / samples, the intercept not penalised. Every pass visits samples in
-another order, ours in chunks of 32; SGDClassifier without shuffling is named apart.
+Samples have the shape of RCV1: 100,000 samples of 50,000 features, 72 non-zero each, the r-th most frequent
+feature with a probability proportional to 1 / (r + 10), TF-IDF of unit norm; labels follow a logistic model
+of a tenth of the features. The objective is mean log loss + ‖w‖₁ / samples, without a penalty on the
+intercept. Every pass visits the samples in a new order, ours in chunks of 32; SGDClassifier without shuffling
+has a separate row.
 """
 
 import statistics

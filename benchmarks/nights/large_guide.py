@@ -1,10 +1,10 @@
 """Writes a guide of any number of titles, spliced from the titles of real guides.
 
-A title has the first words of one real title and the last words of another, and the categories, channel and
-duration of the first. One title in ten begins with an invented word, so that the vocabulary grows with the
-titles. A title airs twice on average. Channels fill two weeks without gaps; a full one is followed by another
-of the same name and a number, so that a channel has as many titles as in the real guides. No programme has a
-description.
+A title consists of the first words of one real title and the last words of another, and has the categories,
+channel and duration of the first. One title in ten begins with an invented word, so that the vocabulary grows
+with the titles. A title airs twice on average. A channel is filled for two weeks without gaps, then another
+channel with the same name and a number follows, so that channels have as many titles as in the real guides.
+No programme has a description.
 """
 
 import gzip

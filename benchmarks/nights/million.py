@@ -1,9 +1,9 @@
 """Nightly run of 100,000 titles, or of a million with --full: time and memory by stage, and opening the
 map.
 
-The guide is spliced from four real ones (large_guide.py). A stage's CPU time and peak are those
-of all processes since the stage before it ended: baselines run beside train to embed, pack beside neighbours,
-layout beside cluster. Resident sets count a page of a mapped file once for each mapping.
+The guide is spliced from four real guides (large_guide.py). CPU time and peak memory of a stage are those of
+all processes since the end of the previous stage: baselines run in parallel to train to embed, pack to
+neighbours, layout to cluster. Resident sets count a page of a mapped file once per mapping.
 """
 
 import importlib.util

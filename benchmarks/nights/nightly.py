@@ -1,8 +1,8 @@
 """Nightly run of four English guides with preset laptop: time, memory and scores; scores of two German
 guides.
 
-Wall time and memory of the whole process tree (the sum of resident sets, sampled every 0.2 s), scores beside
-the baselines of the same run, and a second run on unchanged input.
+Measures wall time and memory of all processes of the run (the sum of resident sets, sampled every 0.2 s), the
+scores of the model and of the baselines of the same run, and a second run on unchanged input.
 """
 
 import json

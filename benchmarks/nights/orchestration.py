@@ -1,10 +1,10 @@
 """Time that Prefect and MLflow add to a nightly run of four English guides, with running servers.
 
-MLflow's has one worker, as ``guidespace up`` starts it: several answer 40 ms later, without TCP_NODELAY.
-The flow against the same stages called as plain functions in the same threads and processes
-(plain_run.py), each in a process of its own with a new home. Of the plain run the parts that talk to
-MLflow are taken off: its start, register, promote and report. The processor time is that of the run, not of
-the servers, which may be elsewhere. Medians of three pairs.
+MLflow's server has one worker, as in ``guidespace up``: with several workers, without TCP_NODELAY, answers
+take 40 ms longer. The flow is compared with the same stages called as plain functions in the same threads and
+processes (plain_run.py). Each runs in a separate process with a new home. The parts of the plain run that use
+MLflow (its start, register, promote and report) are subtracted. Processor time is that of the run without the
+servers, which may be on other machines. Figures are medians of three pairs.
 """
 
 import json

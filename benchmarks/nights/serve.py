@@ -1,9 +1,10 @@
 """``guidespace serve`` beside ``mlflow models serve`` with the same champion.
 
-Eight clients, each of which asks again when it is answered, in a process beside the server, on the model of
-four English guides (--quick: the bundled one). Nine titles of ten are of the guide, drawn by how often they
-air; every tenth is new: two titles of the guide in one, never asked twice. 100,000 requests of ours, 2,000 of
-MLflow's. A cold start is the time from the command to its first answer, the median of three.
+Eight clients, which send the next request after each answer, run in a process beside the server, with the
+model of four English guides (--quick: of the bundled guide). Nine of ten titles are titles of the guide,
+drawn in proportion to their airings; every tenth title is new: two titles of the guide joined, never
+requested twice. Our server gets 100,000 requests, MLflow's 2,000. A cold start is the time from the command
+to its first answer, the median of three.
 """
 
 import http.client

@@ -1,8 +1,9 @@
 """Precision of corrections that spread to other editions of a show, on held-out titles of real guides.
 
-Each held-out title that the vote gets wrong is corrected alone, to its own categories; another held-out title
-that follows it is right if it shares a category with the guide. Beside the rule of ``guidespace enrich``
-(tasks/enrich/model.py) stands the memory's own: the nearest slot, whatever show it is.
+Each held-out title for which the vote is wrong is corrected separately, to its categories in the guide. If
+the categories of another held-out title change to those of the correction, the change is correct if they
+share a category with the guide. The rule of ``guidespace enrich`` (tasks/enrich/model.py) is compared with
+the memory without a condition: the nearest slot, of whatever show.
 """
 
 import datetime

@@ -1,12 +1,13 @@
 """Objective neighbourhood beside label mode: two tastes within one category, and speed.
 
 The world of tastes: a title of the category "culture" has three words of one of its three tastes; a title of
-the other category lies between them, with a word of each taste. Both have one word more that any title may
-have. A held-out title of culture is asked for its taste: its nearest training title (of both categories) must
-be of culture and of its taste. Each word is equally frequent in both categories: only together they tell.
+the other category has a word of each taste, so it lies between them. Both have one more word that any title
+may have. For a held-out title of culture, the nearest training title (of both categories) is correct if it is
+of culture and of the same taste. Each word is equally frequent in both categories, so only combinations of
+words indicate the category.
 
-Label mode gets twice the epochs, so that both encode equally many titles; temperature and margin are chosen
-on worlds of other seeds.
+Label mode trains twice as many epochs, so that both objectives encode equally many titles. Temperature and
+margin were chosen on worlds of other seeds.
 """
 
 import json

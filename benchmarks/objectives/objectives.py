@@ -1,7 +1,7 @@
 """Other objectives and small models: neighbourhood, rare events, characters, corrections, sub-title
 patterns.
 
-Each part has a file of its own (in this folder) that says how it is measured.
+Each part has a file in this folder, whose docstring describes the measurement.
 """
 
 import sys

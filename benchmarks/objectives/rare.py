@@ -1,9 +1,10 @@
 """Macro-F1 of rare categories by objective, paired with label mode over guides and seeds.
 
-Each guide is split three times; the fold's number is the seed. Rare is a label of fewer than 50 training
-titles (a label has 20 at least, before titles are held out). F1 is of the k-NN's answers to the held-out
-titles of all protocols, title only, averaged over the rare labels. The bootstrap draws families (first
-content words) of each guide, each with its titles of all its folds, the same ones for both objectives.
+Each guide is split three times; the number of the fold is the seed. A label is rare if it has fewer than 50
+training titles (every label has at least 20 titles before titles are held out). F1 is computed from the
+answers of the k-NN to the held-out titles of all protocols, by title only, and averaged over the rare labels.
+The bootstrap draws families (titles with the same first content words) of each guide, each with its titles of
+all folds, and uses the same draws for both objectives.
 """
 
 import tempfile

@@ -1,8 +1,8 @@
 """Character encoder beside torch's recurrent cells, for single words and for packed batches.
 
-Ours is from strings to vectors: characters to rows, sorting, packing, reading, and back to the order of the
-words. torch has its cell alone, over rows looked up before the clock starts. CPU seconds of one thread,
-medians; each in a process of its own.
+Our time includes everything from strings to vectors: characters to rows, sorting, packing, reading, and
+restoring the order of the words. The time of torch includes only its cell, with rows that were looked up
+before. CPU seconds of one thread, medians; each encoder runs in a separate process.
 """
 
 import statistics

@@ -1,11 +1,11 @@
 """Embedding tables larger than device memory, measured on the CPU: planner, mapped file, gather and
 scatter.
 
-Needs torch, NumPy and pyarrow. Measures on the CPU: the planner's share of a step of 98,304 tokens over ten
-million rows; a mapped table of 10 M × 128, with its pages dropped from the page cache before each epoch,
-beside the one in memory, when a tenth of it is hot (the 5 GB file goes to $GUIDESPACE_SCRATCH, else to the
-temporary folder); 131,072 rows of 128 out of a million, SpeedTorch's set-up. ``python -m benchmarks.on_gpu``
-measures what needs a GPU.
+Needs torch, NumPy and pyarrow. Measures on the CPU: the share of the planner in a step of 98,304 tokens over
+ten million rows; a mapped table of 10 M × 128 whose pages are removed from the page cache before each epoch,
+compared with a table in memory, if a tenth of the rows is used frequently (the 5 GB file is in
+$GUIDESPACE_SCRATCH, or else in the temporary folder); the gather of 131,072 rows of 128 out of a million,
+which is SpeedTorch's set-up. ``python -m benchmarks.on_gpu`` measures what needs a GPU.
 """
 
 import os

@@ -1,13 +1,13 @@
 """Lists of similar titles for blind ratings, and the scores of the ratings.
 
-``make`` draws titles of a finished night by airings and writes two files: the lists, all that a reader sees,
-whose columns are shuffled anew for each title, and the key, which tells the system of each column. A reader
-writes ratings of 0 to 10. ``score`` puts both together. Left out: placeholders, among the neighbours the
-title's own family (its editions and franchise), and all but the nearest title of another family, as editions
-share a line in what users see. Systems with the same list share a column.
+``make`` draws titles of a finished nightly run by airings and writes two files: the lists for the reader,
+whose columns are shuffled for each title, and the key with the system of each column. The reader rates each
+column from 0 to 10. ``score`` combines ratings and key. Lists omit placeholders, titles of the same family
+(editions and franchise) as the query, and all but the nearest title of another family, because users see
+editions in one line. Systems with the same list share a column.
 
-ratings/NAME/ keeps a set: lists.md, key.json, ratings.json ({title's number: {column: rating}})
-and reader.json (what kind of reader, when).
+ratings/NAME/ contains a set: lists.md, key.json, ratings.json ({number of the title: {column: rating}}) and
+reader.json (kind of reader, date).
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Copies the facts of a public XMLTV guide, without descriptions and credits, to a benchmark set.
 
-``python -m benchmarks.quality.facts guide.xml.gz facts.xml.gz``. Kept are channels with their names and, of
-each programme, channel, start, stop, title, sub-title, category, episode-num and date. Descriptions, credits,
-pictures and ratings are left out, and so are repeats of a channel, start and title.
+``python -m benchmarks.quality.facts guide.xml.gz facts.xml.gz`` keeps channels with their names and, of each
+programme, channel, start, stop, title, sub-title, category, episode-num and date. It omits descriptions,
+credits, pictures, ratings, and programmes that repeat a channel, start and title.
 """
 
 import argparse

@@ -2,11 +2,11 @@
 
 Each guide is split five times, by the salts guidespace-1 to guidespace-5; all systems answer the same titles.
 A figure is the mean over the held-out titles of the five folds; its interval is 1.96 standard errors of a
-bootstrap that draws families (first content words), each with its titles of all folds. The mean over guides
-weighs them equally.
+bootstrap that draws families (titles with the same first content words), each with its titles of all folds.
+The mean over guides has equal weights.
 
-Learnt rivals read the title alone, the same tokens as ours (MiniLM the text), in a process of its own without
-our environment; the best of their numbers of epochs is chosen on the very titles they are judged on, which
+Rivals that are trained use only the title, with the same tokens as ours (MiniLM uses the text), in a separate
+process without our environment. Their number of epochs is chosen on the held-out titles themselves, which
 favours them.
 """
 

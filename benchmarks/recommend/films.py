@@ -1,15 +1,15 @@
 """Ranking of held-out MovieLens films by our recommenders and by implicit's ALS.
 
-A fifth of the ratings is held out at random: the copy of the data has no times (ratings are stars above or
-below the viewer's own mean). A held-out film counts if it was rated above that mean. All films that are not
-in the viewer's training part are ranked. Nothing but training ratings tells films apart: the vector of a film
-is its unit-norm column of the matrix of viewers and films with weights max(.1, stars + 2), the same matrix
-that ALS factorises. nearest_likes is given what was rated above the mean as likes, and no dislikes: who rates
-a film low has still chosen to watch it.
+A random fifth of the ratings is held out, because the copy of the data has no times (ratings are stars above
+or below the mean of the viewer). A held-out film counts if its rating is above that mean. All films outside
+the training part of the viewer are ranked. Films have no data except training ratings: the vector of a film
+is its unit-norm column of the matrix of viewers and films with weights max(.1, stars + 2), the matrix that
+ALS factorises. The likes for nearest_likes are the ratings above the mean; there are no dislikes, because a
+viewer has chosen even a film with a low rating.
 
-Both sides are tuned on a fifth of the training part of each split, by the mean: nearest_likes its number of
-likes, ALS its weights, factors, regularization and alpha. Intervals are bootstraps over viewers, of their
-means over the splits.
+Both systems are tuned on a fifth of the training part of each split, by the mean score: nearest_likes its
+number of likes, ALS its weights, factors, regularization and alpha. Intervals are bootstraps over viewers of
+their means over the splits.
 """
 
 import csv

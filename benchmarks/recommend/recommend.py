@@ -1,8 +1,8 @@
 """Recommendations: MovieLens beside implicit's ALS, simulated viewers, and lists for 10,000 viewers.
 
-The guide is that of the United Kingdom (--quick: the bundled one), by a night of its own. In the evening
-10,000 viewers of 30 likes each, a tenth of them dislikes, get ten of 5,000 coming titles, of 10,000 titles in
-256 dimensions.
+The guide is that of the United Kingdom (--quick: the bundled guide), with vectors of a nightly run. The lists
+of the evening are computed for 10,000 viewers with 30 likes each, a tenth of them dislikes: ten of 5,000
+coming titles, out of 10,000 titles in 256 dimensions.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Time of tonight's lists for 10,000 viewers, and for one viewer from a cold command line."""
+"""Time of tonight's lists for 10,000 viewers, and of ``guidespace tonight`` in a new process."""
 
 import datetime
 import statistics

@@ -1,12 +1,12 @@
 """Simulated viewers of a real guide: share of lists whose first ten titles cover every taste.
 
-A viewer is a mixture of two or three groups of titles: clusters of the night, or categories of the guide,
-which no vector is judged by. Of 8 to 30 likes each is drawn from one of the groups, whose weights are
-Dirichlet(3); a group that got fewer than three likes is no taste, and the viewer is drawn again. A fifth as
-many likes again are of any titles, as people watch what is on. Half of the guide's titles are coming, likes
-are drawn from the other half, so no liked title is on the list.
+A viewer likes two or three groups of titles: clusters of the nightly run, or categories of the guide, which
+are not used to compute any vector. Each of 8 to 30 likes is drawn from one of the groups, whose weights are
+Dirichlet(3). A group with fewer than three likes is not a taste, so such a viewer is drawn again. In
+addition, a fifth as many likes are drawn from all titles. Half of the titles of the guide are coming, and
+likes are drawn from the other half, so no liked title is on the list.
 
-The foil is one averaged vector, alone and with maximal marginal relevance (λ = .3, the best of .1 to .5).
+The rival is one averaged vector, alone and with maximal marginal relevance (λ = .3, the best of .1 to .5).
 """
 
 from collections.abc import Callable, Iterator

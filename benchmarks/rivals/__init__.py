@@ -1,1 +1,1 @@
-"""Rival trainers of title vectors, with the same titles, tokens and number of dimensions."""
+"""Other trainers of title vectors (rivals), with the same titles, tokens and number of dimensions."""

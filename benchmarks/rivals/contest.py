@@ -1,4 +1,4 @@
-"""Input of every rival, and its scores by our k-NN on the same held-out titles."""
+"""Common input of all rivals, and the scores of their vectors by our k-NN on the same held-out titles."""
 
 from __future__ import annotations
 

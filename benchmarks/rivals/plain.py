@@ -1,8 +1,8 @@
 """Two training loops in plain PyTorch: triplets with SparseAdam, and label mode with Adagrad.
 
-The first: EmbeddingBag, triplets with sampled negatives, SparseAdam. The second: EmbeddingBag, cross-entropy
-of each title with one vector per label, Adagrad for the rows and Adam for the labels. Both: batches of 1,024,
-mean of rows, unit norm.
+The first uses EmbeddingBag, triplets with sampled negatives, and SparseAdam. The second uses EmbeddingBag,
+cross-entropy of each title with one vector per label, Adagrad for the rows and Adam for the labels. Both use
+batches of 1,024, the mean of rows, and unit norm.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""sentence-transformers' StaticEmbedding with MultipleNegativesRankingLoss, by its own trainer."""
+"""StaticEmbedding of sentence-transformers with MultipleNegativesRankingLoss and the library's trainer."""
 
 import sys
 import tempfile

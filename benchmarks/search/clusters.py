@@ -1,13 +1,13 @@
 """Chinese Whispers beside chinese-whispers and dlib, and DBSCAN beside scikit-learn, in CPU seconds.
 
-One thread each, a process of its own each, rivals without our environment; scikit-learn by cosine and by
-Euclidean distance. Whispers: the graph of 25 nearest titles, its building apart, and so the imports and what
-the first call in a process takes (numba .8 s, 3 s once a machine). Planted graphs (2,000 nodes in 40 groups)
-show whether speed was paid for in quality: one seed beside one seed, and the most typical of three, which is
-what a night keeps, beside the most typical of three. The mean of one method over 16 graphs has a standard
-error of up to .006. dlib takes no seed and no weighting by degree, so it stands beside one seed alone; it
-comes as source, to be compiled, and is in no extra of ours. A rival that is not installed is left out, and
-said.
+Each method runs in a separate process with one thread, rivals without our environment; scikit-learn uses
+cosine and Euclidean distance. Whispers: the input is the graph of the 25 nearest titles. Not included are its
+construction, imports, and the additional time of the first call in a process (numba .8 s; 3 s for the first
+call on a machine). Planted graphs (2,000 nodes in 40 groups) show whether speed reduces quality, for one seed
+each and for the most typical of three seeds each, which a nightly run uses. The mean of a method over 16
+graphs has a standard error of up to .006. dlib has no seed and no weighting by degree, so it is compared only
+with one seed; it is built from source and is not in our extras. A rival that is not installed is reported and
+omitted.
 """
 
 import os

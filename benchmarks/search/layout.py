@@ -1,14 +1,14 @@
 """Map layout beside UMAP, t-SNE and PaCMAP: neighbourhoods preserved, movement overnight, and time.
 
-Trustworthiness: 1 where every one of a title's nearest in the plane is near in the space too (Venna and Kaski
-2001; the measure of scikit-learn), k = 10, over 4,000 titles drawn. Recall: share of the ten nearest in the
-plane that are among the 25 nearest in the space. Overnight: a tenth of the titles is new; the layout starts
-where the others stood; median move of those, in hundredths of the map's width. Vectors: the nightly training
-on one guide (quick), or on four, of which 6,000 titles are drawn: t-SNE's three layouts of all 22,000 would
-take a quarter of an hour.
+Trustworthiness (Venna and Kaski 2001; the measure of scikit-learn) is 1 if all nearest titles in the plane
+are also near in the vector space; k = 10, over 4,000 titles. Recall is the share of the ten nearest titles in
+the plane that are among the 25 nearest by vectors. Overnight: a tenth of the titles is new, and the layout
+starts from the positions of the others; the figure is the median movement of the others, in hundredths of the
+width of the map. Vectors are from the nightly training on one guide (quick), or on four guides, of which
+6,000 titles are drawn, because three layouts of all 22,000 by t-SNE would take a quarter of an hour.
 
-Each way runs in a process of its own with one thread. A rival whose package is missing is named on standard
-error and left out.
+Each method runs in a separate process with one thread. A rival whose package is missing is reported and
+omitted.
 """
 
 import sys

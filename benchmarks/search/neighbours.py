@@ -1,10 +1,10 @@
 """Exact nearest neighbours beside faiss and scikit-learn; approximate ones beside hnswlib and usearch.
 
-Gaussian groups of unit vectors, 100 dimensions, k = 25, one thread: CPU seconds, since other work on the
-machine moves the clock. Each measurement has a process of its own, rivals without our environment.
-scikit-learn is asked in two ways: by cosine, and by Euclidean distance, which orders unit vectors alike and
-has a fast path of its own. With --full 100,000 titles by cosine too, which takes minutes. Rivals that are not
-installed are left out, and said so.
+The data are Gaussian groups of unit vectors with 100 dimensions; k = 25, one thread, and CPU seconds, because
+other work on the machine changes wall time. Each measurement has a separate process, rivals without our
+environment. scikit-learn is measured with cosine and with Euclidean distance, which has the same order for
+unit vectors and a faster implementation. --full adds 100,000 titles by cosine, which takes minutes. Rivals
+that are not installed are reported and omitted.
 """
 
 import sys

@@ -1,10 +1,10 @@
 """Reader of fastText models beside the fasttext package and gensim: opening, unseen words, memory.
 
-The file is written by this script with random values: 1 GB (250,000 words, 350,000 buckets, 300 dimensions,
-with output matrix), 40 MB with --quick, and with --full 7 GB (2 million words, 2 million buckets). Every
-reader runs in a process of its own that reports its time and its own (anonymous) memory. n-grams of 100,000
-words are looked up beside the package's get_subwords, in CPU seconds. Rivals that are not installed are left
-out.
+The benchmark writes the file with random values: 1 GB (250,000 words, 350,000 buckets, 300 dimensions, with
+output matrix), 40 MB with --quick, and in addition 7 GB with --full (2 million words, 2 million buckets).
+Every reader runs in a separate process that reports its time and its anonymous memory. The n-grams of 100,000
+words are compared with get_subwords of the fasttext package, in CPU seconds. Rivals that are not installed
+are omitted.
 """
 
 import statistics

@@ -1,15 +1,15 @@
 """Vectors of unseen words: hidden words of a distilled model, and titles of real guides with unseen words.
 
-Words: a tenth of the trained words is hidden; ridge regression and the mean vector are asked for them.
-Centred cosine, since the mean alone has a high plain one; neighbour recall: share of a hidden word's ten
-nearest trained words that are found again.
+Words: a tenth of the trained words is hidden, and their vectors are predicted by ridge regression and by the
+mean vector. Scores are the centred cosine, since the plain cosine of the mean is high, and neighbour recall:
+the share of the ten nearest trained words of a hidden word that are also nearest to its predicted vector.
 
-Titles: precision@10 of titles that hold an unseen word, and of those that hold no other. Three models: words
-alone; with n-grams in training; with n-grams and the sentence vector, the default. Each with augmentation
-against the same without; n-grams against words alone without, the model that has nothing for a word never
-seen; and the sentence vector against the same model trained without it.
+Titles: precision@10 of titles with an unseen word, and of titles without one. Three models: words only; with
+n-grams in training; with n-grams and the sentence vector, the default. Comparisons: each with augmentation
+against the same model without; n-grams against words only, both without augmentation, where the second has no
+vector for unseen words; and the model with the sentence vector against the same model without.
 
-Distilling: 50,000 words of 100 dimensions.
+Distillation: 50,000 words of 100 dimensions.
 """
 
 import sys

@@ -1,9 +1,10 @@
 """Sentence vectors of titles and descriptions: texts a second, peak memory, and a second nightly run.
 
-Titles are those of real guides; descriptions are made of eight titles each, cut at 400 characters, since the
-guides hold none. Speed is of CPU seconds in a process of its own, the model read before; memory is what came
-on top of its imports, the model included. The second night is a process that finds all but 2 % of the texts
-in the store of the home: CPU seconds of opening it, reading the model, encoding, reading all vectors.
+Titles are those of real guides. Each description consists of eight titles, cut at 400 characters, since the
+guides have no descriptions. Speed is in CPU seconds of a separate process, after loading the model. Memory is
+the increase after imports and includes the model. The second run is a process that finds all but 2 % of the
+texts in the store of the home; its CPU seconds include opening the store, loading the model, encoding, and
+reading all vectors.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """Tokenizer beside other tokenizers on the same titles: titles a second of one core.
 
-The rivals split words; so do we in the first rows. The other rows are what GuideSpace needs besides: show
-keys and marks, and every token with its n-grams. CPU seconds, best of several runs, in turns. A rival that is
-not installed is named and left out.
+The rivals split words, as we do in the first rows. The other rows are additional work of GuideSpace: show
+keys and marks, and all tokens with their n-grams. CPU seconds, best of several alternating runs. A rival that
+is not installed is reported and omitted.
 """
 
 import functools

@@ -1,9 +1,9 @@
 """Time and memory of tokenize and preprocess on 300,000 synthetic titles, or ten million with --full.
 
-Titles are of Zipf words: the r-th commonest word comes with a probability falling as 1/(r + 10), one to seven
-words a title, of a vocabulary of 200,000 words; one title in twenty carries an episode's mark. Every title
-airs once, with one of 40 categories that its first words suggest. Each size is run in a fresh process per
-stage; memory is the peak of that process and of its largest worker.
+A title has one to seven words from a vocabulary of 200,000 words, in which the r-th most frequent word has a
+probability proportional to 1/(r + 10); one title in twenty has an episode number. Every title airs once, with
+one of 40 categories that depends on its first words. Each stage of each size runs in a new process; memory is
+the peak of that process and of its largest worker.
 """
 
 import resource

@@ -1,12 +1,12 @@
 """Title vectors and scores: one title at a time, a padded block, and ragged bags.
 
-The customer's documents report 14,863 ms for the loop and 8,294 ms for batches on their machine. Here the
-same three forms on the same titles (512 titles of about 60 tokens in four kinds, 128 dimensions, one thread),
-in turn, medians of repeats in CPU milliseconds: a loop over titles, one padded block, and the ragged bags
-that training uses; the last two with the gradient too.
+The original implementation takes 14,863 ms with the loop and 8,294 ms with batches, on another machine. Here
+the three variants process the same titles (512 titles of about 60 tokens in four kinds, 128 dimensions, one
+thread), in turn, with medians in CPU milliseconds: a loop over titles, one padded block, and the ragged bags
+that training uses; the last two also with the gradient.
 
-Scores of every title with every category: elementwise product and sum over a broadcast block, against one
-matrix product.
+Scores of every title with every category are computed by elementwise product and sum over a broadcast block,
+and by one matrix product.
 """
 
 import sys

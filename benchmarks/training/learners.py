@@ -1,8 +1,8 @@
 """Hogwild learners beside one learner and beside the sequential runner (docs/runners.md).
 
-Speed: batches of 32, runs in turn, five of each. A run's speed is the median over its epochs without the
-first, in which processes start; scores of epochs are left out. CPU seconds are those of the learners alone.
-Precision: after as many epochs, by batch size, of one seed each.
+Speed: batches of 32, five runs of each, which alternate. The speed of a run is the median over its epochs
+without the first, in which processes start; the time of scoring is not included. CPU seconds are those of the
+learners only. Precision: after the same number of epochs, by batch size, with one seed each.
 """
 
 import os

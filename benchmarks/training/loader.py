@@ -1,9 +1,9 @@
 """Data loader beside a textbook Dataset with ``__getitem__`` and the default collate function.
 
-A batch is 1,024 examples of 8 titles each, padded. The textbook Dataset keeps a tensor per title, pads the
-titles of one example in ``__getitem__`` and lets the DataLoader stack them. Both are measured at 0, 1 and 2
-workers, from the first batch to the last. The second part measures the share of its steps that the training
-loop waits for data. The corpus is made of synthetic titles (benchmarks/text/titles.py).
+A batch is 1,024 examples of 8 titles each, padded. The textbook Dataset stores a tensor per title, pads the
+titles of an example in ``__getitem__``, and the DataLoader stacks them. Both are measured with 0, 1 and 2
+workers, from the first batch to the last. The second part measures the share of the training time in which
+the loop waits for data. The corpus consists of synthetic titles (benchmarks/text/titles.py).
 """
 
 import sys

@@ -1,10 +1,10 @@
 """Compiled training step beside torch's autograd on a CPU, and learners in several processes.
 
-Four English guides, in as many dimensions as the rivals have (100), and as by default. Both backends read the
-same titles as the same tokens. They take turns for several rounds, each in a fresh process and after a run
-that is not counted (it loads or compiles the machine code); ratios are medians over rounds, so that other
-work on the machine slows both. CPU seconds include the thread that makes batches. training.py compares with
-other libraries; learners.py has the learners.
+Four English guides, with the number of dimensions of the rivals (100) and with the default. Both backends
+read the same titles as the same tokens. They alternate for several rounds, each in a new process and after a
+run that is not measured (it loads or compiles the machine code). Ratios are medians over rounds, so that
+other work on the machine slows both. CPU seconds include the thread that makes batches. training.py compares
+with other libraries, learners.py measures the learners.
 """
 
 import statistics

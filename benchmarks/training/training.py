@@ -1,12 +1,12 @@
 """Training beside rivals: throughput, seconds to a rival's quality, and growth with the number of titles.
 
-Every rival reads the same training titles as the same tokens and learns the same number of dimensions (100).
-A title counts once, as an anchor, in all. Each runs in a process of its own, ours with our environment and a
-rival with the user's, with one thread or two of torch (or whatever it computes with): that which is faster in
-a short run. Seconds on the clock and of processors stand beside each other; ours count the thread that makes
-batches. Claims:
+Every rival reads the same training titles as the same tokens and trains vectors with the same number of
+dimensions (100). A title counts once, as an anchor, for all systems. Each system runs in a separate process,
+ours with our environment and a rival with the user's, with the number of threads (one or two) that is faster
+in a short run. Wall and CPU seconds are reported; our CPU seconds include the thread that makes batches.
+Claims:
 
-1. throughput in label mode on words, with one thread and with two, and against every rival;
+1. throughput in label mode on words, with one and two threads, against every rival;
 2. time to quality: seconds of training until precision@10 on unseen_title is 98 % of the rival's final one
    (its best over the numbers of epochs tried), ours over the rival's. Runs of each length are trained from
    the start, since the learning rate falls to zero within a run; seconds are medians of five (three where a
@@ -14,13 +14,13 @@ batches. Claims:
 3. titles a second and memory at 10,000, 100,000 and 1,000,000 titles, and with --full at five million
    (synthetic: Zipf words, growing vocabulary).
 
-Of the two loops in plain PyTorch the faster one, in label mode, has the aims. Ours is trained with the
-settings for short bags (SHORT_BAGS) where a title has three or four tokens, as fastText is with its
-tutorial's for short texts (both: docs/log). StaticEmbedding trains 2,300 titles a second: it is tried with
-one and three epochs. That favours it in time to quality: what more epochs would win takes it minutes, and us
-an epoch. A rival whose package is missing is named on standard error and left out. StarSpace has no Python
-package and no row: measured apart, on other titles, label mode with ten negatives took 5.3 CPU-s for three
-epochs of 24,320 titles, 13,800 titles a CPU second.
+The targets apply to the faster of the two loops in plain PyTorch, which uses label mode. If titles have three
+or four tokens, our settings are those for short bags (SHORT_BAGS), and those of fastText are from its
+tutorial for short texts (both: docs/log). StaticEmbedding trains 2,300 titles per second, so it is measured
+with one and three epochs. This favours it in time to quality: the gain of further epochs would take it
+minutes, and our training one epoch. A rival whose package is missing is reported and omitted. StarSpace has
+no Python package and no row: measured separately on other titles, label mode with ten negatives took 5.3 CPU
+s for three epochs of 24,320 titles, 13,800 titles per CPU second.
 """
 
 import math
