@@ -1,8 +1,8 @@
-"""Redacted URLs for storage, logs and the identity of feeds; checks of hosts for loopback addresses.
+"""Redacts URLs for storage, logs and the identity of feeds; checks whether hosts are loopback addresses.
 
 Providers use hundreds of names for secret parameters, so harmless query parameters are listed here, and
 everything else is removed: user, password, fragment, path parameters (``;jsessionid=…``) and other query
-parameters. The result does not change when a token changes every night.
+parameters. The redacted URL of a feed stays the same if its token changes every night.
 """
 
 import ipaddress
@@ -17,15 +17,15 @@ HARMLESS = {  # docs/feeds.md lists them
     "output", "page", "platform", "provider", "region", "start", "time_zone", "timezone", "to", "type",
     "tz", "version", "week", "xmltv", "year", "zone",
 }  # fmt: skip
-# Rejects URLs with a user, a fragment, path parameters or query parameters that are not in HARMLESS. Patterns
-# of JSON schema have no flags.
+# Does not match URLs with a user, a fragment, path parameters or query parameters that are not in HARMLESS.
+# It has no flags, because patterns of JSON schema have none.
 WITHOUT_SECRETS = (
     rf"^(?:(?!.*://).*|[^?#;@]*(?:\?(?:(?:{'|'.join(sorted(HARMLESS))})=[\w.,:+~*|/ %-]{{0,64}}(?:&|$))*)?)$"
 )
 MIN_SECRET_LENGTH = 3  # characters; shorter texts occur in any message
 _PLAIN_VALUE = re.compile(r"[\w.,:+~*|/ -]{0,64}")
 _NEXT_IN_CHAIN = re.compile(r"::(?=[a-z][a-z0-9+.-]*://)", re.IGNORECASE)  # fsspec: zip://*.xml::https://…
-_ROTATING = re.compile(
+_ROTATING = re.compile(  # names of query parameters with tokens or times of expiry
     "token|secret|sig|pass|pwd|key|auth|cred|session|sid|jwt|hash|hmac|user|login|account|expir|policy"
     "|x-(amz|goog|ms|oss)-|^(e|s[a-z]{1,2})$",
     re.IGNORECASE,
@@ -40,7 +40,7 @@ def without_secrets(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is reachable from this machine only. Resolves names."""
+    """Whether a host name, which is resolved, or an address is reachable from this machine only."""
     if is_loopback_address(host):
         return True
     try:
@@ -51,7 +51,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_loopback_address(host: str) -> bool:
-    """Whether a host is ``localhost`` or a loopback address. Does not resolve names."""
+    """Whether a host is ``localhost`` or a loopback address. Does not resolve other names."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -42,7 +42,7 @@ class Ragged:
 
     @property
     def lengths(self) -> np.ndarray:
-        """int64 (rows,)."""
+        """The number of values of each row: int64 (rows,)."""
         return np.diff(self.offsets)
 
     @property
@@ -51,7 +51,7 @@ class Ragged:
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def take(self, rows: np.ndarray) -> Ragged:
-        """Gathers rows by their indices (taken,), vectorized."""
+        """Returns the rows with the given indices, int (taken,)."""
         all_offsets = np.asarray(self.offsets)  # gathers from a memmap would create memmaps
         starts = all_offsets.take(rows)
         lengths = all_offsets.take(np.asarray(rows) + 1) - starts
@@ -60,11 +60,11 @@ class Ragged:
         return Ragged(offsets, np.asarray(self.values).take(positions))
 
     def where(self, mask: np.ndarray) -> Ragged:
-        """Keeps the values for which the mask, bool (sum of lengths,), is True."""
+        """Returns rows with only the values for which the mask, bool (sum of lengths,), is True."""
         return Ragged(offsets_of(mask).take(self.offsets), self.values[mask])
 
     def between(self, begin: int, end: int) -> Ragged:
-        """Slices rows begin to end (exclusive) without copying their values."""
+        """Returns rows ``begin`` to ``end`` (exclusive) without copying their values."""
         offsets = np.asarray(self.offsets[begin : end + 1])
         return Ragged(offsets - offsets[0], self.values[offsets[0] : offsets[-1]])
 
@@ -79,7 +79,7 @@ class Ragged:
         return Ragged(offsets, values)
 
     def multi_hot(self, width: int) -> np.ndarray:
-        """Encodes which values below ``width`` each row contains: bool (rows, width)."""
+        """Returns bool (rows, width): whether each row contains each of the values 0 to ``width`` - 1."""
         matrix = np.zeros((len(self), width), dtype=bool)
         matrix[self.row_ids, self.values] = True
         return matrix
@@ -146,8 +146,8 @@ def array_writer(
 
 
 def stable_order(values: np.ndarray, below: int) -> np.ndarray:
-    """Stable argsort, int64 (any,), of integers (any,) below a bound; a radix sort with 16 bits per pass."""
-    order = np.argsort(values.astype(np.uint16), kind="stable")
+    """Stable argsort, int64 (any,), of integers (any,) from 0 to ``below`` - 1, by a radix sort."""
+    order = np.argsort(values.astype(np.uint16), kind="stable")  # NumPy sorts 16-bit integers by radix
     for shift in range(16, (below - 1).bit_length(), 16):
         order = order.take(np.argsort((values.take(order) >> shift).astype(np.uint16), kind="stable"))
     return order
@@ -161,7 +161,7 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
 
 
 def open_array(folder: Path, name: str) -> np.ndarray:
-    """Maps ``name.npy`` read-only. All users share one map, because resident pages count once per map."""
+    """Maps ``name.npy`` read-only. All callers share one map, because each map counts its resident pages."""
     file = Path(folder) / f"{name}.npy"
     stat = file.stat()
     with _opening:

@@ -1,6 +1,6 @@
 """Artifacts, which are passed between tasks, and the progress that pure code yields. Standard library only.
 
-A Prefect result is a line of JSON with the path and digest of the data, so a cached one can be verified.
+A Prefect result is a line of JSON with the path and digest of the data, so a cached result can be verified.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ class Artifact:
     path: str  # relative to the home, with POSIX separators
     digest: str  # hexadecimal SHA-256 of the content; part of later stages' cache keys
     counts: dict[str, int] = field(default_factory=dict)  # for display: {"titles": 1500}
-    kind: ClassVar[str] = "Artifact"  # in artifact.json, and in lower case the folder below artifacts/
+    kind: ClassVar[str] = "Artifact"  # name in artifact.json; in lower case, of the folder below artifacts/
 
     def __init_subclass__(cls, kind: str = "") -> None:
         cls.kind = kind or cls.__name__
@@ -34,11 +34,11 @@ class Corpus(Artifact):
 
 
 class Checkpoint(Artifact):
-    """Trained token rows with their optimizer state, and the history of the run."""
+    """Trained embedding rows of tokens with their optimizer state, and the history of the training."""
 
 
 class TitleEncoderFiles(Artifact, kind="Lexicon"):
-    """Everything needed to embed any title: tokenizer settings, token rows, n-gram rows."""
+    """Everything needed to embed any title: tokenizer settings, embedding rows of tokens and n-grams."""
 
 
 class Vectors(Artifact):

@@ -15,12 +15,14 @@ def count_entries(segment_ids: Tensor, num_segments: int) -> Tensor:
 
 
 def segment_offsets(segment_ids: Tensor, num_segments: int) -> Tensor:
-    """Offsets of each segment in entries sorted by segment id, int64 (num_segments + 1,)."""
+    """Returns the offsets of the segments in entries sorted by segment id, int64 (num_segments + 1,)."""
     return F.pad(count_entries(segment_ids, num_segments).cumsum(0), (1, 0))
 
 
 def sum_bags(rows: Tensor, ids: Tensor, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
     """Sums rows[ids], multiplied by weights, per bag: (bags, dim).
+
+    Bag i has the entries offsets[i] to offsets[i + 1] of ``ids`` and ``weights``; ``offsets`` is (bags + 1,).
 
     On a GPU, one thread sums one column of a bag. Long bags are split into pieces of at most MAX_PIECE
     entries, and a second pass sums the pieces. The number of pieces depends on shapes only, so the host does
@@ -46,10 +48,10 @@ def segment_sum(
     """Sums entries per segment in a fixed order: (num_segments, dim).
 
     Args:
-        values: (any, dim).
+        values: Rows to sum, (any, dim).
         segment_ids: Segment of each entry, int64 (entries,).
         num_segments: Number of segments.
-        rows: Row of ``values`` of each entry, int64 (entries,); None: entry i is values[i].
+        rows: Index in ``values`` of each entry, int64 (entries,); None: entry i is values[i].
         weights: Factor of each entry, (entries,); None: 1.
     """
     if segment_ids.device.type == "cpu":  # radix sort: a third of the time of torch.sort

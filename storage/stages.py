@@ -1,8 +1,8 @@
 """Cache keys of stages: a digest of their inputs, settings, source code and library versions.
 
-A stage is cached if and only if its published folder exists and verifies: the key names the folder, and
-``artifact.json`` has the digests. Prefect calls the key function before it looks up the result. The key
-function therefore writes Prefect's result from the folder, or returns no key if no folder verifies. If a
+A stage is cached if and only if its published folder exists and is intact: the key names the folder, and
+``artifact.json`` has the digests of its files. Prefect calls the key function before it looks up the result.
+The key function therefore writes Prefect's result from the folder, or returns no key if none is intact. If a
 process is killed between the publication and Prefect's write of the result, the stage does not run again.
 """
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("flows", "tasks", "storage", "deployments")
 NOT_INPUTS = ("home", "run", "previous", "at", "submit")  # parameters that are not part of the key
 COMPANIONS = {".html", ".css", ".js", ".txt", ".csv", ".toml"}  # data files of code in the same folder
-NOT_CODE = ("storage.tracking",)  # reports results and does not change them
+NOT_CODE = ("storage.tracking",)  # not part of a stage's code: it reports results and does not affect them
 DISTRIBUTIONS = {  # by import name
     "faiss": "faiss-cpu",
     "sentence_transformers": "sentence-transformers",
@@ -49,11 +49,11 @@ class StageInputs:
 
 @dataclass(frozen=True)
 class Stage(Generic[A]):
-    """A stage and its cache keys."""
+    """A stage of the pipeline; computes its cache keys and publishes its artifacts."""
 
     kind: type[A]  # artifact type that it publishes
     file: str  # __file__ of its task.py; its import closure is the code of the stage
-    name: str = ""  # of the Prefect task; empty for the name of the folder
+    name: str = ""  # name of the Prefect task; empty: that of the folder of ``file``
 
     def key(self, *inputs: object) -> str:
         """Computes the cache key of inputs (artifacts, settings, plain values): 32 hexadecimal digits."""
@@ -92,7 +92,7 @@ class Stage(Generic[A]):
         return self.name or Path(self.file).parent.name
 
     def _cache_key(self, context: Any, parameters: Mapping[str, Any]) -> str | None:
-        """The ``cache_key_fn`` of the Prefect task; writes the result of a verified folder."""
+        """Prefect's ``cache_key_fn``: writes the result of an intact folder, returns its key; else None."""
         key = self.key(*(value for name, value in parameters.items() if name not in NOT_INPUTS))
         if (artifact := Workspace(parameters["home"]).read(self.kind, key)) is None:
             return None
@@ -145,7 +145,7 @@ def fingerprint(file: str) -> str:
 
 @functools.cache
 def _content(path: Path) -> bytes:
-    """Returns names and contents of a source file and its companions."""
+    """Returns names and contents of a source file and of the data files in its folder."""
     parts = [path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes()]
     companions = sorted(file for file in path.parent.iterdir() if file.suffix in COMPANIONS)
     parts += [companion.name.encode() + b"\0" + companion.read_bytes() for companion in companions]
@@ -200,5 +200,5 @@ def _version(package: str) -> str:
 
 
 def previous_artifact(home: str, stage: Stage[A], *inputs: object) -> A | None:
-    """Returns the last artifact published before the one of these inputs, also if a run is repeated."""
+    """Returns the newest artifact older than that of these inputs; a repeated run gets the same one."""
     return next(newest_first(Workspace(home), stage.kind, before=stage.key(*inputs)), None)

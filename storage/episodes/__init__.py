@@ -1,1 +1,1 @@
-"""Season, episode and part numbers of programmes: the one parser for all that reads them."""
+"""Parses season, episode and part numbers of programmes, for all stages."""

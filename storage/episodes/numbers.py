@@ -1,9 +1,9 @@
-"""Which episode a programme is, by its ``episode-num`` elements, else by its title and sub-title.
+"""Reads the episode number of a programme from its ``episode-num`` elements, else its title and sub-title.
 
-xmltv_ns ("1.3.0/2", counted from 0) comes first, then systems ``season`` and ``episode`` (one number
-together), then what people read ("S2 E4", "2. Staffel, Folge 7"; grammar.py). Other systems hold ids (tmdb,
-dd_progid, …): of them only "S2E4" in full is a number. Years, dates, program ids
-(EP012345670004) and 0 are no episodes.
+Of the systems of elements, xmltv_ns ("1.3.0/2", counted from 0) has priority, then ``season`` combined with
+``episode``, then text for viewers ("S2 E4", "2. Staffel, Folge 7"; grammar.py). Other systems hold
+ids (tmdb, dd_progid, …): only a complete "S2E4" in them is a number. Years, dates, program ids
+(EP012345670004) and 0 are not episode numbers.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from storage.episodes.grammar import KINDS, grammar
 
-XMLTV, PAIR = "xmltv_ns", ("season", "episode")  # systems
+XMLTV, PAIR = "xmltv_ns", ("season", "episode")  # names of systems
 ONSCREEN = frozenset(("", "onscreen", "on_screen", "common", "sxxexx"))
 _FIELD = r"\s*(?:-\d+|(\d*))\s*(?:/\s*(?:-\d+|(\d*))\s*)?"
 _XMLTV = re.compile(rf"{_FIELD}(?:\.{_FIELD}(?:\.{_FIELD})?)?")
@@ -34,12 +34,12 @@ _DIGIT = re.compile(r"\d")
 _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
 _DIGITS = re.compile(r"\d(?:.*\d)?", re.DOTALL)
 _LETTERS = re.compile(r"[\W_]+")
-_LONGEST = 24  # at least the characters of a word and what stands between it and its number
-_LARGEST = 2**31 - 2  # an INTEGER that can be increased
+_LONGEST = 24  # characters; a word and the text between it and its number are no longer
+_LARGEST = 2**31 - 2  # 1 is added to it, and the sum must fit into an INTEGER
 
 
 class EpisodeNumber(NamedTuple):
-    """Season, episode and part, counted from 1, and how many there are; None where unknown."""
+    """Season, episode and part, counted from 1, and the total number of each; None if unknown."""
 
     season: int | None = None
     seasons: int | None = None
@@ -50,15 +50,15 @@ class EpisodeNumber(NamedTuple):
 
     @property
     def key(self) -> str:
-        """``s2e4``, ``e4``, ``s2e4p1`` of an episode in parts, ``p2``; empty if only a season is known."""
+        """``s2e4``, ``e4``, ``p2``, or ``s2e4p1`` of an episode in parts; empty if only a season is known."""
         part = f"p{self.part}" if self.part and (self.part > 1 or (self.parts or 0) > 1) else ""
         season = "" if self.season is None else f"s{self.season}"
         return part if self.episode is None else f"{season}e{self.episode}{part}"
 
     def keys(self, sub_title: str | None) -> tuple[str, str]:
-        """Both identities of an episode of a show: its key and the folded sub-title; empty if unknown.
+        """Returns two identities of an episode within a show: key and folded sub-title; empty if unknown.
 
-        A part without an episode is one of the sub-title's, which then tells more.
+        If only a part is known, the sub-title identifies the episode better, and the key is empty.
         """
         folded = fold_sub_title(sub_title)
         return ("" if self.episode is None and folded else self.key), folded
@@ -70,7 +70,7 @@ NOTHING = EpisodeNumber()
 def read_episode(
     numbers: Iterable[tuple[str | None, str]], title: str | None = None, sub_title: str | None = None
 ) -> EpisodeNumber:
-    """The number that elements (system, text) give, completed by title and sub-title."""
+    """Returns the number in ``episode-num`` elements (system, text), completed by title and sub-title."""
     texts = (title, True), (sub_title, False)
     return complete(
         read_numbers(tuple(numbers)), *(read_text(text or "", is_title) for text, is_title in texts)
@@ -78,7 +78,7 @@ def read_episode(
 
 
 def complete(number: EpisodeNumber, title: EpisodeNumber, sub_title: EpisodeNumber) -> EpisodeNumber:
-    """The number; if it has no episode, what the title says, then the sub-title."""
+    """Returns the number; if it has no episode, merges the title's number, then the sub-title's."""
     for other in (title, sub_title):
         if number.episode is None:
             number = merge([number, other])
@@ -86,7 +86,7 @@ def complete(number: EpisodeNumber, title: EpisodeNumber, sub_title: EpisodeNumb
 
 
 def read_numbers(numbers: tuple[tuple[str | None, str], ...]) -> EpisodeNumber:
-    """The number that all ``episode-num`` elements (system, text) of a programme give together."""
+    """Returns the number in all ``episode-num`` elements (system, text) of a programme together."""
     xmltv, pair, onscreen = [], dict[str, int](), []
     for system, text in numbers:
         system = (system or "").strip().casefold().replace("-", "_")
@@ -104,13 +104,13 @@ def read_numbers(numbers: tuple[tuple[str | None, str], ...]) -> EpisodeNumber:
 
 
 def read_text(text: str, is_title: bool) -> EpisodeNumber:
-    """The number that a title or sub-title holds beside other words."""
+    """Returns the number that a title or sub-title contains among other words."""
     return _number(_read_text(text, is_title)[0])
 
 
 @lru_cache(maxsize=65_536)
 def fold_sub_title(sub_title: str | None) -> str:
-    """A sub-title's letters and digits without its episode number, case-folded; empty for "Episode 4"."""
+    """Returns the letters and digits of a sub-title without its number, case-folded; "Episode 4": empty."""
     text = sub_title or ""
     for begin, end in sorted(_read_text(text, is_title=False)[1], reverse=True):
         text = f"{text[:begin]} {text[end:]}"
@@ -118,7 +118,7 @@ def fold_sub_title(sub_title: str | None) -> str:
 
 
 def merge(readings: Sequence[EpisodeNumber]) -> EpisodeNumber:
-    """The first reading with an episode, and what it leaves open from those that do not contradict it."""
+    """Returns the first reading with an episode, completed from readings that do not contradict it."""
     if len(readings) == 1:
         return readings[0]
     merged, *others = sorted(readings, key=lambda reading: reading.episode is None)
@@ -129,7 +129,7 @@ def merge(readings: Sequence[EpisodeNumber]) -> EpisodeNumber:
 
 
 def _read_xmltv(text: str, system: str) -> EpisodeNumber | None:
-    """None if the text is not in xmltv_ns: three fields between dots, or fewer where the system is named."""
+    """Parses three fields between dots, or fewer if the system is xmltv_ns; None for other texts."""
     fields = _XMLTV.fullmatch(text)
     if fields is None or not _DIGIT.search(text) or _DAY.fullmatch(text):
         return None
@@ -143,7 +143,7 @@ def _read_xmltv(text: str, system: str) -> EpisodeNumber | None:
 
 
 def _read_onscreen(text: str) -> EpisodeNumber:
-    if full := _SXXEXX.fullmatch(text):  # most are: not searched for words, in a fifth of the time
+    if full := _SXXEXX.fullmatch(text):  # the usual form; five times as fast as searching for words
         return _number({name: int(value) for name, value in full.groupdict().items() if value})
     if _ID.search(text):
         return NOTHING
@@ -158,7 +158,7 @@ def _read_onscreen(text: str) -> EpisodeNumber:
 
 
 def _read_text(text: str, is_title: bool) -> tuple[dict[str, int], list[tuple[int, int]]]:
-    """The number in a title or sub-title, and where its season and episode stand."""
+    """Returns the values of the number in a title or sub-title, and the spans of season and episode."""
     if not _DIGIT.search(text):
         return {}, []
     text = _DATE.sub(_blank, text)
@@ -182,7 +182,7 @@ def _blank(date: re.Match[str]) -> str:
 
 
 def _stands_alone(fraction: re.Match[str], is_title: bool) -> bool:
-    """Whether "4/6" stands in brackets, or is a whole sub-title; "(24/25)" is a season of sport."""
+    """Whether "4/6" is in brackets or the whole sub-title, and not a sports season such as "(24/25)"."""
     number, total = int(fraction["number"]), int(fraction["total"])
     if not 0 < number <= total or number in _YEARS or (number in range(17, 40) and total == number + 1):
         return False
@@ -191,10 +191,11 @@ def _stands_alone(fraction: re.Match[str], is_title: bool) -> bool:
 
 
 def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int, int]]]:
-    """Words and their numbers: season and episode written together, else the first of each kind.
+    """Returns values by kind and their spans: season and episode written together, else the first of each.
 
     Args:
-        strict: The text holds more than a number: weak words need a total, years are none.
+        text: An element, a title or a sub-title.
+        strict: The text may contain other words: weak words need a total, and years are not numbers.
     """
     rules, values, spans = grammar(), dict[str, int](), []
     if (digits := _DIGITS.search(text)) is None:
@@ -223,7 +224,7 @@ def _read_words(text: str, strict: bool) -> tuple[dict[str, int], list[tuple[int
 
 
 def _pairs(text: str, place: int, end: int) -> Iterator[tuple[str, int, int | None, tuple[int, int]]]:
-    """Known words, case-folded, with their number, its total, and where they stand."""
+    """Yields the known words of a text, case-folded, each with its number, the total, and their span."""
     rules, ascii_only = grammar(), text.isascii()
     while pair := rules.words.search(text, place, end):
         side = "before" if pair["before"] else "behind"
@@ -244,7 +245,7 @@ def _pairs(text: str, place: int, end: int) -> Iterator[tuple[str, int, int | No
 
 
 def _number(values: dict[str, int]) -> EpisodeNumber:
-    """Without episode or part 0, and totals below their number."""
+    """Builds the number; drops an episode or part 0, and totals smaller than their number."""
     for kind in KINDS if values else ():
         if values.get(kind) == 0 and kind != "season":
             del values[kind]

@@ -21,7 +21,7 @@ class Correction:
 
     show_key: str
     title: str  # as in the model, or as entered by the person
-    categories: tuple[str, ...]  # labels of the champion at that time
+    categories: tuple[str, ...]  # labels that the champion had at that time
     corrected_at: datetime.datetime  # UTC, timezone-aware
 
     def __str__(self) -> str:
@@ -36,12 +36,12 @@ class Correction:
 
 
 def corrected_on(instant: str) -> str:
-    """Formats the source and the day (UTC) of a correction."""
+    """Formats source and day (UTC) of a correction: "corrected by a person on 2026-11-21"."""
     return f"corrected by a person on {instant[:10]}"
 
 
 def write_corrections(home: Path, corrections: Iterable[Correction]) -> None:
-    """Replaces the file."""
+    """Replaces corrections.json."""
     write_json(
         home / CORRECTIONS,
         [{**asdict(item), "corrected_at": item.corrected_at.isoformat()} for item in corrections],
@@ -49,7 +49,7 @@ def write_corrections(home: Path, corrections: Iterable[Correction]) -> None:
 
 
 def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict[str, Correction]:
-    """Reads corrections by show key, oldest first; only those until ``as_of`` if set."""
+    """Reads corrections by show key, oldest first; if ``as_of`` is set, only those made until then."""
     try:
         rows = json.loads((home / CORRECTIONS).read_text(encoding="utf-8"))
     except FileNotFoundError:

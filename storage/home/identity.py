@@ -14,7 +14,7 @@ from storage.home.workspace import Workspace
 
 
 def read_home_id(home: Path) -> str:
-    """Returns the id of a home; empty if it has none yet. Writes nothing."""
+    """Returns the id of a home; empty if it has none yet or is a copy. Writes nothing."""
     marker = read_marker(home)
     last_user = Path(marker.get("folder", home))
     with suppress(OSError):  # last_user is missing or unreadable

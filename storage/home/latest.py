@@ -13,16 +13,16 @@ from storage.home.workspace import HomeError, Workspace
 from storage.json_file import write_json
 
 LATEST = "latest.json"
-PATHS = ("map", "scores", "model", "corpus")
+PATHS = ("map", "scores", "model", "corpus")  # keys whose values are paths
 
 
 def write_latest(home: Path, content: Mapping[str, Any]) -> None:
-    """Replaces the file; stores relative paths, so that a home can be moved."""
+    """Replaces latest.json; stores relative paths, so that a home can be moved."""
     write_json(home / LATEST, {**content, **{name: os.path.relpath(content[name], home) for name in PATHS}})
 
 
 def read_latest(home: str | Path, needed: str) -> dict[str, Any]:
-    """Reads the file with absolute paths; ``needed`` names the path that the caller will read.
+    """Reads latest.json with absolute paths; ``needed`` is the key of the path that the caller will read.
 
     Raises:
         HomeError: No run has finished in this home, or the needed path has been removed.
@@ -74,10 +74,10 @@ def _rename_metrics(text: str) -> str:
 
 
 def read_categories(home: str | Path) -> dict[str, Any]:
-    """Reads labels, and dropped categories with reasons, with their numbers of titles in descending order.
+    """Reads labels and dropped categories (with reasons) with their numbers of titles, the largest first.
 
     Raises:
-        HomeError: An older version without this report made the last run.
+        HomeError: The last run was made by an older version, which wrote no report of categories.
     """
     corpus = Path(read_latest(home, "corpus")["corpus"])
     column = pq.read_table(corpus / "titles.parquet", columns=["labels"])["labels"]

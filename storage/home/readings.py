@@ -1,4 +1,4 @@
-"""``readings.json``: results of the last command that read feeds, for checks and the report."""
+"""``readings.json``: the result of each feed in the last command that read feeds, for checks and reports."""
 
 import json
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from pathlib import Path
 from storage.json_file import write_json
 
 READINGS = "readings.json"
+KEYS = {"failure": "failed"}  # names of fields in the file that differ from those in FeedStatus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,17 +18,19 @@ class FeedStatus:
     source: str
     programmes: int | None = None  # usable ones; None if reading failed
     anomalies: Sequence[str] = ()
-    failed: str = ""  # reason if nothing was stored
+    failure: str = ""  # reason why nothing was stored
 
 
 def write_readings(home: Path, readings: Sequence[FeedStatus]) -> None:
-    """Replaces the file."""
-    write_json(home / READINGS, [asdict(status) for status in readings])
+    """Replaces readings.json."""
+    documents = [{KEYS.get(name, name): value for name, value in asdict(item).items()} for item in readings]
+    write_json(home / READINGS, documents)
 
 
 def read_readings(home: Path) -> list[FeedStatus]:
     """Reads the results in the order of reading; empty if nothing has been read."""
     try:
-        return [FeedStatus(**status) for status in json.loads((home / READINGS).read_text(encoding="utf-8"))]
+        documents = json.loads((home / READINGS).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
+    return [FeedStatus(failure=item.pop("failed", ""), **item) for item in documents]

@@ -1,4 +1,4 @@
-"""Removes artifacts that have not been used recently, and champions that were downloaded and replaced.
+"""Removes artifacts that have not been used recently, and downloaded champions that were replaced.
 
 A folder is renamed to ``*.tmp`` before it is removed. If the process is killed, the next writer of the home
 removes the remaining files.
@@ -16,13 +16,13 @@ from storage.home.workspace import Workspace, folder_size, last_used
 class Removed:
     """The result of a clean-up or of its dry run."""
 
-    what: str
-    count: int = 0
+    what: str  # kind of data
+    count: int = 0  # removed items
     bytes: int = 0  # 0 if unknown
 
 
 def old_artifacts(workspace: Workspace, keep: int, pinned: Collection[Path] = ()) -> list[Path]:
-    """Lists the folders of artifacts except the ``keep`` most recently used of each kind and ``pinned`` ones.
+    """Lists folders of artifacts except ``pinned`` folders and the ``keep`` most recently used of each kind.
 
     Interrupted trainings (``*.partial``) are listed if they are older than the artifacts to keep.
 
@@ -30,7 +30,7 @@ def old_artifacts(workspace: Workspace, keep: int, pinned: Collection[Path] = ()
         ValueError: ``keep`` is less than 1.
     """
     if keep < 1:
-        raise ValueError(f"keep is {keep}; it must be at least 1, because the last run needs its artifacts")
+        raise ValueError(f"keep must be at least 1, got {keep}, because the last run needs its artifacts")
     old = []
     for kind in sorted((workspace.home / "artifacts").glob("*/")):
         complete = [file.parent for file in kind.glob("*/artifact.json") if file.parent.suffix != ".tmp"]

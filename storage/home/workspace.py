@@ -13,7 +13,7 @@ Layout::
     home/mlflow.db, mlflow/   MLflow's database and artifacts without a server
 
 A folder is written under a temporary name and renamed when its ``artifact.json`` (files, sizes, SHA-256) is
-complete. A killed run leaves at most a ``*.tmp`` folder, which the next writer removes. ``artifact.json``
+complete. A killed run leaves at most one ``*.tmp`` folder, which the next writer removes. ``artifact.json``
 contains the time of publication; the folder's modification time is the time of last use, for pruning.
 """
 
@@ -42,7 +42,7 @@ from storage.json_file import write_json
 
 LAYOUT_VERSION = 1
 A = TypeVar("A", bound=Artifact)
-Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # from an artifact.json and its content
+Instant = Callable[[Path, Mapping[str, Any]], datetime.datetime]  # of path and content of artifact.json
 
 
 class HomeError(ExpectedError):
@@ -57,8 +57,8 @@ class HomeLocked(HomeError):
 class Draft(Generic[A]):
     """An artifact that is being written and will be published at the end of the ``with`` block.
 
-    ``made_of`` contains the stage, its settings and its inputs (kind, path, digest). It does not affect the
-    digest.
+    ``counts`` are for display, ``details`` for later stages. ``made_of`` has the stage, its settings and its
+    inputs (kind, path, digest). They do not affect the digest.
     """
 
     kind: type[A]
@@ -130,12 +130,12 @@ class Workspace:
     ) -> Iterator[str]:
         """Holds the writer's lock. The kernel releases the lock if the process dies.
 
-        Yields the flow-run id of the writer that crashed, or "". The id is passed on by writers that are not
-        flow runs themselves.
+        Yields the flow-run id of the previous writer if it crashed, else "". A writer that is not a flow run
+        leaves that id in the lock file for the next writer.
 
         Args:
             what: Description of this writer for others that wait.
-            flow_run: Id of the flow run that writes, if any.
+            flow_run: Id of the flow run that writes; "" if the writer is not a flow run.
             wait_seconds: How long to wait for another writer.
             report_wait: Called once, with a message about the other writer, before waiting.
 
@@ -287,7 +287,7 @@ def published_at(file: Path, content: Mapping[str, Any]) -> datetime.datetime:
 
 
 def last_used(folder: Path) -> int:
-    """Returns when an artifact was last read, in ns; older versions touched its ``artifact.json``."""
+    """Returns the time at which an artifact was last read, in ns; older versions touched artifact.json."""
     return max(folder.stat().st_mtime_ns, (folder / "artifact.json").stat().st_mtime_ns)
 
 

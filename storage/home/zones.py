@@ -20,7 +20,7 @@ class ZoneError(ExpectedError, ValueError):
 def machine_zone() -> str:
     """Returns the IANA name of the machine's zone (``TZ``, else the system's setting).
 
-    Falls back to UTC, also without tzlocal, as on a machine that is used for training only.
+    Returns UTC if the zone is unknown, or if tzlocal is not installed, as on machines for training only.
     """
     try:
         from tzlocal import get_localzone_name
@@ -31,7 +31,7 @@ def machine_zone() -> str:
 
 
 def home_zone(home: str | Path) -> zoneinfo.ZoneInfo:
-    """Returns the zone of a home; of the machine if the home does not exist yet."""
+    """Returns the zone of a home, or that of the machine if the home has none yet."""
     return _zone(read_marker(Path(home).expanduser()).get(ZONE_KEY) or machine_zone())
 
 

