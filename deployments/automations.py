@@ -2,8 +2,8 @@
 
     python -m deployments.automations [--notify TYPE/NAME]
 
-``--notify`` also creates the automations that send messages by that notification block. ``prefect automation
-create`` would create duplicates instead of updating existing automations.
+``--notify`` also creates the automations that send messages with that notification block. ``prefect
+automation create`` would create duplicates instead of updating existing automations.
 """
 
 import argparse
@@ -19,9 +19,7 @@ from prefect.settings import PREFECT_API_URL
 
 FILE = Path(__file__).with_name("automations.yaml")
 TAG = '"prefect.tag.guidespace"'  # in the trigger of every automation of automations.yaml
-NOTIFY = (
-    "notification block that sends messages, such as slack-webhook/guidespace or custom-webhook/guidespace"
-)
+NOTIFY = "notification block, such as slack-webhook/guidespace or custom-webhook/guidespace"
 
 
 def read_automations() -> list[AutomationCore]:
@@ -30,7 +28,7 @@ def read_automations() -> list[AutomationCore]:
 
 
 def notifications(client: SyncPrefectClient, block: str) -> list[AutomationCore]:
-    """Reads the automations that send messages by the block ``TYPE/NAME``.
+    """Reads the automations that send messages with the block ``TYPE/NAME``.
 
     Raises:
         ValueError: The server does not have the block.
@@ -39,7 +37,7 @@ def notifications(client: SyncPrefectClient, block: str) -> list[AutomationCore]
     try:
         document = client.read_block_document_by_name(name, kind, include_secrets=False)
     except ObjectNotFound as error:
-        advice = "create it on Prefect's page Blocks, or name another one"
+        advice = "create it on Prefect's page Blocks, or name another block"
         raise ValueError(f"the server has no block {name!r} of the type {kind!r}; {advice}") from error
     automations = []
     for entry in _read()["notifications"]:
@@ -56,7 +54,7 @@ def _read() -> dict[str, Any]:
 def apply(client: SyncPrefectClient, automation: AutomationCore) -> str:
     """Creates or updates an automation and deletes its duplicates; returns a message.
 
-    Automations of other projects with the same name are not changed: their triggers do not have our tag.
+    Automations of other projects with the same name are not changed, because their triggers lack our tag.
     """
     same_name = client.read_automations_by_name(automation.name)
     existing = [candidate for candidate in same_name if TAG in candidate.trigger.model_dump_json()]
@@ -71,7 +69,7 @@ def apply(client: SyncPrefectClient, automation: AutomationCore) -> str:
 
 
 def main() -> int:
-    """Applies the automations to the server of PREFECT_API_URL; returns the exit code."""
+    """Creates or updates the automations on the server of PREFECT_API_URL; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m deployments.automations", description=__doc__)
     parser.add_argument("--notify", metavar="TYPE/NAME", help=NOTIFY)
     block = parser.parse_args().notify

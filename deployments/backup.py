@@ -1,12 +1,12 @@
 """Writes a home to a tar archive while it is in use: ``deployments/backup.sh HOME ARCHIVE.tar``.
 
 The backup holds the home's ``writer.lock``, so it waits for a running flow (``WAIT_SECONDS``, two hours), and
-flows wait for the backup. Servers may continue to run. Copying a database as a file could copy half a
-transaction, so SQLite and DuckDB copy their databases, the likes under their own lock. The backup fails if
+flows wait for the backup. Servers may continue to run. A copy of a database file could contain half a
+transaction, so SQLite and DuckDB copy their databases (that of likes under its lock). The backup fails if
 another file changes while it is read.
 
-The archive does not contain published artifacts, which the next night recreates, logs, locks, temporary
-files, the process record of ``guidespace up``, and homes within the home (smoke, tune, ablate).
+The archive does not contain published artifacts (the next nightly run recreates them), logs, locks, temporary
+files, the process record of ``guidespace up``, or homes within the home (smoke, tune, ablate).
 """
 
 import os
@@ -34,7 +34,7 @@ class BackupError(Exception):
 
 
 def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
-    """Writes the archive and replaces an existing one.
+    """Writes the archive; replaces an existing archive.
 
     Raises:
         BackupError: A file changed while it was read, or a database cannot be copied.

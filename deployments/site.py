@@ -48,7 +48,7 @@ SERVER_TIMEOUT_SECONDS = 170.0
 
 
 def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
-    """Reads the deployments of prefect.yaml, with paths of homes in ``home`` and, if not empty, ``feeds``."""
+    """Reads the deployments of prefect.yaml; puts their homes into ``home``; sets ``feeds`` if not empty."""
     entries = yaml.safe_load(FILE.read_text("utf-8"))["deployments"]
     for entry in entries:
         parameters = entry["parameters"]
@@ -123,7 +123,7 @@ def schedules_of(
 
 
 def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
-    """Marks runs without a process as Crashed, unless workers on other machines are online."""
+    """Marks a worker's runs Crashed if their process is gone, unless workers on other machines are online."""
     workers = client.read_workers_for_work_pool(POOL)
     if any(worker.status == "ONLINE" and worker.name != socket.gethostname() for worker in workers):
         return
@@ -140,7 +140,7 @@ def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
 
 
 def wait_for_server(client: SyncPrefectClient) -> None:
-    """Waits until the server answers; raises httpx.TransportError after a timeout."""
+    """Waits until the server answers; raises httpx.ConnectError after a timeout."""
     deadline = time.monotonic() + SERVER_TIMEOUT_SECONDS
     while isinstance(error := client.api_healthcheck(), Exception):
         if time.monotonic() > deadline:
@@ -149,7 +149,7 @@ def wait_for_server(client: SyncPrefectClient) -> None:
 
 
 def main(home: Path, feeds: Sequence[str]) -> int:
-    """Applies everything to the server of PREFECT_API_URL; returns the exit code."""
+    """Prepares the server of PREFECT_API_URL and MLflow's database; returns the exit code."""
     Tracking(home).experiment_id  # noqa: B018  (creates it with artifacts in this home)
     entries, zone = read_declarations(home, feeds), home_zone(Workspace(home).home).key
     with get_client(sync_client=True) as client:

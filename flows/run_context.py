@@ -1,4 +1,4 @@
-"""What surrounds a flow run: the lock of the home, the MLflow run, the run's name, and crashed runs."""
+"""Context of a flow run: the lock of the home, the MLflow run, the run's name, and crashed runs."""
 
 import datetime
 import gc
@@ -43,20 +43,19 @@ from tasks.ingest.sources.feeds import source_of
 from tasks.pool import helper_process
 from tasks.settings import Settings
 
-WAIT_SECONDS = 6 * 3600.0  # for another run in the home; then the run fails and names that run
-# Emitted when a run has ended: a suspended one continues, with heartbeats, to the end of its stage.
+WAIT_SECONDS = 6 * 3600.0  # for another run in the home; afterwards the waiting run fails
+# Our event at the end of a run, because a suspended run continues, with heartbeats, to the end of its stage.
 LEFT_EVENT = "guidespace.flow-run.left"
-RESEND_SECONDS = (
-    3.0  # Prefect's triggers drop an event while SQLite is locked (3.8.8), so it is emitted twice
-)
+# The event is emitted twice, because triggers of Prefect 3.8.8 drop an event while SQLite is locked.
+RESEND_SECONDS = 3.0
 GENERATED_NAME = re.compile(r"[a-z]+\d*(-[a-z]+)+")
 
 
 def name_run() -> str:
     """Names a flow run by due time and feeds: "2026-11-21 03:30 guide.xml.gz +2".
 
-    A name that a person has typed stays, unless it looks like the names that Prefect generates
-    ("adamant-otter", or "beta485-ixtelha" in the Run form): lower-case words with hyphens.
+    A name that a user has typed is kept, unless it looks like a name that Prefect generates ("adamant-otter",
+    or "beta485-ixtelha" in the Run form): lower-case words with hyphens.
     """
     if this_run.name and not GENERATED_NAME.fullmatch(this_run.name):
         return this_run.name
@@ -77,13 +76,13 @@ def open_night(
 ) -> Iterator[NightlyRun]:
     """Locks the home, opens or resumes the MLflow run of this flow run, and ends it with the flow's state.
 
-    Afterwards removes artifacts except those of the last night and, of each kind, the last ``keep`` or
-    ``publish.keep``, whichever is more. Runs in the same home wait for each other.
+    After the block, removes old artifacts; keeps those of the last night and, of each kind, the last ``keep``
+    or ``publish.keep``, whichever is more. Runs in the same home wait for each other.
 
     Raises:
         HomeLocked: Another process still writes to the home after WAIT_SECONDS.
     """
-    if not gc.get_freeze_count():  # once per process: imported objects stay, garbage of nights does not
+    if not gc.get_freeze_count():  # only in the first run: freezes imported objects, but no garbage of runs
         gc.freeze()
         configure_memory()
     workspace, logger, flow_run_id = Workspace(home), get_run_logger(), this_run.id or str(uuid.uuid4())
@@ -95,8 +94,8 @@ def open_night(
     what = f"nightly run of {len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
     with (
         _lock_home(workspace, home, what, flow_run_id),
-        # One BLAS thread: the bits of sums depend on the number, and scikit-learn, which runs beside other
-        # stages, sets it to 1 for the whole process.
+        # One BLAS thread: the rounding of sums depends on the number of threads, and scikit-learn, which runs
+        # in parallel with other stages, sets the number to 1 for the whole process.
         threadpool_limits(1, user_api="blas"),
         helper_process(),
         _announce_end(flow_run_id),
@@ -113,7 +112,7 @@ def open_night(
 
 @contextmanager
 def open_run(home: str, what: str, name: str, parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Locks an existing home, and opens the MLflow run of a flow run that trains no night; yields its id.
+    """Locks an existing home, and opens the MLflow run of a flow other than nightly; yields its MLflow id.
 
     Args:
         home: A home that exists.
@@ -129,7 +128,7 @@ def open_run(home: str, what: str, name: str, parameters: Mapping[str, Any]) -> 
 
 @contextmanager
 def _lock_home(workspace: Workspace, home: str, what: str, flow_run_id: str) -> Iterator[None]:
-    """Holds the lock of a home, and marks the flow run Crashed that died while it held the lock."""
+    """Holds the lock of a home; marks the last flow run Crashed if it died while it held the lock."""
     waiting = {"wait_seconds": WAIT_SECONDS, "report_wait": get_run_logger().warning}
     with workspace.writing(what, flow_run=flow_run_id, **waiting) as crashed_id:
         mark_dead_commands(home, crashed_id, flow_run_id)
@@ -153,7 +152,7 @@ def _mlflow_run(
         try:
             tracking.set_tags(run, {"guidespace.error": f"{type(error).__name__}: {error}"[:500]})
             tracking.end_run(run, "FAILED" if isinstance(error, Exception) else "KILLED")
-        except Exception as second:  # a full disk or a lost server: the first error says more
+        except Exception as second:  # a full disk or a lost server; the first error is more informative
             logger.warning("MLflow run %s stays RUNNING until the next run of this home: %s", run, second)
         raise
     tracking.end_run(run)
@@ -161,7 +160,7 @@ def _mlflow_run(
 
 @contextmanager
 def _announce_end(flow_run_id: str) -> Iterator[None]:
-    """Waits at the end for running stages, which write to the home, and emits LEFT_EVENT."""
+    """At the end of the block, waits for running stages, which write to the home, and emits LEFT_EVENT."""
     resource = {"prefect.resource.id": f"prefect.flow-run.{flow_run_id}"}
     try:
         yield
@@ -177,11 +176,11 @@ def _announce_end(flow_run_id: str) -> Iterator[None]:
 
 
 def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
-    """Marks flow runs Crashed that no worker watches: commands that died.
+    """Marks flow runs of commands that died Crashed, because no worker watches them.
 
-    These are the run ``crashed_id`` ('' if none), which died while it held the lock of the home, and on the
-    server of this process all runs of the home that are older than the server: a full disk may have kept them
-    Running. Skips retried runs, because a later attempt may be another process that waits for the home.
+    These are the run ``crashed_id`` ('' if none), which died while it held the lock of the home, and, if this
+    process started the server, all runs of the home that are older than the server: because of a full disk
+    they may still be Running. Skips retried runs, because a later attempt may be a process that is waiting.
     """
     crashed_id = crashed_id if crashed_id != flow_run_id else ""
     if not FlowRunContext.get() or not (crashed_id or server.started_at):
@@ -195,12 +194,12 @@ def mark_dead_commands(home: str, crashed_id: str, flow_run_id: str) -> None:
             runs += _older_runs(client, home, server.started_at)
         for run in runs:
             if run.state and run.state.is_running() and run.run_count <= 1:
-                crashed = Crashed(message="Its process died; the next run of the home found that.")
+                crashed = Crashed(message="Its process died, as the next run of the home has found.")
                 client.set_flow_run_state(run.id, crashed, force=True)
 
 
 def _older_runs(client: SyncPrefectClient, home: str, before: datetime.datetime) -> list[FlowRun]:
-    """Running flow runs of a home that began before an instant."""
+    """Returns flow runs of a home in the state Running that began before an instant."""
     running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
     runs = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=running)
     return [
