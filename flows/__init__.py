@@ -1,1 +1,1 @@
-"""WHAT happens and in which order."""
+"""WHAT happens and in which order: Prefect flows, the command line and the servers."""

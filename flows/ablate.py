@@ -50,10 +50,10 @@ def ablate(
 
     Args:
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.
-        preset: Settings to start from; each block is a change of them.
+        preset: Settings to start from; each building block is a change of them.
         changes: Changes of the preset, such as train.epochs=5.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
-        ablation: Blocks, numbers of seeds and folds, and where trials run.
+        ablation: Building blocks to measure, numbers of seeds and folds, and where trials run.
         settings: All settings, in place of those of the preset; None: those of the preset.
     """
     settings = resolve_settings(preset, changes, settings)
@@ -66,7 +66,7 @@ def ablate(
         guide = ingest(home, feeds, settings.ingest)
         corpora: dict[Any, Any] = {}
         for corpus_settings in dict.fromkeys(trial.corpus for trial in plan.trials):
-            first = [corpus for _, corpus in corpora.values()][:1]  # it encodes the texts of all corpora
+            first = [corpus for _, corpus in corpora.values()][:1]  # encodes the texts of all
             corpora[corpus_settings] = make_corpus(home, guide, *corpus_settings, first)
         submit_trial: Any = measure.submit
         futures = [
@@ -85,7 +85,7 @@ def make_corpus(
     preprocessed: PreprocessSettings,
     first: Sequence[PrefectFuture[Corpus]],
 ) -> tuple[PrefectFuture[Vocabulary], PrefectFuture[Corpus]]:
-    """Submits tokenize and preprocess; preprocess waits for ``first``."""
+    """Submits the tasks tokenize and preprocess; preprocess waits for the corpora in ``first``."""
     vocabulary = tokenize.submit(home, guide, tokenized)
     submit_preprocess: Any = preprocess.submit
     label_sources = read_label_sources(home, preprocessed)

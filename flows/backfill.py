@@ -1,4 +1,4 @@
-"""Nightly runs of past dates, each with the guide as of its due time. They never change the champion."""
+"""Nightly runs for past dates, each with the guide as of its due time. They never change the champion."""
 
 import datetime
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from tasks.ingest.task import ingest
 
 DUE_TIME = datetime.time(3, 30)  # in the home's zone, as in the schedule of nightly in prefect.yaml
 NO_PROMOTION = "publish.promote=never"
-# A nested run does not get the tags of its deployment, and the automations match the first one.
+# A nested run does not inherit the tags of its deployment, but the automations match the tag guidespace.
 TAGS = ("guidespace", "backfill")
 NO_FEEDS: Feeds = []
 
@@ -41,15 +41,15 @@ def backfill(
     changes: Changes = NO_CHANGES,
     home: str = "guidespace-home",
 ) -> State:
-    """Runs the nights that a home lacks between two dates, each with the guide as of 03:30 of its date.
+    """Runs the missing nights between two dates, each with the guide as of 03:30 on its date.
 
-    A failed night does not stop the others, but the run then fails at its end and names it. The champion does
-    not change.
+    If a night fails, the others still run; this run then fails at its end and names the failed nights. The
+    champion does not change.
 
     Args:
         first: The first date.
         last: The last date, today at the latest.
-        feeds: Guides with dates in their names, read first; empty: use the catalogue as it is.
+        feeds: Guides with dates in their names, which are read first; empty: use only the catalogue.
         preset: Settings to start from.
         changes: Changes of the preset, such as train.epochs=5.
         home: Folder with the catalogue.
@@ -67,7 +67,7 @@ def backfill(
     failed = [date for date, state in states.items() if not state.is_completed()]
     if failed:
         return Failed(message=f"{len(failed)} of {len(states)} nights failed: {', '.join(failed)}")
-    return Completed(message=f"{len(states)} nights made, {len(dates) - len(states)} were there")
+    return Completed(message=f"{len(states)} nights made, {len(dates) - len(states)} existed already")
 
 
 def list_dates(first: datetime.date, last: datetime.date, today: datetime.date) -> list[datetime.date]:
@@ -77,18 +77,18 @@ def list_dates(first: datetime.date, last: datetime.date, today: datetime.date) 
         ValueError: ``last`` is before ``first`` or after ``today``.
     """
     if not first <= last <= today:
-        raise ValueError(f"{first} to {last} is no span of dates until today, {today}: name first, then last")
+        raise ValueError(f"expected dates with first <= last <= today ({today}), got {first} to {last}")
     return [first + datetime.timedelta(days=days) for days in range((last - first).days + 1)]
 
 
 def due_time(date: datetime.date, zone: datetime.tzinfo) -> datetime.datetime:
-    """Returns the instant at which the night of a date was due in a zone."""
+    """Returns the instant at which the nightly run of a date was due in a zone."""
     return datetime.datetime.combine(date, DUE_TIME, zone)
 
 
 @task(task_run_name="find missing nights", persist_result=True, result_serializer="json")
 def find_missing(home: str, dates: list[str]) -> list[str]:
-    """Returns the dates without a finished night.
+    """Returns the dates that have no finished nightly run.
 
     The result is cached, so that a retry runs the same nights in the same order and Prefect can match them
     with the finished ones.
@@ -99,7 +99,7 @@ def find_missing(home: str, dates: list[str]) -> list[str]:
 
 
 def run_night(date: str, preset: Preset, changes: Sequence[str], home: str) -> State:
-    """Runs the night of a date as a nested flow run, and returns its final state."""
+    """Runs the nightly flow for a date as a nested flow run, and returns its final state."""
     at = due_time(datetime.date.fromisoformat(date), home_zone(home))
     night = nightly.with_options(
         flow_run_name=f"{at:%Y-%m-%d %H:%M} back-filled",

@@ -11,7 +11,7 @@ def champion_folder(home: str, model: str | None = None) -> Path:
 
     Args:
         home: Folder of the home.
-        model: Registered model of another home, which is downloaded into this one; None: the home's.
+        model: Registered model of another home, which is downloaded into this home; None: this home's model.
 
     Raises:
         HomeError: There is no champion yet.
@@ -24,7 +24,7 @@ def champion_folder(home: str, model: str | None = None) -> Path:
 
 
 def reading_home(home: str, model: str | None) -> Path:
-    """Returns the folder of the home; creates it if it only stores downloads of another home's ``model``.
+    """Returns the folder of the home; creates it if ``model`` of another home is to be downloaded into it.
 
     Raises:
         HomeError: The folder does not exist or is not a home.

@@ -30,11 +30,11 @@ from storage.tracking import TrackingError
 from storage.tracking.retention import Retention
 
 WAIT_SECONDS = 3600.0  # for another run in the home
-SHARED_SERVER = "its database is not in the home; --shared removes what is of this home"
+SHARED_SERVER = "its database is not in the home; --shared also removes the data of this home from it"
 PAGE = 200  # flow runs per request, Prefect's maximum
 Nights = Annotated[int, Field(ge=1, description="Artifacts of each kind, and models for a rollback, to keep")]
 Days = Annotated[int, Field(ge=1, description="Days to keep runs in MLflow and Prefect")]
-Wordings = Annotated[int, Field(ge=1, description="Days to keep replaced versions of programmes")]
+HistoryDays = Annotated[int, Field(ge=1, description="Days to keep replaced versions of programmes")]
 
 
 @flow(name="gc", on_running=[tag_with_home])
@@ -42,7 +42,7 @@ def gc(
     home: str = "guidespace-home",
     nights: Nights = NIGHTS,
     days: Days = DAYS,
-    wordings: Wordings = HISTORY_DAYS,
+    wordings: HistoryDays = HISTORY_DAYS,
     dry_run: bool = False,
     shared: bool = False,
 ) -> list[Removed]:
@@ -52,7 +52,7 @@ def gc(
         home: A home that exists.
         nights: Artifacts of each kind, and models for a rollback, to keep.
         days: Days to keep runs in MLflow and Prefect.
-        wordings: Days to keep replaced versions of programmes; earlier days are then refused by as_of.
+        wordings: Days to keep replaced versions of programmes; runs as_of earlier days are then rejected.
         dry_run: Remove nothing, print what would be removed.
         shared: Also remove this home's runs and models from shared servers.
     """
@@ -74,7 +74,7 @@ def format_removed(removed: Removed, dry_run: bool) -> str:
 def clean(
     home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
 ) -> Iterator[Removed]:
-    """Removes old data as the flow ``gc`` does, and yields the result per kind of data.
+    """Removes old data as the flow ``gc`` does; yields a result per kind of data.
 
     Raises:
         HomeLocked: Another process writes to the home.
@@ -92,7 +92,7 @@ def clean(
         elif not models.uses_home_database or models.database.exists():
             yield models.prune_models(nights, dry_run=dry_run)
             yield models.prune_runs(oldest_end, nights, dry_run=dry_run)
-        with suppress(TrackingError):  # its files are gone, which the commands that use it report
+        with suppress(TrackingError):  # its files are missing, which the commands that use it report
             if champion := models.champion():
                 yield prune_fetched(workspace, champion.digest, dry_run=dry_run)
         yield prune_flow_runs(workspace.home, oldest_end, dry_run, shared)

@@ -1,4 +1,4 @@
-"""Settings of flows and commands that only read feeds: they do not import PyTorch (half a gigabyte)."""
+"""Settings of flows and commands that only read feeds, and need no import of PyTorch (half a gigabyte)."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tasks.overrides import override
 
 @configurable
 class ReadingSettings:
-    """Settings of the stage ingest, under the name that they have among the settings of all stages."""
+    """The settings of the stage ingest under the same prefix as in the settings of all stages."""
 
     ingest: IngestSettings = setting(IngestSettings(), "Reading feeds")
 

@@ -11,7 +11,7 @@ from tasks.preprocess.settings import PreprocessSettings
 def read_label_sources(
     home: str, settings: PreprocessSettings, as_of: datetime.datetime | None = None
 ) -> LabelSources:
-    """Reads the mapping of categories, and the corrections that users made until ``as_of``."""
+    """Reads the mapping of categories, and the corrections that users made until ``as_of`` (None: all)."""
     corrections = read_corrections(Workspace(home).home, as_of)
     return LabelSources(
         mapping=read_mapping(settings.category_mapping), corrections=labels_by_show(corrections)

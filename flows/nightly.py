@@ -47,7 +47,7 @@ def nightly(
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.
         preset: Settings to start from: laptop suits any machine with two cores, smoke is a quick check.
         changes: Changes of the preset, such as train.epochs=5 or publish.promote=always.
-        as_of: Uses the guide as of this instant, by default now; feeds are then optional. Zone: the home's.
+        as_of: Use the guide as of this instant, by default now; feeds are then optional. Zone: the home's.
         home: Folder that holds everything a run writes: catalogue, artifacts, MLflow's database.
         settings: All settings, in place of those of the preset; None: those of the preset.
     """

@@ -17,12 +17,12 @@ from storage.tracking.runs import FIGURES
 from tasks.publish.inputs import PreviousNight
 from tasks.publish.report import Report, Verdict
 
-MAX_NIGHTS = 1_000  # nights among which a back-filled run looks for the one before it
+MAX_NIGHTS = 1_000  # newest nights that a back-filled run searches for the previous one
 
 
 @dataclass(frozen=True, kw_only=True)
 class NightlyResult:
-    """Where the result of a nightly run is."""
+    """Locations of the results of a nightly run, and the decision about its model."""
 
     map: str  # path of the HTML map
     scores: str  # path of scores.json
@@ -31,7 +31,7 @@ class NightlyResult:
     registered_model: str  # the champion is models:/NAME@champion
     version: str
     champion: bool  # whether this version is the champion
-    reason: str  # of the gate
+    reason: str  # why the gate promoted the version or not
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class NightlyRun:
     tracking: Tracking
     run: str  # MLflow run id
     at: datetime.datetime  # the run uses the guide as of this instant
-    past: bool  # back-filled: as of an instant of the past, and never promoted
+    past: bool  # the run is back-filled: ``at`` is in the past, and the model is never promoted
 
     def previous(self) -> PreviousNight:
-        """Finds the last night whose instant is before this one; empty if there is none."""
+        """Finds the newest night whose guide is older than that of this run; empty if there is none."""
         nights = read_nights(self.tracking, MAX_NIGHTS if self.past else 2)
         earlier = [night for night in nights if night.at < self.at and night.run != self.run]
         if not earlier:
@@ -66,7 +66,7 @@ class NightlyRun:
         """Publishes the result on the page of the flow run and in the home's latest.json, and returns it.
 
         The page lists only Prefect artifacts that the flow itself creates, not those of its tasks. In a flow
-        run the result is wrapped in a state with the verdict as its message; Prefect unwraps it.
+        run the result is wrapped in a state whose message is the verdict; Prefect unwraps the result.
         """
         in_flow_run = FlowRunContext.get() is not None
         if in_flow_run:

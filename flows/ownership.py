@@ -1,4 +1,4 @@
-"""Which flow runs on a Prefect server belong to a home.
+"""Decides which flow runs on a Prefect server belong to a home.
 
 The hook ``on_running`` tags every flow run with the id of its home, whether a command, the UI or a schedule
 started it. On a server that other projects use, only this tag identifies our runs: others may have the same
@@ -40,7 +40,7 @@ def tag_with_home(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None
 def is_home_server(client: SyncPrefectClient, home: Path) -> bool:
     """Whether the database of a Prefect server is the file in the home, so that it serves only this home.
 
-    Asks the server, because PREFECT_HOME may name the home while the API URL is that of another server.
+    Asks the server, because PREFECT_HOME may be the home while the API URL is that of another server.
     """
     folder = home / "prefect"
     try:
@@ -56,8 +56,8 @@ def belongs_to(run: FlowRun, home: Path, *, on_home_server: bool) -> bool:
     Args:
         run: The flow run.
         home: The home.
-        on_home_server: The run is in the database in the home. Runs without a tag, which earlier versions
-            left there, then belong to it if their parameter names the home or a folder in it.
+        on_home_server: Whether the server's database is in the home. Runs without a tag, created by earlier
+            versions, then belong to the home if their parameter ``home`` is the home or a folder in it.
     """
     if TAG + (read_home_id(home) or "none") in run.tags:
         return True

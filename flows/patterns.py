@@ -12,7 +12,7 @@ from tasks.form import in_form
 from tasks.subtitles.settings import PatternSettings
 from tasks.subtitles.task import PatternCounts, find_patterns
 
-# Default of a flow parameter, with the keys by which the form selects tabs (tasks/form.py).
+# Default of a flow parameter, with the keys by which the Run form selects tabs (tasks/form.py).
 DEFAULT: Any = Field(PatternSettings(), json_schema_extra={"default": in_form(asdict(PatternSettings()))})
 
 
@@ -27,7 +27,7 @@ def patterns(
     Args:
         home: Folder with a catalogue.
         settings: Training of the classifier, and the confidence that a label needs.
-        kept: Train nothing; label with the classifier of the home.
+        kept: Do not train; label with the classifier that the home has stored.
     """
     with open_run(home, "patterns of sub-titles", "patterns of sub-titles", asdict(settings)) as run:
         return find_patterns(home, settings, kept, run)

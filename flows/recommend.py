@@ -1,4 +1,4 @@
-"""Recommendations of this evening for every viewer of a home: lists, some pages, and an MLflow run."""
+"""Recommends programmes of this evening to every viewer of a home: lists, some pages, an MLflow run."""
 
 import datetime
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from tasks.tonight.evening import evening_interval
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.task import recommend as recommend_all
 
-# Default of a flow parameter, with the keys by which the form selects tabs (tasks/form.py).
+# Default of a flow parameter, with the keys by which the Run form selects tabs (tasks/form.py).
 DEFAULT: Any = Field(TONIGHT, json_schema_extra={"default": in_form(asdict(TONIGHT))})
 
 
@@ -33,8 +33,8 @@ def recommend(
 
     Args:
         home: Folder with a guide, a champion model, and likes (`guidespace like`).
-        at: Earliest start of a programme, now if empty; without a zone in the home's.
-        hours: Length of the interval; empty: until midnight, at least three.
+        at: Earliest start of a programme; empty: now. A time without a zone is in the home's time zone.
+        hours: Length of the interval in hours; empty: until midnight, but at least three hours.
         settings: How programmes are ranked.
     """
     zone = home_zone(home)

@@ -20,7 +20,7 @@ WAIT_SECONDS = 3000.0  # for another run in the home; less than an hour, the int
 
 @configurable
 class RefreshSettings:
-    """Settings of a refresh."""
+    """Settings of the flow refresh."""
 
     ingest: IngestSettings = setting(IngestSettings(), "Reading feeds")
     enrich: EnrichOptions = setting(EnrichOptions(), "What is filled, and by which names")
@@ -31,7 +31,7 @@ DEFAULT = RefreshSettings()
 
 @flow(name="refresh", flow_run_name=name_run, on_running=[tag_with_home])
 def refresh(feeds: Feeds, home: str = "guidespace-home", settings: RefreshSettings = DEFAULT) -> list[str]:
-    """Reads feeds into the catalogue and writes each with missing categories filled; returns the files.
+    """Reads feeds into the catalogue, fills missing categories, and writes the feeds; returns the files.
 
     Args:
         feeds: XMLTV files, globs, folders, URLs, plain or compressed; env:NAME or secret:NAME hide a URL.

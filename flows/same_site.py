@@ -17,7 +17,7 @@ from storage.addresses import is_loopback_address
 
 
 class SameSite:
-    """Passes requests on whose Host is one of ``hosts`` or loopback, and whose Origin, if any, is this site.
+    """Accepts requests whose Host is one of ``hosts`` or loopback, and whose Origin, if any, is this site.
 
     Args:
         app: The application.
@@ -39,7 +39,7 @@ class SameSite:
             await self.app(scope, receive, send)
 
     def _problem(self, headers: Headers) -> str:
-        """Why a request is rejected; '' if it is not."""
+        """Returns the reason why a request is rejected; '' if it is accepted."""
         host, origin = headers.get("host", ""), headers.get("origin")
         try:
             name = urlsplit(f"//{host}").hostname or ""

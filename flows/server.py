@@ -1,9 +1,9 @@
 """A Prefect server for one command, started before heavy imports, because both take equally long.
 
-Prefect's client can start one (``SubprocessASGIServer``), but imports the server's code for that (3 s of
-processor time). Its server is in the terminal's process group: Ctrl-C ends it together with the command,
-which then waits 75 s for an answer, and a command ended by SIGKILL leaves it running. This one reads from a
-pipe to which nobody writes, and which the kernel closes when the command ends for any reason.
+Prefect's client can start a server (``SubprocessASGIServer``), but imports the server's code for that (3 s of
+processor time). That server is in the terminal's process group: Ctrl-C ends it together with the command,
+which then waits 75 s for an answer, and a command ended by SIGKILL leaves it running. Our server ends when a
+pipe is closed, to which nothing is written: the kernel closes it when the command ends for any reason.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from storage.database_templates import copy_template, save_template
 from storage.home.workspace import Workspace
 from storage.memory import configure_memory
 
-START_SECONDS = 120  # a first start without the copy of an empty database took 93 s on a busy machine
+START_SECONDS = 120  # timeout; a first start without a template database took 93 s on a busy machine
 PROFILES = "profiles.toml"
 started_at: datetime.datetime | None = None  # when this process started a server
 USER_CONFIGURATION = ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILE")
 
 
 def start_prefect(home: str | Path) -> Callable[[], None] | None:
-    """Starts the server and returns a function that waits for it; None if Prefect's settings name a server.
+    """Starts the server; returns a function that waits for it, or None if Prefect's settings name a server.
 
     Raises:
-        HomeLocked: Another process writes to the home. Checked here, before Prefect has started.
+        HomeLocked: Another process writes to the home; checked before Prefect is started.
     """
     workspace = Workspace(home)
     with workspace.writing("nightly run"):
@@ -62,7 +62,7 @@ def start_prefect(home: str | Path) -> Callable[[], None] | None:
         )
         port = listening.getsockname()[1]
     os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"  # also for the processes of a task runner
-    os.environ.setdefault("PREFECT_UI_URL", "")  # it serves no pages
+    os.environ.setdefault("PREFECT_UI_URL", "")  # this server has no web pages
     if "prefect" in sys.modules:
         from prefect.context import refresh_global_settings_context
 
@@ -71,7 +71,7 @@ def start_prefect(home: str | Path) -> Callable[[], None] | None:
 
 
 def leave(code: int) -> None:
-    """Ends the process after its exit functions, without teardown (torch, MLflow, Prefect: two seconds).
+    """Runs the exit functions and ends the process without the teardown of PyTorch, MLflow and Prefect (2 s).
 
     Drains Prefect's worker threads first, because the server waits five seconds for an open connection.
     """
@@ -88,7 +88,7 @@ def leave(code: int) -> None:
 
 
 def _has_server() -> bool:
-    """Whether Prefect's settings name a server. Imports Prefect (1.5 s) only if a file has settings of it."""
+    """Whether Prefect's settings name a server. Imports Prefect (1.5 s) only if a file has such settings."""
     if os.environ.get("PREFECT_API_URL"):
         return True
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
@@ -115,7 +115,7 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
         timed_out = isinstance(error, TimeoutError)
         state = f"did not answer within {START_SECONDS} s" if timed_out else f"ended with {process.wait(10)}"
         raise RuntimeError(
-            f"Prefect's own server {state}. The lines above may say why; PREFECT_API_URL names another one."
+            f"Prefect's own server {state}. The lines above may say why. Set PREFECT_API_URL to use another."
         ) from error
 
 
@@ -147,7 +147,7 @@ def _serve(listening: int) -> None:
     from flows.same_site import SameSite
 
     def exit_with_parent() -> None:
-        os.read(0, 1)  # not sys.stdin: its lock would abort an interpreter that ends by itself
+        os.read(0, 1)  # not sys.stdin, whose lock would abort the interpreter at its end
         os._exit(0)
 
     threading.Thread(target=exit_with_parent, name="parent", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Presets of the settings (measured by benchmarks/nights/nightly.py), and how a run chooses its settings."""
+"""Presets of the settings (measured by benchmarks/nights/nightly.py), and the choice of a run's settings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,8 +17,8 @@ from tasks.train.settings import TrainSettings
 SAMPLE = Path(__file__).resolve().parent.parent / "sample" / "guide.xml.gz"
 
 
-# Any machine with two cores: the sample guide in under a minute, four national guides (160,000 programmes) in
-# under three.
+# For any machine with two cores: a run takes less than a minute with the sample guide, and less than three
+# minutes with four national guides (160,000 programmes).
 LAPTOP = Settings()
 
 # A quick check of the installation: two epochs, 32 dimensions. Never replaces a champion.
@@ -46,7 +46,7 @@ NO_CHANGES: tuple[str, ...] = ()
 
 
 def resolve_settings(preset: Preset, changes: Sequence[str], settings: Settings | None) -> Settings:
-    """Applies changes such as ``train.epochs=5`` to ``settings``, or to the preset if they are None.
+    """Applies changes such as ``train.epochs=5`` to ``settings``, or to the preset if ``settings`` is None.
 
     Raises:
         SettingError: A change names no setting, or its value is invalid.
@@ -55,7 +55,7 @@ def resolve_settings(preset: Preset, changes: Sequence[str], settings: Settings 
 
 
 def choose_settings(preset: str, changes: Sequence[str], feeds: Sequence[str]) -> Settings:
-    """Applies changes to a preset, and leaves the bundled sample out unless it is one of the feeds."""
+    """Applies changes to a preset; excludes the bundled sample guide unless it is one of the feeds."""
     settings = override(PRESETS[preset], changes)
     if not feeds or not SAMPLE.exists() or str(SAMPLE) in {str(Path(feed).resolve()) for feed in feeds}:
         return settings

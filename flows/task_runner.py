@@ -1,4 +1,4 @@
-"""Task runners: threads, processes, or a Dask or Ray cluster."""
+"""Creates Prefect's task runners: threads, processes, or a Dask or Ray cluster."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ def task_runner(pool: str, workers: int = AUTOMATIC, address: str = "") -> TaskR
 
     Args:
         pool: ``threads``, ``processes``, ``dask`` or ``ray``.
-        workers: Tasks that run at the same time; AUTOMATIC: one per core. Ignored if there is an address.
+        workers: Number of concurrent tasks; AUTOMATIC: one per core. Ignored if there is an address.
         address: Address of a Dask scheduler or Ray cluster; its workers must mount the home.
     """
     count = cores() if workers == AUTOMATIC else max(1, workers)

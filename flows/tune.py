@@ -1,4 +1,4 @@
-"""Comparison of optimizers at several sizes and learning rates, or of searches over both."""
+"""Compares optimizers at several embedding sizes and learning rates, or searches over both."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ ALL_OPTIMIZERS = TuningSettings()
 class ComparisonResult:
     """The result of a comparison."""
 
-    table: str  # Markdown: score of the preset's optimizer, then a row per optimizer (or search) and size
+    table: str  # Markdown: the preset's optimizer, then a row per optimizer (or search) and size
     run: str  # id of the parent MLflow run
     where: str  # how to open that run
 
@@ -56,7 +56,7 @@ def tune(
     tuning: TuningSettings = ALL_OPTIMIZERS,
     settings: Settings | None = None,
 ) -> ComparisonResult:
-    """Compares optimizers with the one of the preset.
+    """Compares optimizers with the optimizer of the preset.
 
     Args:
         feeds: XMLTV files, globs, folders or http(s) URLs; plain or compressed.

@@ -35,16 +35,16 @@ COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Servers": (up, serve),
 }
 NAME_WIDTH = max(len(command.__name__) for group in COMMANDS.values() for command in group)
-# These print a line at once.
+# Commands that print a line immediately and need no message that they are loading.
 REPORTING = ("nightly", "tune", "ablate", "patterns", "ingest", "backfill", "doctor", "serve", "up", "gc")
-LOADING_SECONDS = 0.7  # until a terminal shows that a command is loading
+LOADING_SECONDS = 0.7  # after which the terminal shows that a command is loading
 
 
 class GroupedHelp(TyperGroup):
-    """Lists the commands by group; Typer's ``rich_help_panel`` does so only with Rich markup."""
+    """Help that lists the commands by group; Typer's ``rich_help_panel`` requires Rich markup."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Writes a section per group."""
+        """Writes one section per group."""
         limit = formatter.width - NAME_WIDTH - 6
         for group, functions in COMMANDS.items():
             names = (function.__name__ for function in functions)
@@ -76,7 +76,7 @@ def prepare(context: Context, version: Annotated[bool, Option("--version")] = Fa
 
 @contextmanager
 def _report_loading(subcommand: str) -> Iterator[None]:
-    """Prints at a terminal that a command is loading if its imports or a model take long."""
+    """Prints on a terminal that a command is loading if its imports or a model take long."""
     line = f"guidespace {subcommand}: loading …"
     timer = threading.Timer(LOADING_SECONDS, print, [line], {"file": sys.stderr, "flush": True})
     timer.daemon = True

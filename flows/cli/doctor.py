@@ -22,9 +22,9 @@ PROJECT = "guidespace"
 CONSEQUENCES = {
     "fastapi": "Prefect's server answers 422 to workers, or does not start",
     "sqlalchemy": "Prefect's scheduler creates no runs, without a message",
-    "prefect": "forms and caching were tried with these versions only",
-    "torch": "training was tried with these versions only",
-    "duckdb": "2.0.0 loses rows that one statement inserts under a memory limit",
+    "prefect": "forms and caching have been tested with these versions only",
+    "torch": "training has been tested with these versions only",
+    "duckdb": "version 2.0.0 loses inserted rows if one INSERT exceeds the memory limit",
 }
 
 
@@ -33,8 +33,8 @@ class Finding:
     """The result of one check."""
 
     state: Literal["ok", "note", "bad"]
-    about: str
-    text: str
+    about: str  # what was checked
+    text: str  # the result, with a remedy if needed
 
 
 def examine(home: str | Path) -> Iterator[Finding]:
@@ -73,7 +73,7 @@ def _library(requirement: Requirement) -> Finding:
         return Finding("bad", name, f"missing; install {name}{specifier} (`make setup`)")
     if specifier.contains(Version(version).base_version, prereleases=True):
         return Finding("ok", name, version)
-    why = CONSEQUENCES.get(re.sub(r"[-_.]+", "-", name).lower(), "another version was never tried")
+    why = CONSEQUENCES.get(re.sub(r"[-_.]+", "-", name).lower(), "other versions have not been tested")
     return Finding("bad", name, f"{version}, expected {specifier}: {why}. Install `{name}{specifier}`")
 
 
@@ -82,7 +82,7 @@ def _devices() -> Iterator[Finding]:
 
     if not torch.cuda.is_available():
         how = f"training runs on the CPU with {torch.get_num_threads()} threads"
-        yield Finding("note", "GPU", f"none seen by torch {torch.__version__}; {how}")
+        yield Finding("note", "GPU", f"torch {torch.__version__} finds none; {how}")
     for number in range(torch.cuda.device_count()):
         about = torch.cuda.get_device_properties(number)
         yield Finding("ok", "GPU", f"cuda:{number} {about.name}, {about.total_memory / 2**30:.0f} GiB")
@@ -94,7 +94,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def _kernels(device: "torch.device") -> Finding:
-    """Checks that CuPy compiles the kernels of tables larger than the GPU, and that a GPU runs them."""
+    """Checks that CuPy compiles the kernels of tables larger than GPU memory, and that a GPU runs them."""
     from storage.tables import check_kernels
 
     packages = [name for name in ("cupy-cuda12x", "cupy-cuda13x", "cupy") if _version(name)]
@@ -102,8 +102,8 @@ def _kernels(device: "torch.device") -> Finding:
     try:
         check_kernels(device)
     except Exception as error:  # of CuPy, of its compiler, of the driver
-        advice = "install extra `gpu` (CUDA 12) or `gpu-cuda13`, for the driver that is there"
-        slower = "tables larger than the GPU take the slower way"
+        advice = "install the extra `gpu` (CUDA 12) or `gpu-cuda13`, whichever fits the driver"
+        slower = "tables larger than the GPU's memory are slower"
         return Finding("bad", "CuPy", f"{about} does not work ({error}): {slower}; {advice}")
     done = "compiles the kernels, and the GPU runs them" if device.type == "cuda" else "compiles the kernels"
     return Finding("ok", "CuPy", f"{about} {done}")
@@ -114,19 +114,19 @@ def _home(home: Path) -> Iterator[Finding]:
     from storage.home.workspace import HomeError, HomeLocked, Workspace
 
     if not home.is_file() and not (home / "home.json").exists():
-        yield Finding("note", "home", f"{home} is not there yet; `guidespace nightly` makes it")
+        yield Finding("note", "home", f"{home} does not exist yet; `guidespace nightly` creates it")
         return
     try:
-        workspace = Workspace(home, create=home.is_file())  # of a file, it raises
+        workspace = Workspace(home, create=home.is_file())  # raises HomeError for a file
     except (HomeError, ValueError) as error:
         yield Finding("bad", "home", str(error))
         return
     try:
         with workspace.writing("guidespace doctor"), Catalogue.open(workspace.home):
             pass
-        yield Finding("ok", "home", f"{workspace.home}: nobody is writing, the catalogue opens")
+        yield Finding("ok", "home", f"{workspace.home}: not locked; the catalogue opens")
     except HomeLocked as error:
-        yield Finding("note", "home", f"{error} Reading (similar, scores, status) works meanwhile.")
+        yield Finding("note", "home", f"{error} Commands that read (similar, scores, status) work meanwhile.")
     except HomeError as error:
         yield Finding("bad", "catalogue", str(error))
     try:

@@ -16,7 +16,7 @@ from typing import Self
 
 from storage.errors import ExpectedError
 
-DONE = 0
+DONE = 0  # success
 FAILED = 1  # an unexpected error, or a problem that `doctor` found
 REFUSED = 2  # an invalid command, setting or feed
 INCOMPLETE = 3  # done, but some feeds could not be read
@@ -31,11 +31,11 @@ SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides it
 
 _reported = threading.Lock()
 _received: int = 0  # the signal's number
-_message_fd: int = 2  # standard error of the terminal
+_message_fd: int = 2  # standard error; after _silence, a copy of it
 
 
 def expected_error(error: BaseException) -> tuple[int, str] | None:
-    """Returns exit code and message of an expected error, None for a bug."""
+    """Returns exit code and message of an expected error; None for any other error."""
     if (file := full_disk(error)) is not None:
         advice = "Free some and run the same command again; finished stages are kept"
         return UNAVAILABLE, f"no space left on the disk{f' ({file})' if file else ''}. {advice}"
@@ -57,7 +57,7 @@ def full_disk(error: BaseException | None) -> str | None:
 
 
 def watch_signals() -> None:
-    """Makes SIGINT and SIGTERM raise ``KeyboardInterrupt``, and end the process SECONDS_TO_UNWIND later."""
+    """Makes SIGINT and SIGTERM raise KeyboardInterrupt, and end the process after SECONDS_TO_UNWIND."""
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
@@ -70,7 +70,7 @@ def watch_signals() -> None:
 class Signals:
     """Records Ctrl-C, SIGTERM and SIGHUP in a ``with`` block instead of ending the process.
 
-    For a command that has to stop other processes first. The signals stay recorded after the block.
+    Used by commands that have to stop other processes first. Signals are also recorded after the block.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Signals:
 
 
 def report_interrupted() -> None:
-    """Prints the message once, without Python's buffers and their locks."""
+    """Prints MESSAGE once, without Python's buffers and their locks."""
     if _reported.acquire(blocking=False):
         os.write(_message_fd, f"{SHOW_CURSOR if os.isatty(_message_fd) else ''}{MESSAGE}\n".encode())
 
@@ -108,14 +108,14 @@ def signalled() -> bool:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     global _received
     _received = number
-    for other in SIGNALS:  # a second signal must not interrupt the unwinding, which is bounded in time
+    for other in SIGNALS:  # a second signal must not interrupt the unwinding; its duration is limited
         signal.signal(other, lambda number, frame: None)
     _silence()
     raise KeyboardInterrupt
 
 
 def _silence() -> None:
-    """Discards standard error except for our message: interrupted libraries log errors, and Python prints
+    """Discards standard error except MESSAGE, because interrupted libraries log errors, and Python prints
     exceptions of callbacks that cannot raise (such as SQLAlchemy's for a collected connection).
     """
     global _message_fd
@@ -134,7 +134,7 @@ def _exit_after_signal(read_end: int) -> None:
 
 
 def _restore_defaults() -> None:
-    """Restores the signals in a forked child, which must not write to the descriptor of its parent."""
+    """Restores the default handlers in a forked child, which must not write to its parent's descriptor."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

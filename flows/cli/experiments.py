@@ -10,7 +10,7 @@ from flows.cli.render import count_feeds
 BLOCKS = "blocks by name or pattern, or a change such as train.optimizer=adam [default: all]"
 OPTIMIZERS = "names of optimizers, and yellowfin [default: all]"
 RATES = "factors on the default learning rate of each optimizer [default: 0.3 1 3]"
-SEARCHES = "esgd, random, tpe: search over optimizers and rates, instead of each at each rate"
+SEARCHES = "esgd, random, tpe: search over optimizers and rates instead of trying each optimizer at each rate"
 TUNING = "change settings, such as train.epochs=5, tuning.budget=20 or tuning.pool=processes"
 
 Blocks = Annotated[list[str], Option("--blocks", metavar="BLOCK ...", help=BLOCKS)]

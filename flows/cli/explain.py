@@ -1,4 +1,4 @@
-"""Answers of the commands ``similar``, ``explain`` and ``duplicates``, as JSON and as text."""
+"""Computes the answers of ``similar``, ``explain`` and ``duplicates``, and formats them as JSON and text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -19,14 +19,14 @@ from tasks.search.explain import Explanation, explain
 from tasks.search.search import Neighbour, TitleSearch
 from tasks.text.titles import parse_title
 
-MAX_PAIRS = 6  # of the largest and of the smallest contributions
-MIN_CONTRIBUTION = 0.005  # smaller ones are not printed
+MAX_PAIRS = 6  # printed pairs of words, each of the largest and of the smallest contributions
+MIN_CONTRIBUTION = 0.005  # pairs with a smaller absolute contribution are not printed
 
 
 def open_champion(
     home: str, method: Literal["auto", "exact", "approximate"] = "auto", model: str | None = None
 ) -> TitleSearch:
-    """Opens the titles of the champion, or of the registered ``model`` of another home.
+    """Opens the search over the titles of the champion, or of the registered ``model`` of another home.
 
     Raises:
         HomeError: There is no champion yet.
@@ -35,7 +35,7 @@ def open_champion(
 
 
 def corrections_of(home: str, *titles: str) -> list[Correction]:
-    """Returns the corrections of these titles."""
+    """Returns the corrections of the shows of these titles."""
     corrections = read_corrections(Workspace(home).home)
     shows = dict.fromkeys(parse_title(title).show_key for title in titles)
     return [corrections[show] for show in shows if show in corrections]
@@ -44,7 +44,7 @@ def corrections_of(home: str, *titles: str) -> list[Correction]:
 def neighbour_documents(
     corrections: Mapping[str, Correction], neighbours: Sequence[Neighbour]
 ) -> list[dict[str, Any]]:
-    """Converts neighbours to JSON; a corrected one has the corrected categories and ``corrected_at``."""
+    """Converts neighbours to JSON; corrected neighbours have the new categories and ``corrected_at``."""
     documents = []
     for near in neighbours:
         correction = corrections.get(parse_title(near.title).show_key)
@@ -54,7 +54,7 @@ def neighbour_documents(
 
 
 def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Formats neighbours: cosine, title, categories, first channels, number of other editions."""
+    """Formats neighbours: cosine, title, categories, the first channels, number of other editions."""
     width = min(60, max((len(near["title"]) for near in neighbours), default=0))
     for near in neighbours:
         corrected = f" ({corrected_on(near['corrected_at'])})" if "corrected_at" in near else ""
@@ -65,7 +65,7 @@ def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def explain_titles(home: str, left: str, right: str | None) -> tuple[dict[str, Any], list[str]]:
-    """Explains why two titles are near, or the categories of one title, and lists their corrections.
+    """Explains why two titles are near, or (``right`` is None) the categories of one; lists corrections.
 
     Returns:
         The explanation as JSON and as lines of text.
@@ -73,7 +73,7 @@ def explain_titles(home: str, left: str, right: str | None) -> tuple[dict[str, A
     Raises:
         SearchError: A title has no known words.
         HomeError: There is no champion yet.
-        EnrichError: The champion has no votes.
+        EnrichError: The champion model stores no votes for categories.
     """
     if right is None:
         model = CategoryModel(champion_folder(home), read_corrections(Workspace(home).home))
@@ -86,7 +86,7 @@ def explain_titles(home: str, left: str, right: str | None) -> tuple[dict[str, A
 
 
 def decision_lines(decision: Decision) -> Iterator[str]:
-    """Formats how the categories of a title were decided, without a correction of the title itself."""
+    """Formats how the categories of a title were decided, except for a correction of the title itself."""
     categories = ", ".join(decision.categories)
     if decision.by == "edition":
         yield f"“{decision.title}”: {categories}, corrected by a person at the nearest edition of the show"
@@ -96,7 +96,7 @@ def decision_lines(decision: Decision) -> Iterator[str]:
         yield f"“{decision.title}”: no neighbour votes"
         return
     confidence = (
-        f"how sure is unknown: {decision.unsure}"
+        f"confidence unknown: {decision.unsure}"
         if decision.unsure
         else f"confidence {decision.confidence:.3f}"
     )
@@ -109,7 +109,7 @@ def decision_lines(decision: Decision) -> Iterator[str]:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Formats an explanation."""
+    """Formats why two titles are near, by pairs of words and by the effect of removing a word."""
     rank = f", number {explanation.rank} among the titles nearest to it" if explanation.rank else ""
     yield f"“{explanation.left}” and “{explanation.right}”: cosine {explanation.cosine:.3f}{rank}"
     together = [pair for pair in explanation.pairs if pair.contribution >= MIN_CONTRIBUTION]
@@ -130,7 +130,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def find_duplicates(home: str, minimum_cosine: float) -> list[dict[str, Any]]:
-    """Finds nearly equal titles of the last run, on any channel, and returns the pairs, nearest first.
+    """Finds pairs of nearly equal titles of the last run, on any channels; returns them, nearest first.
 
     Raises:
         HomeError: No run has finished in this home, or its model is missing.

@@ -14,15 +14,15 @@ from flows.cli.render import show
 SEARCH = "exact: all titles; approximate: titles of the nearest cells (prints the recall); auto: by size"
 QUERY = "SQL over programmes, titles, clusters, neighbours and other views (docs/sql.md)"
 VALUE = "value of $NAME in the query; may be repeated"
-FORMS = "of titles: labels, word2vec, parquet; of words: fasttext (with n-grams), vec, glove, word2vec-binary"
-BUCKETS = "fasttext: hash buckets to distil into, for a smaller file [default: the model's own]"
+FORMS = "titles: labels, word2vec, parquet; words: fasttext (with n-grams), vec, glove, word2vec-binary"
+BUCKETS = "fasttext: number of hash buckets to distil into; fewer make a smaller file [default: the model's]"
 
 Method = Annotated[Literal["auto", "exact", "approximate"], Option(help=SEARCH)]
 Description = Annotated[str, Option(help="description of the programme, for a title that the guide lacks")]
 Channel = Annotated[str, Option(metavar="NAME", help="channel of the guide that airs it: name or XMLTV id")]
 Hour = Annotated[int | None, Option(metavar="H", help="local hour at which it airs, 0 to 23")]
-Left = Annotated[str, Argument(metavar="A", help="a title; compared with B, also without each of its words")]
-Right = Annotated[str | None, Argument(metavar="B", help="another title; without it: the categories of A")]
+Left = Annotated[str, Argument(metavar="A", help="a title; compared with B, also without each word")]
+Right = Annotated[str | None, Argument(metavar="B", help="another title; default: explain A's categories")]
 Minimum = Annotated[float, Option(metavar="COSINE", help="lowest cosine of a pair, 0.8 to 1")]
 Query = Annotated[str | None, Argument(help=QUERY)]
 Values = Annotated[list[str], Option("--with", metavar="NAME=VALUE", help=VALUE)]
@@ -43,7 +43,7 @@ def similar(
     model: Model = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the titles nearest to a title, which the guide may lack."""
+    """Print the titles nearest to a title, which need not be in the guide."""
     from flows.cli.explain import corrections_of, neighbour_documents, neighbour_lines, open_champion
     from storage.home.corrections import read_corrections
     from storage.home.workspace import Workspace
@@ -66,8 +66,8 @@ def explain(left: Left, right: Right = None, home: Home = HOME, as_json: AsJson 
 
 def duplicates(home: Home = HOME, minimum: Minimum = 0.95, as_json: AsJson = False) -> None:
     """List nearly equal titles of the last run, nearest pairs first."""
-    if not 0.8 <= minimum <= 1:  # below, the bands of SimHash would be too many
-        raise BadParameter(f"--minimum {minimum} is not a number from 0.8 to 1.")
+    if not 0.8 <= minimum <= 1:  # a lower minimum would need too many bands of SimHash
+        raise BadParameter(f"--minimum must be from 0.8 to 1, got {minimum}.")
     from flows.cli.explain import duplicate_line, find_duplicates
 
     pairs = find_duplicates(home, minimum)
@@ -105,7 +105,7 @@ def status(home: Home = HOME, as_json: AsJson = False) -> None:
 
 
 def sql(query: Query = None, values: Values = NONE, home: Home = HOME, as_json: AsJson = False) -> None:
-    """Query the last run. Without a query, print the views as SQL for another DuckDB."""
+    """Query the last run by SQL. Without a query, print the views as SQL for another DuckDB."""
     from flows.cli.render import table_lines
     from flows.cli.sql import answer, plain, run_folders
     from storage.catalogue.views import view_statements

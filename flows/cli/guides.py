@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tasks.enrich.settings import EnrichOptions
     from tasks.ingest.settings import IngestSettings
 
-SUGGESTIONS = 5  # categories that the message about an unknown category names
+SUGGESTIONS = 5  # known categories in the message about an unknown one
 WRITING = "correction of a title"
 GUIDE = "XMLTV file, URL, env:NAME, or - for standard input; plain or compressed"
 OUT = "file to write, compressed if its name ends in .gz, .bz2 or .xz; - for standard output"
-VOCABULARY = "names: own (as in the guide), etsi (EN 300 468), or a CSV file (raw and a column per level)"
-PRECISION = "share of correct categories to aim at; a higher one fills fewer programmes"
-ALL = "also add names beside existing categories, for players"
-EPISODES = "also episode numbers, where other airings of the same episode have one"
+VOCABULARY = "names to use: own (as in the guide), etsi (EN 300 468), or a CSV file (raw, a column per level)"
+PRECISION = "intended share of correct categories; a higher one fills fewer programmes"
+ALL = "also add names to programmes that have categories, for players that know only these names"
+EPISODES = "also add episode numbers that other airings of the same episode have"
 
 Guide = Annotated[str, Argument(metavar="IN", help=GUIDE)]
 Out = Annotated[str, Argument(metavar="OUT", help=OUT)]
@@ -38,14 +38,14 @@ All = Annotated[bool, Option("--all", help=ALL)]
 Mark = Annotated[bool, Option("--mark", help="add a comment after each new element")]
 Episodes = Annotated[bool, Option("--episodes", help=EPISODES)]
 DryRun = Annotated[bool, Option("--dry-run", help="write nothing; print counts and twenty examples")]
-Title = Annotated[str, Argument(metavar="TITLE", help="a title; the guide may lack it")]
+Title = Annotated[str, Argument(metavar="TITLE", help="a title, which need not be in the guide")]
 Categories = Annotated[list[str], Argument(metavar="CATEGORY ...", help="categories of the champion model")]
 Undo = Annotated[bool, Option("--undo", help="remove the correction of this title")]
 ListAll = Annotated[bool, Option("--list", help="list the corrections, the latest last")]
 
 
 class CorrectionError(ExpectedError, ValueError):
-    """A correction that cannot be stored or removed; the message contains the reason and the remedy."""
+    """A correction cannot be stored or removed; the message contains the reason and the remedy."""
 
 
 def enrich(
@@ -60,7 +60,7 @@ def enrich(
     dry_run: DryRun = False,
     changes: Set = NONE,
 ) -> int:
-    """Add categories to a guide where they are missing. All other bytes stay as they are."""
+    """Add missing categories to a guide. All other bytes remain unchanged."""
     from flows.ingest_settings import ingest_settings
     from tasks.enrich.errors import EnrichError
     from tasks.enrich.report import report_lines
@@ -70,7 +70,7 @@ def enrich(
         vocabulary=vocabulary, every=every, minimum_precision=precision, mark=mark, episodes=episodes
     )
     if not out and not dry_run:
-        raise EnrichError("OUT is missing: name a file to write, or - for standard output; or use --dry-run")
+        raise EnrichError("OUT is missing: name a file to write, or - for standard output, or use --dry-run")
     output = "" if dry_run else out
     reading = ingest_settings(["ingest.private_addresses=true", *changes])
     report = enrich_guide(guide, output, home, options, reading)
@@ -96,7 +96,7 @@ def enrich_guide(
     from tasks.enrich.vocabulary import read_vocabulary
 
     check_output(out or "-")
-    read_vocabulary(options.vocabulary, {})  # reports an error in it before the guide is read
+    read_vocabulary(options.vocabulary, {})  # reports an error in the file before the guide is read
     model_folder, workspace = champion_folder(home), Workspace(home, create=False)
     newest = current_guide(workspace) if options.episodes else None
     episodes = newest and workspace.folder(newest)
@@ -109,7 +109,7 @@ def enrich_guide(
             if out:
                 write_output(out, enrichment.pieces())
             else:
-                for _ in enrichment.additions():  # counts
+                for _ in enrichment.additions():  # counts them for the report
                     pass
             enrichment.report.damage = source.damage
             return enrichment.report
@@ -123,7 +123,7 @@ def correct(
     home: Home = HOME,
     as_json: AsJson = False,
 ) -> None:
-    """Correct the categories of a title. Applies at once; the next nightly run trains on it."""
+    """Correct the categories of a title. Takes effect immediately; the next nightly run trains on it."""
     if list_all == bool(title) or bool(categories) == (undo or list_all):
         raise BadParameter("Name a title and its category, a title and --undo, or --list alone.")
     from storage.home.corrections import read_corrections
@@ -137,7 +137,7 @@ def correct(
         correction, in_model = correct_title(home, title, categories, datetime.datetime.now(datetime.UTC))
         corrections = [correction]
         if not in_model:
-            note = f"the model that serves has no title {title!r}; the correction counts where a guide has it"
+            note = f"the champion has no title {title!r}; the correction applies when a guide contains it"
             print(note, file=sys.stderr)
     lines = [f"no longer {correction}" if undo else str(correction) for correction in corrections]
     show([correction.document for correction in corrections], as_json, lines)
@@ -192,12 +192,12 @@ def undo_correction(home: str, title: str) -> "Correction":
     with workspace.writing(WRITING), Catalogue.open(workspace.home) as catalogue:
         correction = remove_correction(catalogue, show_key)
     if correction is None:
-        raise CorrectionError(f"{title!r} was not corrected; `guidespace correct --list` has what was")
+        raise CorrectionError(f"{title!r} was not corrected; `guidespace correct --list` lists all")
     return correction
 
 
 def read_categories(model: Path) -> dict[str, str]:
-    """Maps each category of a Model folder, folded and as guides spell it, to its label."""
+    """Maps categories of a Model folder (labels, and folded spellings of guides) to their labels."""
     import pyarrow.parquet as pq
 
     from storage.formats.model import read_spellings
@@ -209,7 +209,7 @@ def read_categories(model: Path) -> dict[str, str]:
 
 
 def find_category(category: str, spellings: Mapping[str, str]) -> str:
-    """Returns the label of a category; a CorrectionError for an unknown one names the nearest."""
+    """Returns the label of a category; raises CorrectionError with similar categories if it is unknown."""
     from tasks.preprocess.categories import fold
 
     if label := spellings.get(fold(category)):
@@ -218,12 +218,12 @@ def find_category(category: str, spellings: Mapping[str, str]) -> str:
     some = (
         f"near it are {', '.join(near)}" if near else f"some are {', '.join(sorted(spellings)[:SUGGESTIONS])}"
     )
-    raise CorrectionError(f"the model that serves has no category {category!r}; {some}")
+    raise CorrectionError(f"the champion has no category {category!r}; {some}")
 
 
 def _show_key(title: str) -> str:
     from tasks.text.titles import is_placeholder, parse_title
 
     if is_placeholder(show_key := parse_title(title).show_key):
-        raise CorrectionError(f"{title!r} names no programme; expected the title of one")
+        raise CorrectionError(f"{title!r} is a placeholder; expected the title of a programme")
     return show_key

@@ -58,7 +58,7 @@ def gc(
     shared: Shared = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove old artifacts, models, runs and history. The champion and its predecessor stay."""
+    """Remove old artifacts, models, runs and history. The champion and its predecessor are kept."""
     from flows.server import start_prefect
     from storage.home.workspace import Workspace
 
@@ -77,7 +77,7 @@ def gc(
 
 
 def zone(name: Zone = "", home: Home = HOME) -> None:
-    """Show or set the time zone of a home. Schedules, dates and hours use it."""
+    """Show or set the time zone of a home, for schedules, dates and hours."""
     from storage.home.workspace import Workspace
     from storage.home.zones import home_zone, set_zone
 

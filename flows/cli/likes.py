@@ -1,4 +1,4 @@
-"""Stores and deletes likes; imports PyTorch only for unknown titles."""
+"""Stores and deletes likes; imports PyTorch only to suggest titles for an unknown one."""
 
 import datetime
 import difflib
@@ -23,16 +23,16 @@ from tasks.tonight.evening import find_champion
 from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
-SUGGESTIONS = 5  # titles that the message about an unknown title names
+SUGGESTIONS = 5  # known titles in the message about an unknown one
 WAIT_SECONDS = 6 * 3600.0  # for another run in the home
-PLAYERS = ".db", ".sqlite", ".sqlite3"
+PLAYERS = ".db", ".sqlite", ".sqlite3"  # suffixes of databases of players (Kodi, Jellyfin)
 
 
 def like_title(home: str, title: str, viewer: str, value: float, seen: bool, at: datetime.datetime) -> str:
     """Stores a viewer's opinion of a title of the guide; returns the title as the guide spells it.
 
     Raises:
-        LikesError: The guide does not contain the title; the message names the nearest ones.
+        LikesError: The guide does not contain the title; the message names similar titles.
     """
     folder = Workspace(home, create=False).home
     champion, show_key = find_champion(folder), parse_title(title).show_key
@@ -47,10 +47,10 @@ def like_title(home: str, title: str, viewer: str, value: float, seen: bool, at:
 
 
 def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> str:
-    """Stores the likes of a file; returns a line with their number."""
+    """Stores the likes in a file; returns a line with their number."""
     folder = Workspace(home, create=False).home
     if not file.is_file():
-        raise LikesError(f"{file} is no file")
+        raise LikesError(f"{file} is not a file")
     read = read_player if file.suffix.lower() in PLAYERS else read_export
     rows = read(file, viewer, utc(at), home_zone(folder))
     if rows is None:
@@ -64,9 +64,9 @@ def import_likes(home: str, file: Path, viewer: str, at: datetime.datetime) -> s
 def forget(home: str, viewer: str) -> int:
     """Deletes all data of a viewer; returns the number of deleted likes.
 
-    Also deletes the lists of all viewers and their pages in MLflow, because a file contains the lists of an
-    evening; the flow ``recommend`` creates them again. The lists are deleted after a running flow has ended,
-    since it may have read the likes before.
+    Also deletes the recommendation lists of all viewers and their pages in MLflow, because each file contains
+    the lists of all viewers for an evening; the flow ``recommend`` creates them again. Waits for a running
+    flow before it deletes lists, since that flow may have read the likes before.
 
     Raises:
         HomeLocked: Another process still writes to the home after ``WAIT_SECONDS``; the lists remain.

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit code (exits.py)."""
     os.environ.setdefault("DO_NOT_TRACK", "1")  # no telemetry of Prefect and MLflow by default
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-    # Ctrl-C ends a process at once, and multiprocessing would warn of each leaked semaphore.
+    # After Ctrl-C the process ends immediately, and multiprocessing would warn of each leaked semaphore.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     command, words = get_group(app), sys.argv[1:] if arguments is None else arguments
     try:
@@ -62,10 +62,10 @@ def _check_decoded(arguments: Sequence[str]) -> None:
 
 
 def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
-    """Rewrites ``--feed A B`` to ``--feed A --feed B``, the form in which Typer takes several values.
+    """Rewrites ``--feed A B`` to ``--feed A --feed B``, as Typer requires for several values.
 
-    Only for options of the given subcommand that may be repeated, and only where it has no positional
-    arguments: after ``sql --with NAME=VALUE`` the next word is the query.
+    Applies to options of the subcommand that may be repeated, if the subcommand has no positional arguments:
+    after ``sql --with NAME=VALUE`` the next word is the query.
     """
     name = next((argument for argument in arguments if not argument.startswith("-")), "")
     parameters = group.commands[name].params if name in group.commands else []
@@ -90,7 +90,7 @@ def _repeat_options(group: TyperGroup, arguments: Sequence[str]) -> list[str]:
 
 
 def escape_unprintable() -> None:
-    """Prints characters that the terminal's encoding lacks as JSON escapes instead of raising."""
+    """Makes ``print`` escape characters that the terminal's encoding lacks (as JSON) instead of raising."""
 
     def escape(error: UnicodeError) -> tuple[str, int]:
         if not isinstance(error, UnicodeEncodeError):

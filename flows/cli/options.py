@@ -7,7 +7,7 @@ from typer import BadParameter, Option
 
 NONE: list[Any] = []
 HOME = "guidespace-home"
-FEEDS = "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for one in a variable; plain or compressed"
+FEEDS = "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for a URL in a variable; plain or compressed"
 SETTINGS = "change settings, such as ingest.workers=4 or train.epochs=5"
 MODEL = "registered model of another home in MLflow [default: this home's]"
 
@@ -21,15 +21,15 @@ Model = Annotated[str | None, Option(metavar="NAME", help=MODEL)]
 
 
 def read_instant(text: str) -> datetime.datetime:
-    """Parses an ISO instant; without a zone in the text, the result has none (storage/home/zones.py)."""
+    """Parses an ISO instant; the result has a time zone only if the text has one (storage/home/zones.py)."""
     try:
         return datetime.datetime.fromisoformat(text)
     except ValueError as error:
-        raise BadParameter(f"{text!r} is no instant; expected one such as 2025-03-31T18:00+02:00.") from error
+        raise BadParameter(f"{text!r} is not an instant such as 2025-03-31T18:00+02:00.") from error
 
 
 def read_date_or_instant(text: str) -> datetime.datetime:
-    """Parses an ISO instant, or a date, which stands for the end of that day."""
+    """Parses an ISO instant, or a date, which means the end of that day."""
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError as error:

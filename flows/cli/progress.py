@@ -1,6 +1,6 @@
 """Output of a flow run on a terminal: messages, a progress bar of stages, and one line for expected errors.
 
-Without a terminal, a line replaces the bar: it names a stage that has printed nothing for some seconds.
+Without a terminal, lines replace the bar: they name a stage that has printed nothing for some seconds.
 """
 
 import importlib
@@ -21,7 +21,7 @@ from flows.cli.exits import DONE, FAILED, INCOMPLETE, expected_error, signalled
 from storage.addresses import without_secrets
 from storage.home.readings import read_readings
 
-STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged: kept as it is"}
+STATES = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged, reused"}
 REDUNDANT = (  # beginnings of Prefect messages that our messages repeat
     "Encountered exception",
     "Finished in state Failed(",
@@ -32,7 +32,7 @@ REDUNDANT = (  # beginnings of Prefect messages that our messages repeat
     "Hook ",
 )
 HELP = (
-    "Something in GuideSpace or its surroundings failed. `guidespace doctor` checks the installation; "
+    "An unexpected error occurred. `guidespace doctor` checks the installation; "
     "the lines above say where it happened."
 )
 NIGHTLY = """
@@ -46,12 +46,12 @@ STAGES = (
     "ingest", "check", "tokenize", "preprocess", "baselines", "train", "augment", "embed", "neighbours",
     "layout", "cluster", "evaluate", "draw", "pack", "register", "promote", "report",
 )  # fmt: skip
-MEMBER = "member"  # hundreds of trainings of a search (tasks/train/tuning/task.py), not printed
-QUIET_SECONDS = 3.0  # without a message, after which the current stage is printed
+MEMBER = "member"  # task of a search that trains hundreds of models (tasks/train/tuning); not printed
+QUIET_SECONDS = 3.0  # if no message was printed for so long, the current stage is printed
 
 
 class Ticker:
-    """Prints messages with the stage and the seconds since ``started`` (of time.perf_counter)."""
+    """Prints messages with the stage and the seconds since ``started`` (a value of time.perf_counter)."""
 
     def __init__(self, started: float) -> None:
         self._started = self._since = self._last = started
@@ -75,9 +75,9 @@ class Ticker:
             self._thread.join()
 
     def print(self, stage: str, text: str, *, ended: bool = False) -> None:
-        """Prints a message of a stage, and shows the stage, or the next one if it has ``ended``, as current.
+        """Prints a message of a stage; makes it the current stage, or the next one if it has ``ended``.
 
-        Prints nothing after a signal, because the line about the interruption suffices.
+        Prints nothing after a signal, because the message about the interruption is sufficient.
         """
         if signalled():
             return
@@ -99,9 +99,9 @@ class Ticker:
             self.report_quiet(time.perf_counter())
 
     def report_quiet(self, now: float) -> None:
-        """Prints the current stage if nothing was printed in the ``QUIET_SECONDS`` before ``now``."""
+        """Prints the current stage if nothing was printed during the ``QUIET_SECONDS`` before ``now``."""
         if now - self._last >= QUIET_SECONDS:
-            self.print(self._stage, f"at work for {now - self._since:.0f} s")
+            self.print(self._stage, f"running for {now - self._since:.0f} s")
 
 
 def run(
@@ -111,7 +111,7 @@ def run(
     parameters: Mapping[str, Any],
     wait_for_server: Callable[[], None] | None,
 ) -> int:
-    """Runs a flow over feeds (``run_flow``), prints where the result is, and returns the exit code."""
+    """Runs a flow that reads feeds (see ``run_flow``), prints where its result is; returns the exit code."""
     from tasks.ingest.sources.feeds import conceal
 
     started, folder = time.perf_counter(), Path(home).expanduser()
@@ -120,10 +120,10 @@ def run(
     state = "champion" if result.get("champion") else "not promoted"
     print(RESULTS[name].format(home=home, state=state, **result))
     print(f"Done in {time.perf_counter() - started:.1f} s.")
-    failed = [feed.failed for feed in read_readings(folder) if feed.failed]
-    for reason in failed:
+    failures = [feed.failure for feed in read_readings(folder) if feed.failure]
+    for reason in failures:
         print(f"guidespace: feed FAILED: {reason}", file=sys.stderr)
-    return INCOMPLETE if failed else DONE
+    return INCOMPLETE if failures else DONE
 
 
 def run_flow(
@@ -138,9 +138,9 @@ def run_flow(
         name: Name of the flow and of its module, which is imported while Prefect starts.
         home: Folder of the home.
         arguments: Parameters of the flow.
-        wait_for_server: Waits until the Prefect server of this process answers; None: another server is used.
+        wait_for_server: Waits for the Prefect server that this process started; None if it started none.
     """
-    started, url = time.perf_counter(), os.environ.get("PREFECT_API_URL", "as Prefect's profile has it")
+    started, url = time.perf_counter(), os.environ.get("PREFECT_API_URL", "of Prefect's profile")
     print("starting Prefect …" if wait_for_server else f"Prefect server: {without_secrets(url)}", flush=True)
     # Hides warnings of libraries, because threads that import in parallel undo each other's filters.
     logging.captureWarnings(True)
@@ -155,7 +155,7 @@ def run_flow(
         if wait_for_server:
             wait_for_server()
         _print_logs(ticker)
-        # On the server of this process nobody needs heartbeats, which take up to a second to end.
+        # The server of this process needs no heartbeats, which take up to a second to end.
         with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None} if wait_for_server else {}):
             return flow(**arguments)
 
@@ -172,7 +172,7 @@ def explain(error: Exception) -> int:
 
 
 def _print_logs(ticker: Ticker) -> None:
-    """Prints the logs of flows and tasks, with readable states; ``explain`` prints tracebacks."""
+    """Prints the logs of flows and tasks with readable states; tracebacks are left to ``explain``."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

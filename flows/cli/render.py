@@ -1,4 +1,4 @@
-"""Text for terminals: scores, status, categories and rows of a query."""
+"""Formats scores, status, categories and rows of a query as text for terminals."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ ROWS = {
 AGREEMENT = ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")
 COUNTS = ("seen", "stored", "duplicates", "rejected")
 TOTALS = ("channels", "programmes", "titles", "categories")
-CATEGORIES_SHOWN = 15  # of each reason for which categories were dropped
+CATEGORIES_SHOWN = 15  # dropped categories per reason
 
 
 def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
@@ -50,8 +50,8 @@ def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
     clusters = document["clusters"]
     agreement = ", ".join(f"{name} {_number(clusters[name])}" for name in AGREEMENT)
     yield f"clusters: {clusters['count']}, noise {_number(clusters['noise_share'])}, {agreement}"
-    serves = "serves (champion)" if document["champion"] else "does not serve: the champion stays"
-    yield f"this model {serves}"
+    state = "is the champion" if document["champion"] else "is not the champion, which is unchanged"
+    yield f"this model {state}"
 
 
 def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -74,7 +74,7 @@ def table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def category_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Lists all labels, and per reason the dropped categories with the most titles."""
+    """Lists all labels, and for each reason the dropped categories with the most titles."""
     yield f"{len(document['labels'])} labels (category, titles):"
     yield from map(_category, document["labels"])
     for reason in dict.fromkeys(row["reason"] for row in document["dropped"]):

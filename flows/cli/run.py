@@ -1,7 +1,7 @@
 """Commands that read feeds, train and promote: nightly, ingest, backfill, patterns, rollback.
 
-As in the other modules of commands, imports are inside the functions: a command loads only what it needs, and
-``--help`` answers at once.
+As in the other modules of commands, imports are inside the functions, so that a command loads only what it
+needs and ``--help`` is fast.
 """
 
 import datetime
@@ -30,7 +30,7 @@ AsOf = Annotated[datetime.datetime | None, Option(parser=read_date_or_instant, m
 Promote = Annotated[bool, Option("--promote", help="make the new model the champion without the gate")]
 From = Annotated[datetime.datetime, Option("--from", formats=DAY, metavar="YYYY-MM-DD", help="first date")]
 To = Annotated[datetime.datetime, Option("--to", formats=DAY, metavar="YYYY-MM-DD", help="last date")]
-Kept = Annotated[bool, Option("--kept", help="train nothing: label with the classifier of the home")]
+Kept = Annotated[bool, Option("--kept", help="do not train; label with the stored classifier of the home")]
 
 
 def nightly(
@@ -50,7 +50,7 @@ def nightly(
 
     if feeds or not as_of:
         check_feeds(feeds, IngestSettings())
-    wait_for_server = None if changes else start_prefect(home)  # changes are checked before anything starts
+    wait_for_server = None if changes else start_prefect(home)  # changes are checked first
     from flows.cli.progress import run
     from flows.settings import choose_settings
     from storage.home.zones import home_zone, in_zone
@@ -61,7 +61,7 @@ def nightly(
 
 
 def ingest(feeds: Feeds, home: Home = HOME, changes: Set = NONE) -> int:
-    """Read guides into the catalogue; train nothing. Publishes a snapshot."""
+    """Read guides into the catalogue and publish a snapshot, without training."""
     print(f"GuideSpace: reading {count_feeds(feeds)} into {home}", flush=True)
     from flows.ingest_settings import ingest_settings
     from tasks.ingest.check import check_feeds
@@ -72,7 +72,7 @@ def ingest(feeds: Feeds, home: Home = HOME, changes: Set = NONE) -> int:
 
 
 def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Set = NONE) -> int:
-    """Read guides with dates in their names, each as of its date."""
+    """Read guides with dates in their names, each as the guide of its date."""
     print(f"GuideSpace: reading dated guides of {first:%F} to {last:%F} into {home}", flush=True)
     from flows.ingest_settings import ingest_settings
     from storage.home.zones import home_zone
@@ -86,7 +86,7 @@ def backfill(feeds: Feeds, first: From, last: To, home: Home = HOME, changes: Se
 
 
 def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestSettings") -> int:
-    """Reads feeds without Prefect, which starts slowly, and prints a line per feed; returns the exit code."""
+    """Reads feeds without Prefect, which starts slowly; prints a line per feed and returns the exit code."""
     from storage.home.readings import read_readings
     from storage.home.workspace import Workspace
     from tasks.ingest.publish import read_and_publish
@@ -96,7 +96,7 @@ def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestS
         guide = read_and_publish(workspace, feeds, settings, None, _print_event)
     counts = ", ".join(f"{count:,} {name}" for name, count in guide.counts.items())
     print(f"The guide: {workspace.folder(guide)} ({counts})")
-    return INCOMPLETE if any(feed.failed for feed in read_readings(workspace.home)) else DONE
+    return INCOMPLETE if any(feed.failure for feed in read_readings(workspace.home)) else DONE
 
 
 def _print_event(event: "Progress | FeedResult | Failure") -> None:
@@ -135,7 +135,7 @@ def _pattern_lines(counts: "PatternCounts") -> Iterator[str]:
         examples = "; ".join(counts.examples.get(name, ()))
         by_rule = counts.by_rule.get(name, 0)
         yield f"{name:<15} {count:7,}, {by_rule:7,} of them by rules   {examples}".rstrip()
-    yield "The catalogue has them in the table sub_title_patterns and in the view episodes."
+    yield "They are in the catalogue's table sub_title_patterns and view episodes."
 
 
 def rollback(home: Home = HOME) -> None:

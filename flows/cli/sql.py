@@ -1,4 +1,4 @@
-"""Queries over the artifacts of the last run, for the command ``guidespace sql``."""
+"""Runs queries over the artifacts of the last run, for the command ``guidespace sql``."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from storage.home.workspace import HomeError, Workspace, newest_first
 
 
 def run_folders(home: str | Path) -> dict[str, Path]:
-    """Returns the folders of the last run's artifacts, of the current guide, and of the newest lists.
+    """Returns the folders of the last run's artifacts, the current guide, and the newest recommendations.
 
     Raises:
         HomeError: No run has finished, or one of its artifacts is missing.
@@ -34,7 +34,7 @@ def run_folders(home: str | Path) -> dict[str, Path]:
     )
     clustering, guide = next(clusterings, None), current_guide(workspace)
     if corpus is None or clustering is None or guide is None or not (folder / "variants.parquet").exists():
-        problem = f"{workspace.home} no longer holds all that its last run made"
+        problem = f"{workspace.home} no longer has all artifacts of its last run"
         raise HomeError(f"{problem}; run `guidespace nightly --feed …` again")
     folders = {"guide": workspace.folder(guide), "corpus": folder, "clustering": workspace.folder(clustering)}
     # Older versions stored the nearest titles with the clusters.

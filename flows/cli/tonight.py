@@ -1,4 +1,4 @@
-"""Lists of the command ``guidespace tonight``, as text and as files; does not import PyTorch."""
+"""Recommendations of ``guidespace tonight`` as text and as files; does not import PyTorch."""
 
 import datetime
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from tasks.tonight.page import render_tonight
 from tasks.tonight.settings import TONIGHT, TonightSettings
 from tasks.tonight.table import to_table
 
-FORMS = ".html", ".ics", ".json", ".parquet"
+SUFFIXES = ".html", ".ics", ".json", ".parquet"
 MAX_REPEATS = 4  # further airings that a terminal shows
 
 
@@ -44,13 +44,13 @@ def list_tonight(
     opinions, seen = read_likes(folder, None if uses_all_viewers else code)
     if code not in opinions["viewer"].to_pylist():
         like = 'run `guidespace like "TITLE"` for some titles first, or `guidespace like --from FILE`'
-        raise TonightError(f"nothing is known of what {viewer!r} likes; {like}")
+        raise TonightError(f"{viewer!r} has no likes; {like}")
     evening = open_evening(folder, begin, end, opinions, seen, settings)
     return evening.add_counterfactuals(next(evening.recommend([code])))
 
 
 def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzinfo) -> Iterator[str]:
-    """Formats a list as text, with times in a zone."""
+    """Formats recommendations as text, with times in a zone."""
     width = min(48, max((len(item.programme.title) for item in recommendations), default=0))
     for recommendation in recommendations:
         programme = recommendation.programme
@@ -68,7 +68,7 @@ def tonight_lines(recommendations: Sequence[Recommendation], zone: datetime.tzin
 
 
 def why_line(recommendation: Recommendation) -> str:
-    """Formats the reasons as a sentence."""
+    """Formats the liked titles that are the reasons: "because you like A (60%), B (40%)"."""
     liked = [f"{why.title} ({why.share:.0%})" for why in recommendation.why if why.liked]
     return f"because you like {', '.join(liked)}" if liked else ""
 
@@ -97,14 +97,14 @@ def write_files(
     end: datetime.datetime,
     now: datetime.datetime,
 ) -> None:
-    """Writes a list in the form given by the suffix of each file.
+    """Writes recommendations to files, each in the format of its suffix.
 
     Raises:
-        TonightError: A file has another suffix (then none is written), or cannot be written.
+        TonightError: A file has an unknown suffix (then no file is written), or cannot be written.
     """
-    if unknown := [file for file in files if file.suffix.lower() not in FORMS]:
+    if unknown := [file for file in files if file.suffix.lower() not in SUFFIXES]:
         problem = f"--out {unknown[0]}: the name ends in {unknown[0].suffix!r}"
-        raise TonightError(f"{problem}; expected {', '.join(FORMS)}")
+        raise TonightError(f"{problem}; expected {', '.join(SUFFIXES)}")
     for file in files:
         kind = file.suffix.lower()
         try:

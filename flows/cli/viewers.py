@@ -11,13 +11,13 @@ from flows.cli.render import show
 
 ME = "me"
 FILE = "a table (.csv, .parquet, .json), or an export of a player or of Trakt: docs/tonight.md"
-AT = "now [ISO instant, such as 2025-03-31T18:00+02:00; without a zone: the home's]"
+AT = "instant to use as now, such as 2025-03-31T18:00+02:00; without a zone: in the home's zone"
 OUT = "also write the list: .html (a page), .ics (a calendar), .json or .parquet; may be repeated"
 
 Viewer = Annotated[str, Option(metavar="NAME", help="name of the viewer; only a salted hash is stored")]
 Title = Annotated[str, Argument(metavar="TITLE", help="a title of the guide")]
 Dislike = Annotated[bool, Option("--dislike", help="store a dislike instead")]
-Seen = Annotated[bool, Option("--seen", help="already watched: repeats are not recommended")]
+Seen = Annotated[bool, Option("--seen", help="the viewer has watched it; repeats are not recommended")]
 File = Annotated[Path | None, Option("--from", metavar="FILE", help=FILE)]
 Name = Annotated[str, Argument(metavar="VIEWER", help="name of the viewer")]
 At = Annotated[datetime.datetime | None, Option(parser=read_instant, metavar="INSTANT", help=AT)]
@@ -46,7 +46,7 @@ def like(
     seen: Seen = False,
     home: Home = HOME,
 ) -> None:
-    """Store likes and dislikes of a viewer. Takes one title, or a file."""
+    """Store likes and dislikes of a viewer, for one title or from a file."""
     if bool(title) == (file is not None):
         raise BadParameter("Name a title, or a file by --from.")
     from flows.cli.likes import import_likes, like_title

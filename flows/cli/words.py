@@ -1,4 +1,4 @@
-"""Commands on the words of a fastText model or a text form: ngrams, vector, neighbours."""
+"""Commands on the words of a fastText model or a file of word vectors: ngrams, vector, neighbours."""
 
 import json
 import sys
@@ -29,16 +29,16 @@ WordList = Annotated[
 
 
 class WordsError(ExpectedError, ValueError):
-    """A model or words that a command cannot use; the message contains the reason."""
+    """A command cannot use a model or its words; the message contains the reason."""
 
 
 def ngrams(model: NgramModel, words: WordList, as_json: AsJson = False) -> None:
-    """Print character n-grams of words with rows and vectors."""
+    """Print the character n-grams of words with their rows in the model and vectors."""
     show(None, False, ngram_lines(model, _read_words(words), as_json))
 
 
 def vector(model: VectorModel, words: WordList, as_json: AsJson = False) -> None:
-    """Print the vectors of words, unknown words included."""
+    """Print the vectors of words, including unknown words."""
     show(None, False, vector_lines(model, _read_words(words), as_json))
 
 
@@ -53,7 +53,7 @@ def _read_words(words: list[str]) -> list[str]:
 
 
 def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
-    """Yields a line per n-gram, a known word first: word, n-gram, row, vector; as JSON a line per word.
+    """Yields a line per n-gram (word, n-gram, row, vector), a known word first; as JSON, a line per word.
 
     Raises:
         WordsError: The file contains no n-grams.
@@ -62,7 +62,7 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
 
     model = _open(path)
     if not isinstance(model, FastText):
-        raise WordsError(f"{path} holds words and vectors but no n-grams; give a fastText model (.bin, .ftz)")
+        raise WordsError(f"{path} has vectors of words but no n-grams; give a fastText model (.bin, .ftz)")
     for start in range(0, len(words), BATCH):
         batch = words[start : start + BATCH]
         for word, parts in zip(batch, model.ngrams(batch), strict=True):
@@ -85,7 +85,7 @@ def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[st
 
 
 def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
-    """Returns the k words of the file nearest to ``word``, which the file may lack.
+    """Returns the k words of the file nearest to ``word``, which need not be in the file.
 
     Raises:
         WordsError: The vector of ``word`` is zero, or k is below 1.
@@ -96,7 +96,7 @@ def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
     if k < 1:
         raise WordsError(f"k must be at least 1, got {k}")
     if not model.vectors([word]).any():
-        raise WordsError(f"nothing of {word!r} is known to {path}: neither the word nor one of its n-grams")
+        raise WordsError(f"{path} contains neither the word {word!r} nor one of its n-grams")
     return [{"word": name, "cosine": round(cosine, 6)} for name, cosine in nearest_words(model, word, k)]
 
 

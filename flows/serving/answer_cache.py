@@ -1,6 +1,6 @@
 """Least-recently-used cache of serialized answers.
 
-The limit is in bytes because an answer with k = 1000 is a hundred times as large as one with k = 10.
+The limit is in bytes, because an answer with 1,000 neighbours is a hundred times as large as one with ten.
 """
 
 import sys
@@ -13,19 +13,19 @@ from cachetools import LRUCache
 from tasks.search.query import Query
 
 MAX_BYTES = 48 << 20  # about 20,000 answers with ten neighbours
-ENTRY_OVERHEAD = 500  # bytes per entry in addition to its strings
+ENTRY_OVERHEAD = 500  # bytes per entry in addition to those of its strings
 
 
 class AnswerCache:
-    """Maps (kind, query) to the serialized answer and evicts the least recently used entries."""
+    """Maps (kind, query) to the serialized answer; ``kind`` is an endpoint with its options."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._entries: LRUCache[tuple[Hashable, Query], tuple[Query, bytes]]
         self._entries = LRUCache(max_bytes, _entry_bytes)
-        self._lock = Lock()  # the event loop reads while the computing thread writes
+        self._lock = Lock()  # the event loop reads while the thread that computes answers writes
 
     def get(self, kind: Hashable, query: Query) -> bytes | None:
-        """Returns the cached answer, or None."""
+        """Returns the cached answer, or None if there is none."""
         with self._lock:
             entry = self._entries.get((kind, query))
         return entry[1] if entry else None

@@ -46,15 +46,15 @@ HERE = Path(__file__).parent
 ENDPOINTS = ("/similar", "/vectors", "/categories")
 LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorResponse, "description": "what has to change in the request"},
+    400: {"model": ErrorResponse, "description": "the request is invalid; `reason` says what to change"},
     401: {"model": ErrorResponse, "description": "the token is missing or wrong"},
-    503: {"model": ErrorResponse, "description": "data that the home lacks, or too many queued requests"},
+    503: {"model": ErrorResponse, "description": "the home lacks data, or too many requests are queued"},
 }
 R = TypeVar("R", bound=TitlesRequest)
 
 
 class Metrics:
-    """Prometheus metrics of requests, by path, and of the model."""
+    """Prometheus metrics of the requests by path, and of the model."""
 
     def __init__(self, reloader: ModelReloader) -> None:
         self.registry = CollectorRegistry()
@@ -116,9 +116,9 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
     """Builds the application.
 
     Args:
-        reloader: Holds the model that answers.
-        token: Clients must send it, except for /health and /docs. Without a token, only clients on this
-            machine are accepted, and no pages of other sites (see SameSite).
+        reloader: Provides the loaded model.
+        token: Secret that clients must send, except for /health and /docs. If it is empty, requests of web
+            pages of other sites are rejected (see SameSite).
         host: Name or address by which clients reach the server.
     """
     metrics, batcher = Metrics(reloader), RequestBatcher(reloader.answer)
@@ -153,21 +153,21 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
     @app.post("/similar", response_model=Answers[Similar], openapi_extra=_body(SimilarRequest), **guarded)
     async def similar(request: Request) -> Response:
-        """The nearest titles of the guide, as `guidespace similar --json`; `tonight` for this evening's."""
+        """The nearest titles of the guide, as `guidespace similar --json`; `tonight`: this evening only."""
         titles = await _read(request, SimilarRequest)
         return await respond(request, RequestKind("similar", titles.k, titles.tonight), titles)
 
     @app.post("/vectors", response_model=Answers[Vector], openapi_extra=_body(TitlesRequest), **guarded)
     async def vectors(request: Request) -> Response:
-        """The vector of each title, by which its neighbours are found."""
+        """The vector of each title, which is compared to find its neighbours."""
         return await respond(request, RequestKind("vectors"), await _read(request, TitlesRequest))
 
     @app.post(
         "/categories", response_model=Answers[Categories], openapi_extra=_body(TitlesRequest), **guarded
     )
     async def categories(request: Request) -> Response:
-        """The categories of each title and who decided them, as `guidespace explain TITLE --json`, with the
-        probability that the vote is right.
+        """The categories of each title and how they were decided, as `guidespace explain TITLE --json`, with
+        the probability that they are correct.
         """
         return await respond(request, RequestKind("categories"), await _read(request, TitlesRequest))
 
@@ -203,7 +203,7 @@ def _model_json(reloader: ModelReloader, champion: Champion) -> bytes:
 
 
 def _body(request_type: type[TitlesRequest]) -> dict[str, Any]:
-    """The OpenAPI description of a body that ``_read`` parses."""
+    """Returns the OpenAPI description of a request body that ``_read`` parses."""
     schema = request_type.model_json_schema(ref_template="#/components/schemas/{model}")
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 

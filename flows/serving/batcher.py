@@ -1,7 +1,7 @@
 """Computes concurrent requests in batches, on one thread.
 
-A matrix product with eight titles takes hardly longer than with one, because both read the vectors of all
-titles from memory. One PyTorch thread avoids lock contention and oversubscribed cores.
+A matrix product with eight query titles takes hardly longer than with one, because both read the vectors of
+all titles from memory. A single PyTorch thread avoids lock contention and oversubscribed cores.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ class Unavailable(Exception):
 class Job(NamedTuple):
     """The queries of one request."""
 
-    batch_key: Hashable
+    batch_key: Hashable  # jobs with equal keys can be computed together
     queries: Sequence[object]
-    answers: asyncio.Future
+    answers: asyncio.Future  # one answer per query
 
 
 class RequestBatcher(Generic[T]):
-    """Calls ``answer(kind, queries)`` in a single worker thread, once for several requests of one kind."""
+    """Calls ``answer(batch_key, queries)`` in one worker thread, once for several requests of equal key."""
 
     def __init__(self, answer: Callable[..., list[T]]) -> None:
         self._answer = answer
@@ -73,7 +73,7 @@ class RequestBatcher(Generic[T]):
         self._worker = None
 
     def _next_batch(self) -> list[Job]:
-        """Removes the oldest job and others of its kind from the queue, up to MAX_BATCH queries."""
+        """Removes the oldest job and others with its key from the queue, up to MAX_BATCH queries."""
         batch, remaining, count = [], [], 0
         for job in self._queue:
             fits = not batch or (

@@ -1,4 +1,4 @@
-"""The command ``guidespace serve``; slow imports are inside the function, as in commands.py."""
+"""The command ``guidespace serve``; slow imports are inside the function, as in all commands."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from storage.errors import ExpectedError
 
 TOKEN = "GUIDESPACE_SERVE_TOKEN"
 BACKLOG = 1024  # connections that wait to be accepted
-HOST = f"address to listen on; one that other machines can reach needs a token in {TOKEN}"
+HOST = f"address to listen on; {TOKEN} must be set if other machines can reach it"
 PORT = "port to listen on; 0 for any free port"
 
 Host = Annotated[str, Option(metavar="ADDRESS", help=HOST)]
@@ -30,7 +30,7 @@ def serve(home: Home = HOME, host: Host = "127.0.0.1", port: Port = 8500, model:
     token = os.environ.get(TOKEN, "")
     if not token and not is_loopback(host):
         raise ServeError(
-            f"--host {host} is reachable from other machines; set {TOKEN} to a secret that clients send"
+            f"--host {host} is reachable from other machines; set {TOKEN} to a secret that clients must send"
         )
     listener = listen(host, port)
     import torch

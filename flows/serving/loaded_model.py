@@ -1,7 +1,7 @@
-"""A loaded champion model with a person's corrections and this evening's programmes, and its answers.
+"""A loaded champion with the corrections of users and the programmes of this evening; answers queries.
 
 A ``LoadedModel`` is immutable. When the model, the corrections or the guide change, or every ten minutes, a
-new one is prepared and one reference is replaced (reloader.py). Running requests finish with the old one.
+new one is prepared and one reference is replaced (reloader.py). Running requests finish with the old model.
 """
 
 import datetime
@@ -41,7 +41,7 @@ class RequestKind(NamedTuple):
 
 @dataclass(frozen=True)
 class Evening:
-    """A search over this evening's titles and the airings of each show; without a search, the reason."""
+    """A search over this evening's titles, and airings by show key; ``reason`` if there is no search."""
 
     search: TitleSearch | None
     airings: Mapping[str, list[dict[str, Any]]]
@@ -50,13 +50,13 @@ class Evening:
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """An immutable model with all that its answers depend on."""
+    """An immutable model with all data that its answers depend on."""
 
     home: Path
     champion: Champion
     search: TitleSearch
     corrections: Mapping[str, Correction]
-    now: datetime.datetime
+    now: datetime.datetime  # time of loading
     cache: AnswerCache = field(default_factory=AnswerCache)
 
     def answer(self, kind: RequestKind, queries: Sequence[Query]) -> list[bytes]:
@@ -78,7 +78,7 @@ class LoadedModel:
         return self.cache.get(self._cache_kind(kind), query)
 
     def _cache_kind(self, kind: RequestKind) -> tuple[RequestKind, datetime.datetime | None]:
-        """Key part; answers about this evening are valid for this instance only."""
+        """Returns the cache key's kind; answers about this evening are valid for this instance only."""
         return kind, self.now if kind.tonight else None
 
     def _compute(self, kind: RequestKind, queries: Sequence[Query]) -> list[dict[str, Any]]:
@@ -137,15 +137,15 @@ class LoadedModel:
 
     @cached_property
     def evening(self) -> Evening:
-        """The programmes of this evening that begin after ``now``."""
-        from storage.catalogue.evening import upcoming_programmes
+        """The titles and airings of this evening that begin after ``now``."""
+        from storage.catalogue.evening import upcoming_programmes  # imports DuckDB: not at module level
         from storage.catalogue.feeds import utc
-        from tasks.tonight.evening import evening_interval  # imports DuckDB: not before the first answer
+        from tasks.tonight.evening import evening_interval
         from tasks.tonight.programmes import fold_programmes
 
         guide = current_guide(Workspace(self.home, create=False))
         if guide is None:
-            return Evening(None, {}, f"{self.home} holds no guide; run `guidespace ingest --feed …` first")
+            return Evening(None, {}, f"{self.home} has no guide; run `guidespace ingest --feed …` first")
         begin, end = map(utc, evening_interval(self.now, None, None, None))
         shows = fold_programmes(upcoming_programmes(self.home / guide.path, begin, end))
         if not shows:
@@ -168,7 +168,7 @@ class LoadedModel:
         return Evening(self.search.only(titles), airings)
 
     def warm_up(self) -> None:
-        """Computes everything that the first requests would otherwise wait for."""
+        """Computes in advance what the first requests would otherwise wait for."""
         self.search.replace_indexes_(with_codes)
         titles = self.search.columns["title"][:1]
         self.answer(RequestKind("similar", 1), [*map(Query, titles), Query("A Film that No Guide Has")])

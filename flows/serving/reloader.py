@@ -1,4 +1,4 @@
-"""Holds the loaded champion and replaces it when the champion, the corrections or the guide change."""
+"""Loads the champion, and loads it again when the champion, the corrections or the guide change."""
 
 import datetime
 import gc
@@ -19,11 +19,11 @@ from tasks.search.query import Query
 from tasks.search.search import TitleSearch
 
 POLL_SECONDS = 2.0
-EVENING_SECONDS = 600  # after which this evening's programmes are read again, without those that have begun
+EVENING_SECONDS = 600  # interval of reading this evening's programmes, without those that have begun
 
 
 class Fingerprint(NamedTuple):
-    """A LoadedModel is out of date if one of these changes."""
+    """The state of a home; a LoadedModel is out of date if one of these values has changed."""
 
     model: tuple[str, str]  # version and digest
     corrections_mtime_ns: int
@@ -32,7 +32,7 @@ class Fingerprint(NamedTuple):
 
 
 class ModelReloader:
-    """The current LoadedModel, and a thread that replaces it."""
+    """Holds the current LoadedModel, which ``watch`` replaces in a thread."""
 
     def __init__(self, home: Path, name: str | None = None) -> None:
         self.registry = Registry(home, name=name)
@@ -43,12 +43,12 @@ class ModelReloader:
         self._stopped, self._failure, self._is_warm = threading.Event(), "", False
 
     def answer(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
-        """Answers queries (``LoadedModel.answer``), each with the model that answered it."""
+        """Returns an answer per query (``LoadedModel.answer``), each with the champion that computed it."""
         model = self.current
         return [(model.champion, answer) for answer in model.answer(kind, queries)]
 
     def cached_answers(self, kind: RequestKind, queries: Sequence[Query]) -> list[tuple[Champion, bytes]]:
-        """Returns the cached answers; an empty list unless all of them are cached."""
+        """Returns the cached answers with the champion; an empty list unless all answers are cached."""
         model = self.current
         answers = [model.cached_answer(kind, query) for query in queries]
         return [(model.champion, answer) for answer in answers if answer] if None not in answers else []
@@ -64,7 +64,7 @@ class ModelReloader:
             try:
                 self.reload_if_stale()
                 self._failure = ""
-            except Exception as error:  # keep serving: MLflow's database may be locked, the disk full
+            except Exception as error:  # keeps the old model if MLflow is locked or the disk full
                 self.failures += 1
                 if (failure := str(error) or repr(error)) != self._failure:
                     self._failure = failure
@@ -76,7 +76,7 @@ class ModelReloader:
         self._stopped.set()
 
     def reload_if_stale(self) -> None:
-        """Replaces ``current`` if it is out of date; warms the first one up."""
+        """Replaces ``current`` if it is out of date; the first call warms it up."""
         fingerprint, champion = self._read_state()
         is_stale = fingerprint != self._fingerprint
         if self._is_warm and not is_stale:

@@ -1,6 +1,6 @@
-"""Request and response schemas: ``similar --json`` and ``explain --json`` in batches.
+"""Request and response schemas: the JSON of ``similar --json`` and ``explain --json`` for several titles.
 
-loaded_model.py serializes the answers itself; the response classes serve the OpenAPI document and the tests.
+loaded_model.py serializes the answers itself; the response classes are for OpenAPI and the tests.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tasks.enrich.explain import Decision
 from tasks.search.query import Query
 from tasks.search.search import MAX_NEIGHBOURS, Neighbour
 
-MAX_TITLES = 256  # per request; other requests wait for it
+MAX_TITLES = 256  # per request, because other requests wait meanwhile
 MAX_BODY_BYTES = 1 << 20
 MAX_SHOWN_CHARACTERS = 80  # of a rejected value
 EXAMPLE = '{"titles": ["Cooking with Nigella"]}'
@@ -47,15 +47,15 @@ class TitlesRequest(BaseModel):
 
 
 class SimilarRequest(TitlesRequest):
-    """Titles to find similar titles for."""
+    """Titles whose similar titles are requested."""
 
     k: int = Field(10, ge=1, le=MAX_NEIGHBOURS, description="neighbours of each title")
-    tonight: bool = Field(False, description="only titles that are still to begin this evening")
+    tonight: bool = Field(False, description="only titles that have yet to begin this evening")
 
 
 @dataclass(frozen=True)
 class Airing:
-    """Time and channel; ISO instants in UTC, ``stop`` is null where the guide has none."""
+    """Time and channel of a programme: ISO instants in UTC; ``stop`` is null if the guide has none."""
 
     start: str
     stop: str | None
@@ -66,13 +66,13 @@ class Airing:
 class SimilarTitle(Neighbour):
     """An entry of ``similar --json``."""
 
-    corrected_at: str | None = None  # if a person corrected its categories
-    airings: list[Airing] | None = None  # with ``tonight``: those that are still to begin
+    corrected_at: str | None = None  # instant of a user's correction of its categories
+    airings: list[Airing] | None = None  # with ``tonight``: airings that have yet to begin
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """The model that answered."""
+    """The model that computed the answers."""
 
     name: str  # of the registered model
     version: str
@@ -117,7 +117,7 @@ class Answers(Generic[T]):
 
 @dataclass(frozen=True)
 class Health:
-    """The serving model. ``stale``: the last check for or load of a newer one failed; the log says why."""
+    """The serving model; ``stale`` if the last check for or load of a newer model failed (see the log)."""
 
     status: Literal["ok", "stale"]
     model: ModelInfo
@@ -131,7 +131,7 @@ class ErrorResponse:
 
 
 def format_validation_error(error: ValidationError) -> str:
-    """One line: the field, the expectation, the value, an example."""
+    """Formats an error as one line: the field, the expectation, the value, an example."""
     problems: list[Any] = error.errors(include_url=False)
     problem = max(problems, key=lambda details: len(details["loc"]))  # the most specific one of a union
     field = ".".join(

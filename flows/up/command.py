@@ -6,8 +6,8 @@ from typer import BadParameter, Option
 
 from flows.cli.options import FEEDS, HOME, NONE, Home
 
-HOST = "interface to listen on; one that other machines can reach requires passwords"
-PORT = "0: the previous port, else the default, else any free one"
+HOST = "interface to listen on; passwords are required if other machines can reach it"
+PORT = "port to listen on; 0: the previous port, else the default, else any free port"
 Host = Annotated[str, Option(metavar="HOST", help=HOST)]
 Port = Annotated[int, Option(metavar="PORT", help=PORT, min=0, max=65535)]
 Feeds = Annotated[list[str], Option("--feed", metavar="FEED ...", help=f"for every night: {FEEDS}")]
@@ -20,7 +20,7 @@ def up(
     prefect_port: Port = 0,
     mlflow_port: Port = 0,
 ) -> int:
-    """Start Prefect, a worker, MLflow and the deployments on this machine."""
+    """Start Prefect, a worker and MLflow on this machine, and apply the deployments."""
     from flows.up.up import run_servers
     from storage.addresses import without_secrets
     from tasks.ingest.check import check_feeds

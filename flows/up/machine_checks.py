@@ -1,4 +1,4 @@
-"""Checks of ``guidespace doctor`` on the machine: processes of ``up``, ports, disk, SQLite databases."""
+"""Checks the machine for ``guidespace doctor``: processes of ``up``, ports, disk, SQLite databases."""
 
 import shutil
 import sqlite3
@@ -12,14 +12,14 @@ import psutil
 from flows.up.network import MLFLOW_PORT, PREFECT_PORT, describe_listener
 from flows.up.processes import read_record
 
-CRITICAL_BYTES, LOW_BYTES = 1 << 30, 10 << 30  # free space for a night of a national guide, and for a month
+CRITICAL_BYTES, LOW_BYTES = 1 << 30, 10 << 30  # needed for one night, and for a month of a national guide
 SQLITE_FILES = ("mlflow.db", "prefect/prefect.db")
 
 CheckResult = tuple[Literal["ok", "note", "bad"], str, str]
 
 
 def examine_machine(home: Path) -> Iterator[CheckResult]:
-    """Yields the state, the subject and a text with advice for each check."""
+    """Yields state, subject and text (with advice) of each check."""
     yield _disk(home)
     record = read_record(home)
     running = [process for process in record.processes if process.find()] if record else []
@@ -30,7 +30,7 @@ def examine_machine(home: Path) -> Iterator[CheckResult]:
     elif running:
         leftover = ", ".join(f"{process.name} (process {process.pid})" for process in running)
         problem = f"an earlier `guidespace up` was killed and left {leftover}"
-        yield "bad", "up", f"{problem}; the next one ends them"
+        yield "bad", "up", f"{problem}; the next `guidespace up` ends them"
     if not is_up:
         yield _port("Prefect", PREFECT_PORT)
         yield _port("MLflow", MLFLOW_PORT)
@@ -48,7 +48,7 @@ def _disk(home: Path) -> CheckResult:
     folder = next(folder for folder in (home, *home.parents) if folder.exists())
     free = shutil.disk_usage(folder).free
     state = "bad" if free < CRITICAL_BYTES else "note" if free < LOW_BYTES else "ok"
-    advice = {"bad": "; free some before the next night", "note": "; watch it", "ok": ""}[state]
+    advice = {"bad": "; free some before the next night", "note": "; free some soon", "ok": ""}[state]
     return state, "disk", f"{free / 2**30:,.1f} GiB free at {folder}{advice}"
 
 
@@ -62,12 +62,12 @@ def _sqlite(file: Path) -> CheckResult:
         if "locked" not in str(error):
             return "bad", "database", f"{file}: {error}"
         holders = ", ".join(f"process {pid} ({_name(pid)})" for pid in lock_holders(file))
-        advice = "end it if the lock stays"
+        advice = "end that process if the lock persists"
         return "note", "database", f"{file} is locked by {holders or 'another process'}; {advice}"
 
 
 def lock_holders(file: Path) -> list[int]:
-    """Returns ids of processes with a write lock on a file, from Linux' /proc/locks; elsewhere none."""
+    """Returns ids of processes with a write lock on a file (from /proc/locks); none on other systems."""
     try:
         lines, inode = Path("/proc/locks").read_text(encoding="utf-8").splitlines(), file.stat().st_ino
     except OSError:

@@ -13,6 +13,7 @@ from storage.errors import ExpectedError
 PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # the servers' default ports
 PREFECT_AUTH = "PREFECT_SERVER_API_AUTH_STRING"
 MLFLOW_AUTH = ("MLFLOW_AUTH_ADMIN_USERNAME", "MLFLOW_AUTH_ADMIN_PASSWORD")
+# Environment variables that name servers, which would redirect the processes to other ones.
 SERVER_VARIABLES = ("PREFECT_API_URL", "PREFECT_PROFILE", "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI")
 
 
@@ -31,7 +32,7 @@ def check_host(host: str, environment: Mapping[str, str]) -> None:
     missing += [f"{name}=…" for name in MLFLOW_AUTH if not environment.get(name)]
     if not is_loopback(host) and missing:
         raise NetworkError(
-            f"--host {host} is reachable from other machines, which would need no password; set "
+            f"--host {host} is reachable from other machines without a password; set "
             f"{' '.join(missing)} in the environment, or omit --host"
         )
     if has_mlflow_password(environment) and importlib.util.find_spec("flask_wtf") is None:
@@ -46,7 +47,7 @@ def has_mlflow_password(environment: Mapping[str, str]) -> bool:
 
 
 def choose_port(option: str, requested: int, previous: int, default: int, host: str) -> int:
-    """Returns the requested port, or if that is 0 the first free one of previous, default and any other.
+    """Returns the requested port; if it is 0, the first free port of ``previous``, ``default`` and any other.
 
     Raises:
         NetworkError: The requested port is in use, or the host is not an address of this machine.
@@ -66,14 +67,14 @@ def choose_port(option: str, requested: int, previous: int, default: int, host: 
 def _bind(host: str, port: int) -> int:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # as the servers do: the port of a server that has just exited can be bound
+        # as the servers do, so that the port of a server that has just exited can be bound
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, port))
         return probe.getsockname()[1]
 
 
 def describe_listener(port: int) -> str | None:
-    """Describes the process that listens on a TCP port; None if this user can see none."""
+    """Describes the process that listens on a TCP port; None if this user can see no such process."""
     try:
         pids = [
             connection.pid
@@ -98,14 +99,14 @@ def _accepts_connections(port: int) -> bool:
 
 
 def server_url(host: str, port: int, *, shown: bool = False) -> str:
-    """Returns the URL of a server, for clients on this machine, or if ``shown`` to print for people."""
+    """Returns the URL of a server for clients on this machine, or, if ``shown``, for users."""
     if host in ("0.0.0.0", "::"):
         host = socket.getfqdn() if shown else "127.0.0.1" if host == "0.0.0.0" else "::1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def page_hosts(host: str, port: int) -> list[str]:
-    """Returns the ``HOST:PORT`` by which browsers on this machine reach a server, the printed one first."""
+    """Returns the ``HOST:PORT`` names of a server for browsers on this machine, the printed name first."""
     page = server_url(host, port, shown=True).removeprefix("http://")
     return list(dict.fromkeys([page, f"localhost:{port}", f"127.0.0.1:{port}"]))
 

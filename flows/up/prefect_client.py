@@ -1,6 +1,6 @@
 """A client of Prefect's REST API, and messages about flow runs that start and end.
 
-It uses httpx because importing Prefect's client takes seconds and 50 MB.
+The client uses httpx, because importing Prefect's client takes seconds and 50 MB.
 """
 
 import base64
@@ -15,7 +15,7 @@ MAX_RUNS = 50
 
 
 class FlowRuns:
-    """Flow runs with the tag guidespace that have started since the creation of this object."""
+    """Watches flow runs with the tag guidespace that have started since the creation of this object."""
 
     def __init__(self, api: httpx.Client) -> None:
         self._client = api
@@ -23,7 +23,7 @@ class FlowRuns:
         self._states: dict[str, str] = {}  # flow run id to last reported state
 
     def changes(self) -> Iterator[str]:
-        """Yields a line for each run with a new state since the last call; none while the server is busy."""
+        """Yields a line for each run whose state is new since the last call; nothing if the request fails."""
         query = {
             "flow_runs": {
                 "tags": {"all_": ["guidespace"]},
@@ -48,7 +48,7 @@ class FlowRuns:
 
 
 class PrefectAuth(httpx.Auth):
-    """Adds the server's password, if any, and a CSRF token, which it requests after the first rejection."""
+    """Adds the password, if any, and a CSRF token, which is requested after the first rejected request."""
 
     requires_response_body = True
 

@@ -1,4 +1,4 @@
-"""Prefect's server with protection against DNS rebinding and requests of other sites (flows/same_site.py).
+"""Prefect's server, protected from DNS rebinding and requests of other sites (flows/same_site.py).
 
     python -m flows.up.prefect_server --host HOST --port PORT --allowed-hosts NAME,NAME
 

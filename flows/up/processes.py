@@ -2,7 +2,8 @@
 
 Each process runs in its own session, so that Ctrl-C in a terminal reaches ``up`` only, which then terminates
 the others in order. The operating system reuses process ids, so a process is identified by its id and its
-start time, also by a later ``up`` that reads the record: ``up.json`` in the home, which ``up`` keeps locked.
+start time. The record of the processes is ``up.json`` in the home, which a later ``up`` reads; ``up`` keeps
+it locked.
 """
 
 import json
@@ -19,10 +20,10 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
-UP_HOME = "GUIDESPACE_UP_HOME"  # environment variable of all processes of an ``up``: its home
+UP_HOME = "GUIDESPACE_UP_HOME"  # environment variable with the home, in all processes of an ``up``
 TERMINATE_SECONDS = 15.0  # from SIGTERM to SIGKILL
-START_TOLERANCE_SECONDS = 2.0  # the clock of start times may be adjusted
-MAX_LOG_LINES = 12
+START_TOLERANCE_SECONDS = 2.0  # of start times, because the clock may be adjusted
+MAX_LOG_LINES = 12  # in messages
 RECORD_FILE = "up.json"
 
 
@@ -86,7 +87,7 @@ def terminate(processes: Sequence[Process], seconds: float = TERMINATE_SECONDS) 
 
 
 def describe_exit(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Returns how a process ended and the last lines of its log."""
+    """Returns a text with how a process ended and the last lines of its log."""
     code = process.returncode
     how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     lines = log.read_text(errors="replace", encoding="utf-8").splitlines()[-MAX_LOG_LINES:]
@@ -99,7 +100,7 @@ def _tree(process: Process) -> list[psutil.Process]:
         return [leader, *_descendants(leader)]
     with suppress(psutil.NoSuchProcess):
         if psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE:
-            return []  # another process has its id
+            return []  # the id now belongs to another process
     return [candidate for candidate in psutil.process_iter() if _is_orphan_of(process, candidate)]
 
 

@@ -10,12 +10,12 @@ from flows.cli.exits import Signals
 from flows.up.processes import Record, describe_exit, start_process, terminate, write_record
 from storage.stages import ROOT
 
-START_TIMEOUT_SECONDS = 180.0  # creating the databases of a new home takes about ten
+START_TIMEOUT_SECONDS = 180.0  # creating the databases of a new home takes about 10 s
 POLL_SECONDS = 0.3
 
 
 class ProcessEnded(Exception):
-    """A supervised process has ended unexpectedly; the message says which and why."""
+    """A supervised process has ended unexpectedly or is not ready in time; the message says which and why."""
 
 
 class Supervisor:
@@ -32,13 +32,13 @@ class Supervisor:
         return self._stop.received
 
     def start(self, name: str, *command: str, folder: Path = ROOT, one_shot: bool = False) -> None:
-        """Starts ``python -m`` command in a folder and records it; does nothing after a signal.
+        """Starts ``python -m COMMAND`` in a folder and records it; does nothing after a signal.
 
         Args:
             name: Name in the record and of the log file.
             command: Module and its arguments.
             folder: Working folder.
-            one_shot: The process ends by itself when its work is done.
+            one_shot: Whether the process is expected to end when its work is done.
         """
         if one_shot:
             self._one_shot.add(name)
@@ -63,7 +63,7 @@ class Supervisor:
                 raise ProcessEnded(f"not ready after {START_TIMEOUT_SECONDS:.0f} s; the logs are in {logs}")
 
     def remove_finished(self, name: str) -> bool:
-        """Whether a one-shot process has succeeded; removes it from the record then."""
+        """Whether a one-shot process has succeeded; if so, removes it from the record."""
         if self._running[name].poll() != 0:
             return False
         del self._running[name]

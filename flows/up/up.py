@@ -1,4 +1,4 @@
-"""Runs everything that one machine needs for the nights of a home: servers, a worker and the deployments."""
+"""Runs everything that the nightly runs of a home need on one machine: servers, worker, deployments."""
 
 import os
 import secrets
@@ -55,11 +55,11 @@ def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds
     """Runs until Ctrl-C, SIGTERM or the end of a process; returns the exit code.
 
     Args:
-        home: Created if missing.
+        home: The home folder; created if missing.
         host: Interface on which both servers listen.
-        prefect_port: 0 for the previous one, 4200, or a free one; ``mlflow_port`` likewise with 5000.
-        mlflow_port: See ``prefect_port``.
-        feeds: Feeds of the deployments that read guides; if empty, the deployments keep theirs.
+        prefect_port: Port of Prefect; 0: the previous port, else 4200, else any free port.
+        mlflow_port: Port of MLflow; 0: the previous port, else 5000, else any free port.
+        feeds: Feeds of the deployments that read guides; if empty, existing deployments keep their feeds.
 
     Raises:
         NetworkError: A requested port is in use, or the host requires passwords that are not set.
@@ -114,11 +114,11 @@ def _server_settings(
         "PREFECT_API_URL": f"{server_url(host, prefect)}/api",
         "PREFECT_UI_URL": page,
         "PREFECT_SERVER_UI_API_URL": f"{page}/api",
-        # by default, Prefect accepts requests of pages of any site, and a request can start a process
+        # by default, Prefect accepts requests of web pages of any site, and a request can start a process
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(origins),
         "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
         "PREFECT_API_AUTH_STRING": environment.get(PREFECT_AUTH, ""),
-        # homes within this home use it, too
+        # homes within this home use the same database
         "MLFLOW_TRACKING_URI": server_url(host, mlflow) if user_settings else defaults[STORE],
         "MLFLOW_TRACKING_USERNAME": environment.get(MLFLOW_AUTH[0], ""),
         "MLFLOW_TRACKING_PASSWORD": environment.get(MLFLOW_AUTH[1], ""),
@@ -129,7 +129,7 @@ def _server_settings(
 
 
 def _describe_running(folder: Path) -> str:
-    """Describes the other ``up`` that holds the home."""
+    """Describes the other ``up`` that is running for the home."""
     message = f"`guidespace up` is already running for {folder}"
     if (record := read_record(folder)) is None:
         return f"{message}; it has just been started"
@@ -141,12 +141,12 @@ def _start(supervisor: Supervisor, host: str, prefect: int, mlflow: int, feeds: 
     home, environment, started_at = supervisor.home, supervisor.environment, time.monotonic()
     print(f"GuideSpace: starting the servers of {home} …", flush=True)
     listen = ("--host", host, "--port")
-    # a password makes the check of host names unnecessary: pages of other sites do not know it
+    # with a password, host names need not be checked, because pages of other sites do not know the password
     hosts = "*" if environment.get(PREFECT_AUTH) else host
     supervisor.start("Prefect", "flows.up.prefect_server", "--allowed-hosts", hosts, *listen, str(prefect))
     site = ("deployments", "deployments.site", str(home), *feeds)
     uses_home_database = environment["MLFLOW_TRACKING_URI"] == environment[STORE]
-    if uses_home_database:  # our client creates the database atomically, MLflow's server does not
+    if uses_home_database:  # our client creates the database atomically, unlike MLflow's server
         supervisor.start(*site, one_shot=True)
         supervisor.wait((home / "mlflow.db").exists)
     login = ("--app-name", "basic-auth") if has_mlflow_password(environment) else ()

@@ -119,7 +119,7 @@ def test_a_second_run_computes_the_block_that_is_new_alone(ablated):
     assert second.returncode == 0, second.stdout + second.stderr
     assert trials(second.stdout, "done") == {f"train.encoder.hour=0.5 {fold}/1" for fold in (1, 2)}
     kept = {f"{name} {fold}/1" for name in ("preset", "n-grams") for fold in (1, 2)}
-    assert kept | {"tokenize", "preprocess"} == trials(second.stdout, "unchanged: kept as it is")
+    assert kept | {"tokenize", "preprocess"} == trials(second.stdout, "unchanged, reused")
     row = next(line for line in first.stdout.splitlines() if line.startswith("| n-grams"))
     assert row in second.stdout
 

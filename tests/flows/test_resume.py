@@ -63,7 +63,7 @@ class Ended:
     @property
     def kept(self) -> list[str]:
         """Stages that came from the cache."""
-        return sorted(re.findall(r"s  (\w+) +unchanged: kept as it is\n", self.output))
+        return sorted(re.findall(r"s  (\w+) +unchanged, reused\n", self.output))
 
 
 def nightly(home: Path, *arguments: str, feed: Path = FEED, kill_at: str = "", **variables: str) -> Ended:

@@ -22,7 +22,7 @@ CHANGES = (
     "preprocess.sentences.descriptions=0",
 )
 SECONDS_WITHIN = 0.3  # less than any night takes from "promote done" to its end
-WAITING = "at work for"  # lines that say only that time passes
+WAITING = "running for"  # lines that say only that time passes
 
 DONE = re.compile(r"(?:s  |Task run ')(\w+)(?: +|' - Finished in state )(?:done|unchanged|Completed|Cached)")
 

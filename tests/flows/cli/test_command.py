@@ -145,7 +145,7 @@ def test_scores_for_people_name_every_protocol_and_form(night):
         "unseen_title, title only (",
         "TF-IDF linear SVM",
         "next_period, title context (",
-        "this model serves",
+        "this model is the champion",
     ):
         assert words in done.stdout
 

@@ -97,7 +97,7 @@ def test_a_title_is_right_at_once_and_as_before_after_undo(night, home, command,
         (["correct", "--list", TITLE], "Name a title"),
         (["correct", TITLE, "musik"], "has no category 'musik'; near it are music"),
         (["correct", TITLE, "zzzzzz"], "has no category 'zzzzzz'; some are "),
-        (["correct", "To be announced", "news"], "names no programme"),
+        (["correct", "To be announced", "news"], "is a placeholder"),
         (["correct", TITLE, "--undo"], "was not corrected; `guidespace correct --list`"),
     ],
 )

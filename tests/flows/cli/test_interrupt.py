@@ -167,7 +167,7 @@ def test_the_same_command_goes_on_where_it_stopped(home: Path) -> None:
     with terminal(home) as run:
         assert run.end() == 0, run.output
     for stage in ("tokenize", "preprocess", "train", "augment", "embed", "cluster", "baselines", "evaluate"):
-        assert f"{stage:<10}  unchanged: kept as it is" in run.output, run.output
+        assert f"{stage:<10}  unchanged, reused" in run.output, run.output
     wait_until_none_is_left(home)
 
 

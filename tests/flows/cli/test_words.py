@@ -82,7 +82,7 @@ def test_neighbours(model: Path, capsys: pytest.CaptureFixture[str]):
         (["vector", "BAD", "a"], "at byte 0"),
         (["vector", "TEXT", "a"], "line 2"),
         (["ngrams", "VEC", "a"], "no n-grams"),
-        (["neighbours", "MODEL", ""], "nothing of '' is known"),
+        (["neighbours", "MODEL", ""], "neither the word ''"),
         (["neighbours", "MODEL", "tatort", "-k", "0"], "k must be at least 1"),
     ],
 )

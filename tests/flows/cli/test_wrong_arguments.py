@@ -124,7 +124,7 @@ def test_neighbours_of_a_word_are_asked_for_one_word(tmp_path, capsys, monkeypat
     assert (
         main(["neighbours", str(tmp_path / "words.vec"), "-"]) == 2
     )  # no list of words: "-" is a word like others
-    assert "nothing of '-' is known" in capsys.readouterr().err
+    assert "neither the word '-'" in capsys.readouterr().err
     assert main(["vector", str(tmp_path / "words.vec"), "goal", "-k", "3"]) == 2
 
 
@@ -133,7 +133,7 @@ def test_a_cosine_that_is_no_number_is_called_one(refused):
         "'--minimum': Input should be a valid number, unable to parse string as a number (got 'abc')"
         in refused("duplicates", "--minimum", "abc")
     )
-    assert "0.5 is not a number from 0.8 to 1" in refused("duplicates", "--minimum", "0.5")
+    assert "--minimum must be from 0.8 to 1, got 0.5" in refused("duplicates", "--minimum", "0.5")
 
 
 def test_values_of_a_query_have_names(refused, home):
