@@ -142,9 +142,8 @@ class Registry(Connection):
 
     def promote(self, version: str, reason: str, *, at: datetime, quality: float | None = None) -> None:
         """Moves the alias ``champion`` and records time, reason and quality."""
-        tags = {PROMOTED_AT: at.astimezone(UTC).isoformat()}
-        tags |= {} if quality is None else {QUALITY: repr(quality)}
-        self._tag(version, {**tags, REASON: reason})
+        tags = {PROMOTED_AT: at.astimezone(UTC).isoformat(), REASON: reason}
+        self._tag(version, tags if quality is None else {**tags, QUALITY: repr(quality)})
         if ROLLED_BACK in self.client.get_model_version(self.name, version).tags:
             self.client.delete_model_version_tag(self.name, version, ROLLED_BACK)
         self.client.set_registered_model_alias(self.name, "champion", version)

@@ -56,29 +56,27 @@ def read_and_publish(
             write_readings(workspace.home, readings)
         if as_of is not None:
             require_feed_before(catalogue, as_of)
-        zone = home_zone(workspace.home).key
-        choice = SnapshotOptions(
-            leave_out=settings.leave_out, priority=settings.priority, as_of=as_of, zone=zone
-        )
-        digest = snapshot_digest(catalogue, choice)
+        zone, leave_out = home_zone(workspace.home).key, settings.leave_out
+        options = SnapshotOptions(leave_out=leave_out, priority=settings.priority, as_of=as_of, zone=zone)
+        digest = snapshot_digest(catalogue, options)
         if (published := workspace.read(Guide, digest[:32])) is not None:
             if as_of is None and current_guide(workspace) != published:
                 workspace.publish_again(published)  # after a setting was changed and changed back
             return published
         with workspace.publishing(Guide, digest[:32]) as draft:
-            draft.counts |= snapshot(catalogue, draft.folder, choice)
+            draft.counts |= snapshot(catalogue, draft.folder, options)
             draft.details |= {
                 "schema_version": catalogue.schema_version,
-                "left_out": list(settings.leave_out),
+                "left_out": list(leave_out),
                 "as_of": as_of and as_of.isoformat(),
             }
             draft.made_of = {
                 "stage": "ingest",
                 "inputs": [
                     {"kind": "Feed", "path": source, "digest": content}
-                    for _, source, content, _ in included_feeds(catalogue, choice)
+                    for _, source, content, _ in included_feeds(catalogue, options)
                 ],
-                "settings": [["Choice", {**asdict(choice), "as_of": as_of and as_of.isoformat()}]],
+                "settings": [["Choice", {**asdict(options), "as_of": as_of and as_of.isoformat()}]],
             }
             draft.digest = digest
     return draft.artifact
